@@ -1,0 +1,44 @@
+# coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
+# our warnings as errors and the repository root as its include path. A target that links
+# coldframe_torch shares the one precompiled LibTorch header.
+find_package(Threads REQUIRED)
+
+function(coldframe_own_code target)
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+  target_compile_options(${target} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror>)
+endfunction()
+
+function(coldframe_link target)
+  target_link_libraries(${target} PUBLIC ${ARGN})
+  if("coldframe_torch" IN_LIST ARGN)
+    target_precompile_headers(${target} REUSE_FROM coldframe_torch_pch)
+  endif()
+endfunction()
+
+function(coldframe_library target)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_library(${target} STATIC ${arg_SOURCES})
+  coldframe_own_code(${target})
+  coldframe_link(${target} ${arg_LINK})
+endfunction()
+
+function(coldframe_program target)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${target} ${arg_SOURCES})
+  coldframe_own_code(${target})
+  coldframe_link(${target} ${arg_LINK})
+endfunction()
+
+# coldframe_test(NAME SOURCES... [LINK ...]): one GoogleTest program, each of its tests a CTest case.
+function(coldframe_test target)
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+  add_executable(${target} ${arg_SOURCES})
+  coldframe_own_code(${target})
+  coldframe_link(${target} ${arg_LINK})
+  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
+endfunction()
