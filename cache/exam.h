@@ -1,0 +1,74 @@
+// The value types that go into a cache and come out of it.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace coldframe::cache {
+
+inline constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
+
+// A column of the manifest: one text value per exam.
+struct ExamColumn {
+  std::string name, value;
+  bool operator==(const ExamColumn&) const = default;
+};
+
+// A column named in --frame-columns: one text value per frame.
+struct FrameColumn {
+  std::string name;
+  std::vector<std::string> values;  // [T]
+  bool operator==(const FrameColumn&) const = default;
+};
+
+// All that is known of an exam besides its features. T = frames.size().
+struct ExamInfo {
+  std::string id;
+  std::string patient;         // empty: unknown
+  std::uint64_t ordinal = 0;   // position in the input
+  std::uint32_t revision = 0;  // the highest of equal ids holds
+  double start_time =
+      kUnknownTime;  // of the first frame, Unix seconds, if absolute times are known
+  std::string
+      source_stamp;  // sizes and modification times of the source files: the quick staleness check
+  std::string source_digest;  // XXH3-128 over the source files' content
+  std::string source_kind;    // "images", "video", … (the registry's name of the reader)
+  std::int32_t frame_width = 0,
+               frame_height = 0;  // of the first present frame, before preprocessing
+
+  std::vector<double> time_s;  // [T] seconds since the exam's first frame, NaN if unknown
+  std::vector<std::uint8_t>
+      present;  // [T] 0: a missing frame that keeps its slot (its features are NaN)
+  std::vector<std::int64_t> frame_index;  // [T] index of the frame in its source
+  std::vector<std::string> frame_source;  // [T] the file that it came from, as the input named it
+
+  std::vector<ExamColumn> columns;
+  std::vector<FrameColumn> frame_columns;
+
+  std::size_t frames() const { return present.size(); }
+};
+
+// The features of one view of one exam, row-major [T, D].
+struct ViewFeatures {
+  std::string view = "clean";
+  std::vector<float> values;
+};
+
+struct ExamFeatures {
+  ExamInfo info;
+  std::vector<ViewFeatures> views;
+};
+
+// An exam that could not be extracted. A later revision of the exam voids it.
+struct Failure {
+  std::string exam;
+  std::uint64_t ordinal = 0;
+  std::uint32_t revision = 0;
+  std::string source;  // file and frame, where known
+  std::string reason;
+};
+
+}  // namespace coldframe::cache

@@ -1,0 +1,29 @@
+// Where a cache lies on disk: the only place that spells a shard's name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace coldframe::cache {
+
+// `x.cache` (or any path not ending in .h5) is a folder of shards. `x.h5` is one file; while it is
+// being made or extended, its shards lie beside it in `x.h5.shards/`.
+struct Location {
+  std::filesystem::path path;
+  bool single_file = false;
+
+  std::filesystem::path shard_folder() const;
+  // The single file if it exists, then the shards in order of their names. Empty: nothing there
+  // yet.
+  std::vector<std::filesystem::path> files() const;
+};
+Location locate(const std::filesystem::path& path);
+
+// shard-<worker>-<number>.h5, both with leading zeros so that names sort.
+std::string shard_name(std::uint32_t worker, std::uint64_t number);
+bool is_shard_name(const std::string& name);
+std::uint64_t next_shard_number(const Location& location, std::uint32_t worker);
+
+}  // namespace coldframe::cache

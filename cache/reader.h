@@ -1,0 +1,54 @@
+// Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
+// what is damaged or hostile ends in a CacheError that names the file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/exam.h"
+#include "cache/layout.h"
+#include "cache/recipe.h"
+#include "cache/writer.h"
+
+namespace coldframe::cache {
+
+class CacheReader {
+ public:
+  // CacheError: nothing there, not a cache, damaged, shards of several recipes.
+  explicit CacheReader(const std::filesystem::path& path);
+  ~CacheReader();
+  CacheReader(CacheReader&&) noexcept;
+  CacheReader& operator=(CacheReader&&) noexcept;
+
+  const Recipe& recipe() const;
+  std::int64_t dimension() const;  // D
+  StorageType storage() const;
+  const std::vector<std::string>& views() const;       // "clean" first
+  const std::vector<std::string>& precisions() const;  // the distinct ones over all shards
+  const std::vector<ExamInfo>& exams() const;          // sorted by ordinal
+  const std::vector<Failure>& failures() const;        // those that no later revision voids
+  std::vector<std::string> column_names() const;       // of exams, in order of first appearance
+  std::uint64_t bytes_on_disk() const;
+  std::size_t shard_count() const;
+
+  // Index into exams(); npos when there is none.
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  std::size_t find(const std::string& id) const;
+
+  // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
+  // exam's checksum. Thread-safe (HDF5 itself is serialised by a lock).
+  std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;
+  void read_features(std::size_t exam, const std::string& view, std::span<float> destination) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// An exam's value in a column, "" when it has none.
+const std::string& column_value(const ExamInfo& exam, const std::string& column);
+
+}  // namespace coldframe::cache

@@ -1,0 +1,51 @@
+// A file that appears whole or not at all: written under a temporary name in the same folder,
+// synced, renamed, and the folder synced. The only place in Coldframe that publishes bytes to disk,
+// and the place in which tests make the disk fail.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace coldframe {
+
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);  // SystemError if the folder cannot be written
+  ~AtomicFile();  // abandons: removes the temporary file, never throws
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void append(std::span<const std::byte> bytes);
+  void append(std::string_view text);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  void read_at(std::uint64_t offset,
+               std::span<std::byte> bytes) const;  // beyond the end reads zeros
+  void truncate(std::uint64_t size);
+  std::uint64_t size() const { return size_; }
+
+  // fsync, rename over `path`, fsync the folder. After it returns the file survives a power cut.
+  void finish();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Removes a file and syncs its folder.
+void remove_file_durably(const std::filesystem::path& path);
+
+// Fault injection for tests: called before operation `name` ("open", "write", "fsync", "rename",
+// "fsync_folder", "truncate", "unlink"); a non-zero return is the errno with which it fails. Empty:
+// no faults.
+void set_file_fault_hook(std::function<int(std::string_view name)> hook);
+
+}  // namespace coldframe

@@ -1,0 +1,39 @@
+// Command lines: Boost.Program_options bound to options structs, `--config FILE`, `--help` with an
+// example that works, and the one catch around main.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace coldframe {
+
+// What --help says before and after the list of options.
+struct CommandHelp {
+  std::string usage;    // "coldframe extract --input PATH --out CACHE [options]"
+  std::string summary;  // one or two sentences
+  std::string example;  // a command that works as it stands
+};
+
+// Parses `arguments` into the variables that `options` binds. Adds --help, --config FILE (INI: each
+// long option is a key; the command line wins) and --quiet. Returns false when help was asked for
+// and has been printed to stdout. `positional` names the option that takes bare words, "" for none.
+// ConfigError for an unknown option (naming the nearest known one), a missing or a malformed value.
+bool parse_command_line(const CommandHelp& help,
+                        boost::program_options::options_description options,
+                        const std::vector<std::string>& arguments,
+                        const std::string& positional = "");
+
+// A word out of a fixed set: choice("pool", "mean", {"cls", "mean"}); ConfigError lists the set.
+std::size_t choice(const std::string& option, const std::string& word,
+                   const std::vector<std::string>& allowed);
+
+// Runs `body` with argv[1…]; turns what it throws into one message on stderr and the exit code of
+// error.h.
+int run_main(int argc, char** argv,
+             const std::function<int(const std::vector<std::string>&)>& body);
+
+inline constexpr const char* kVersion = "0.1.0";  // run_main answers --version
+
+}  // namespace coldframe

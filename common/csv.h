@@ -1,0 +1,34 @@
+// CSV as RFC 4180 has it: quoted fields, doubled quotes, CRLF or LF, an optional UTF-8 byte-order
+// mark.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coldframe {
+
+struct CsvTable {
+  std::string name;  // for messages: usually the path
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;  // every row has header.size() fields
+  std::vector<std::size_t> lines;              // the 1-based line on which each row starts
+
+  std::optional<std::size_t> column(std::string_view title) const;
+  std::size_t require_column(
+      std::string_view title) const;  // DataError listing the columns there are
+};
+
+// DataError: unreadable, empty, not UTF-8, duplicate or empty column names, a ragged row, a quote
+// that is never closed; the message names the line.
+CsvTable read_csv(const std::filesystem::path& path);
+CsvTable parse_csv(std::string_view text, std::string name);
+
+// One field as CSV wants it, quoted only when it must be; and a row of fields with its line end.
+std::string csv_field(std::string_view value);
+std::string csv_row(const std::vector<std::string>& fields);
+
+}  // namespace coldframe

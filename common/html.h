@@ -1,0 +1,58 @@
+// Reports as one self-contained HTML page: no network, no script needed to read it, light and dark,
+// printable. Charts are inline SVG drawn here.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace coldframe::html {
+
+std::string escape(std::string_view text);
+
+struct Series {
+  std::string name;
+  std::vector<double> x, y;
+  std::vector<double> low, high;  // optional band around y, same length, else empty
+  bool dashed = false;
+  bool points = false;  // dots instead of a line
+};
+
+struct Chart {
+  std::string title, x_label, y_label;
+  std::vector<Series> series;
+  bool unit_square = false;  // both axes from 0 to 1 with the diagonal drawn (ROC, PR, calibration)
+  bool diagonal = false;
+  bool log_y = false;
+};
+std::string line_chart(const Chart& chart);  // an <svg>
+
+struct Bar {
+  std::string label;
+  double value;
+};
+std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std::string_view unit);
+
+// cells[row][column] with their labels; coloured by value, the value written inside (confusion
+// matrix).
+std::string matrix_chart(std::string_view title, const std::vector<std::string>& row_labels,
+                         const std::vector<std::string>& column_labels,
+                         const std::vector<std::vector<double>>& cells);
+
+std::string table(const std::vector<std::string>& header,
+                  const std::vector<std::vector<std::string>>& rows);
+std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs);
+
+class Page {
+ public:
+  explicit Page(std::string title, std::string subtitle = "");
+  // `body` is HTML; text must have gone through escape().
+  void section(std::string_view heading, std::string_view body);
+  std::string finish() const;
+
+ private:
+  std::string title_, subtitle_, body_, contents_;
+};
+
+}  // namespace coldframe::html

@@ -1,0 +1,11 @@
+// What this process occupies. OS specifics live in common/system.
+#pragma once
+
+#include <cstdint>
+
+namespace coldframe {
+
+std::uint64_t resident_bytes();       // resident set now
+std::uint64_t peak_resident_bytes();  // its maximum since the start
+
+}  // namespace coldframe

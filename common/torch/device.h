@@ -1,0 +1,19 @@
+// Which device computes. Our programs link LibTorch's CPU libraries only; the CUDA ones are opened
+// when a CUDA device is asked for, so that a CPU run starts fast and small.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace coldframe {
+
+// "auto" (the first CUDA device if a driver, a device and the CUDA libraries are there, else the
+// CPU), "cpu", "cuda" or "cuda:N". ConfigError when the word is none of these, SystemError when the
+// device is not there, with what was missing and what to do.
+torch::Device resolve_device(const std::string& word);
+
+std::string device_name(
+    const torch::Device& device);  // "cpu (Intel …, 2 threads)", "cuda:0 (NVIDIA H200)"
+
+}  // namespace coldframe

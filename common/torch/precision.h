@@ -1,0 +1,16 @@
+// The number type in which a model computes; results are float32 at every public boundary.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+
+namespace coldframe {
+
+enum class Precision { kFp32, kBf16, kFp16 };
+
+Precision parse_precision(const std::string& word, const torch::Device& device);  // also "auto"
+std::string to_string(Precision precision);  // "fp32", "bf16", "fp16"
+torch::ScalarType scalar_type(Precision precision);
+
+}  // namespace coldframe

@@ -1,0 +1,49 @@
+// --input: a folder, a file or a CSV manifest becomes a list of exams, without opening any frame.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace coldframe::frames {
+
+// One row of the manifest, or one file of a folder: a file, or some frames of it.
+struct ExamItem {
+  std::filesystem::path path;  // empty: a missing frame, which keeps its slot
+  std::string name;            // the path as the input names it: what is stored and shown
+  std::int64_t first = 0,
+               last = -1;  // frames of the file, inclusive; last = -1: all that there are
+  double time_s = std::numeric_limits<double>::quiet_NaN();  // of the item's first frame, as the
+                                                             // input states it
+  std::vector<std::string> frame_columns;  // values, in the order of ExamList::frame_columns
+};
+
+struct ExamSpec {
+  std::string id;
+  std::string patient;  // empty: unknown
+  double start_time =
+      std::numeric_limits<double>::quiet_NaN();  // Unix seconds, when times are absolute
+  std::vector<ExamItem> items;
+  std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache
+};
+
+struct ExamList {
+  std::vector<ExamSpec> exams;  // in the order of the input
+  std::vector<std::string> frame_columns;
+  std::vector<std::string> warnings;  // files that were passed over, with the reason
+};
+
+struct ExamListOptions {
+  std::vector<std::string> frame_columns;  // --frame-columns
+  bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
+};
+
+// DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
+// whose columns disagree, duplicate exam ids, times that decrease.
+ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
+
+}  // namespace coldframe::frames

@@ -1,0 +1,72 @@
+// Readers of image files and clips behind one interface, and the registry in which each kind is one
+// line.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "extract/frames/exam_list.h"
+#include "extract/frames/frame.h"
+
+namespace coldframe::frames {
+
+// One opened file. Frames are delivered in ascending order; a container's own frame count is never
+// trusted.
+class Source {
+ public:
+  virtual ~Source() = default;
+  virtual std::int64_t frame_count() = 0;  // may decode the whole file once
+  // Decodes the frames with the given ascending indices. DataError names the file and the frame.
+  virtual void read(std::span<const std::int64_t> indices,
+                    const std::function<void(Frame&&)>& sink) = 0;
+};
+
+// A kind of file. `detect` sees the file's first bytes (up to 4 KiB) and its name.
+struct SourceKind {
+  const char* name;  // "image", "video"
+  bool (*detect)(std::string_view head, const std::filesystem::path& path);
+  std::unique_ptr<Source> (*open)(const std::filesystem::path& path);
+};
+std::span<const SourceKind> source_kinds();  // the registry
+
+// Null when no kind recognises the file.
+const SourceKind* detect_kind(const std::filesystem::path& path);
+
+// Which frames of an exam are wanted. count = 0: all. Otherwise frame i of N is
+// round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes all.
+struct FrameSelection {
+  std::int64_t count = 0;
+};
+std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelection& selection);
+
+// One slot of an exam after selection. `frame.time_s` is seconds since the exam's first frame.
+struct ExamSlot {
+  std::size_t slot = 0;  // 0 … slots−1, in order
+  std::size_t item = 0;  // index into ExamSpec::items
+  bool present = true;   // false: a missing frame; pixels are empty
+  Frame frame;
+};
+
+struct ExamSummary {
+  std::string kind;  // the registry's name of the (first) reader, "images" for several image files
+  std::size_t slots = 0;
+};
+
+// Opens the exam, selects frames over all its items together and hands them over one at a time, in
+// order, so that memory holds one decoded frame. `sink` returns false to stop early. DataError:
+// unreadable or truncated file, a frame index beyond the end, unknown kind; the message says which
+// file and why.
+ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
+                      const std::function<bool(ExamSlot&&)>& sink);
+
+// Sizes and modification times of the exam's files, and the XXH3-128 over their content.
+std::string source_stamp(const ExamSpec& exam);
+std::string source_digest(const ExamSpec& exam);
+
+}  // namespace coldframe::frames

@@ -1,0 +1,41 @@
+// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/json.h"
+#include "extract/frames/frame.h"
+
+namespace coldframe::preprocess {
+
+enum class Resize { kShortest, kSquash, kPad };
+enum class Interpolation { kBicubic, kBilinear };
+enum class Resampler { kPillow, kTorch };
+
+struct Preprocessing {
+  int image_size = 224;               // S: the backbone's input is S×S pixels
+  Resize resize = Resize::kShortest;  // shortest edge to S / crop_pct, then centre crop; squash:
+                                      // both edges to S; pad: longest edge, black borders
+  double crop_pct = 1.0;
+  Interpolation interpolation = Interpolation::kBicubic;
+  Resampler resampler = Resampler::kPillow;
+  std::array<float, 3> mean{},
+      std{};  // of pixels scaled to [0, 1]; never assumed for an unknown checkpoint
+};
+
+Json to_json(const Preprocessing& preprocessing);
+
+// Resizes and crops. `out` has S·S·3 bytes, RGB interleaved [S, S, 3]. Bit-identical to
+// torchvision's Resize + CenterCrop on a PIL image (kPillow) or on a uint8 tensor with antialias
+// (kTorch). DataError for an empty image.
+void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
+                  std::uint8_t* out);
+
+// (pixel / 255 − mean) / std in float32 as torchvision's ToTensor + Normalize compute it:
+// in [S, S, 3] uint8 → out [3, S, S] float32. The CPU twin of cuda/normalize.cu.
+void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
+
+}  // namespace coldframe::preprocess

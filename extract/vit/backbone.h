@@ -1,0 +1,47 @@
+// A frozen backbone: images in, one feature vector per image out.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/json.h"
+#include "common/torch/precision.h"
+
+namespace coldframe::vit {
+
+enum class Pooling { kCls, kMean, kClsMean };
+Pooling parse_pooling(const std::string& word);
+std::string to_string(Pooling pooling);
+
+struct BackboneOptions {
+  std::filesystem::path weights;             // a timm-named ViT: .safetensors or .pth
+  std::filesystem::path torchscript;         // or a TorchScript module [B,3,S,S] -> [B,D]
+  std::optional<std::uint64_t> random_seed;  // or seeded random weights of `architecture`
+  std::string
+      architecture;  // timm's name; required with random_seed, else checked against the weights
+  std::optional<std::int64_t> heads;  // else width / 64 unless `architecture` says otherwise
+  Pooling pooling = Pooling::kCls;    // ignored for TorchScript
+  std::int64_t image_size = 224;
+};
+
+class Backbone {
+ public:
+  virtual ~Backbone() = default;
+  // images [B, 3, S, S] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
+  // on the CPU. No gradients.
+  virtual torch::Tensor forward(const torch::Tensor& images) = 0;
+  virtual std::int64_t dimension() const = 0;  // D
+  // What goes into the recipe: kind, weights' SHA-256, architecture, pooling.
+  virtual Json describe() const = 0;
+};
+
+// DataError / ConfigError: unreadable or mismatching weights, with the tensors' names and shapes.
+std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
+                                        Precision precision);
+
+}  // namespace coldframe::vit
