@@ -1,0 +1,30 @@
+// safetensors files (github.com/huggingface/safetensors, README "Format"), with the reference
+// implementation's full validation: header of at most 100 MB, sorted offsets without holes or
+// overlap, checked products, exact file length, no duplicate keys.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace coldframe {
+
+// Names to tensors, on the CPU.
+using StateDict = std::map<std::string, torch::Tensor>;
+
+struct SafetensorsFile {
+  StateDict tensors;
+  std::map<std::string, std::string> metadata;  // "__metadata__"
+};
+
+bool is_safetensors(const std::filesystem::path& path);  // by content
+SafetensorsFile read_safetensors(
+    const std::filesystem::path& path);  // DataError names what is wrong
+
+// Written atomically; equal input gives equal bytes.
+void write_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+}  // namespace coldframe
