@@ -1,0 +1,64 @@
+// 95 % bootstrap intervals by patient, and paired differences between two models on the same
+// resamples. The primary figure is the mean over folds; the pooled one takes all held-out exams of
+// a repeat together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train_temporal/metrics.h"
+
+namespace coldframe::temporal {
+
+// The held-out exams of one fold. Probabilities of several seeds are averaged before: seeds are not
+// samples.
+struct FoldScores {
+  std::size_t repeat = 0, fold = 0;
+  ScoredExams exams;
+  std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
+};
+
+struct BootstrapOptions {
+  std::size_t resamples = 2000;
+  std::uint64_t seed = 0;
+  double level = 0.95;
+};
+
+struct Estimate {
+  Figure value;
+  Figure low, high;  // undefined when fewer than half of the resamples gave a value
+};
+
+struct MetricSummary {
+  Metric metric = Metric::kAuroc;
+  Estimate mean_over_folds;      // over the folds in which it is defined
+  Estimate pooled;               // of all exams of a repeat, averaged over repeats
+  double sd_over_folds = 0;      // n − 1; NaN with fewer than two folds
+  std::vector<Figure> per_fold;  // in the order of the folds given
+};
+
+// Patients are drawn with replacement within the folds of the first repeat; every repeat sees the
+// same draw, as repeats are not new patients.
+std::vector<MetricSummary> summarize(std::span<const FoldScores> folds,
+                                     const BootstrapOptions& options = {});
+
+// a − b over the same draws. The two must hold the same exams in the same folds and order (else an
+// assertion fails).
+struct PairedDifference {
+  Metric metric = Metric::kAuroc;
+  Estimate mean_over_folds, pooled;
+};
+std::vector<PairedDifference> paired_differences(std::span<const FoldScores> a,
+                                                 std::span<const FoldScores> b,
+                                                 const BootstrapOptions& options = {});
+
+// How often each patient is drawn in one resample: count[p] for every patient number, given the
+// patients of each stratum.
+std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
+                                         std::size_t patient_count, std::uint64_t seed,
+                                         std::uint64_t resample);
+
+}  // namespace coldframe::temporal

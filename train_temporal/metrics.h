@@ -1,0 +1,88 @@
+// Figures of merit of a classifier, equal to scikit-learn's. Pure functions over plain vectors.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coldframe::temporal {
+
+// A number, or the reason why there is none (then NaN).
+struct Figure {
+  double value = std::numeric_limits<double>::quiet_NaN();
+  std::string undefined;  // empty: `value` holds
+
+  static Figure of(double value) { return {value, {}}; }
+  static Figure none(std::string why) { return {std::numeric_limits<double>::quiet_NaN(), why}; }
+  bool defined() const { return undefined.empty(); }
+};
+
+// Exams with their true class, the predicted probabilities and the decision. In binary tasks C = 2
+// and class 1 is the positive one.
+struct ScoredExams {
+  std::size_t classes = 2;          // C
+  std::vector<double> probability;  // [N, C] row-major
+  std::vector<int> label;           // [N]
+  std::vector<int> decision;        // [N] see decide()
+
+  std::size_t size() const { return label.size(); }
+  double score(std::size_t exam, std::size_t of_class) const {
+    return probability[exam * classes + of_class];
+  }
+};
+
+// Binary: class 1 where its probability ≥ threshold. Many classes: the most probable one (the first
+// of equals); the threshold is not used.
+std::vector<int> decide(std::span<const double> probability, std::size_t classes, double threshold);
+
+enum class Metric {
+  kAuroc,             // exact rank statistic, ties count half; macro one-vs-rest for C > 2
+  kAuprc,             // average precision; macro one-vs-rest for C > 2
+  kSensitivity,       // binary
+  kSpecificity,       // binary
+  kBalancedAccuracy,  // mean recall over classes
+  kF1,                // binary: of class 1; else macro
+  kAccuracy,
+  kQuadraticKappa,        // takes the order of classes as a scale
+  kBrier,                 // binary: mean (p − y)²; else summed over classes
+  kEce,                   // see calibration.h
+  kCalibrationSlope,      // binary, see calibration.h
+  kCalibrationIntercept,  // binary
+  kLogLoss,
+};
+
+std::string_view metric_key(Metric metric);    // "auroc": in files
+std::string_view metric_title(Metric metric);  // "AUROC": in reports
+bool higher_is_better(Metric metric);          // false for slope and intercept too
+std::span<const Metric> metrics_for(std::size_t classes);
+
+// Undefined, with the reason, where a class that it needs has no exam.
+Figure compute_metric(Metric metric, const ScoredExams& exams);
+
+// The two rank statistics on their own. `positive` [N] is 0 or 1.
+Figure auroc(std::span<const double> score, std::span<const int> positive);
+Figure average_precision(std::span<const double> score, std::span<const int> positive);
+
+// counts[true][decided]
+std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams);
+
+// From the highest threshold down, one point per distinct score. ROC: x = false positive rate,
+// y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision, first point
+// (0, 1) at +∞. Empty when a class that it needs has no exam.
+struct Curve {
+  std::vector<double> x, y, threshold;
+};
+Curve roc_curve(std::span<const double> score, std::span<const int> positive);
+Curve precision_recall_curve(std::span<const double> score, std::span<const int> positive);
+
+// One class against the rest: its scores and 0/1 labels.
+struct OneVsRest {
+  std::vector<double> score;
+  std::vector<int> positive;
+};
+OneVsRest one_vs_rest(const ScoredExams& exams, std::size_t of_class);
+
+}  // namespace coldframe::temporal
