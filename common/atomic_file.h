@@ -28,10 +28,13 @@ class AtomicFile {
   void truncate(std::uint64_t size);
   std::uint64_t size() const { return size_; }
 
-  // fsync, rename over `path`, fsync the folder. After it returns the file survives a power cut.
+  // fsync, rename over `path`, fsync the folder. After it returns the file survives a power cut;
+  // when it throws the temporary file is gone.
   void finish();
 
  private:
+  void abandon() noexcept;
+
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
@@ -43,9 +46,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 // Removes a file and syncs its folder.
 void remove_file_durably(const std::filesystem::path& path);
 
-// Fault injection for tests: called before operation `name` ("open", "write", "fsync", "rename",
-// "fsync_folder", "truncate", "unlink"); a non-zero return is the errno with which it fails. Empty:
-// no faults.
+// Fault injection for tests: called before operation `name` ("open", "write", "read",
+// "truncate", "fsync", "rename", "fsync_folder", "unlink"); a non-zero return is the errno with
+// which it fails. Empty: no faults.
 void set_file_fault_hook(std::function<int(std::string_view name)> hook);
 
 }  // namespace coldframe
