@@ -1,0 +1,112 @@
+#include "common/torch/device.h"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/system/cuda_driver.h"
+#include "common/text.h"
+
+namespace coldframe {
+
+namespace {
+
+// The folder from which libtorch_cpu was loaded, "" if it cannot be told.
+std::filesystem::path libtorch_folder() {
+  void* library = ::dlopen("libtorch_cpu.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (!library) return {};
+  link_map* map = nullptr;
+  const bool found = ::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name;
+  std::filesystem::path path = found ? map->l_name : "";
+  ::dlclose(library);
+  return path.parent_path();
+}
+
+// Opens LibTorch's CUDA half, which registers its kernels and hooks as it loads. Returns "" or why
+// it could not.
+std::string open_libtorch_cuda() {
+  // By name first: the program's rpath leads to the LibTorch with which it was linked.
+  if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL)) return "";
+  const std::string by_name = ::dlerror();
+  const auto beside = libtorch_folder() / "libtorch_cuda.so";
+  if (!std::filesystem::exists(beside)) {
+    return concat("this LibTorch has no CUDA libraries (", beside.string(),
+                  " is missing); install one with CUDA by running common/bootstrap, or name one in "
+                  "CMAKE_PREFIX_PATH, and build again");
+  }
+  if (::dlopen(beside.c_str(), RTLD_NOW | RTLD_GLOBAL)) return "";
+  return concat("LibTorch's CUDA libraries do not load: ", ::dlerror());
+}
+
+// "" when CUDA devices are ready for LibTorch, else why not.
+const std::string& prepare_cuda() {
+  static const std::string problem = [] {
+    if (cuda_driver::device_count() == 0) return cuda_driver::reason_for_none();
+    if (std::string failed = open_libtorch_cuda(); !failed.empty()) return failed;
+    if (torch::cuda::device_count() == 0) {
+      return std::string(
+          "LibTorch finds no CUDA device that it can use; its CUDA 13 needs a driver of version "
+          "580 "
+          "or later and compute capability 7.5 or more");
+    }
+    return std::string();
+  }();
+  return problem;
+}
+
+// "cuda:N" -> N; ConfigError when it is not that.
+int device_index(const std::string& word) {
+  std::int64_t index = 0;
+  if (word.starts_with("cuda:") && parse_int(word.substr(5), index) && index >= 0 && index < 128) {
+    return static_cast<int>(index);
+  }
+  throw ConfigError(
+      concat("--device: '", word, "' is not a device; expected auto, cpu, cuda or cuda:N"));
+}
+
+std::string cpu_model() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("model name")) return trim(line.substr(line.find(':') + 1));
+  }
+  return "unknown model";
+}
+
+}  // namespace
+
+torch::Device resolve_device(const std::string& word) {
+  if (word == "cpu") return torch::Device(torch::kCPU);
+  if (word == "auto") {
+    if (prepare_cuda().empty()) return torch::Device(torch::kCUDA, 0);
+    // A GPU that stands idle is worth a word; a machine without one is not.
+    if (cuda_driver::device_count() > 0) log_warning("computing on the CPU: " + prepare_cuda());
+    return torch::Device(torch::kCPU);
+  }
+  const int index = word == "cuda" ? 0 : device_index(word);
+  if (!prepare_cuda().empty()) {
+    throw SystemError(
+        concat("--device ", word, ": ", prepare_cuda(), "; --device cpu computes without a GPU"));
+  }
+  const int count = static_cast<int>(torch::cuda::device_count());
+  if (index >= count) {
+    throw SystemError(concat("--device ", word, ": there ", count == 1 ? "is " : "are ",
+                             plural(static_cast<std::size_t>(count), "CUDA device"),
+                             "; the last is cuda:", count - 1));
+  }
+  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+}
+
+std::string device_name(const torch::Device& device) {
+  if (device.is_cuda()) {
+    return concat("cuda:", static_cast<int>(device.index()), " (",
+                  cuda_driver::device_name(device.index()), ")");
+  }
+  const auto threads = static_cast<std::size_t>(torch::get_num_threads());
+  return concat("cpu (", cpu_model(), ", ", plural(threads, "thread"), ")");
+}
+
+}  // namespace coldframe

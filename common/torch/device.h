@@ -10,7 +10,8 @@ namespace coldframe {
 
 // "auto" (the first CUDA device if a driver, a device and the CUDA libraries are there, else the
 // CPU), "cpu", "cuda" or "cuda:N". ConfigError when the word is none of these, SystemError when the
-// device is not there, with what was missing and what to do.
+// device is not there, with what was missing and what to do. Call it before LibTorch does anything
+// else: LibTorch looks for CUDA once (even torch::manual_seed does) and keeps the answer.
 torch::Device resolve_device(const std::string& word);
 
 std::string device_name(

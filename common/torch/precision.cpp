@@ -1,0 +1,57 @@
+#include "common/torch/precision.h"
+
+#include "common/cli.h"
+#include "common/system/cuda_driver.h"
+
+namespace coldframe {
+
+namespace {
+
+// float32 on the CPU. On a GPU bfloat16 where its tensor cores have it (Ampere, 8.0, and later),
+// float16 on older ones.
+Precision automatic(const torch::Device& device) {
+  if (!device.is_cuda()) return Precision::kFp32;
+  return cuda_driver::compute_capability(device.index()) >= 80 ? Precision::kBf16
+                                                               : Precision::kFp16;
+}
+
+}  // namespace
+
+Precision parse_precision(const std::string& word, const torch::Device& device) {
+  switch (choice("precision", word, {"auto", "fp32", "bf16", "fp16"})) {
+    case 1:
+      return Precision::kFp32;
+    case 2:
+      return Precision::kBf16;
+    case 3:
+      return Precision::kFp16;
+    default:
+      return automatic(device);
+  }
+}
+
+std::string to_string(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kFp16:
+      return "fp16";
+    case Precision::kFp32:
+      break;
+  }
+  return "fp32";
+}
+
+torch::ScalarType scalar_type(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return torch::kBFloat16;
+    case Precision::kFp16:
+      return torch::kHalf;
+    case Precision::kFp32:
+      break;
+  }
+  return torch::kFloat32;
+}
+
+}  // namespace coldframe

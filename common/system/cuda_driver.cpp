@@ -1,0 +1,95 @@
+#include "common/system/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include <array>
+
+#include "common/text.h"
+
+namespace coldframe::cuda_driver {
+
+namespace {
+
+// Signatures and numbers of the CUDA driver API (cuda.h), whose binary interface is stable:
+// CUresult and CUdevice are int, 0 is CUDA_SUCCESS.
+constexpr int kComputeCapabilityMajor = 75;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int kComputeCapabilityMinor = 76;
+
+struct Driver {
+  int count = 0;
+  std::string reason;
+  int (*get_name)(char* name, int length, int device) = nullptr;
+  int (*get_attribute)(int* value, int attribute, int device) = nullptr;
+  int (*get_total)(std::size_t* bytes, int device) = nullptr;
+};
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Driver load() {
+  Driver driver;
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);  // stays open until the end
+  if (!library) {
+    driver.reason = concat("there is no NVIDIA driver (", ::dlerror(), ")");
+    return driver;
+  }
+  int (*init)(unsigned) = nullptr;
+  int (*get_count)(int*) = nullptr;
+  if (!find(library, "cuInit", init) || !find(library, "cuDeviceGetCount", get_count) ||
+      !find(library, "cuDeviceGetName", driver.get_name) ||
+      !find(library, "cuDeviceGetAttribute", driver.get_attribute) ||
+      !find(library, "cuDeviceTotalMem_v2", driver.get_total)) {
+    driver.reason = "libcuda.so.1 lacks the functions of a CUDA driver";
+    return driver;
+  }
+  int error = init(0);
+  if (error == 0) error = get_count(&driver.count);
+  if (error != 0) {
+    driver.count = 0;
+    driver.reason = concat("the NVIDIA driver reports error ", error,
+                           error == 100 ? " (no device)" : "", "; nvidia-smi tells more");
+  } else if (driver.count == 0) {
+    driver.reason = "the NVIDIA driver sees no device; check CUDA_VISIBLE_DEVICES and nvidia-smi";
+  }
+  return driver;
+}
+
+const Driver& driver() {
+  static const Driver loaded = load();
+  return loaded;
+}
+
+}  // namespace
+
+int device_count() {
+  return driver().count;
+}
+std::string reason_for_none() {
+  return driver().reason;
+}
+
+std::string device_name(int device) {
+  std::array<char, 256> name = {};
+  if (driver().count == 0 || driver().get_name(name.data(), 255, device) != 0) return "unknown";
+  return name.data();
+}
+
+int compute_capability(int device) {
+  int major = 0, minor = 0;
+  if (driver().count == 0 || driver().get_attribute(&major, kComputeCapabilityMajor, device) != 0 ||
+      driver().get_attribute(&minor, kComputeCapabilityMinor, device) != 0) {
+    return 0;
+  }
+  return 10 * major + minor;
+}
+
+std::uint64_t total_bytes(int device) {
+  std::size_t bytes = 0;
+  if (driver().count == 0 || driver().get_total(&bytes, device) != 0) return 0;
+  return bytes;
+}
+
+}  // namespace coldframe::cuda_driver
