@@ -40,20 +40,34 @@ struct MetricSummary {
   std::vector<Figure> per_fold;  // in the order of the folds given
 };
 
+// The value of every metric in every fold and repeat, on the data as they are and on each resample.
+// NaN where undefined.
+struct MetricTable {
+  struct Row {                   // of one metric on one resample
+    std::vector<double> fold;    // in the order of the folds given
+    std::vector<double> pooled;  // one per repeat
+  };
+  std::vector<Metric> metrics;
+  std::vector<std::vector<Figure>> per_fold;  // [metric][fold] on the data as they are
+  std::vector<std::vector<Figure>> pooled;    // [metric][repeat] likewise
+  std::vector<std::vector<Row>> resampled;    // [resample][metric]
+  double level = 0.95;
+};
+
 // Patients are drawn with replacement within the folds of the first repeat; every repeat sees the
 // same draw, as repeats are not new patients.
-std::vector<MetricSummary> summarize(std::span<const FoldScores> folds,
-                                     const BootstrapOptions& options = {});
+MetricTable resample_metrics(std::span<const FoldScores> folds,
+                             const BootstrapOptions& options = {});
 
-// a − b over the same draws. The two must hold the same exams in the same folds and order (else an
-// assertion fails).
+std::vector<MetricSummary> summarize(const MetricTable& table);
+
+// a − b, fold by fold, on the same resamples. Both tables must come from the same held-out exams
+// in the same folds, with the same options.
 struct PairedDifference {
   Metric metric = Metric::kAuroc;
   Estimate mean_over_folds, pooled;
 };
-std::vector<PairedDifference> paired_differences(std::span<const FoldScores> a,
-                                                 std::span<const FoldScores> b,
-                                                 const BootstrapOptions& options = {});
+std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
 
 // How often each patient is drawn in one resample: count[p] for every patient number, given the
 // patients of each stratum.
