@@ -194,6 +194,12 @@ void remove_file_durably(const fs::path& path) {
   sync_folder(path);
 }
 
+void rename_durably(const fs::path& from, const fs::path& to) {
+  const int result = attempt("rename", [&] { return ::rename(from.c_str(), to.c_str()); });
+  if (result < 0) refuse("create", to, errno);
+  sync_folder(to);
+}
+
 void set_file_fault_hook(std::function<int(std::string_view name)> hook) {
   const std::lock_guard lock(fault_mutex);
   fault_hook = std::move(hook);

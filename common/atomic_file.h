@@ -46,6 +46,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view t
 // Removes a file and syncs its folder.
 void remove_file_durably(const std::filesystem::path& path);
 
+// Renames a file or a folder within its folder, and syncs that.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
+
 // Fault injection for tests: called before operation `name` ("open", "write", "read",
 // "truncate", "fsync", "rename", "fsync_folder", "unlink"); a non-zero return is the errno with
 // which it fails. Empty: no faults.

@@ -10,9 +10,9 @@ namespace coldframe {
 
 namespace {
 
-// A line of /proc/self/status, "VmRSS:	  123456 kB" (proc(5)); 0 where there is none.
-std::uint64_t status_field(const char* name) {
-  std::ifstream status("/proc/self/status");
+// A line such as "VmRSS:	  123456 kB" of a file in /proc (proc(5)); 0 where there is none.
+std::uint64_t proc_field(const char* file, const char* name) {
+  std::ifstream status(file);
   for (std::string line; std::getline(status, line);) {
     if (!line.starts_with(name)) continue;
     const std::string value = trim(std::string_view(line).substr(std::strlen(name)));
@@ -27,10 +27,13 @@ std::uint64_t status_field(const char* name) {
 }  // namespace
 
 std::uint64_t resident_bytes() {
-  return status_field("VmRSS:");
+  return proc_field("/proc/self/status", "VmRSS:");
 }
 std::uint64_t peak_resident_bytes() {
-  return status_field("VmHWM:");
+  return proc_field("/proc/self/status", "VmHWM:");
+}
+std::uint64_t available_bytes() {
+  return proc_field("/proc/meminfo", "MemAvailable:");
 }
 
 }  // namespace coldframe

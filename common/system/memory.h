@@ -7,5 +7,6 @@ namespace coldframe {
 
 std::uint64_t resident_bytes();       // resident set now
 std::uint64_t peak_resident_bytes();  // its maximum since the start
+std::uint64_t available_bytes();  // what the machine could still give; 0 where it cannot be told
 
 }  // namespace coldframe
