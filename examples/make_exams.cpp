@@ -92,17 +92,6 @@ cv::Mat render(cv::RNG& random, const VascularBed& bed, const Acquisition& acqui
   return pixels;
 }
 
-void check(const MakeExamsOptions& options) {
-  const auto refuse = [](const char* option, int value, int low, int high) {
-    if (value < low || value > high)
-      throw ConfigError(concat("--", option, " ", value, " is not between ", low, " and ", high));
-  };
-  refuse("exams", options.exams, 1, 100000);
-  refuse("frames", options.frames, 2, 99);
-  refuse("size", options.size, 64, 2048);
-  if (options.out.empty()) throw ConfigError("--out is required: the folder for the exams");
-}
-
 void write_frame(const std::filesystem::path& path, const cv::Mat& frame) {
   std::vector<unsigned char> bytes;
   cv::imencode(".jpg", frame, bytes, {cv::IMWRITE_JPEG_QUALITY, 95});
@@ -118,6 +107,17 @@ std::string two_digits(std::size_t n) {
 }
 
 }  // namespace
+
+void validate(const MakeExamsOptions& options) {
+  const auto refuse = [](const char* option, int value, int low, int high) {
+    if (value < low || value > high)
+      throw ConfigError(concat("--", option, " ", value, " is not between ", low, " and ", high));
+  };
+  refuse("exams", options.exams, 1, 100000);
+  refuse("frames", options.frames, 2, 99);
+  refuse("size", options.size, 64, 2048);
+  if (options.out.empty()) throw ConfigError("--out is required: the folder for the exams");
+}
 
 SyntheticExam make_exam(const MakeExamsOptions& options, int number) {
   SyntheticExam exam;
@@ -145,7 +145,7 @@ SyntheticExam make_exam(const MakeExamsOptions& options, int number) {
 }
 
 void write_exams(const MakeExamsOptions& options, const std::function<void()>& on_exam) {
-  check(options);
+  validate(options);
   std::string manifest = csv_row({"exam", "path", "time", "patient", "label"});
   for (int number = 0; number < options.exams; ++number) {
     const SyntheticExam exam = make_exam(options, number);

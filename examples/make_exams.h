@@ -30,11 +30,14 @@ struct SyntheticExam {
   std::vector<cv::Mat> frames;  // [T] of uint8 [S, S]
 };
 
+// ConfigError for options out of range.
+void validate(const MakeExamsOptions& options);
+
 // A function of the seed and the number alone: exam 7 of 20 is exam 7 of 200.
 SyntheticExam make_exam(const MakeExamsOptions& options, int number);
 
 // Makes all exams and the manifest, which appears last. `on_exam` is called after each.
-// ConfigError for options out of range, SystemError when a file cannot be written.
+// SystemError when a file cannot be written.
 void write_exams(const MakeExamsOptions& options, const std::function<void()>& on_exam);
 
 }  // namespace coldframe::examples

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
         "coldframe-make-exams --out build/quickstart --exams 160 --seed 1"};
     if (!coldframe::parse_command_line(help, described, arguments)) return 0;
     options.out = out;
+    coldframe::examples::validate(options);
     coldframe::Progress progress("make-exams", "exams", options.exams);
     coldframe::examples::write_exams(options, [&] { progress.add(); });
     return 0;
