@@ -13,12 +13,22 @@ namespace coldframe::preprocess {
 
 enum class Resize { kShortest, kSquash, kPad };
 enum class Interpolation { kBicubic, kBilinear };
-enum class Resampler { kPillow, kTorch };
+// Pillow 13 resamples frames that lose much more height than width vertically first; all versions
+// before it, with which every published backbone was trained, resample horizontally first. The two
+// orders differ by a level here and there.
+enum class Resampler { kPillow, kPillow12, kTorch };
+
+// "shortest", "squash", "pad"; "bicubic", "bilinear"; "pillow", "pillow12", "torch". ConfigError
+// for any other word.
+Resize parse_resize(const std::string& word);
+Interpolation parse_interpolation(const std::string& word);
+Resampler parse_resampler(const std::string& word);
 
 struct Preprocessing {
   int image_size = 224;               // S: the backbone's input is S×S pixels
-  Resize resize = Resize::kShortest;  // shortest edge to S / crop_pct, then centre crop; squash:
-                                      // both edges to S; pad: longest edge, black borders
+  Resize resize = Resize::kShortest;  // timm's crop modes: "center" (shortest edge to S / crop_pct,
+                                      // then centre crop), "squash" (both edges) and "border"
+                                      // (longest edge; borders in the colour of `mean`)
   double crop_pct = 1.0;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
@@ -29,13 +39,17 @@ struct Preprocessing {
 Json to_json(const Preprocessing& preprocessing);
 
 // Resizes and crops. `out` has S·S·3 bytes, RGB interleaved [S, S, 3]. Bit-identical to
-// torchvision's Resize + CenterCrop on a PIL image (kPillow) or on a uint8 tensor with antialias
-// (kTorch). DataError for an empty image.
+// torchvision's Resize + CenterCrop on a PIL image (kPillow, kPillow12) or on a uint8 tensor with
+// antialias (kTorch). DataError for an empty image.
 void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
                   std::uint8_t* out);
 
-// (pixel / 255 − mean) / std in float32 as torchvision's ToTensor + Normalize compute it:
-// in [S, S, 3] uint8 → out [3, S, S] float32. The CPU twin of cuda/normalize.cu.
+// (pixel / 255 − mean) / std in float32 as torchvision computes it: ToTensor + Normalize for
+// PIL images, v2.ToDtype(scale=True) + v2.Normalize for kTorch, which multiplies by 1/255 instead
+// of dividing: in [S, S, 3] uint8 → out [3, S, S] float32. The CPU twin of cuda/normalize.cu.
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
+
+// All that normalize() can give: [channel * 256 + pixel].
+std::array<float, 768> normalization_table(const Preprocessing& preprocessing);
 
 }  // namespace coldframe::preprocess

@@ -1,0 +1,26 @@
+// Which part of a frame, scaled to which size, lands where in the backbone's S×S input: the
+// arithmetic of torchvision's Resize and CenterCrop and of timm's crop modes.
+#pragma once
+
+#include <cstdint>
+
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe::preprocess {
+
+// One axis: the frame's `input` pixels are scaled to `scaled`; of these, `size` from `offset` on
+// land at `target` in the output. What lies around them is border.
+struct Axis {
+  int input = 0;
+  std::int64_t scaled = 0, offset = 0;
+  int target = 0, size = 0;
+};
+
+struct Geometry {
+  Axis x, y;
+  bool vertical_first = false;  // the order of the resampler's two passes
+};
+
+Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height);
+
+}  // namespace coldframe::preprocess

@@ -1,0 +1,149 @@
+#include "extract/preprocess/preprocessing.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/preprocess/geometry.h"
+#include "extract/preprocess/resample.h"
+
+namespace coldframe::preprocess {
+namespace {
+
+// 0.485f becomes 0.485, not 0.48500001430511475: the shortest decimal that gives the same float.
+Json shortest(const std::array<float, 3>& values) {
+  Json result = Json::array();
+  for (const float value : values) {
+    std::array<char, 64> text;
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+    double decimal = 0;
+    std::from_chars(text.data(), end, decimal);
+    result.push_back(json_number(decimal));
+  }
+  return result;
+}
+
+constexpr std::array<std::pair<const char*, Resize>, 3> kResizes{
+    {{"shortest", Resize::kShortest}, {"squash", Resize::kSquash}, {"pad", Resize::kPad}}};
+constexpr std::array<std::pair<const char*, Interpolation>, 2> kInterpolations{
+    {{"bicubic", Interpolation::kBicubic}, {"bilinear", Interpolation::kBilinear}}};
+constexpr std::array<std::pair<const char*, Resampler>, 3> kResamplers{
+    {{"pillow", Resampler::kPillow},
+     {"pillow12", Resampler::kPillow12},
+     {"torch", Resampler::kTorch}}};
+
+template <typename Table>
+auto parse(const Table& table, const char* option, const std::string& word) {
+  std::vector<std::string> known;
+  for (const auto& [text, value] : table) {
+    if (word == text) return value;
+    known.push_back(text);
+  }
+  throw ConfigError(concat(option, " '", word, "' is none of ", join(known, ", ")));
+}
+
+template <typename Table, typename Value>
+std::string name(const Table& table, Value wanted) {
+  for (const auto& [text, value] : table) {
+    if (value == wanted) return text;
+  }
+  return {};
+}
+
+// timm's crop mode "border" surrounds the frame with round(255 · mean), which normalises to about
+// 0; torchvision's CenterCrop surrounds a frame that is too small with black.
+std::array<std::uint8_t, 3> border_colour(const Preprocessing& preprocessing) {
+  std::array<std::uint8_t, 3> colour{};
+  if (preprocessing.resize != Resize::kPad) return colour;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    const double level = std::nearbyint(255.0 * preprocessing.mean[channel]);
+    colour[channel] = static_cast<std::uint8_t>(std::min(255.0, std::max(0.0, level)));
+  }
+  return colour;
+}
+
+void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
+  const auto colour = border_colour(preprocessing);
+  const std::size_t side = static_cast<std::size_t>(preprocessing.image_size);
+  for (std::size_t pixel = 0; pixel < side * side; ++pixel) {
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      out[pixel * 3 + channel] = colour[channel];
+  }
+}
+
+}  // namespace
+
+Resize parse_resize(const std::string& word) {
+  return parse(kResizes, "--resize", word);
+}
+
+Interpolation parse_interpolation(const std::string& word) {
+  return parse(kInterpolations, "--interpolation", word);
+}
+
+Resampler parse_resampler(const std::string& word) {
+  return parse(kResamplers, "--resampler", word);
+}
+
+Json to_json(const Preprocessing& preprocessing) {
+  return Json{
+      {"image_size", preprocessing.image_size},
+      {"resize", name(kResizes, preprocessing.resize)},
+      {"crop_pct", preprocessing.crop_pct},
+      {"interpolation", name(kInterpolations, preprocessing.interpolation)},
+      {"resampler", name(kResamplers, preprocessing.resampler)},
+      {"mean", shortest(preprocessing.mean)},
+      {"std", shortest(preprocessing.std)},
+  };
+}
+
+void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
+                  std::uint8_t* out) {
+  const std::size_t expected = static_cast<std::size_t>(image.width > 0 ? image.width : 0) *
+                               static_cast<std::size_t>(image.height > 0 ? image.height : 0) * 3;
+  if (expected == 0 || image.rgb.size() != expected) {
+    throw DataError(concat("cannot resize a frame of ", image.width, "×", image.height,
+                           " pixels that holds ", image.rgb.size(), " bytes; expected ", expected));
+  }
+  const Geometry plan = plan_geometry(preprocessing, image.width, image.height);
+  const int side = preprocessing.image_size;
+  if (plan.x.size < side || plan.y.size < side) fill_border(preprocessing, out);
+  const Kernel x = make_kernel(preprocessing.interpolation, preprocessing.resampler, plan.x);
+  const Kernel y = make_kernel(preprocessing.interpolation, preprocessing.resampler, plan.y);
+  const std::size_t stride = static_cast<std::size_t>(side) * 3;
+  resample_rgb(image, x, y, plan.vertical_first,
+               out + static_cast<std::size_t>(plan.y.target) * stride +
+                   static_cast<std::size_t>(plan.x.target) * 3,
+               stride);
+}
+
+std::array<float, 768> normalization_table(const Preprocessing& preprocessing) {
+  std::array<float, 768> table;
+  constexpr float kInverse = static_cast<float>(1.0 / 255.0);
+  const bool torch = preprocessing.resampler == Resampler::kTorch;
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    for (std::size_t pixel = 0; pixel < 256; ++pixel) {
+      const float level = static_cast<float>(pixel);
+      const float scaled = torch ? level * kInverse : level / 255.0f;
+      table[channel * 256 + pixel] =
+          (scaled - preprocessing.mean[channel]) / preprocessing.std[channel];
+    }
+  }
+  return table;
+}
+
+void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out) {
+  const std::array<float, 768> table = normalization_table(preprocessing);
+  const std::size_t side = static_cast<std::size_t>(preprocessing.image_size);
+  const std::size_t pixels = side * side;
+  for (std::size_t i = 0; i < pixels; ++i) {
+    out[i] = table[in[i * 3]];
+    out[pixels + i] = table[256 + in[i * 3 + 1]];
+    out[2 * pixels + i] = table[512 + in[i * 3 + 2]];
+  }
+}
+
+}  // namespace coldframe::preprocess

@@ -1,0 +1,60 @@
+// Runs the pixel pipeline on raw pixels, for the cross-checks against torchvision and timm, and
+// times it:
+//   preprocess_driver WIDTH HEIGHT S RESIZE CROP_PCT INTERPOLATION RESAMPLER MEAN*3 STD*3 [REPEATS]
+// reads WIDTH × HEIGHT × 3 bytes from stdin and writes the resized S × S × 3 bytes and then the
+// normalised 3 × S × S floats to stdout. With REPEATS it prints frames per second instead.
+#include <chrono>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "extract/preprocess/preprocessing.h"
+
+namespace {
+
+using namespace coldframe;
+
+preprocess::Preprocessing parse(char** argv) {
+  preprocess::Preprocessing result;
+  result.image_size = std::stoi(argv[3]);
+  result.resize = preprocess::parse_resize(argv[4]);
+  result.crop_pct = std::stod(argv[5]);
+  result.interpolation = preprocess::parse_interpolation(argv[6]);
+  result.resampler = preprocess::parse_resampler(argv[7]);
+  for (std::size_t i = 0; i < 3; ++i) {
+    result.mean[i] = std::stof(argv[8 + i]);
+    result.std[i] = std::stof(argv[11 + i]);
+  }
+  return result;
+}
+
+void measure(const preprocess::Preprocessing& preprocessing, const frames::Image& image,
+             int repeats, std::uint8_t* resized) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < repeats; ++i) preprocess::resize_frame(preprocessing, image, resized);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::cout << repeats / seconds.count() << "\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 14) return 2;
+  const auto preprocessing = parse(argv);
+  frames::Image image{std::stoi(argv[1]), std::stoi(argv[2]), {}};
+  image.rgb.assign(std::istreambuf_iterator<char>(std::cin), {});
+  const std::size_t values = static_cast<std::size_t>(preprocessing.image_size) *
+                             static_cast<std::size_t>(preprocessing.image_size) * 3;
+  std::vector<std::uint8_t> resized(values);
+  std::vector<float> normalized(values);
+  if (argc > 14) {
+    measure(preprocessing, image, std::stoi(argv[14]), resized.data());
+    return 0;
+  }
+  preprocess::resize_frame(preprocessing, image, resized.data());
+  preprocess::normalize(preprocessing, resized.data(), normalized.data());
+  std::cout.write(reinterpret_cast<const char*>(resized.data()),
+                  static_cast<std::streamsize>(values));
+  std::cout.write(reinterpret_cast<const char*>(normalized.data()),
+                  static_cast<std::streamsize>(values * sizeof(float)));
+}
