@@ -7,6 +7,11 @@ coldframe_library(coldframe_evaluation
     labels.cpp
     metrics.cpp
     metrics_ranking.cpp
+    report.cpp
+    report_charts.cpp
+    report_summary.cpp
+    report_text.cpp
+    report_verdict.cpp
     split.cpp
     split_assign.cpp
     split_files.cpp
