@@ -9,6 +9,7 @@ coldframe_library(coldframe_evaluation
     metrics_ranking.cpp
     report.cpp
     report_charts.cpp
+    report_curves.cpp
     report_summary.cpp
     report_text.cpp
     report_verdict.cpp

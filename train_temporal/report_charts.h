@@ -20,6 +20,16 @@ std::string reliability_chart(const RunReport& report);
 std::string score_chart(const RunReport& report);
 std::string frames_chart(const RunReport& report);
 
+inline constexpr std::size_t kMostLines = 8;  // as many colours as a chart has
+
+// Mean of several curves point by point, with a band between `low` and `high`. Curves may differ in
+// length: each point takes those that reach it.
+struct Averages {
+  std::vector<double> mean, low, high;
+};
+enum class Band { kRange, kDeviation };
+Averages average(const std::vector<std::vector<double>>& curves, Band band);
+
 // The held-out exams of all folds of the first repeat together.
 ScoredExams pooled_exams(const ModelResult& model);
 
