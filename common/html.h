@@ -26,7 +26,9 @@ struct Chart {
   bool diagonal = false;
   bool log_y = false;
 };
-std::string line_chart(const Chart& chart);  // an <svg>
+// An <svg>, styled by Page. Points that are not finite (or not positive under log_y) leave a gap;
+// long series are thinned to about 1000 points that keep their extremes.
+std::string line_chart(const Chart& chart);
 
 struct Bar {
   std::string label;
@@ -40,6 +42,7 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
                          const std::vector<std::string>& column_labels,
                          const std::vector<std::vector<double>>& cells);
 
+// Plain text in every cell; it is escaped here. Columns of numbers are aligned to the right.
 std::string table(const std::vector<std::string>& header,
                   const std::vector<std::vector<std::string>>& rows);
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs);
@@ -53,6 +56,7 @@ class Page {
 
  private:
   std::string title_, subtitle_, body_, contents_;
+  int sections_ = 0;
 };
 
 }  // namespace coldframe::html
