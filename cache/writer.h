@@ -39,6 +39,9 @@ class ShardWriter {
   void add_failure(const Failure& failure);
   void publish_if_due();  // call now and then when no exam arrives
 
+  // Publishes what is left, without packing: what an interrupted job does.
+  void publish();
+
   // Publishes what is left. For a single-file cache, packs everything into the one file and removes
   // the shards.
   void finish();
@@ -53,7 +56,8 @@ class ShardWriter {
 
 // Publishes exams whose metadata changed (labels, patients, times) as new revisions with the
 // features that the cache has, and removes shards in which nothing valid is left. `exams` carry the
-// new metadata; ids must be in the cache.
+// new metadata; ids must be in the cache and their frames the same. Needs no ShardWriter, but may
+// be called while one is open.
 void update_metadata(const Location& location, const std::vector<ExamInfo>& exams);
 
 }  // namespace coldframe::cache

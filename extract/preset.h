@@ -19,5 +19,6 @@ struct Preset {
 
 const std::vector<Preset>& presets();
 const Preset& find_preset(const std::string& name);  // ConfigError lists the names
+std::string preset_names();                          // "retfound-green, dino-vits16, …"
 
 }  // namespace coldframe

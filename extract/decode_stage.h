@@ -1,0 +1,70 @@
+// The first stage of extraction: threads that open exams, decode their selected frames and resize
+// them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "cache/exam.h"
+#include "common/bounded_queue.h"
+#include "extract/frames/source.h"
+#include "extract/preprocess/preprocessing.h"
+#include "extract/resume.h"
+
+namespace coldframe {
+
+// One frame, ready for the backbone's input: [S, S, 3] uint8.
+struct DecodedFrame {
+  std::size_t task = 0;  // index into the tasks
+  std::size_t slot = 0;  // its place within the exam
+  std::vector<std::uint8_t> pixels;
+};
+
+// Follows an exam's last frame: what is known of the exam, or why it could not be read.
+struct DecodedExam {
+  std::size_t task = 0;
+  cache::ExamInfo info;
+  std::optional<cache::Failure> failure;
+};
+
+using Decoded = std::variant<DecodedFrame, DecodedExam>;
+
+struct DecodeSettings {
+  preprocess::Preprocessing preprocessing;
+  frames::FrameSelection selection;
+  int threads = 1;
+  std::size_t queue_frames = 64;  // decoded frames that may wait
+};
+
+// Frames of one exam arrive in order, exams of different threads interleaved. After a stop request
+// the exam at hand is dropped without a word and no further one is begun.
+class DecodeStage {
+ public:
+  DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
+              const DecodeSettings& settings);
+  ~DecodeStage();  // stops the threads
+
+  std::optional<Decoded>
+  next();  // empty when all is decoded; rethrows a thread's first unexpected error
+
+ private:
+  void work();
+  bool decode_exam(std::size_t task);  // false: the stage is stopping
+  cache::ExamInfo read(std::size_t task, bool& stopped);
+
+  const frames::ExamList& input_;
+  std::span<const ExamTask> tasks_;
+  DecodeSettings settings_;
+  BoundedQueue<Decoded> queue_;
+  std::atomic<std::size_t> next_task_{0};
+  std::atomic<int> running_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace coldframe

@@ -1,0 +1,25 @@
+// From uint8 frames in host memory to the backbone's normalised input on its device.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe {
+
+class DeviceInput {
+ public:
+  DeviceInput(const preprocess::Preprocessing& preprocessing, const torch::Device& device);
+
+  // frames [B, S, S, 3] uint8 on the CPU -> [B, 3, S, S] float32 on the device.
+  torch::Tensor operator()(const torch::Tensor& frames) const;
+
+ private:
+  torch::Tensor on_cpu(const torch::Tensor& frames) const;
+  torch::Tensor on_cuda(const torch::Tensor& frames) const;
+
+  preprocess::Preprocessing preprocessing_;
+  torch::Device device_;
+};
+
+}  // namespace coldframe

@@ -1,0 +1,140 @@
+// coldframe-extract: frames → frozen backbone → cache.
+#include <iostream>
+#include <optional>
+
+#include "cache/reader.h"
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/interrupt.h"
+#include "common/log.h"
+#include "common/text.h"
+#include "common/torch/device.h"
+#include "extract/options.h"
+#include "extract/pipeline.h"
+#include "extract/recipe.h"
+#include "extract/resume.h"
+#include "extract/summary.h"
+
+namespace coldframe {
+namespace {
+
+std::optional<cache::CacheReader> open_existing(const cache::Location& location) {
+  if (location.files().empty()) return std::nullopt;
+  return cache::CacheReader(location.path);
+}
+
+// `auto` is decided once per cache: what is there already decides for those who continue it.
+Precision decide_precision(const ExtractOptions& options,
+                           const std::optional<cache::CacheReader>& cached,
+                           const torch::Device& device) {
+  const bool has_one = cached && cached->precisions().size() == 1;
+  if (options.precision == "auto" && has_one)
+    return parse_precision(cached->precisions().front(), device);
+  const Precision precision = parse_precision(options.precision, device);
+  if (cached && !options.allow_mixed_precision &&
+      cached->precisions() != std::vector{to_string(precision)})
+    throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
+                            ", this run would compute in ", to_string(precision),
+                            "; give --precision ", cached->precisions().front(),
+                            ", another --out, or --allow-mixed-precision"));
+  return precision;
+}
+
+void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
+                  const std::string& path) {
+  if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
+  throw CacheError(
+      concat(path, " was made with another recipe; give the same options or another --out:\n  ",
+             join(cache::differences(cached->recipe(), now), "\n  ")));
+}
+
+void tell_plan(const Plan& plan) {
+  constexpr std::size_t kShown = 20;
+  for (std::size_t i = 0; i < plan.changes.size() && i < kShown; ++i) log_info(plan.changes[i]);
+  if (plan.changes.size() > kShown)
+    log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
+  if (plan.not_in_input)
+    log_warning(concat(plural(plan.not_in_input, "cached exam"),
+                       " are not in the input; they stay in the cache"));
+}
+
+cache::WriterOptions writer_options(const ExtractOptions& options, Precision precision) {
+  cache::WriterOptions writer;
+  writer.storage = options.storage;
+  writer.precision = to_string(precision);
+  return writer;
+}
+
+// A single-file cache whose last run was killed before its shards were packed.
+bool has_unpacked_shards(const cache::Location& location) {
+  return location.single_file && std::filesystem::exists(location.shard_folder());
+}
+
+PipelineResult extract(const Plan& plan, const frames::ExamList& input,
+                       const ExtractOptions& options, const cache::Recipe& recipe,
+                       const cache::Location& location, vit::Backbone& backbone,
+                       const torch::Device& device, Precision precision) {
+  if (plan.extract.empty() && !has_unpacked_shards(location)) return {};
+  cache::ShardWriter writer(location, recipe, backbone.dimension(),
+                            writer_options(options, precision));
+  PipelineResult result = run_pipeline(input, plan.extract, options, backbone, device, writer);
+  if (result.stopped)
+    writer.publish();
+  else
+    writer.finish();
+  return result;
+}
+
+void describe_cache(const cache::Location& location, ExtractSummary& summary) {
+  const auto cached = open_existing(location);
+  if (!cached) return;
+  summary.cached_exams = cached->exams().size();
+  for (const auto& exam : cached->exams()) summary.cached_frames += exam.frames();
+  summary.cache_bytes = cached->bytes_on_disk();
+}
+
+int run(const std::vector<std::string>& arguments) {
+  const auto options = parse_extract_options(arguments);
+  if (!options) return 0;
+  install_stop_handlers();
+
+  const frames::ExamList input =
+      frames::list_exams(options->input, {options->frame_columns, options->allow_unordered});
+  for (const auto& warning : input.warnings) log_warning(warning);
+  if (options->threads) torch::set_num_threads(options->threads);
+
+  const torch::Device device = resolve_device(options->device);
+  const cache::Location location = cache::locate(options->out);
+  auto cached = open_existing(location);
+  const Precision precision = decide_precision(*options, cached, device);
+  const auto backbone = vit::make_backbone(options->backbone, device, precision);
+  const cache::Recipe recipe = make_recipe(*options, *backbone);
+  check_recipe(recipe, cached, options->out);
+
+  const Plan plan = plan_extraction(input, cached ? &*cached : nullptr);
+  cached.reset();
+  tell_plan(plan);
+  if (!plan.metadata.empty()) cache::update_metadata(location, plan.metadata);
+
+  ExtractSummary summary;
+  summary.cache = options->out;
+  summary.device = device_name(device);
+  summary.precision = to_string(precision);
+  summary.dimension = backbone->dimension();
+  summary.unchanged = plan.unchanged;
+  summary.metadata_updated = plan.metadata.size();
+  summary.result = extract(plan, input, *options, recipe, location, *backbone, device, precision);
+  describe_cache(location, summary);
+  std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));
+
+  if (summary.result.stopped) throw Interrupted("stopped; run the same command again to continue");
+  return static_cast<int>(summary.result.failures.empty() ? ExitCode::kDone
+                                                          : ExitCode::kDoneWithFindings);
+}
+
+}  // namespace
+}  // namespace coldframe
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::run);
+}

@@ -1,0 +1,45 @@
+// Everything that `coldframe extract` can be told, with its default.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/writer.h"
+#include "extract/preprocess/preprocessing.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe {
+
+struct ExtractOptions {
+  std::filesystem::path input;  // a folder, a file or a CSV manifest
+  std::filesystem::path out;    // x.h5 (one file) or a folder of shards
+
+  vit::BackboneOptions
+      backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
+  std::string preset;  // its name, "" for none
+  preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
+
+  std::int64_t frames = 0;  // N frames spread evenly over an exam; 0: all
+  std::vector<std::string> frame_columns;
+  bool allow_unordered = false;
+
+  std::string device = "auto";
+  std::string precision = "auto";
+  std::int64_t batch = 32;  // frames per forward pass
+  int decode_threads = 0;   // 0: one per two cores, at least one
+  int threads = 0;          // of the CPU backbone; 0: LibTorch's choice
+  cache::StorageType storage = cache::StorageType::kFloat16;
+  bool allow_mixed_precision = false;
+
+  bool strict = false;  // stop at the first exam that fails
+  bool json = false;    // the summary as JSON on stdout
+};
+
+// Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an
+// unknown checkpoint.
+std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments);
+
+}  // namespace coldframe

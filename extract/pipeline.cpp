@@ -1,0 +1,76 @@
+#include "extract/pipeline.h"
+
+#include <chrono>
+
+#include "common/interrupt.h"
+#include "common/progress.h"
+#include "common/text.h"
+#include "extract/batch.h"
+#include "extract/decode_stage.h"
+#include "extract/exam_assembly.h"
+#include "extract/write_stage.h"
+
+namespace coldframe {
+namespace {
+
+DecodeSettings decode_settings(const ExtractOptions& options) {
+  DecodeSettings settings;
+  settings.preprocessing = options.preprocessing;
+  settings.selection = {options.frames};
+  settings.threads = options.decode_threads;
+  settings.queue_frames = static_cast<std::size_t>(2 * options.batch);
+  return settings;
+}
+
+}  // namespace
+
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, vit::Backbone& backbone,
+                            const torch::Device& device, cache::ShardWriter& writer) {
+  const auto started = std::chrono::steady_clock::now();
+  const auto seconds = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  };
+
+  PipelineResult result;
+  Progress progress("extract", "exams", tasks.size());
+  WriteStage output(writer, options.strict);
+  ExamAssembly assembly(backbone.dimension(), [&](Finished&& finished) {
+    if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
+      result.frames += exam->info.frames();
+    output.push(std::move(finished));
+    progress.add();
+  });
+  Batch batch(backbone, DeviceInput(options.preprocessing, device),
+              options.preprocessing.image_size, options.batch,
+              [&](std::size_t task, std::size_t slot, std::span<const float> feature) {
+                assembly.add_feature(task, slot, feature);
+              });
+  DecodeStage decoder(input, tasks, decode_settings(options));
+
+  while (auto decoded = decoder.next()) {
+    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
+      batch.add(*frame);
+      progress.set_note(
+          concat(fixed(static_cast<double>(batch.frames_done()) / seconds(), 1), " frames/s"));
+    } else {
+      auto& exam = std::get<DecodedExam>(*decoded);
+      if (exam.failure)
+        assembly.add_failure(exam.task, std::move(*exam.failure));
+      else
+        assembly.add_exam(exam.task, std::move(exam.info));
+    }
+  }
+  batch.compute();
+  assembly.release_rest();
+  progress.finish();
+
+  WriteCounts counts = output.finish();
+  result.exams = counts.exams;
+  result.failures = std::move(counts.failures);
+  result.stopped = stop_requested() && result.exams + result.failures.size() < tasks.size();
+  result.seconds = seconds();
+  return result;
+}
+
+}  // namespace coldframe

@@ -1,0 +1,25 @@
+// Decode → batch → backbone → assemble → write, for every exam of a plan.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "cache/writer.h"
+#include "extract/options.h"
+#include "extract/resume.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe {
+
+struct PipelineResult {
+  std::size_t exams = 0, frames = 0;  // written
+  std::vector<cache::Failure> failures;
+  bool stopped = false;  // by a signal, before all was done
+  double seconds = 0;
+};
+
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, vit::Backbone& backbone,
+                            const torch::Device& device, cache::ShardWriter& writer);
+
+}  // namespace coldframe

@@ -1,0 +1,43 @@
+// What is left to do: compares the input with what the cache already holds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cache/reader.h"
+#include "extract/frames/exam_list.h"
+
+namespace coldframe {
+
+// An exam to extract.
+struct ExamTask {
+  const frames::ExamSpec* exam = nullptr;
+  std::uint64_t ordinal = 0;   // position in the input
+  std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
+};
+
+struct Plan {
+  std::vector<ExamTask> extract;
+  std::vector<cache::ExamInfo>
+      metadata;  // cached exams whose labels, patients, times or position changed
+  std::vector<std::string>
+      changes;  // those changes, a line each: "exam 'P3': label 'covid' -> 'regular'"
+  std::size_t unchanged = 0;
+  std::size_t not_in_input = 0;  // cached exams that the input no longer names; they stay
+};
+
+// `cached` may be null: nothing there yet.
+Plan plan_extraction(const frames::ExamList& input, const cache::CacheReader* cached);
+
+// How an exam's sources looked when it was extracted: files (size, mtime), frame ranges and stated
+// times.
+std::string exam_stamp(const frames::ExamSpec& exam);
+
+// The metadata of one slot that the input states for it.
+std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
+                                                 const frames::ExamSpec& exam,
+                                                 const std::vector<std::size_t>& item_of_slot);
+std::vector<cache::ExamColumn> columns_of(const frames::ExamSpec& exam);
+
+}  // namespace coldframe
