@@ -1,0 +1,50 @@
+// The cohort's features in one tensor, and what a model may know of each exam besides pixels.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/reader.h"
+
+namespace coldframe::temporal {
+
+// One exam. Frames that are missing in the cache are left out: their time lives on in the interval
+// between their neighbours.
+struct Sequence {
+  std::uint64_t key = 0;       // of the exam's id: all randomness about this exam hangs on it
+  std::int64_t first_row = 0;  // its frames are the rows first_row … first_row + frames() − 1
+  std::vector<double> time_s;  // [T] seconds since the exam's first frame, NaN if unknown
+  std::vector<float> clock;    // [F] see clock_descriptor()
+
+  std::int64_t frames() const { return static_cast<std::int64_t>(time_s.size()); }
+};
+
+struct Dataset {
+  torch::Tensor features;           // [rows, D] as the cache stores them: float16 or float32
+  std::vector<Sequence> sequences;  // one per exam of the cache; no frames: not loaded
+};
+
+// Loads the exams given by index (see CacheReader::exams()) to `device`. SystemError before
+// anything is read when they do not fit into memory, DataError when a feature of a present frame is
+// not finite.
+Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+                     const std::vector<std::string>& source_kinds, const torch::Device& device);
+
+std::size_t present_frames(const cache::ExamInfo& exam);
+
+// What the `clock` control sees, without any pixel: number of frames, missing frames, intervals,
+// duration, frame size, whether times are unknown, and the source kind (one of `source_kinds`).
+std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
+                                    const std::vector<std::string>& source_kinds);
+std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams);  // sorted
+
+// Whether time intervals carry more than the exam's duration: known, and uneven in at least half of
+// the exams. Frames picked evenly from a video lie up to half a source frame beside an even grid;
+// that does not count as uneven.
+bool times_are_informative(std::span<const cache::ExamInfo> exams);
+
+}  // namespace coldframe::temporal

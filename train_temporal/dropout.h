@@ -1,0 +1,29 @@
+// Dropout whose masks depend on (seed, epoch, exam, frame, layer) only, so that a batch gives the
+// same result in one piece or in micro-batches, on any thread.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <span>
+
+#include "train_temporal/sampler.h"
+
+namespace coldframe::temporal {
+
+class Dropout {
+ public:
+  Dropout() = default;  // evaluation: passes everything through
+  Dropout(double probability, std::uint64_t seed, std::uint64_t epoch)
+      : probability_(probability), seed_(seed), epoch_(epoch) {}
+
+  // x: [R, W]; keys: [R], what each row belongs to.
+  torch::Tensor operator()(const torch::Tensor& x, Stream layer,
+                           std::span<const std::uint64_t> keys) const;
+
+ private:
+  double probability_ = 0;
+  std::uint64_t seed_ = 0, epoch_ = 0;
+};
+
+}  // namespace coldframe::temporal

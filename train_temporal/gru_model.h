@@ -1,0 +1,36 @@
+// The temporal model. Names of its tensors (as in model.safetensors; PyTorch's layouts throughout):
+//   feature_mean, feature_std [D]        standardisation over the training part's frames
+//   time_mean, time_std [2]              with time: of log interval and seconds since first frame
+//   project.weight [H, D], project.bias
+//   gru.weight_ih_l0 [3H, H or H + 3], gru.weight_hh_l0, … as torch.nn.GRU names them
+//   attention.weight [1, H'], .bias      with attention pooling; H' = H or 2H (bidirectional)
+//   head.weight [C, H'], head.bias
+#pragma once
+
+#include "train_temporal/sequence_model.h"
+
+namespace coldframe::temporal {
+
+class GruModel final : public SequenceModel {
+ public:
+  explicit GruModel(const ModelConfig& config);
+  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+                        const Dropout& dropout) override;
+  void set_statistics(const InputStatistics& statistics) override;
+
+ private:
+  torch::Tensor time_features(const torch::Tensor& time) const;
+  torch::Tensor pool(const torch::Tensor& packed, const torch::Tensor& last, const Batch& batch);
+
+  ModelConfig config_;
+  torch::Tensor feature_mean, feature_std, time_mean, time_std;
+  torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
+  torch::nn::GRU gru{nullptr};
+};
+
+// x: [N, W] packed. Returns [B, T, W] with zeros behind the end of each sequence.
+torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch);
+// [B, T, W] → [B, W]
+torch::Tensor mean_over_frames(const torch::Tensor& padded, const Batch& batch);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,60 @@
+// Which frames of an exam a model sees, and in which order. Counter-based: a choice depends on the
+// seed, the epoch and the exam, never on batches or threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "train_temporal/counter_random.h"
+
+namespace coldframe::temporal {
+
+// What the random numbers of a fit are for: the second part of every key, after the fit's seed.
+enum class Stream : std::uint64_t {
+  kWeights = 1,
+  kExamOrder,
+  kFrames,
+  kPermutation,
+  kProjectionDropout,
+  kHeadDropout,
+};
+
+enum class FrameOrder {
+  kInOrder,
+  kMiddle,    // the middle frame alone: the `single` baseline
+  kShuffled,  // features in random order, times left in place: the `shuffled` control
+};
+
+// Positions among an exam's T frames, [K] each: step k of the sequence has the features of frame
+// features[k] and the time of frame times[k].
+struct FrameSelection {
+  std::vector<std::int64_t> features, times;
+};
+
+// K of n positions, ascending, each subset equally likely; all n when K ≥ n.
+std::vector<std::int64_t> draw_in_order(std::int64_t n, std::int64_t k, CounterRandom& random);
+
+class FrameSampler {
+ public:
+  // `train_frames`: how many are drawn anew in each epoch; 0: all.
+  FrameSampler(FrameOrder order, std::int64_t train_frames, std::uint64_t seed)
+      : order_(order), train_frames_(train_frames), seed_(seed) {}
+
+  FrameSelection for_training(std::int64_t frames, std::uint64_t exam_key,
+                              std::uint64_t epoch) const;
+  FrameSelection for_evaluation(std::int64_t frames, std::uint64_t exam_key) const;  // all frames
+
+ private:
+  FrameSelection arranged(std::vector<std::int64_t> positions, CounterRandom random) const;
+
+  FrameOrder order_;
+  std::int64_t train_frames_;
+  std::uint64_t seed_;
+};
+
+// The training exams in the order in which an epoch visits them.
+std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,
+                                     std::uint64_t epoch);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,96 @@
+// Fits one model on one training part and predicts the held-out exams with its best weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train_temporal/early_stop.h"
+#include "train_temporal/optimizer.h"
+#include "train_temporal/sequence_model.h"
+#include "train_temporal/split.h"
+#include "train_temporal/step.h"
+
+namespace coldframe::temporal {
+
+struct FitOptions {
+  std::size_t epochs = 60;        // at most
+  std::size_t batch = 16;         // exams per step
+  std::size_t micro_batch = 0;    // exams at a time within a step; 0: all
+  double learning_rate = 1e-3;    // at its highest
+  double warmup = 0.05;           // share of all steps
+  double weight_decay = 0.01;     // of matrices
+  double clip = 1.0;              // of the gradient's norm; 0: none
+  std::size_t patience = 12;      // epochs without a better validation loss; 0: never stop early
+  std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
+  bool class_weights = false;
+  Schedule schedule = Schedule::kCosine;
+};
+
+struct EpochLosses {
+  double train = 0, validation = 0, learning_rate = 0;
+};
+
+// A fit after whole epochs: what a checkpoint holds. Tensors [P], all parameters in one vector.
+struct FitState {
+  std::uint64_t seed = 0;
+  std::vector<EpochLosses> history;
+  EarlyStop early_stop;
+  std::int64_t steps = 0;
+  torch::Tensor parameters, first_moment, second_moment, best_parameters;
+};
+
+struct FitTask {
+  const Dataset& dataset;
+  const std::vector<int>& labels;  // by exam
+  const Split& split;
+  ModelConfig config;
+  FitOptions options;
+  std::uint64_t seed;
+};
+
+struct FitResult {
+  std::shared_ptr<SequenceModel> model;  // with the best weights
+  std::vector<EpochLosses> history;
+  std::size_t best_epoch = 0;
+  std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
+};
+
+class Trainer {
+ public:
+  explicit Trainer(const FitTask& task);
+
+  bool finished() const;
+  void run_epoch();
+  FitResult finish();  // restores the best weights
+
+  FitState state() const;
+  // Continues where `state` was taken. DataError when it belongs to another fit.
+  void restore(const FitState& state);
+  std::size_t epochs_done() const { return history_.size(); }
+
+ private:
+  double train_epoch(std::size_t epoch, double& learning_rate);
+  std::int64_t steps_per_epoch() const;
+
+  FitTask task_;
+  std::shared_ptr<SequenceModel> model_;
+  AdamW optimizer_;
+  FrameSampler sampler_;
+  ClassWeights weights_;
+  EarlyStop early_stop_;
+  std::vector<EpochLosses> history_;
+  std::vector<Batch> validation_;
+  torch::Tensor best_parameters_;
+};
+
+// Batches of at most 256 exams with all frames, and the logits of all their exams [n, C], in the
+// order of `exams`.
+std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                                      FrameOrder order, std::uint64_t seed);
+std::vector<double> predict_logits(SequenceModel& model, const Dataset& dataset,
+                                   const std::vector<Batch>& batches,
+                                   const std::vector<std::size_t>& exams, std::size_t classes);
+
+}  // namespace coldframe::temporal
