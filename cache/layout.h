@@ -26,4 +26,17 @@ std::string shard_name(std::uint32_t worker, std::uint64_t number);
 bool is_shard_name(const std::string& name);
 std::uint64_t next_shard_number(const Location& location, std::uint32_t worker);
 
+// The shards that update_metadata makes; writers take smaller numbers.
+inline constexpr std::uint32_t kMetadataWorker = 9999;
+
+// `.writer-<worker>.lock` in the shard folder: held (flock) by the one writer of that worker.
+// `.pack.lock`: held while shards are packed, replaced or removed. Both vanish with their holder;
+// one that a killed process left behind is not locked and does no harm.
+std::filesystem::path writer_lock_path(const Location& location, std::uint32_t worker);
+std::filesystem::path pack_lock_path(const Location& location);
+
+// Removes what a killed process left of `path` while AtomicFile was writing it. Only under the lock
+// that makes the caller its one writer.
+void remove_abandoned(const std::filesystem::path& path);
+
 }  // namespace coldframe::cache

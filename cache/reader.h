@@ -1,5 +1,7 @@
 // Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
-// what is damaged or hostile ends in a CacheError that names the file.
+// what is damaged or hostile ends in a CacheError that names the file. Opening reads every file
+// once to compare the checksum at its end before HDF5 sees it (FORMAT.md says why and what it
+// costs).
 #pragma once
 
 #include <cstdint>
@@ -29,14 +31,18 @@ class CacheReader {
   const std::vector<std::string>& views() const;       // "clean" first
   const std::vector<std::string>& precisions() const;  // the distinct ones over all shards
   const std::vector<ExamInfo>& exams() const;          // sorted by ordinal
-  const std::vector<Failure>& failures() const;        // those that no later revision voids
-  std::vector<std::string> column_names() const;       // of exams, in order of first appearance
+  const std::vector<Failure>& failures() const;  // those that no later revision of their exam voids
+  std::vector<std::string> column_names() const;  // of exams, in order of first appearance
   std::uint64_t bytes_on_disk() const;
   std::size_t shard_count() const;
 
   // Index into exams(); npos when there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
   std::size_t find(const std::string& id) const;
+
+  // The revision for extracting an exam again: 0 when nothing is known of it, else one more than
+  // that of its features and its failures.
+  std::uint32_t next_revision(const std::string& id) const;
 
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
   // exam's checksum. Thread-safe (HDF5 itself is serialised by a lock).

@@ -1,0 +1,93 @@
+#include "cache/lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+std::string holder_of(int descriptor) {
+  char text[256];
+  const ssize_t length = ::pread(descriptor, text, sizeof text, 0);
+  return length > 0 ? std::string(text, static_cast<std::size_t>(length)) : "another process";
+}
+
+std::string this_process() {
+  char host[128] = "";
+  ::gethostname(host, sizeof host - 1);
+  return concat("process ", ::getpid(), " on ", host);
+}
+
+// The holder removes the file when it is done: a lock on a file that is no longer at its path
+// guards nothing.
+bool still_at(const std::filesystem::path& path, int descriptor) {
+  struct stat held {
+  }, there{};
+  return ::fstat(descriptor, &held) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+}
+
+// A new folder must survive a power cut as the shards in it do.
+void create_folder(const std::filesystem::path& folder, std::error_code& error) {
+  if (!std::filesystem::create_directories(folder, error)) return;
+  const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
+  const int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+int open_lock(const std::filesystem::path& path) {
+  std::error_code error;
+  create_folder(path.parent_path(), error);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0 && errno != ENOENT)
+    throw SystemError(concat(path.string(), ": cannot be created: ", std::strerror(errno)));
+  if (descriptor < 0 && error)
+    throw SystemError(
+        concat(path.parent_path().string(), ": the folder cannot be created: ", error.message()));
+  return descriptor;  // -1: the folder vanished in between
+}
+
+}  // namespace
+
+FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string& what)
+    : path_(std::move(path)) {
+  for (;;) {
+    descriptor_ = open_lock(path_);
+    if (descriptor_ < 0) continue;
+    int result = 0;
+    do {
+      result = ::flock(descriptor_, LOCK_EX | (if_held == IfHeld::kRefuse ? LOCK_NB : 0));
+    } while (result != 0 && errno == EINTR);
+    const int reason = errno;
+    if (result == 0 && still_at(path_, descriptor_)) break;
+    const std::string holder = holder_of(descriptor_);
+    ::close(descriptor_);
+    if (result == 0) continue;
+    if (reason == EWOULDBLOCK)
+      throw CacheError(concat(what, " is already being written by ", holder,
+                              "; wait for it to end, or give this one another --worker or --out"));
+    throw SystemError(concat(path_.string(), ": cannot be locked: ", std::strerror(reason)));
+  }
+  const std::string holder = this_process();
+  if (::ftruncate(descriptor_, 0) != 0 ||
+      ::pwrite(descriptor_, holder.data(), holder.size(), 0) < 0) {
+    // The text only serves another writer's message; on a full disk the lock itself still holds.
+  }
+}
+
+FileLock::~FileLock() {
+  ::unlink(path_.c_str());
+  ::close(descriptor_);
+}
+
+}  // namespace coldframe::cache

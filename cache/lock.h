@@ -1,0 +1,24 @@
+// An exclusive lock between processes, held for as long as the object lives (flock on a file that
+// says who holds it).
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace coldframe::cache {
+
+class FileLock {
+ public:
+  enum class IfHeld { kWait, kRefuse };
+  // Creates the folder. kRefuse: CacheError "<what> is held by process …".
+  FileLock(std::filesystem::path path, IfHeld if_held, const std::string& what);
+  ~FileLock();  // removes the file
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace coldframe::cache

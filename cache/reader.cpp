@@ -1,0 +1,106 @@
+#include "cache/reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cache/collection.h"
+#include "cache/float16.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+
+struct CacheReader::State {
+  explicit State(const Location& location) : cache(location) {}
+  Collection cache;
+
+  std::size_t view_index(const std::string& view) const {
+    const std::vector<std::string>& views = cache.header().views;
+    const auto found = std::find(views.begin(), views.end(), view);
+    if (found == views.end())
+      throw CacheError(concat("the cache has no view '", view, "'; it has ", join(views, ", ")));
+    return static_cast<std::size_t>(found - views.begin());
+  }
+};
+
+CacheReader::CacheReader(const std::filesystem::path& path)
+    : state_(std::make_unique<State>(locate(path))) {}
+CacheReader::~CacheReader() = default;
+CacheReader::CacheReader(CacheReader&&) noexcept = default;
+CacheReader& CacheReader::operator=(CacheReader&&) noexcept = default;
+
+const Recipe& CacheReader::recipe() const {
+  return state_->cache.header().recipe;
+}
+std::int64_t CacheReader::dimension() const {
+  return state_->cache.header().dimension;
+}
+StorageType CacheReader::storage() const {
+  return state_->cache.header().storage;
+}
+const std::vector<std::string>& CacheReader::views() const {
+  return state_->cache.header().views;
+}
+const std::vector<std::string>& CacheReader::precisions() const {
+  return state_->cache.header().precisions;
+}
+const std::vector<ExamInfo>& CacheReader::exams() const {
+  return state_->cache.exams();
+}
+const std::vector<Failure>& CacheReader::failures() const {
+  return state_->cache.failures();
+}
+std::uint64_t CacheReader::bytes_on_disk() const {
+  return state_->cache.bytes_on_disk();
+}
+std::size_t CacheReader::shard_count() const {
+  return state_->cache.files().size();
+}
+std::size_t CacheReader::find(const std::string& id) const {
+  return state_->cache.find(id);
+}
+std::uint32_t CacheReader::next_revision(const std::string& id) const {
+  return state_->cache.next_revision(id);
+}
+
+std::vector<std::string> CacheReader::column_names() const {
+  std::vector<std::string> names;
+  for (const ExamInfo& exam : exams())
+    for (const ExamColumn& column : exam.columns)
+      if (std::find(names.begin(), names.end(), column.name) == names.end())
+        names.push_back(column.name);
+  return names;
+}
+
+std::vector<float> CacheReader::features(std::size_t exam, const std::string& view) const {
+  std::vector<float> values(exams().at(exam).frames() * static_cast<std::size_t>(dimension()));
+  read_features(exam, view, values);
+  return values;
+}
+
+void CacheReader::read_features(std::size_t exam, const std::string& view,
+                                std::span<float> destination) const {
+  const Collection& cache = state_->cache;
+  const std::size_t frames = exams().at(exam).frames();
+  const std::size_t expected = frames * static_cast<std::size_t>(dimension());
+  if (destination.size() != expected)
+    throw CacheError(concat("exam '", exams()[exam].id, "' has ", expected,
+                            " values, but room for ", destination.size(), " was given"));
+  const std::size_t index = state_->view_index(view);
+  if (storage() == StorageType::kFloat32) {
+    cache.read_rows(exam, index, std::as_writable_bytes(destination));
+    return;
+  }
+  std::vector<std::uint16_t> halves(expected);
+  cache.read_rows(exam, index, std::as_writable_bytes(std::span(halves)));
+  from_half(halves, destination);
+}
+
+const std::string& column_value(const ExamInfo& exam, const std::string& column) {
+  static const std::string kNone;
+  for (const ExamColumn& each : exam.columns)
+    if (each.name == column) return each.value;
+  return kNone;
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,108 @@
+#include "cache/shard_file.h"
+
+#include "cache/format.h"
+#include "cache/hdf5/file_reader.h"
+#include "cache/shard_metadata.h"
+#include "cache/trailer.h"
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+
+struct ShardFile::State {
+  std::filesystem::path path;
+  std::string identity;
+  std::uint64_t bytes = 0;
+  ShardContents contents;
+  std::vector<std::uint64_t> offsets;  // [N+1] rows of the features
+
+  std::unique_ptr<hdf5::ReadOnlyFile> bytes_of_file;
+  std::unique_ptr<hdf5::FileReader> reader;
+  std::vector<hdf5::DatasetReader> features;  // one per view
+
+  // Runs `step`; CacheErrors get the file's name.
+  template <typename Step>
+  void naming_the_file(Step step) {
+    try {
+      step();
+    } catch (const CacheError& error) {
+      throw CacheError(concat(path.string(), ": ", error.what()));
+    }
+  }
+  void open_features() {
+    for (const std::string& view : contents.header.views)
+      features.push_back(reader->dataset(join_path(kFeatures, escape_name(view))));
+  }
+  void reopen();
+};
+
+void ShardFile::State::reopen() {
+  auto again = std::make_unique<hdf5::ReadOnlyFile>(path);
+  if (again->identity() != identity)
+    throw CacheError(path.string() + ": was replaced while it was being read; start again");
+  again->show_only(bytes - kTrailerBytes);
+  bytes_of_file = std::move(again);
+  naming_the_file([&] {
+    reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);
+    open_features();
+  });
+}
+
+ShardFile::ShardFile(const std::filesystem::path& path) : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.path = path;
+  state.bytes_of_file = open_checked(path);
+  state.identity = state.bytes_of_file->identity();
+  state.bytes = state.bytes_of_file->size_on_disk();
+  state.naming_the_file([&] {
+    state.reader = std::make_unique<hdf5::FileReader>(*state.bytes_of_file);
+    state.contents = read_metadata(*state.reader);
+    state.open_features();
+  });
+  state.offsets = {0};
+  for (const StoredExam& exam : state.contents.exams)
+    state.offsets.push_back(state.offsets.back() + exam.info.frames());
+}
+
+ShardFile::~ShardFile() {
+  close();
+}
+
+const std::filesystem::path& ShardFile::path() const {
+  return state_->path;
+}
+const ShardContents& ShardFile::contents() const {
+  return state_->contents;
+}
+ShardContents& ShardFile::contents() {
+  return state_->contents;
+}
+std::uint64_t ShardFile::bytes_on_disk() const {
+  return state_->bytes;
+}
+bool ShardFile::is_open() const {
+  return state_->reader != nullptr;
+}
+
+void ShardFile::close() {
+  state_->features.clear();
+  state_->reader.reset();
+  state_->bytes_of_file.reset();
+}
+
+void ShardFile::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+  State& state = *state_;
+  if (!is_open()) state.reopen();
+  const std::uint64_t first = state.offsets[exam], count = state.offsets[exam + 1] - first;
+  state.naming_the_file([&] {
+    const StoredExam& stored = state.contents.exams[exam];
+    const std::string& name = state.contents.header.views[view];
+    state.features[view].read_rows(first, count, rows);
+    if (xxh3_64(rows) != stored.checksums[view])
+      throw CacheError(concat("exam '", stored.info.id, "', view '", name,
+                              "': the features do not match their checksum"));
+  });
+}
+
+}  // namespace coldframe::cache

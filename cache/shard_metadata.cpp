@@ -1,0 +1,242 @@
+#include "cache/shard_metadata.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "cache/format.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+using hdf5::DatasetReader;
+using hdf5::DatasetSpec;
+using hdf5::FileReader;
+using hdf5::Type;
+
+constexpr std::int64_t kLargestDimension = 1 << 20;
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw CacheError(what);
+}
+
+void require_names(const FileReader& file, const std::string& group, std::set<std::string> wanted) {
+  for (const std::string& name : file.names(group))
+    require(wanted.erase(name) == 1,
+            concat("unexpected object '", name, "' in ", group,
+                   "; a newer version of the format, or not written by Coldframe"));
+  require(wanted.empty(), concat(wanted.empty() ? "" : *wanted.begin(), " is missing in ", group));
+}
+
+std::vector<std::byte> read_all(const FileReader& file, const std::string& path, Type type,
+                                std::uint64_t rows, std::uint64_t columns, DatasetSpec& spec) {
+  const DatasetReader dataset = file.dataset(path);
+  spec = dataset.spec();
+  require(spec.type == type && spec.rows == rows && spec.columns == columns,
+          concat(path, " is ", hdf5::type_name(spec.type), " [", spec.rows, ", ", spec.columns,
+                 "] where ", hdf5::type_name(type), " [", rows, ", ", columns, "] was expected"));
+  std::vector<std::byte> bytes(spec.rows * spec.row_bytes());
+  dataset.read_rows(0, spec.rows, bytes);
+  return bytes;
+}
+
+template <typename T>
+std::vector<T> read_numbers(const FileReader& file, const std::string& path, Type type,
+                            std::uint64_t rows, std::uint64_t columns = 0) {
+  DatasetSpec spec;
+  const std::vector<std::byte> bytes = read_all(file, path, type, rows, columns, spec);
+  std::vector<T> values(bytes.size() / sizeof(T));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+std::vector<std::string> read_texts(const FileReader& file, const std::string& path,
+                                    std::uint64_t rows) {
+  DatasetSpec spec;
+  const std::vector<std::byte> bytes = read_all(file, path, Type::kText, rows, 0, spec);
+  std::vector<std::string> texts;
+  texts.reserve(rows);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    texts.push_back(hdf5::unpad(std::span(bytes).subspan(row * spec.text_bytes, spec.text_bytes)));
+    require(is_valid_utf8(texts.back()) && texts.back().find('\0') == std::string::npos,
+            concat(path, ": row ", row, " is not UTF-8 text"));
+  }
+  return texts;
+}
+
+struct NamedColumn {
+  std::string name;
+  std::vector<std::string> values;
+};
+
+std::vector<NamedColumn> read_columns(const FileReader& file, const std::string& group,
+                                      std::uint64_t rows) {
+  std::vector<NamedColumn> columns;
+  for (const std::string& name : file.names(group))
+    columns.push_back({unescape_name(name), read_texts(file, join_path(group, name), rows)});
+  return columns;
+}
+
+Recipe read_recipe(const FileReader& file) {
+  Recipe recipe;
+  try {
+    recipe = recipe_from_json(parse_json(file.text_attribute(kAttributeRecipe), "the recipe"));
+  } catch (const DataError& error) {
+    throw CacheError(error.what());
+  }
+  require(file.text_attribute(kAttributeFeatureDigest) == recipe.feature_digest() &&
+              file.text_attribute(kAttributeCacheDigest) == recipe.cache_digest(),
+          "the digests do not belong to the recipe");
+  return recipe;
+}
+
+ShardHeader read_header(const FileReader& file) {
+  require(file.text_attribute(kAttributeFormat) == kFormatName, "not a Coldframe cache");
+  const std::int64_t version = file.integer_attribute(kAttributeVersion);
+  require(version == kFormatVersion,
+          concat("format version ", version, ", but this program reads version ", kFormatVersion,
+                 "; use the version of Coldframe that wrote it"));
+  ShardHeader header;
+  header.recipe = read_recipe(file);
+  header.dimension = file.integer_attribute(kAttributeDimension);
+  require(header.dimension > 0 && header.dimension <= kLargestDimension,
+          concat("dimension ", header.dimension, " is impossible"));
+  const std::string storage = file.text_attribute(kAttributeStorage);
+  require(storage == "float16" || storage == "float32", "unknown storage '" + storage + "'");
+  header.storage = storage == "float16" ? StorageType::kFloat16 : StorageType::kFloat32;
+  header.precisions = file.texts_attribute(kAttributePrecision);
+  header.views = file.texts_attribute(kAttributeViews);
+  require(!header.views.empty() && header.views.front() == "clean", "there is no view 'clean'");
+  return header;
+}
+
+// Returns the number of frames.
+std::uint64_t check_features(const FileReader& file, const ShardHeader& header) {
+  std::set<std::string> names;
+  for (const std::string& view : header.views)
+    require(names.insert(escape_name(view)).second, "view '" + view + "' is listed twice");
+  require_names(file, kFeatures, names);
+  std::uint64_t frames = 0;
+  for (const std::string& name : names) {
+    const DatasetSpec spec = file.dataset(join_path(kFeatures, name)).spec();
+    const Type type = header.storage == StorageType::kFloat16 ? Type::kFloat16 : Type::kFloat32;
+    require(spec.type == type && spec.columns == static_cast<std::uint64_t>(header.dimension),
+            "the features of view '" + name + "' have another type or dimension than announced");
+    require(name == *names.begin() || spec.rows == frames, "views differ in their frames");
+    frames = spec.rows;
+  }
+  return frames;
+}
+
+std::vector<std::uint64_t> read_offsets(const FileReader& file, std::uint64_t frames) {
+  const std::string path = join_path(kExams, kExamOffset);
+  const std::uint64_t size = file.dataset(path).spec().rows;
+  const std::vector<std::uint64_t> offsets =
+      read_numbers<std::uint64_t>(file, path, Type::kUint64, size);
+  require(!offsets.empty() && offsets.front() == 0 && offsets.back() == frames &&
+              std::adjacent_find(offsets.begin(), offsets.end(), std::greater_equal<>()) ==
+                  offsets.end(),
+          path + " does not rise from 0 to the number of frames");
+  return offsets;
+}
+
+void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::size_t views) {
+  require_names(file, kExams,
+                {kExamId, kExamPatient, kExamOrdinal, kExamRevision, kExamOffset, kExamChecksum,
+                 kExamStartTime, kExamSourceStamp, kExamSourceDigest, kExamSourceKind, kExamWidth,
+                 kExamHeight, kColumns});
+  const std::size_t n = exams.size();
+  const auto set_texts = [&](const char* name, std::string ExamInfo::*member) {
+    std::vector<std::string> texts = read_texts(file, join_path(kExams, name), n);
+    for (std::size_t i = 0; i < n; ++i) exams[i].info.*member = std::move(texts[i]);
+  };
+  const auto set_numbers = [&]<typename T>(const char* name, Type type, T ExamInfo::*member) {
+    const std::vector<T> values = read_numbers<T>(file, join_path(kExams, name), type, n);
+    for (std::size_t i = 0; i < n; ++i) exams[i].info.*member = values[i];
+  };
+  set_texts(kExamId, &ExamInfo::id);
+  set_texts(kExamPatient, &ExamInfo::patient);
+  set_numbers(kExamOrdinal, Type::kUint64, &ExamInfo::ordinal);
+  set_numbers(kExamRevision, Type::kUint32, &ExamInfo::revision);
+  set_numbers(kExamStartTime, Type::kFloat64, &ExamInfo::start_time);
+  set_texts(kExamSourceStamp, &ExamInfo::source_stamp);
+  set_texts(kExamSourceDigest, &ExamInfo::source_digest);
+  set_texts(kExamSourceKind, &ExamInfo::source_kind);
+  set_numbers(kExamWidth, Type::kInt32, &ExamInfo::frame_width);
+  set_numbers(kExamHeight, Type::kInt32, &ExamInfo::frame_height);
+  const std::vector<std::uint64_t> checksums =
+      read_numbers<std::uint64_t>(file, join_path(kExams, kExamChecksum), Type::kUint64, n, views);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto first = checksums.begin() + static_cast<std::ptrdiff_t>(i * views);
+    exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(views));
+    require(!exams[i].info.id.empty(), concat("exam ", i, " has no id"));
+  }
+  for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n))
+    for (std::size_t i = 0; i < n; ++i)
+      exams[i].info.columns.push_back({column.name, column.values[i]});
+}
+
+void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
+                 const std::vector<std::uint64_t>& offsets) {
+  require_names(file, kFrames, {kFrameTime, kFramePresent, kFrameIndex, kFrameSource, kColumns});
+  const std::uint64_t frames = offsets.back();
+  const auto times =
+      read_numbers<double>(file, join_path(kFrames, kFrameTime), Type::kFloat64, frames);
+  const auto present =
+      read_numbers<std::uint8_t>(file, join_path(kFrames, kFramePresent), Type::kUint8, frames);
+  const auto index =
+      read_numbers<std::int64_t>(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
+  const auto sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
+  const auto columns = read_columns(file, join_path(kFrames, kColumns), frames);
+  require(std::all_of(present.begin(), present.end(), [](std::uint8_t mask) { return mask <= 1; }),
+          "frames/present has values other than 0 and 1");
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    ExamInfo& info = exams[i].info;
+    const auto part = [&, first = offsets[i], last = offsets[i + 1]](const auto& all) {
+      return std::decay_t<decltype(all)>(all.begin() + static_cast<std::ptrdiff_t>(first),
+                                         all.begin() + static_cast<std::ptrdiff_t>(last));
+    };
+    info.time_s = part(times);
+    info.present = part(present);
+    info.frame_index = part(index);
+    info.frame_source = part(sources);
+    for (const NamedColumn& column : columns)
+      info.frame_columns.push_back({column.name, part(column.values)});
+  }
+}
+
+std::vector<Failure> read_failures(const FileReader& file) {
+  require_names(file, kFailures,
+                {kFailureExam, kFailureOrdinal, kFailureRevision, kFailureSource, kFailureReason});
+  const std::uint64_t n = file.dataset(join_path(kFailures, kFailureExam)).spec().rows;
+  const auto path = [](const char* name) { return join_path(kFailures, name); };
+  const auto exams = read_texts(file, path(kFailureExam), n);
+  const auto ordinals = read_numbers<std::uint64_t>(file, path(kFailureOrdinal), Type::kUint64, n);
+  const auto revisions =
+      read_numbers<std::uint32_t>(file, path(kFailureRevision), Type::kUint32, n);
+  const auto sources = read_texts(file, path(kFailureSource), n);
+  const auto reasons = read_texts(file, path(kFailureReason), n);
+  std::vector<Failure> failures;
+  for (std::size_t i = 0; i < n; ++i)
+    failures.push_back({exams[i], ordinals[i], revisions[i], sources[i], reasons[i]});
+  return failures;
+}
+
+}  // namespace
+
+ShardContents read_metadata(const FileReader& file) {
+  ShardContents contents;
+  contents.header = read_header(file);
+  require_names(file, "/", {kFeatures, kFrames, kExams, kFailures});
+  const std::uint64_t frames = check_features(file, contents.header);
+  const std::vector<std::uint64_t> offsets = read_offsets(file, frames);
+  contents.exams.resize(offsets.size() - 1);
+  read_exams(file, contents.exams, contents.header.views.size());
+  read_frames(file, contents.exams, offsets);
+  contents.failures = read_failures(file);
+  return contents;
+}
+
+}  // namespace coldframe::cache

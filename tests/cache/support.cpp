@@ -1,0 +1,146 @@
+#include "tests/cache/support.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+namespace coldframe::cache {
+
+namespace fs = std::filesystem;
+
+ScratchFolder::ScratchFolder() {
+  std::string name = (fs::temp_directory_path() / "coldframe-cache-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
+  path_ = name;
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code error;
+  fs::remove_all(path_, error);
+}
+
+Recipe make_recipe(const std::string& interpolation) {
+  Recipe recipe;
+  recipe.features["weights"] = "0123abcd";
+  recipe.features["preprocessing"]["interpolation"] = interpolation;
+  recipe.features["preprocessing"]["image_size"] = 224;
+  recipe.storage["frames"] = 12;
+  recipe.storage["store"] = "float16";
+  return recipe;
+}
+
+ExamFeatures make_exam(const std::string& id, std::uint64_t ordinal, std::size_t frames,
+                       std::size_t dimension, const std::vector<std::string>& views) {
+  ExamFeatures exam;
+  ExamInfo& info = exam.info;
+  info.id = id;
+  info.patient = "P" + std::to_string(ordinal / 2);
+  info.ordinal = ordinal;
+  info.start_time = 1.7e9 + static_cast<double>(ordinal);
+  info.source_stamp = "1024@17";
+  info.source_digest = "feedbeef";
+  info.source_kind = "images";
+  info.frame_width = 640;
+  info.frame_height = 480;
+  for (std::size_t t = 0; t < frames; ++t) {
+    info.time_s.push_back(0.25 * static_cast<double>(t));
+    info.present.push_back(frames > 3 && t % 4 == 3 ? 0 : 1);
+    info.frame_index.push_back(static_cast<std::int64_t>(t * 2));
+    info.frame_source.push_back(id + "/" + std::to_string(t) + ".png");
+  }
+  info.columns = {{"label", ordinal % 2 ? "yes" : "no"}, {"age", std::to_string(40 + ordinal)}};
+  for (std::size_t v = 0; v < views.size(); ++v) {
+    ViewFeatures view{views[v], {}};
+    for (std::size_t t = 0; t < frames; ++t)
+      for (std::size_t d = 0; d < dimension; ++d)
+        view.values.push_back(
+            info.present[t]
+                ? static_cast<float>((ordinal * 31 + t * 7 + d * 3 + v) % 512) / 16.0f - 8.0f
+                : std::numeric_limits<float>::quiet_NaN());
+    exam.views.push_back(std::move(view));
+  }
+  return exam;
+}
+
+namespace {
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i] && !(std::isnan(a[i]) && std::isnan(b[i]))) return false;
+  return true;
+}
+
+}  // namespace
+
+void expect_equal(const ExamInfo& actual, const ExamInfo& expected) {
+  EXPECT_EQ(actual.id, expected.id);
+  EXPECT_EQ(actual.patient, expected.patient);
+  EXPECT_EQ(actual.ordinal, expected.ordinal);
+  EXPECT_EQ(actual.revision, expected.revision);
+  EXPECT_TRUE(same_bits(std::vector{actual.start_time}, std::vector{expected.start_time}));
+  EXPECT_EQ(actual.source_stamp, expected.source_stamp);
+  EXPECT_EQ(actual.source_digest, expected.source_digest);
+  EXPECT_EQ(actual.source_kind, expected.source_kind);
+  EXPECT_EQ(actual.frame_width, expected.frame_width);
+  EXPECT_EQ(actual.frame_height, expected.frame_height);
+  EXPECT_TRUE(same_bits(actual.time_s, expected.time_s));
+  EXPECT_EQ(actual.present, expected.present);
+  EXPECT_EQ(actual.frame_index, expected.frame_index);
+  EXPECT_EQ(actual.frame_source, expected.frame_source);
+  for (const ExamColumn& column : expected.columns)
+    EXPECT_EQ(column_value(actual, column.name), column.value) << column.name;
+  EXPECT_EQ(actual.frame_columns, expected.frame_columns);
+}
+
+void expect_equal(const CacheReader& cache, const ExamFeatures& exam) {
+  SCOPED_TRACE(exam.info.id);
+  const std::size_t index = cache.find(exam.info.id);
+  ASSERT_NE(index, CacheReader::npos);
+  expect_equal(cache.exams()[index], exam.info);
+  for (const ViewFeatures& view : exam.views)
+    EXPECT_TRUE(same_bits(cache.features(index, view.view), view.values)) << view.view;
+}
+
+void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
+                 const WriterOptions& options) {
+  const std::size_t dimension = exams.at(0).views.at(0).values.size() / exams[0].info.frames();
+  ShardWriter writer(locate(path), make_recipe(), static_cast<std::int64_t>(dimension), options);
+  for (const ExamFeatures& exam : exams) writer.add(exam);
+  writer.finish();
+}
+
+std::vector<std::byte> read_bytes(const fs::path& path) {
+  std::vector<std::byte> bytes(fs::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
+void write_bytes(const fs::path& path, const std::vector<std::byte>& bytes) {
+  std::ofstream(path, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()),
+             static_cast<std::streamsize>(bytes.size()));
+}
+
+void flip_byte(const fs::path& path, std::size_t offset) {
+  std::vector<std::byte> bytes = read_bytes(path);
+  bytes.at(offset) ^= std::byte{0x10};
+  write_bytes(path, bytes);
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,46 @@
+// Exams and folders for the tests of the cache.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cache/reader.h"
+#include "cache/writer.h"
+
+namespace coldframe::cache {
+
+// A folder of this test's own that vanishes with it.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+Recipe make_recipe(const std::string& interpolation = "bicubic");
+
+// Values depend on id, view, frame and dimension, and are exact in float16. Every fourth frame of
+// an exam with more than three is missing.
+ExamFeatures make_exam(const std::string& id, std::uint64_t ordinal, std::size_t frames,
+                       std::size_t dimension, const std::vector<std::string>& views = {"clean"});
+
+// Every field of the exam and its features, bit by bit (NaN equals NaN).
+void expect_equal(const CacheReader& cache, const ExamFeatures& exam);
+void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
+
+void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
+                 const WriterOptions& options = {});
+
+std::vector<std::byte> read_bytes(const std::filesystem::path& path);
+void write_bytes(const std::filesystem::path& path, const std::vector<std::byte>& bytes);
+void flip_byte(const std::filesystem::path& path, std::size_t offset);
+
+// Names of all entries of a folder, hidden ones too.
+std::vector<std::string> entries(const std::filesystem::path& folder);
+
+}  // namespace coldframe::cache
