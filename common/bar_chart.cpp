@@ -9,7 +9,7 @@ namespace coldframe::html {
 
 namespace {
 
-constexpr double kWidth = 620;
+constexpr double kWidth = 450;
 
 std::string rectangle(double x, double y, double width, double height, std::string_view attributes,
                       std::string_view tooltip) {
@@ -47,13 +47,13 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
     low = std::min(low, bar.value);
     high = std::max(high, bar.value);
   }
-  const double label_width = std::min(widest(labels), 200.0);
-  const double left = 18 + label_width, right = kWidth - 90;
+  const double label_width = std::min(widest(labels), 150.0);
+  const double left = 18 + label_width, right = kWidth - 84;
   const Scale scale(low, high > low ? high : low + 1.0, left, right);
   const double height =
       kTop + kRow * static_cast<double>(std::max<std::size_t>(bars.size(), 1)) + 8;
 
-  std::string svg = svg_open(kWidth, height, title, "wide");
+  std::string svg = svg_open(kWidth, height, title);
   if (bars.empty()) svg += svg_text(kWidth / 2, kTop + 16, "middle", "no data", "label");
   double y = kTop;
   for (const Bar& bar : bars) {
@@ -78,14 +78,14 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
                          const std::vector<std::vector<double>>& cells) {
   constexpr double kTop = 56, kCellHeight = 40;
   const auto columns = static_cast<double>(std::max<std::size_t>(column_labels.size(), 1));
-  const double label_width = std::min(widest(row_labels), 180.0);
+  const double label_width = std::min(widest(row_labels), 150.0);
   const double left = 18 + label_width;
   const double cell = std::clamp((kWidth - left - 10) / columns, 34.0, 96.0);
   const double width = std::max(left + cell * columns + 10, 26 + text_width(title) * 1.15);
   const double most = largest(cells);
 
   std::string svg =
-      svg_open(width, kTop + kCellHeight * static_cast<double>(cells.size()) + 10, title, "matrix");
+      svg_open(width, kTop + kCellHeight * static_cast<double>(cells.size()) + 10, title);
   for (std::size_t c = 0; c < column_labels.size(); ++c) {
     svg += svg_text(left + cell * (static_cast<double>(c) + 0.5), kTop - 8, "middle",
                     shortened(column_labels[c], cell - 4), "label");

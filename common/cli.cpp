@@ -73,6 +73,16 @@ void check_numbers(const po::option& given, const po::options_description& optio
   }
 }
 
+// "-0.5" is a number where Boost would see the short option -0.
+std::vector<po::option> take_negative_number(std::vector<std::string>& words) {
+  double number = 0.0;
+  if (!words.front().starts_with('-') || !parse_double(words.front(), number)) return {};
+  po::option given;
+  given.value = given.original_tokens = {words.front()};
+  words.erase(words.begin());
+  return {given};
+}
+
 po::parsed_options parse_words(const po::options_description& options,
                                const std::vector<std::string>& arguments,
                                const std::string& positional) {
@@ -82,6 +92,7 @@ po::parsed_options parse_words(const po::options_description& options,
   // An abbreviation that works today would change its meaning with the next option.
   parser.options(options).style(po::command_line_style::unix_style &
                                 ~po::command_line_style::allow_guessing);
+  parser.extra_style_parser(take_negative_number);
   if (!positional.empty()) parser.positional(bare_words);
   try {
     po::parsed_options parsed = parser.run();

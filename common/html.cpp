@@ -42,10 +42,7 @@ dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; 
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg.chart { display: inline-block; vertical-align: top; margin: .5rem .8rem .5rem 0; height: auto;
-  width: 100%; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-svg.wide { max-width: 620px; }
-svg.square { max-width: 420px; }
-svg.matrix { max-width: 460px; }
+  width: 100%; border-radius: 4px; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 svg text { fill: var(--ink); }
 svg .title { font-size: 14px; font-weight: 600; }
 svg .tick, svg .label { fill: var(--soft); }
@@ -56,6 +53,7 @@ svg .line { fill: none; stroke: var(--c); stroke-width: 2; stroke-linejoin: roun
 svg .dashed { stroke-dasharray: 6 4; }
 svg .band { fill: var(--c); fill-opacity: .17; stroke: none; }
 svg .dot { fill: var(--c); fill-opacity: .8; }
+svg .ring { fill: var(--card); stroke: var(--c); stroke-width: 1.5; }
 svg .hover { fill: transparent; }
 svg .hover:hover { fill: var(--c); fill-opacity: .6; }
 svg .bar, svg .cell { fill: var(--c); }
@@ -67,8 +65,7 @@ svg .strong { fill: var(--on); font-weight: 600; }
   body { padding: 1.2rem .8rem 3rem; }
   dl { grid-template-columns: 1fr; gap: 0; }
   dd { margin-bottom: .45rem; }
-  svg.chart { font-size: 15px; }
-  svg .title, svg .value { font-size: 16px; } }
+  }
 @media print {
   :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --rule: #bbb; --on: #fff;
     --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7;

@@ -45,6 +45,10 @@ bool has_band(const Series& series) {
 std::string colour_class(std::size_t index) {
   return concat("c", index % kColours);
 }
+// The second time round the colours, dots are rings and lines dashed.
+std::string dot_class(std::size_t index) {
+  return index >= kColours ? "dot ring" : "dot";
+}
 
 // The lowest and the highest of each run of neighbours, so that no spike is lost.
 std::vector<Point> thinned(const std::vector<Point>& points) {
@@ -98,16 +102,17 @@ std::string tooltip(const Series& series, std::size_t i) {
   return "<title>" + escape(text) + "</title>";
 }
 
-std::string draw_dots(const Plot& plot, const Series& series, bool visible) {
+std::string draw_dots(const Plot& plot, const Series& series, std::string_view style_class,
+                      bool visible) {
   const std::size_t count = length(series);
   const std::size_t limit = visible ? kMaxDots : kMaxTooltips;
   const std::size_t stride = (count + limit - 1) / std::max<std::size_t>(limit, 1);
   std::string svg;
   for (std::size_t i = 0; i < count; i += std::max<std::size_t>(stride, 1)) {
     if (!plot.x.can_show(series.x[i]) || !plot.y.can_show(series.y[i])) continue;
-    svg += concat("<circle class=\"", visible ? "dot" : "hover", "\" cx=\"",
-                  pixels(plot.x(series.x[i])), "\" cy=\"", pixels(plot.y(series.y[i])), "\" r=\"",
-                  visible ? 3 : 6, "\">", tooltip(series, i), "</circle>\n");
+    svg += concat("<circle class=\"", style_class, "\" cx=\"", pixels(plot.x(series.x[i])),
+                  "\" cy=\"", pixels(plot.y(series.y[i])), "\" r=\"", visible ? 3 : 6, "\">",
+                  tooltip(series, i), "</circle>\n");
   }
   return svg;
 }
@@ -142,7 +147,7 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
   std::string svg = concat("<g class=\"", colour_class(index), "\">");
   if (!series.name.empty()) svg += "<title>" + escape(series.name) + "</title>\n";
   if (has_band(series)) svg += draw_band(plot, series);
-  if (series.points) return svg + draw_dots(plot, series, true) + "</g>\n";
+  if (series.points) return svg + draw_dots(plot, series, dot_class(index), true) + "</g>\n";
   const bool dashed = series.dashed || index >= kColours;
   for (const std::vector<Point>& run : runs(plot, series.x, series.y, length(series))) {
     if (run.size() == 1) {  // a line of one point would not be seen
@@ -153,7 +158,7 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
     svg += concat("<polyline class=\"line", dashed ? " dashed" : "", "\" points=\"",
                   path_points(thinned(run)), "\"/>\n");
   }
-  return svg + draw_dots(plot, series, false) + "</g>\n";
+  return svg + draw_dots(plot, series, "hover", false) + "</g>\n";
 }
 
 std::string line_element(std::string_view style_class, double x1, double y1, double x2, double y2) {
@@ -199,8 +204,8 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
     any = true;
     svg += concat("<g class=\"", colour_class(i), "\">");
     if (series.points) {
-      svg += concat("<circle class=\"dot\" cx=\"", pixels(x + 9), "\" cy=\"", pixels(y - 4),
-                    "\" r=\"4\"/>");
+      svg += concat("<circle class=\"", dot_class(i), "\" cx=\"", pixels(x + 9), "\" cy=\"",
+                    pixels(y - 4), "\" r=\"4\"/>");
     } else {
       svg += line_element(series.dashed || i >= kColours ? "line dashed" : "line", x, y - 4, x + 18,
                           y - 4);
@@ -208,7 +213,7 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
     svg += "</g>" + svg_text(x + 23, y, "start", name, "legend");
     x += needed;
   }
-  if (any) y += 12;
+  if (any) y += 16;
   return svg;
 }
 
@@ -246,11 +251,11 @@ std::string draw_diagonal(const Plot& plot, const Range& x, const Range& y) {
 }  // namespace
 
 std::string line_chart(const Chart& chart) {
-  const double width = chart.unit_square ? 420 : 620;
-  const double plot_height = chart.unit_square ? 342 : 250;
+  const double width = chart.unit_square ? 380 : 450;
+  const double plot_height = chart.unit_square ? 300 : 220;
   double legend_y = 38;
   const std::string legend = draw_legend(chart, width, legend_y);
-  const double left = 66, right = width - 14, top = legend_y, bottom = top + plot_height;
+  const double left = 62, right = width - 14, top = legend_y, bottom = top + plot_height;
 
   Range x, y;
   find_ranges(chart, x, y);
@@ -261,8 +266,7 @@ std::string line_chart(const Chart& chart) {
                      bottom,
                      Scale(x.low, x.high, left, right),
                      Scale(y.low, y.high, bottom, top, chart.log_y)};
-  std::string svg =
-      svg_open(width, bottom + 46, chart.title, chart.unit_square ? "square" : "wide");
+  std::string svg = svg_open(width, bottom + 46, chart.title);
   svg += legend + draw_axes(plot, chart);
   if (chart.unit_square || chart.diagonal) svg += draw_diagonal(plot, x, y);
   if (empty || chart.series.empty()) {

@@ -11,7 +11,7 @@ namespace coldframe::html {
 
 namespace {
 
-constexpr double kCharacterWidth = 6.6;  // of 12 px system text, on average
+constexpr double kCharacterWidth = 7.2;  // of 12 px system text, on average
 
 std::string general(double value, int digits) {
   char buffer[40];
@@ -86,9 +86,10 @@ std::vector<double> Scale::ticks(int wanted) const {
 std::string Scale::label(double tick, int wanted) const {
   const double distance = step(wanted);
   const double size = std::max(std::abs(low_), std::abs(high_));
-  if (logarithmic_ || size >= 1e6 || distance < 1e-5) return general(tick, 3);
   const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(distance) + 1e-9)));
-  return fixed(std::abs(tick) < distance * 1e-9 ? 0.0 : tick, digits);
+  if (!logarithmic_ && std::abs(tick) < distance * 1e-9) tick = 0.0;  // and never "-0"
+  if (logarithmic_ || size >= 1e6 || distance < 1e-5) return general(tick, 3);
+  return fixed(tick, digits);
 }
 
 std::string pixels(double value) {
@@ -111,11 +112,11 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
   return element + ">" + escape(text) + "</text>\n";
 }
 
-std::string svg_open(double width, double height, std::string_view title,
-                     std::string_view style_class) {
-  std::string svg = concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart ", style_class,
-                           "\" viewBox=\"0 0 ", pixels(width), " ", pixels(height),
-                           "\" role=\"img\" aria-label=\"", escape(title), "\">\n");
+std::string svg_open(double width, double height, std::string_view title) {
+  std::string svg =
+      concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 ",
+             pixels(width), " ", pixels(height), "\" style=\"max-width:", pixels(width),
+             "px\" role=\"img\" aria-label=\"", escape(title), "\">\n");
   return svg + svg_text(8, 18, "start", title, "title");
 }
 

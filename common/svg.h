@@ -33,8 +33,7 @@ std::string number_text(double value);  // for tooltips and cells: "12", "0.9132
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text,
                      std::string_view style_class = "");
 // The opening tag, and the title in bold at the top left.
-std::string svg_open(double width, double height, std::string_view title,
-                     std::string_view style_class = "");
+std::string svg_open(double width, double height, std::string_view title);
 
 double text_width(std::string_view text);  // an estimate, in pixels
 // At most `pixels` wide, ending in "…" when it was longer. Never cuts a UTF-8 sequence.

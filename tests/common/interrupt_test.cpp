@@ -1,0 +1,44 @@
+#include "common/interrupt.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "common/system/memory.h"
+
+namespace coldframe {
+namespace {
+
+TEST(Interrupt, TheFirstSignalOnlyAsks) {
+  install_stop_handlers();
+  clear_stop_request();
+  EXPECT_FALSE(stop_requested());
+  ::raise(SIGTERM);
+  EXPECT_TRUE(stop_requested());
+  clear_stop_request();
+  EXPECT_FALSE(stop_requested());
+  request_stop();
+  EXPECT_TRUE(stop_requested());
+  clear_stop_request();
+}
+
+TEST(InterruptDeathTest, TheSecondSignalEndsTheProgram) {
+  EXPECT_EXIT(
+      {
+        install_stop_handlers();
+        ::raise(SIGINT);
+        ::raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "press Ctrl-C again");
+}
+
+TEST(Memory, TheResidentSetGrowsWithWhatIsTouched) {
+  const std::uint64_t before = resident_bytes();
+  EXPECT_GT(before, 0u);
+  const std::string large(64 << 20, 'x');
+  EXPECT_GE(resident_bytes(), before + (60u << 20));
+  EXPECT_GE(peak_resident_bytes(), resident_bytes());
+  EXPECT_EQ(large.back(), 'x');
+}
+
+}  // namespace
+}  // namespace coldframe

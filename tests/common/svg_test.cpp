@@ -1,0 +1,48 @@
+#include "common/svg.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/text.h"
+
+namespace coldframe::html {
+namespace {
+
+std::vector<std::string> labels(const Scale& scale) {
+  std::vector<std::string> texts;
+  for (const double tick : scale.ticks(5)) texts.push_back(scale.label(tick, 5));
+  return texts;
+}
+
+TEST(Scale, TicksAreRoundAndWithinTheRange) {
+  EXPECT_EQ(join(labels(Scale(0, 1, 0, 100)), " "), "0.0 0.2 0.4 0.6 0.8 1.0");
+  EXPECT_EQ(join(labels(Scale(-3, 11, 0, 100)), " "), "0 5 10");
+  EXPECT_EQ(join(labels(Scale(0.913, 0.9137, 0, 100)), " "), "0.9130 0.9132 0.9134 0.9136");
+  EXPECT_EQ(join(labels(Scale(0, 2.5e7, 0, 100)), " "), "0 5e+06 1e+07 1.5e+07 2e+07 2.5e+07");
+  EXPECT_EQ(join(labels(Scale(0.001, 100, 0, 100, true)), " "), "0.001 0.01 0.1 1 10 100");
+  EXPECT_EQ(join(labels(Scale(2, 5, 0, 100, true)), " "), "2 5");
+}
+
+TEST(Scale, MapsTheRangeToPixelsAndClamps) {
+  const Scale scale(10, 20, 300, 100);
+  EXPECT_DOUBLE_EQ(scale(10), 300);
+  EXPECT_DOUBLE_EQ(scale(15), 200);
+  EXPECT_DOUBLE_EQ(scale(99), 100);
+  const Scale point(5, 5, 0, 100);
+  EXPECT_DOUBLE_EQ(point(5), 50);
+}
+
+TEST(SvgText, ShorteningNeverCutsACharacter) {
+  EXPECT_EQ(shortened("abc", 100), "abc");
+  const std::string umlauts = "ääääääääääää";
+  for (double width = 1; width < 90; width += 3) {
+    EXPECT_TRUE(is_valid_utf8(shortened(umlauts, width)));
+    EXPECT_LT(shortened(umlauts, width).size(), umlauts.size() + 1);
+  }
+  EXPECT_EQ(pixels(12.04), "12");
+  EXPECT_EQ(pixels(-0.01), "0");
+  EXPECT_EQ(pixels(3.25), "3.2");
+}
+
+}  // namespace
+}  // namespace coldframe::html

@@ -1,0 +1,68 @@
+// A folder of a test's own, removed with everything in it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace coldframe::testing {
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "coldframe-test-XXXXXX";
+    path_ = ::mkdtemp(name.data()) ? name : throw std::runtime_error("no temporary folder");
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+
+  std::filesystem::path write(std::string_view name, std::string_view content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+    return path_ / name;
+  }
+
+  std::string read(std::string_view name) const {
+    std::ifstream in(path_ / name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::set<std::string> names() const {
+    std::set<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+      found.insert(entry.path().filename());
+    }
+    return found;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The message with which `body` throws an Expected; a failure of the test if it throws none.
+template <typename Expected, typename Body>
+std::string message_of(const Body& body) {
+  try {
+    body();
+  } catch (const Expected& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "threw something else: " << error.what();
+    return "";
+  }
+  ADD_FAILURE() << "threw nothing";
+  return "";
+}
+
+}  // namespace coldframe::testing
