@@ -18,7 +18,8 @@ struct ExamItem {
   std::int64_t first = 0,
                last = -1;  // frames of the file, inclusive; last = -1: all that there are
   double time_s = std::numeric_limits<double>::quiet_NaN();  // of the item's first frame, as the
-                                                             // input states it
+                                                             // input states it: seconds since the
+                                                             // exam's first item
   std::vector<std::string> frame_columns;  // values, in the order of ExamList::frame_columns
 };
 
@@ -43,7 +44,12 @@ struct ExamListOptions {
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
-// whose columns disagree, duplicate exam ids, times that decrease.
+// whose columns disagree, duplicate exam ids, times that decrease. Whether the manifest's files
+// exist is for read_exam to find out, so that one bad exam stops no job.
 ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
+
+// The two kinds of input that hold several exams.
+ExamList list_manifest(const std::filesystem::path& manifest, const ExamListOptions& options);
+ExamList list_folder(const std::filesystem::path& folder);
 
 }  // namespace coldframe::frames

@@ -16,12 +16,14 @@
 
 namespace coldframe::frames {
 
-// One opened file. Frames are delivered in ascending order; a container's own frame count is never
-// trusted.
+// One file; holds no file handle between calls. Frames are delivered in ascending order; a
+// container's own frame count is never trusted.
 class Source {
  public:
   virtual ~Source() = default;
   virtual std::int64_t frame_count() = 0;  // may decode the whole file once
+  // Seconds since the file's first frame, NaN if unknown. Call frame_count() before.
+  virtual double time_s(std::int64_t index) const = 0;
   // Decodes the frames with the given ascending indices. DataError names the file and the frame.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;
@@ -29,7 +31,9 @@ class Source {
 
 // A kind of file. `detect` sees the file's first bytes (up to 4 KiB) and its name.
 struct SourceKind {
-  const char* name;  // "image", "video"
+  const char* name;      // "image", "video"
+  const char* contents;  // for messages: the formats that it reads
+  bool is_clip;          // in a folder, each file is an exam; else files of one folder form one
   bool (*detect)(std::string_view head, const std::filesystem::path& path);
   std::unique_ptr<Source> (*open)(const std::filesystem::path& path);
 };
@@ -37,6 +41,9 @@ std::span<const SourceKind> source_kinds();  // the registry
 
 // Null when no kind recognises the file.
 const SourceKind* detect_kind(const std::filesystem::path& path);
+
+// As above, with DataError that says what the file looks like when no kind recognises it.
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceKind*& kind);
 
 // Which frames of an exam are wanted. count = 0: all. Otherwise frame i of N is
 // round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes all.
@@ -66,6 +73,7 @@ ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                       const std::function<bool(ExamSlot&&)>& sink);
 
 // Sizes and modification times of the exam's files, and the XXH3-128 over their content.
+// DataError when a file cannot be read.
 std::string source_stamp(const ExamSpec& exam);
 std::string source_digest(const ExamSpec& exam);
 

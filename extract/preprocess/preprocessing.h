@@ -16,7 +16,7 @@ enum class Interpolation { kBicubic, kBilinear };
 // Pillow 13 resamples frames that lose much more height than width vertically first; all versions
 // before it, with which every published backbone was trained, resample horizontally first. The two
 // orders differ by a level here and there.
-enum class Resampler { kPillow, kPillow12, kTorch };
+enum class Resampler { kPillow, kTorch, kPillow12 };
 
 // "shortest", "squash", "pad"; "bicubic", "bilinear"; "pillow", "pillow12", "torch". ConfigError
 // for any other word.

@@ -1,0 +1,65 @@
+#include "extract/frames/exam_list.h"
+
+#include <set>
+#include <system_error>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+ExamList list_single_file(const fs::path& path) {
+  ExamSpec exam;
+  exam.id = path.stem().string();
+  ExamItem item;
+  item.path = path;
+  item.name = path.filename().string();
+  exam.items.push_back(std::move(item));
+  ExamList list;
+  list.exams.push_back(std::move(exam));
+  return list;
+}
+
+void require_distinct_ids(const ExamList& list) {
+  std::set<std::string> ids;
+  for (const ExamSpec& exam : list.exams) {
+    if (!ids.insert(exam.id).second) {
+      throw DataError(concat("two exams would be called '", exam.id,
+                             "'; rename one of the files or folders, or use a manifest"));
+    }
+  }
+}
+
+ExamList list_any(const fs::path& input, const ExamListOptions& options) {
+  std::error_code error;
+  const fs::file_status status = fs::status(input, error);
+  if (!fs::exists(status)) {
+    throw DataError(concat("input '", input.string(), "' cannot be found: ",
+                           error ? error.message() : "no such file or folder"));
+  }
+  const bool folder = fs::is_directory(status);
+  const bool manifest = !folder && lower(input.extension().string()) == ".csv";
+  if (!manifest && !options.frame_columns.empty()) {
+    throw ConfigError("--frame-columns needs a CSV manifest as --input");
+  }
+  if (folder) return list_folder(input.has_filename() ? input : input.parent_path());
+  if (manifest) return list_manifest(input, options);
+  if (detect_kind(input) != nullptr) return list_single_file(input);
+  throw DataError(concat("input '", input.string(),
+                         "' is neither a folder, an image, a clip nor a manifest (a name that ",
+                         "ends in .csv)"));
+}
+
+}  // namespace
+
+ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
+  ExamList list = list_any(input, options);
+  require_distinct_ids(list);
+  return list;
+}
+
+}  // namespace coldframe::frames

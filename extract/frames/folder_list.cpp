@@ -1,0 +1,176 @@
+// A folder of sub-folders of images and of clips: each is an exam.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/exam_list.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxWarnings = 20;
+constexpr std::size_t kMaxDepth = 64;
+
+class FolderWalk {
+ public:
+  explicit FolderWalk(const fs::path& root) : root_(root) {}
+
+  ExamList list();
+
+ private:
+  void visit(const fs::path& folder);
+  void visit_entry(const fs::path& path, ExamSpec& images);
+  void visit_file(const fs::path& path, ExamSpec& images);
+  void pass_over(const fs::path& path, const std::string& reason);
+  void enter(const fs::path& folder);
+  void add_clips();
+  std::string relative(const fs::path& path) const {
+    return path.lexically_relative(root_).generic_string();
+  }
+  ExamItem item(const fs::path& path) const {
+    ExamItem result;
+    result.path = path;
+    result.name = relative(path);
+    return result;
+  }
+
+  fs::path root_;
+  std::vector<fs::path> ancestors_;  // real paths of the folders we are in
+  ExamList list_;
+  std::vector<fs::path> clips_;
+  std::size_t hidden_ = 0, passed_over_ = 0;
+};
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
+  throw DataError(concat("cannot read folder '", path.string(), "': ", reason));
+}
+
+void FolderWalk::pass_over(const fs::path& path, const std::string& reason) {
+  if (++passed_over_ <= kMaxWarnings) {
+    list_.warnings.push_back(concat("passed over '", relative(path), "': ", reason));
+  }
+}
+
+// Symbolic links are followed, but never round in a circle.
+void FolderWalk::enter(const fs::path& folder) {
+  std::error_code error;
+  fs::path real = fs::canonical(folder, error);
+  if (error) refuse(folder, error.message());
+  if (std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end()) {
+    refuse(folder, concat("this symbolic link leads back to '", real.string(),
+                          "', which it lies in; remove the link"));
+  }
+  if (ancestors_.size() >= kMaxDepth) {
+    refuse(folder, concat("it lies more than ", kMaxDepth, " folders deep"));
+  }
+  ancestors_.push_back(std::move(real));
+}
+
+void FolderWalk::visit(const fs::path& folder) {
+  enter(folder);
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) refuse(folder, error.message());
+  std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
+  ExamSpec images;
+  images.id = folder == root_ ? ancestors_.front().filename().string() : relative(folder);
+  for (const fs::path& path : entries) visit_entry(path, images);
+  if (!images.items.empty()) list_.exams.push_back(std::move(images));
+  ancestors_.pop_back();
+}
+
+void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
+  const std::string name = path.filename().string();
+  if (name.starts_with('.')) {
+    ++hidden_;
+    return;
+  }
+  if (!is_valid_utf8(name)) return pass_over(path, "its name is not valid UTF-8");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    visit(path);
+  } else if (fs::is_regular_file(status)) {
+    visit_file(path, images);
+  } else {
+    pass_over(path, error ? error.message() : "it is not a regular file");
+  }
+}
+
+void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
+  const SourceKind* kind = nullptr;
+  try {
+    kind = detect_kind(path);
+  } catch (const DataError& error) {
+    return pass_over(path, error.what());
+  }
+  if (kind == nullptr) {
+    const bool manifest = lower(path.extension().string()) == ".csv";
+    pass_over(path, manifest ? "it is a CSV file; to use it as the manifest, pass it as --input"
+                             : "it is neither an image nor a clip that can be read");
+  } else if (kind->is_clip) {
+    clips_.push_back(path);
+  } else {
+    images.items.push_back(item(path));
+  }
+}
+
+// A clip's id is its path without extension, unless another exam would get the same one.
+void FolderWalk::add_clips() {
+  std::map<std::string, int> uses;
+  for (const ExamSpec& exam : list_.exams) ++uses[exam.id];
+  const auto short_id = [&](const fs::path& path) {
+    return relative(fs::path(path).replace_extension());
+  };
+  for (const fs::path& path : clips_) ++uses[short_id(path)];
+  for (const fs::path& path : clips_) {
+    ExamSpec exam;
+    exam.id = uses[short_id(path)] == 1 ? short_id(path) : relative(path);
+    exam.items.push_back(item(path));
+    list_.exams.push_back(std::move(exam));
+  }
+}
+
+ExamList FolderWalk::list() {
+  visit(root_);
+  add_clips();
+  std::stable_sort(list_.exams.begin(), list_.exams.end(),
+                   [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
+  if (passed_over_ > kMaxWarnings) {
+    list_.warnings.push_back(
+        concat("passed over ", plural(passed_over_ - kMaxWarnings, "more file")));
+  }
+  if (hidden_ > 0) {
+    list_.warnings.push_back(
+        concat("passed over ", hidden_, " hidden (their names start with a ", "dot)"));
+  }
+  if (list_.exams.empty()) {
+    throw DataError(concat("folder '", root_.string(), "' holds no image and no clip that can be ",
+                           "read", list_.warnings.empty() ? "" : "; ",
+                           list_.warnings.empty() ? "" : list_.warnings.front()));
+  }
+  return std::move(list_);
+}
+
+}  // namespace
+
+ExamList list_folder(const fs::path& folder) {
+  return FolderWalk(folder).list();
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,173 @@
+#include "extract/frames/image_header.h"
+
+#include <cstring>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/byte_reader.h"
+#include "extract/frames/tiff_header.h"
+
+namespace coldframe::frames {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr auto kPngSignature = "\x89PNG\r\n\x1a\n"sv;
+constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxSide = 65535;
+
+[[noreturn]] void unsupported(const char* what) {
+  throw DataError(concat("it is ", what, ", which is not read; convert it to 8-bit grey or RGB"));
+}
+
+bool is_bmp(std::string_view head) {
+  if (!head.starts_with("BM") || head.size() < 18) return false;
+  const std::uint32_t header = ByteReader(head, ByteReader::Order::kLittle).u32(14);
+  return header == 12 || (header >= 40 && header <= 124);
+}
+
+// Skips entropy-coded data: the offset of the next marker that is neither a stuffed byte nor a
+// restart.
+std::uint64_t after_scan(std::string_view bytes, std::uint64_t at) {
+  while (at < bytes.size()) {
+    const void* found = std::memchr(bytes.data() + at, 0xff, bytes.size() - at);
+    if (found == nullptr) break;
+    at = static_cast<std::uint64_t>(static_cast<const char*>(found) - bytes.data());
+    if (at + 1 >= bytes.size()) break;
+    const auto marker = static_cast<unsigned char>(bytes[at + 1]);
+    if (marker == 0xff) {
+      ++at;
+    } else if (marker == 0 || (marker >= 0xd0 && marker <= 0xd7)) {
+      at += 2;
+    } else {
+      return at;
+    }
+  }
+  throw DataError("it is truncated: its JPEG data has no end marker");
+}
+
+ImageSize jpeg_frame(const ByteReader& in, std::uint64_t at, unsigned marker) {
+  if (marker == 0xc3 || marker == 0xcb) unsupported("a lossless JPEG");
+  if (in.u8(at + 4) != 8) unsupported("a JPEG of more than 8 bits");
+  const std::uint32_t components = in.u8(at + 9);
+  if (components != 1 && components != 3) unsupported("a CMYK JPEG");
+  return {in.u16(at + 7), in.u16(at + 5)};
+}
+
+// Walks the segments to the end marker: libjpeg would silently paint what is missing grey.
+ImageSize check_jpeg(std::string_view bytes) {
+  const ByteReader in(bytes, ByteReader::Order::kBig);
+  ImageSize size;
+  std::uint64_t at = 2;
+  for (;;) {
+    if (in.u8(at) != 0xff) throw DataError(concat("its JPEG data is damaged at byte ", at));
+    const unsigned marker = in.u8(at + 1);
+    if (marker == 0xff) {
+      ++at;
+      continue;
+    }
+    if (marker == 0xd9) return size;
+    const bool frame =
+        marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    if (frame) size = jpeg_frame(in, at, marker);
+    const std::uint64_t next = at + 2 + in.u16(at + 2);
+    at = marker == 0xda ? after_scan(bytes, next) : next;
+  }
+}
+
+ImageSize check_png(std::string_view bytes) {
+  const ByteReader in(bytes, ByteReader::Order::kBig);
+  if (!in.holds(12, "IHDR")) throw DataError("its PNG header is damaged");
+  const ImageSize size{in.u32(16), in.u32(20)};
+  if (in.u8(24) == 16) unsupported("a PNG of 16 bits per channel");
+  std::uint64_t at = 8;
+  while (!in.holds(at + 4, "IEND")) {
+    if (in.holds(at + 4, "acTL")) unsupported("an animated PNG");
+    at += 12 + std::uint64_t{in.u32(at)};
+  }
+  return size;
+}
+
+ImageSize check_bmp(std::string_view bytes) {
+  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const bool old = in.u32(14) == 12;
+  ImageSize size{old ? in.u16(18) : in.u32(18), old ? in.u16(20) : in.u32(22)};
+  // A negative height means that the rows run downwards.
+  if (!old)
+    size.height = std::abs(static_cast<std::int64_t>(static_cast<std::int32_t>(in.u32(22))));
+  const std::uint32_t bits = old ? in.u16(24) : in.u16(28);
+  if (!old && in.u32(30) != 0) unsupported("a compressed BMP");
+  if (bits != 8 && bits != 24 && bits != 32) unsupported("a BMP of other than 8, 24 or 32 bits");
+  if (size.width > kMaxSide || size.height > kMaxSide) return size;
+  const std::int64_t row = (size.width * bits + 31) / 32 * 4;
+  const std::uint64_t end = in.u32(10) + static_cast<std::uint64_t>(row * size.height);
+  if (end > in.size()) in.truncated(end);
+  return size;
+}
+
+ImageSize check_webp(std::string_view bytes) {
+  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const std::uint64_t end = 8 + std::uint64_t{in.u32(4)};
+  if (end > in.size()) in.truncated(end);
+  if (in.holds(12, "VP8X")) {
+    if ((in.u8(20) & 2) != 0) unsupported("an animated WebP");
+    return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
+  }
+  if (in.holds(12, "VP8L")) {
+    const std::uint32_t packed = in.u32(21);
+    return {1 + (packed & 0x3fff), 1 + (packed >> 14 & 0x3fff)};
+  }
+  if (!in.holds(12, "VP8 ")) throw DataError("its WebP header is damaged");
+  return {in.u16(26) & 0x3fff, in.u16(28) & 0x3fff};
+}
+
+ImageSize check_format(std::string_view bytes) {
+  switch (image_format(bytes)) {
+    case ImageFormat::kJpeg:
+      return check_jpeg(bytes);
+    case ImageFormat::kPng:
+      return check_png(bytes);
+    case ImageFormat::kBmp:
+      return check_bmp(bytes);
+    case ImageFormat::kTiff:
+      return check_tiff(bytes);
+    case ImageFormat::kWebp:
+      return check_webp(bytes);
+    case ImageFormat::kNone:
+      break;
+  }
+  throw DataError("its content is that of no known image format");
+}
+
+}  // namespace
+
+ImageFormat image_format(std::string_view head) {
+  if (head.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
+  if (head.starts_with(kPngSignature)) return ImageFormat::kPng;
+  if (is_bmp(head)) return ImageFormat::kBmp;
+  if (head.starts_with("II*\0"sv) || head.starts_with("MM\0*"sv)) return ImageFormat::kTiff;
+  if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP") {
+    return ImageFormat::kWebp;
+  }
+  return ImageFormat::kNone;
+}
+
+const char* to_string(ImageFormat format) {
+  constexpr const char* kNames[] = {"unknown", "JPEG", "PNG", "BMP", "TIFF", "WebP"};
+  return kNames[static_cast<int>(format)];
+}
+
+ImageSize check_image(std::string_view bytes) {
+  const ImageSize size = check_format(bytes);
+  if (size.width < 1 || size.height < 1) {
+    throw DataError(concat("its header gives a size of ", size.width, "×", size.height, " pixels"));
+  }
+  if (size.width > kMaxSide || size.height > kMaxSide || size.width * size.height > kMaxPixels) {
+    throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
+                           " pixels; at most ", kMaxSide, " a side and ", kMaxPixels,
+                           " in all are read"));
+  }
+  return size;
+}
+
+}  // namespace coldframe::frames

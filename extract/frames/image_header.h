@@ -1,0 +1,24 @@
+// What an image file says of itself, read before anything is decoded: it decides which files are
+// decoded at all, and bounds the memory that decoding takes.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace coldframe::frames {
+
+enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp };
+
+ImageFormat image_format(std::string_view head);  // by signature
+const char* to_string(ImageFormat format);
+
+struct ImageSize {
+  std::int64_t width = 0, height = 0;
+};
+
+// Checks the whole file's structure as far as it shows truncation. DataError, without the file's
+// name, for content that is truncated, larger than 2^28 pixels, or of a variety (16 bits, CMYK,
+// several pages, …) whose pixels would not come out as Pillow's.
+ImageSize check_image(std::string_view bytes);
+
+}  // namespace coldframe::frames

@@ -1,0 +1,18 @@
+// What the registry (registry.cpp) knows of each kind of file; one pair of functions per reader.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+
+bool detect_image(std::string_view head, const std::filesystem::path& path);
+std::unique_ptr<Source> open_image(const std::filesystem::path& path);
+
+bool detect_video(std::string_view head, const std::filesystem::path& path);
+std::unique_ptr<Source> open_video(const std::filesystem::path& path);
+
+}  // namespace coldframe::frames

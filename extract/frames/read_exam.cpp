@@ -1,0 +1,175 @@
+// From an exam's items to its selected frames, one after another.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+struct Slot {
+  std::size_t item = 0;
+  Source* source = nullptr;  // null: a missing frame
+  std::int64_t index = 0;
+  double time_s = kUnknown;
+};
+
+struct StopReading {};  // the sink has had enough
+
+class ExamPlan {
+ public:
+  explicit ExamPlan(const ExamSpec& exam) : exam_(exam) {
+    for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
+    set_times();
+  }
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  const std::string& kind() const { return kind_; }
+
+ private:
+  void add_item(std::size_t item);
+  Source& open(const std::filesystem::path& path);
+  void set_times();
+
+  const ExamSpec& exam_;
+  std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
+  std::vector<Slot> slots_;
+  std::string kind_;
+};
+
+Source& ExamPlan::open(const std::filesystem::path& path) {
+  auto& source = sources_[path];
+  if (!source) {
+    const SourceKind* kind = nullptr;
+    source = open_source(path, kind);
+    if (kind_.empty()) {
+      kind_ = kind->name;
+    } else if (kind_ == "image") {
+      kind_ = "images";
+    }
+  }
+  return *source;
+}
+
+void ExamPlan::add_item(std::size_t item) {
+  const ExamItem& wanted = exam_.items[item];
+  if (wanted.path.empty()) {
+    slots_.push_back({item, nullptr, wanted.first, kUnknown});
+    return;
+  }
+  Source& source = open(wanted.path);
+  const std::int64_t available = source.frame_count();
+  const std::int64_t last = wanted.last < 0 ? available - 1 : wanted.last;
+  if (wanted.first >= available || last >= available) {
+    throw DataError(concat("'", wanted.name, "' has ", plural(available, "frame"), "; frame ",
+                           std::max(wanted.first, last), " was asked for (they count from 0)"));
+  }
+  for (std::int64_t index = wanted.first; index <= last; ++index) {
+    slots_.push_back({item, &source, index, kUnknown});
+  }
+}
+
+// Times that the input states hold, with those inside a clip added. Without any, an exam of one
+// clip has the clip's.
+void ExamPlan::set_times() {
+  const bool stated = std::any_of(exam_.items.begin(), exam_.items.end(),
+                                  [](const ExamItem& item) { return !std::isnan(item.time_s); });
+  const auto first =
+      std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; });
+  const bool one_clip = !stated && sources_.size() == 1 && first->source->frame_count() > 1;
+  for (Slot& slot : slots_) {
+    const ExamItem& item = exam_.items[slot.item];
+    if (stated && (slot.source == nullptr || slot.index == item.first)) {
+      slot.time_s = item.time_s;
+    } else if (stated) {
+      slot.time_s = item.time_s + slot.source->time_s(slot.index) - slot.source->time_s(item.first);
+    } else if (one_clip && slot.source != nullptr) {
+      slot.time_s = slot.source->time_s(slot.index) - first->source->time_s(first->index);
+    }
+  }
+}
+
+using Sink = std::function<bool(ExamSlot&&)>;
+
+void hand_over(ExamSlot&& slot, const Sink& sink) {
+  if (!sink(std::move(slot))) throw StopReading{};
+}
+
+// Reads slots[begin, end), consecutive and ascending frames of one source, in one go.
+void read_run(std::span<const Slot> slots, std::size_t begin, std::size_t end, const Sink& sink) {
+  std::vector<std::int64_t> indices;
+  for (std::size_t slot = begin; slot < end; ++slot) indices.push_back(slots[slot].index);
+  std::size_t slot = begin;
+  slots[begin].source->read(indices, [&](Frame&& frame) {
+    frame.time_s = slots[slot].time_s;
+    const std::size_t item = slots[slot].item;
+    hand_over(ExamSlot{slot, item, true, std::move(frame)}, sink);
+    ++slot;
+  });
+}
+
+void read_slots(std::span<const Slot> slots, const Sink& sink) {
+  for (std::size_t begin = 0; begin < slots.size();) {
+    std::size_t end = begin + 1;
+    if (slots[begin].source == nullptr) {
+      hand_over(ExamSlot{begin, slots[begin].item, false,
+                         Frame{slots[begin].index, slots[begin].time_s, {}}},
+                sink);
+    } else {
+      while (end < slots.size() && slots[end].source == slots[begin].source &&
+             slots[end].index > slots[end - 1].index) {
+        ++end;
+      }
+      read_run(slots, begin, end, sink);
+    }
+    begin = end;
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelection& selection) {
+  const std::int64_t count = selection.count;
+  std::vector<std::int64_t> selected;
+  if (count == 0 || available <= count) {
+    selected.resize(static_cast<std::size_t>(available));
+    std::iota(selected.begin(), selected.end(), 0);
+    return selected;
+  }
+  // In whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
+  const std::int64_t divisor = count == 1 ? 2 : count - 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t product = (count == 1 ? 1 : i) * (available - 1);
+    const std::int64_t floor = product / divisor, twice = 2 * (product % divisor);
+    const bool up = twice > divisor || (twice == divisor && floor % 2 == 1);
+    selected.push_back(floor + (up ? 1 : 0));
+  }
+  return selected;
+}
+
+ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection, const Sink& sink) {
+  const ExamPlan plan(exam);
+  std::vector<Slot> selected;
+  for (const std::int64_t slot :
+       select_frames(static_cast<std::int64_t>(plan.slots().size()), selection)) {
+    selected.push_back(plan.slots()[static_cast<std::size_t>(slot)]);
+  }
+  if (std::none_of(selected.begin(), selected.end(),
+                   [](const Slot& slot) { return slot.source; })) {
+    throw DataError(concat("exam '", exam.id, "' has no frame: every path is empty"));
+  }
+  try {
+    read_slots(selected, sink);
+  } catch (const StopReading&) {
+  }
+  return {plan.kind(), selected.size()};
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,58 @@
+// The registry of readers. A file belongs to the first kind whose `detect` recognises its content.
+#include <array>
+#include <span>
+
+#include "common/error.h"
+#include "common/file.h"
+#include "common/fingerprint.h"
+#include "common/text.h"
+#include "extract/frames/kinds.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::array kKinds{
+    SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image},
+    SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF", true, detect_video,
+               open_video},
+};
+
+constexpr std::size_t kHeadBytes = 4096;
+
+std::string read_head(const std::filesystem::path& path) {
+  const InputFile file(path);
+  std::string head(kHeadBytes, '\0');
+  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
+  return head;
+}
+
+const SourceKind* kind_of(std::string_view head, const std::filesystem::path& path) {
+  for (const SourceKind& kind : kKinds) {
+    if (kind.detect(head, path)) return &kind;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::span<const SourceKind> source_kinds() {
+  return kKinds;
+}
+
+const SourceKind* detect_kind(const std::filesystem::path& path) {
+  return kind_of(read_head(path), path);
+}
+
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceKind*& kind) {
+  const std::string head = read_head(path);
+  if (head.empty()) throw DataError(concat("'", path.string(), "' is empty"));
+  kind = kind_of(head, path);
+  if (kind != nullptr) return kind->open(path);
+  std::string known;
+  for (const SourceKind& each : kKinds) known += concat(known.empty() ? "" : ", ", each.contents);
+  const auto first = std::as_bytes(std::span(head)).first(std::min<std::size_t>(8, head.size()));
+  throw DataError(concat("'", path.string(), "' is of no known kind (its first bytes are ",
+                         to_hex(first), "); expected one of ", known));
+}
+
+}  // namespace coldframe::frames

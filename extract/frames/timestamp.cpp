@@ -1,0 +1,115 @@
+#include "extract/frames/timestamp.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "common/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+// Takes a text apart from its front; once something did not fit, everything fails.
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : rest_(text) {}
+
+  bool ok() const { return ok_; }
+  bool at_end() const { return rest_.empty(); }
+  bool next_is(char c) const { return !rest_.empty() && rest_.front() == c; }
+
+  bool take(char c) {
+    if (!next_is(c)) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) { ok_ = take(c) && ok_; }
+
+  int digits(std::size_t count) {
+    int value = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') {
+        ok_ = false;
+        return 0;
+      }
+      value = value * 10 + (rest_.front() - '0');
+      rest_.remove_prefix(1);
+    }
+    return value;
+  }
+
+  // ".25" or ",25" -> 0.25; nothing -> 0.
+  double fraction() {
+    if (!take('.') && !take(',')) return 0.0;
+    double value = 0.0, place = 0.1;
+    if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') ok_ = false;
+    for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1)) {
+      value += (rest_.front() - '0') * place;
+      place /= 10;
+    }
+    return value;
+  }
+
+ private:
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+double days_since_epoch(Reader& reader) {
+  namespace chrono = std::chrono;
+  const int year = reader.digits(4);
+  reader.expect('-');
+  const int month = reader.digits(2);
+  reader.expect('-');
+  const int day = reader.digits(2);
+  const chrono::year_month_day date{chrono::year(year), chrono::month(static_cast<unsigned>(month)),
+                                    chrono::day(static_cast<unsigned>(day))};
+  if (!reader.ok() || !date.ok()) return std::nan("");
+  return static_cast<double>(chrono::sys_days(date).time_since_epoch().count());
+}
+
+// Seconds to subtract for a zone: "+02:00" -> 7200; none and "Z" -> 0.
+double zone_offset(Reader& reader) {
+  if (reader.take('Z') || reader.at_end()) return 0.0;
+  const double sign = reader.next_is('-') ? -1.0 : 1.0;
+  if (!reader.take('-')) reader.expect('+');
+  const int hours = reader.digits(2);
+  int minutes = 0;
+  if (!reader.at_end()) {
+    reader.take(':');
+    minutes = reader.digits(2);
+  }
+  if (hours > 23 || minutes > 59) return std::nan("");
+  return sign * (hours * 3600.0 + minutes * 60.0);
+}
+
+double time_of_day(Reader& reader) {
+  if (!reader.take('T')) reader.expect(' ');
+  const int hours = reader.digits(2);
+  reader.expect(':');
+  const int minutes = reader.digits(2);
+  double seconds = 0.0;
+  if (reader.take(':')) {
+    seconds = reader.digits(2);
+    if (seconds >= 60.0) return std::nan("");
+    seconds += reader.fraction();
+  }
+  if (hours > 23 || minutes > 59) return std::nan("");
+  return hours * 3600.0 + minutes * 60.0 + seconds - zone_offset(reader);
+}
+
+}  // namespace
+
+std::optional<Timestamp> parse_timestamp(std::string_view text) {
+  double seconds = 0.0;
+  if (parse_double(text, seconds)) {
+    if (!std::isfinite(seconds)) return std::nullopt;
+    return Timestamp{seconds, false};
+  }
+  Reader reader(text);
+  seconds = days_since_epoch(reader) * 86400.0;
+  if (reader.ok() && !reader.at_end()) seconds += time_of_day(reader);
+  if (!reader.ok() || !reader.at_end() || !std::isfinite(seconds)) return std::nullopt;
+  return Timestamp{seconds, true};
+}
+
+}  // namespace coldframe::frames

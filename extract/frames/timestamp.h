@@ -1,0 +1,18 @@
+// The manifest's `time` column: seconds, or a date and time as ISO 8601 writes them.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace coldframe::frames {
+
+struct Timestamp {
+  double seconds = 0.0;   // since 1970-01-01T00:00:00Z when absolute
+  bool absolute = false;  // a date; without a zone it is taken as UTC
+};
+
+// "12.5", "2024-03-01", "2024-03-01T12:30", "2024-03-01 12:30:05.25", with Z or ±HH, ±HH:MM or
+// ±HHMM behind the time. Nothing for any other text, an impossible date, nan and inf.
+std::optional<Timestamp> parse_timestamp(std::string_view text);
+
+}  // namespace coldframe::frames
