@@ -1,0 +1,54 @@
+#include "extract/vit/backbone.h"
+
+#include <sstream>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/vit/backbone_kinds.h"
+
+namespace coldframe::vit {
+
+Pooling parse_pooling(const std::string& word) {
+  return static_cast<Pooling>(choice("pool", word, {"cls", "mean", "cls+mean"}));
+}
+
+std::string to_string(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::kCls:
+      return "cls";
+    case Pooling::kMean:
+      return "mean";
+    case Pooling::kClsMean:
+      return "cls+mean";
+  }
+  return {};
+}
+
+void require_images(const torch::Tensor& images, std::int64_t image_size) {
+  if (images.dim() == 4 && images.scalar_type() == torch::kFloat32 && images.size(1) == 3 &&
+      images.size(2) == image_size && images.size(3) == image_size)
+    return;
+  std::ostringstream found;
+  found << images.sizes();
+  throw DataError(concat("the backbone was given ", images.dtype().name(), " images of shape ",
+                         found.str(), ", expected float [B, 3, ", image_size, ", ", image_size,
+                         "]"));
+}
+
+std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
+                                        Precision precision) {
+  const int sources =
+      !options.weights.empty() + !options.torchscript.empty() + options.random_seed.has_value();
+  if (sources != 1)
+    throw ConfigError(
+        concat(sources == 0 ? "no backbone was chosen" : "several backbones were chosen",
+               "; give exactly one of --weights FILE, --backbone FILE and "
+               "--random-weights SEED"));
+  if (options.image_size < 1)
+    throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
+  if (!options.torchscript.empty()) return make_torchscript_backbone(options, device, precision);
+  return make_vit_backbone(options, device, precision);
+}
+
+}  // namespace coldframe::vit

@@ -1,0 +1,19 @@
+// The kinds of backbone that make_backbone chooses from.
+#pragma once
+
+#include "extract/vit/backbone.h"
+
+namespace coldframe::vit {
+
+// From options.weights, or random weights of options.architecture.
+std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
+                                            const torch::Device& device, Precision precision);
+
+std::unique_ptr<Backbone> make_torchscript_backbone(const BackboneOptions& options,
+                                                    const torch::Device& device,
+                                                    Precision precision);
+
+// DataError unless images are [B, 3, S, S] float32.
+void require_images(const torch::Tensor& images, std::int64_t image_size);
+
+}  // namespace coldframe::vit

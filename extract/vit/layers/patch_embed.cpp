@@ -1,0 +1,27 @@
+#include "extract/vit/layers/patch_embed.h"
+
+namespace coldframe::vit {
+
+PatchProjectionImpl::PatchProjectionImpl(const Scope& scope, std::int64_t patch,
+                                         std::int64_t width) {
+  weight = register_parameter("weight", scope.take("weight", {width, 3, patch, patch}), false);
+  bias = register_parameter("bias", scope.take("bias", {width}), false);
+}
+
+PatchEmbedImpl::PatchEmbedImpl(const Scope& scope, const Architecture& architecture)
+    : patch(architecture.patch), proj(scope / "proj", architecture.patch, architecture.width) {
+  register_module("proj", proj);
+}
+
+// As a matrix product instead of a convolution: it shares apply_linear, and on CUDA it keeps clear
+// of cuDNN, whose convolutions round float32 to TF32 by default.
+torch::Tensor PatchEmbedImpl::forward(const torch::Tensor& images) {
+  const std::int64_t batch = images.size(0), grid = images.size(2) / patch;
+  const torch::Tensor patches =
+      images.view({batch, 3, grid, patch, grid, patch})
+          .permute({0, 2, 4, 1, 3, 5})  // [B, grid, grid, 3, patch, patch]
+          .reshape({batch, grid * grid, 3 * patch * patch});
+  return apply_linear(patches, proj->weight.flatten(1), proj->bias);
+}
+
+}  // namespace coldframe::vit

@@ -1,0 +1,29 @@
+// Cuts an image into patches and maps each to a token.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "extract/vit/architecture.h"
+#include "extract/vit/layers/linear.h"
+
+namespace coldframe::vit {
+
+// timm has a convolution whose stride is its kernel size; its weights keep that shape here.
+struct PatchProjectionImpl : torch::nn::Module {
+  PatchProjectionImpl(const Scope& scope, std::int64_t patch, std::int64_t width);
+
+  torch::Tensor weight;  // [width, 3, patch, patch]
+  torch::Tensor bias;    // [width]
+};
+TORCH_MODULE(PatchProjection);
+
+struct PatchEmbedImpl : torch::nn::Module {
+  PatchEmbedImpl(const Scope& scope, const Architecture& architecture);
+  torch::Tensor forward(const torch::Tensor& images);  // [B, 3, S, S] -> [B, (S/patch)², width]
+
+  std::int64_t patch;
+  PatchProjection proj;
+};
+TORCH_MODULE(PatchEmbed);
+
+}  // namespace coldframe::vit

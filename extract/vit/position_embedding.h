@@ -1,0 +1,14 @@
+// Position embeddings for images of another size than the training images.
+#pragma once
+
+#include <torch/torch.h>
+
+namespace coldframe::vit {
+
+// positions [1, prefix + grid², width] float32 -> [1, prefix + new_grid², width]. The rows of the
+// prefix tokens stay; the square of patches is resampled as timm's resample_abs_pos_embed does
+// (bicubic, antialiased).
+torch::Tensor resample_positions(const torch::Tensor& positions, std::int64_t prefix,
+                                 std::int64_t grid, std::int64_t new_grid);
+
+}  // namespace coldframe::vit

@@ -1,0 +1,123 @@
+#include <utility>
+
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/log.h"
+#include "common/text.h"
+#include "extract/vit/backbone_kinds.h"
+#include "extract/vit/checkpoint.h"
+#include "extract/vit/random_weights.h"
+#include "extract/vit/state_dict_names.h"
+#include "extract/vit/vision_transformer.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+void check_options(const BackboneOptions& options, const Architecture& architecture) {
+  const std::int64_t size = options.image_size, patch = architecture.patch;
+  if (size < patch || size % patch != 0)
+    throw ConfigError(concat("--image-size ", size, " is no multiple of the backbone's patch size ",
+                             patch, "; the nearest are ", std::max(patch, size / patch * patch),
+                             " and ", (size / patch + 1) * patch));
+  if (options.pooling != Pooling::kMean && !architecture.class_token)
+    throw ConfigError(concat("--pool ", to_string(options.pooling),
+                             " needs a class token, which this backbone lacks; use --pool mean"));
+}
+
+class VitBackbone : public Backbone {
+ public:
+  VitBackbone(VisionTransformer model, Json source, const BackboneOptions& options,
+              const torch::Device& device, Precision precision)
+      : model_(std::move(model)),
+        source_(std::move(source)),
+        pooling_(options.pooling),
+        image_size_(options.image_size),
+        device_(device),
+        type_(scalar_type(precision)) {
+    model_->eval();
+    model_->to(device_, type_);
+  }
+
+  torch::Tensor forward(const torch::Tensor& images) override {
+    require_images(images, image_size_);
+    const torch::InferenceMode guard;
+    const torch::Tensor input = images.to(device_, type_).contiguous();
+    const torch::Tensor features = model_->forward_head(model_->forward_features(input), pooling_);
+    return features.to(torch::kCPU, torch::kFloat32).contiguous();
+  }
+
+  std::int64_t dimension() const override {
+    return model_->architecture.width * (pooling_ == Pooling::kClsMean ? 2 : 1);
+  }
+
+  Json describe() const override {
+    const Architecture& architecture = model_->architecture;
+    Json json = source_;
+    json["architecture"] = to_json(architecture);
+    json["pooling"] = to_string(pooling_);
+    const std::int64_t grid = image_size_ / architecture.patch;
+    if (grid != architecture.position_grid)
+      json["positions_resampled_to"] = grid;  // bicubic, antialiased
+    return json;
+  }
+
+ private:
+  VisionTransformer model_;
+  Json source_;  // kind, and what the weights are
+  Pooling pooling_;
+  std::int64_t image_size_;
+  torch::Device device_;
+  torch::ScalarType type_;
+};
+
+std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
+                                          const torch::Device& device, Precision precision) {
+  if (options.architecture.empty())
+    throw ConfigError("--random-weights needs an architecture; choose a --preset or name one");
+  Architecture architecture = named_architecture(options.architecture);
+  architecture.heads = choose_heads(architecture, options.heads, options.architecture);
+  check_options(options, architecture);
+  RandomSource source(*options.random_seed);
+  VisionTransformer model(Scope(source), architecture, options.image_size);
+  Json what;
+  what["kind"] = "random";
+  what["generator"] = kRandomWeightsVersion;
+  what["seed"] = *options.random_seed;
+  return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
+                                       precision);
+}
+
+VisionTransformer build(StateDict weights, const BackboneOptions& options) {
+  weights = checkpoint_filter(std::move(weights));
+  Architecture architecture = read_architecture(weights);
+  if (!options.architecture.empty())
+    require_same(architecture, named_architecture(options.architecture), options.architecture);
+  architecture.heads = choose_heads(architecture, options.heads, options.architecture);
+  check_options(options, architecture);
+  StateDictSource source(std::move(weights));
+  VisionTransformer model(Scope(source), architecture, options.image_size);
+  source.finish();
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
+                                            const torch::Device& device, Precision precision) {
+  if (options.random_seed) return random_backbone(options, device, precision);
+  StateDict weights = load_checkpoint(options.weights);
+  VisionTransformer model{nullptr};
+  try {
+    model = build(std::move(weights), options);
+  } catch (const DataError& error) {
+    throw DataError(concat("weights '", options.weights.string(), "': ", error.what()));
+  }
+  Json what;
+  what["kind"] = "vit";
+  what["sha256"] = sha256_file(options.weights);
+  return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
+                                       precision);
+}
+
+}  // namespace coldframe::vit
