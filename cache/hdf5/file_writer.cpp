@@ -134,6 +134,8 @@ FileWriter::FileWriter(ByteStore& store) : state_(std::make_unique<State>()) {
   const Handle access(file_access(state_->target), H5Pclose);
   Handle creation(check_id(H5Pcreate(H5P_FILE_CREATE), "create a property list"), H5Pclose);
   check(H5Pset_obj_track_times(creation, false), "leave out times");
+  // Attributes stay in the root group's header.
+  check(H5Pset_attr_phase_change(creation, kCompactLinks, 0), "set up attributes");
   state_->file = Handle(
       check_id(H5Fcreate("shard", H5F_ACC_TRUNC, creation, access), "create a file"), H5Fclose);
 }

@@ -1,0 +1,45 @@
+// coldframe-cache VERB PATH: looks into a cache. Links neither LibTorch nor OpenCV, so that it
+// starts in milliseconds.
+#include <iostream>
+
+#include "cache/tool/command.h"
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+const Command* const kCommands[] = {&kLsCommand, &kInfoCommand, &kStatsCommand, &kVerifyCommand};
+
+void print_help() {
+  std::cout << "Usage: coldframe cache VERB PATH [--json]\n\n"
+               "Looks into a cache of features: a .h5 file, or a folder of shards.\n\nVerbs:\n";
+  for (const Command* command : kCommands)
+    std::cout << "  " << command->name << std::string(8 - std::string(command->name).size(), ' ')
+              << command->summary << '\n';
+  std::cout
+      << "\n`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5\n";
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    print_help();
+    return static_cast<int>(arguments.empty() ? ExitCode::kUsage : ExitCode::kDone);
+  }
+  std::vector<std::string> names;
+  for (const Command* command : kCommands) {
+    if (arguments[0] == command->name)
+      return command->run({arguments.begin() + 1, arguments.end()});
+    names.push_back(command->name);
+  }
+  throw ConfigError(
+      concat("unknown verb '", arguments[0], "'; there are ", join(names, ", "), "; see --help"));
+}
+
+}  // namespace
+}  // namespace coldframe::cache
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::cache::run);
+}
