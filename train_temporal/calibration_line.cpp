@@ -39,21 +39,20 @@ struct Line {
   double intercept = 0, slope = 0;
 };
 
-// Log-likelihood of intercept + slope · x, without overflow.
-double likelihood(const Line& line, std::span<const double> x, std::span<const int> positive) {
-  double sum = 0;
+// Where the search stands: the log-likelihood and the step that Newton's method proposes.
+struct Standing {
+  double likelihood = 0;
+  Line step;
+};
+
+Standing evaluate(const Line& line, std::span<const double> x, std::span<const int> positive) {
+  double likelihood = 0, g0 = 0, g1 = 0, h00 = 0, h01 = 0, h11 = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double eta = line.intercept + line.slope * x[i];
-    sum += (positive[i] ? eta : 0.0) - std::max(eta, 0.0) - std::log1p(std::exp(-std::abs(eta)));
-  }
-  return sum;
-}
-
-Line newton_step(const Line& line, std::span<const double> x, std::span<const int> positive) {
-  double g0 = 0, g1 = 0, h00 = 0, h01 = 0, h11 = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double p = 1.0 / (1.0 + std::exp(-(line.intercept + line.slope * x[i])));
-    const double error = (positive[i] ? 1.0 : 0.0) - p, weight = p * (1.0 - p);
+    const double small = std::exp(-std::abs(eta));  // never overflows
+    const double p = (eta > 0 ? 1.0 : small) / (1.0 + small), weight = p * (1.0 - p);
+    const double error = (positive[i] ? 1.0 : 0.0) - p;
+    likelihood += (positive[i] ? eta : 0.0) - std::max(eta, 0.0) - std::log1p(small);
     g0 += error;
     g1 += error * x[i];
     h00 += weight;
@@ -61,27 +60,27 @@ Line newton_step(const Line& line, std::span<const double> x, std::span<const in
     h11 += weight * x[i] * x[i];
   }
   const double determinant = h00 * h11 - h01 * h01;
-  return {(h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant};
+  return {likelihood, {(h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant}};
 }
 
 // Newton's method, the step halved while the likelihood would fall. NaN if it does not settle.
 Line maximise(std::span<const double> x, std::span<const int> positive) {
   Line line;
-  double reached = likelihood(line, x, positive);
-  for (int iteration = 0; iteration < 100; ++iteration) {
-    Line step = newton_step(line, x, positive);
-    for (int halvings = 0; halvings < 60; ++halvings) {
-      const Line next{line.intercept + step.intercept, line.slope + step.slope};
-      const double now = likelihood(next, x, positive);
-      if (now >= reached - 1e-12 * std::abs(reached)) {
-        line = next;
-        reached = now;
-        break;
-      }
+  Standing here = evaluate(line, x, positive);
+  Line step = here.step;
+  for (int iteration = 0; iteration < 200; ++iteration) {
+    const Line next{line.intercept + step.intercept, line.slope + step.slope};
+    const Standing there = evaluate(next, x, positive);
+    if (there.likelihood >= here.likelihood - 1e-12 * std::abs(here.likelihood)) {
+      const double size = 1.0 + std::abs(next.intercept) + std::abs(next.slope);
+      // The error after a step is about its square.
+      if (std::abs(step.intercept) + std::abs(step.slope) <= 1e-8 * size) return next;
+      line = next;
+      here = there;
+      step = here.step;
+    } else {
       step = {step.intercept / 2, step.slope / 2};
     }
-    const double size = std::abs(line.intercept) + std::abs(line.slope) + 1.0;
-    if (std::abs(step.intercept) + std::abs(step.slope) <= 1e-13 * size) return line;
   }
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   return {kNan, kNan};

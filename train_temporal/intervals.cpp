@@ -95,9 +95,14 @@ Samples samples_of(std::span<const FoldScores> folds, std::span<const std::uint3
   return samples;
 }
 
-std::vector<Figure> figures(Metric metric, const std::vector<ScoredExams>& samples) {
-  std::vector<Figure> result;
-  for (const ScoredExams& sample : samples) result.push_back(compute_metric(metric, sample));
+// [metric][sample]
+std::vector<std::vector<Figure>> figures(const std::vector<ScoredExams>& samples) {
+  std::vector<std::vector<Figure>> result;
+  for (const ScoredExams& sample : samples) {
+    std::vector<Figure> column = compute_metrics(sample);
+    result.resize(column.size());
+    for (std::size_t m = 0; m < column.size(); ++m) result[m].push_back(std::move(column[m]));
+  }
   return result;
 }
 
@@ -202,17 +207,15 @@ MetricTable resample_metrics(std::span<const FoldScores> folds, const BootstrapO
   for (const FoldScores& fold : folds) sorted.push_back(sorted_by_score(fold));
   const std::size_t patients = patient_count(folds);
   const Samples as_they_are = samples_of(sorted, std::vector<std::uint32_t>(patients, 1));
-  for (Metric metric : metrics) {
-    table.per_fold.push_back(figures(metric, as_they_are.fold));
-    table.pooled.push_back(figures(metric, as_they_are.pooled));
-  }
+  table.per_fold = figures(as_they_are.fold);
+  table.pooled = figures(as_they_are.pooled);
   const auto strata = strata_of(folds);
   for (std::size_t r = 0; r < options.resamples; ++r) {
     const Samples samples = samples_of(sorted, draw_patients(strata, patients, options.seed, r));
+    const auto fold = figures(samples.fold), pooled = figures(samples.pooled);
     auto& rows = table.resampled.emplace_back();
-    for (Metric metric : metrics) {
-      rows.push_back(
-          {values(figures(metric, samples.fold)), values(figures(metric, samples.pooled))});
+    for (std::size_t m = 0; m < metrics.size(); ++m) {
+      rows.push_back({values(fold[m]), values(pooled[m])});
     }
   }
   return table;

@@ -162,6 +162,15 @@ Figure log_loss(const ScoredExams& exams) {
   return Figure::of(sum / static_cast<double>(exams.size()));
 }
 
+// Undefined when nothing can be computed from these exams.
+Figure unusable(const ScoredExams& exams) {
+  if (exams.size() == 0) return Figure::none("no exams");
+  if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
+    return Figure::none("a predicted probability is not a number");
+  }
+  return Figure::of(0);
+}
+
 CalibrationLine line_of(const ScoredExams& exams) {
   const OneVsRest positive = one_vs_rest(exams, 1);
   return calibration_line(positive.score, positive.positive);
@@ -215,10 +224,7 @@ std::span<const Metric> metrics_for(std::size_t classes) {
 }
 
 Figure compute_metric(Metric metric, const ScoredExams& exams) {
-  if (exams.size() == 0) return Figure::none("no exams");
-  if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
-    return Figure::none("a predicted probability is not a number");
-  }
+  if (const Figure problem = unusable(exams); !problem.defined()) return problem;
   switch (metric) {
     case Metric::kAuroc:
       return mean_over_classes(exams, auroc);
@@ -248,6 +254,23 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
       return log_loss(exams);
   }
   return Figure::none("unknown metric");
+}
+
+std::vector<Figure> compute_metrics(const ScoredExams& exams) {
+  std::vector<Figure> figures;
+  for (Metric metric : metrics_for(exams.classes)) {
+    if (metric != Metric::kCalibrationSlope && metric != Metric::kCalibrationIntercept) {
+      figures.push_back(compute_metric(metric, exams));
+      continue;
+    }
+    if (metric == Metric::kCalibrationIntercept) continue;  // comes with the slope
+    const Figure problem = unusable(exams);
+    const CalibrationLine line =
+        problem.defined() ? line_of(exams) : CalibrationLine{problem, problem};
+    figures.push_back(line.slope);
+    figures.push_back(line.intercept);
+  }
+  return figures;
 }
 
 std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams) {

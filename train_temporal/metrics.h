@@ -61,6 +61,8 @@ std::span<const Metric> metrics_for(std::size_t classes);
 
 // Undefined, with the reason, where a class that it needs has no exam.
 Figure compute_metric(Metric metric, const ScoredExams& exams);
+// All of metrics_for(exams.classes), in that order; fits the calibration line once.
+std::vector<Figure> compute_metrics(const ScoredExams& exams);
 
 // The two rank statistics on their own. `positive` [N] is 0 or 1.
 Figure auroc(std::span<const double> score, std::span<const int> positive);

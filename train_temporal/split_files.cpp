@@ -45,7 +45,8 @@ void complete(Split& split, const Labels& labels, const std::vector<std::string>
               std::uint64_t seed, std::vector<std::string>& warnings) {
   for (auto* part : {&split.train, &split.validation, &split.test}) std::ranges::sort(*part);
   check_patients_apart(split, patients);
-  if (split.validation.empty() && !split.train.empty()) {
+  // An empty training or test part is what the checks at the end find.
+  if (split.validation.empty() && !split.train.empty() && !split.test.empty()) {
     take_validation(split, labels, patients, seed);
   }
   check_parts(split, labels, patients, warnings);

@@ -44,6 +44,11 @@ void take_validation(Split& split, const Labels& labels, const std::vector<std::
     auto& into = part[g] == 0 ? split.train : split.validation;
     into.insert(into.end(), groups[g].exams.begin(), groups[g].exams.end());
   }
+  if (split.validation.empty()) {
+    throw ConfigError(concat("fold ", split.fold, " leaves ", plural(groups.size(), "patient"),
+                             " for training and validation, all of which training needs to know "
+                             "every class; use more folds, or give more patients of each class"));
+  }
   std::ranges::sort(split.train);
   std::ranges::sort(split.validation);
 }
@@ -51,8 +56,10 @@ void take_validation(Split& split, const Labels& labels, const std::vector<std::
 void check_parts(const Split& split, const Labels& labels, const std::vector<std::string>& patients,
                  std::vector<std::string>& warnings) {
   const std::string where = concat("repeat ", split.repeat, ", fold ", split.fold);
-  for (const auto& [name, exams] : parts_of(split)) {
-    if (exams->empty()) throw DataError(concat("the ", name, " part of ", where, " is empty"));
+  const auto parts = parts_of(split);
+  for (std::size_t i : {0, 2, 1}) {  // what the other two lack explains a missing validation part
+    if (!parts[i].second->empty()) continue;
+    throw DataError(concat("the ", parts[i].first, " part of ", where, " is empty"));
   }
   check_patients_apart(split, patients);
   if (const std::string absent = absent_classes(split.train, labels); !absent.empty()) {

@@ -1,0 +1,59 @@
+// metrics_driver SCORES.csv THRESHOLD: reads the columns label,p0,p1,… and prints every figure and
+// curve as JSON, undefined figures as their reason.
+#include <cmath>
+#include <iostream>
+
+#include "common/csv.h"
+#include "common/json.h"
+#include "common/text.h"
+#include "train_temporal/calibration.h"
+#include "train_temporal/metrics.h"
+
+namespace {
+
+using namespace coldframe;
+using namespace coldframe::temporal;
+
+Json to_json(const Curve& curve) {
+  Json thresholds = Json::array();
+  for (double threshold : curve.threshold) thresholds.push_back(json_number(threshold));
+  return {{"x", curve.x}, {"y", curve.y}, {"threshold", thresholds}};
+}
+
+Json to_json(const Figure& figure) {
+  return figure.defined() ? Json(figure.value) : Json(figure.undefined);
+}
+
+double number(const std::string& text) {
+  double value = std::nan("");
+  parse_double(text, value);
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const CsvTable table = read_csv(argv[1]);
+  ScoredExams exams;
+  exams.classes = table.header.size() - 1;
+  std::vector<double> logits;
+  for (const auto& row : table.rows) {
+    exams.label.push_back(static_cast<int>(number(row[0])));
+    for (std::size_t c = 1; c < row.size(); ++c) {
+      exams.probability.push_back(number(row[c]));
+      logits.push_back(std::log(std::max(exams.probability.back(), 1e-12)));
+    }
+  }
+  exams.decision = decide(exams.probability, exams.classes, number(argv[2]));
+  Json json = Json::object();
+  for (Metric metric : metrics_for(exams.classes)) {
+    json[std::string(metric_key(metric))] = to_json(compute_metric(metric, exams));
+  }
+  json["confusion"] = confusion_matrix(exams);
+  const OneVsRest last = one_vs_rest(exams, exams.classes - 1);
+  json["roc"] = to_json(roc_curve(last.score, last.positive));
+  json["pr"] = to_json(precision_recall_curve(last.score, last.positive));
+  json["temperature"] = fit_temperature(logits, exams.classes, exams.label);
+  std::cout << json.dump() << "\n";
+}
