@@ -25,6 +25,7 @@ struct Chart {
   bool unit_square = false;  // both axes from 0 to 1 with the diagonal drawn (ROC, PR, calibration)
   bool diagonal = false;
   bool log_y = false;
+  bool no_diagonal = false;  // a unit square without it (precision and recall)
 };
 // An <svg>, styled by Page. Points that are not finite (or not positive under log_y) leave a gap;
 // long series are thinned to about 1000 points that keep their extremes.

@@ -268,7 +268,7 @@ std::string line_chart(const Chart& chart) {
                      Scale(y.low, y.high, bottom, top, chart.log_y)};
   std::string svg = svg_open(width, bottom + 46, chart.title);
   svg += legend + draw_axes(plot, chart);
-  if (chart.unit_square || chart.diagonal) svg += draw_diagonal(plot, x, y);
+  if ((chart.unit_square && !chart.no_diagonal) || chart.diagonal) svg += draw_diagonal(plot, x, y);
   if (empty || chart.series.empty()) {
     svg += svg_text((left + right) / 2, (top + bottom) / 2, "middle", "no data", "label");
   }

@@ -142,6 +142,29 @@ double quantile(const std::vector<double>& sorted, double q) {
   return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
+double normal_share(double z) {
+  return 0.5 * std::erfc(-z / std::sqrt(2.0));
+}  // Φ(z)
+
+double normal_quantile(double share) {  // by bisection; ±8 for shares that are nearly 0 or 1
+  double low = -8, high = 8;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (normal_share(middle) < share ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+// How far the estimate lies above the median of the (sorted) draws, in standard deviations; ties
+// count half. Limited, as a finite number of draws knows its tails badly.
+double median_bias(const std::vector<double>& sorted, double value) {
+  const auto [first, last] = std::ranges::equal_range(sorted, value);
+  const double below =
+      static_cast<double>(first - sorted.begin()) + 0.5 * static_cast<double>(last - first);
+  const double limit = 1.5;
+  return std::clamp(normal_quantile(below / static_cast<double>(sorted.size())), -limit, limit);
+}
+
 Estimate estimate(Figure value, std::vector<double> draws, double level) {
   const std::size_t resamples = draws.size();
   std::erase_if(draws, [](double draw) { return std::isnan(draw); });
@@ -152,8 +175,10 @@ Estimate estimate(Figure value, std::vector<double> draws, double level) {
     return result;
   }
   std::ranges::sort(draws);
-  result.low = Figure::of(quantile(draws, (1 - level) / 2));
-  result.high = Figure::of(quantile(draws, (1 + level) / 2));
+  const double shift = 2 * median_bias(draws, result.value.value);
+  const double z = normal_quantile((1 + level) / 2);
+  result.low = Figure::of(quantile(draws, normal_share(shift - z)));
+  result.high = Figure::of(quantile(draws, normal_share(shift + z)));
   return result;
 }
 

@@ -27,6 +27,9 @@ struct BootstrapOptions {
   double level = 0.95;
 };
 
+// The interval is the bias-corrected percentile one (Efron 1981): the plain one, moved by how far
+// the estimate lies from the median of the resamples. Resamples of small folds raise figures such
+// as ECE and average precision, whose plain interval can then lie beside the estimate.
 struct Estimate {
   Figure value;
   Figure low, high;  // undefined when fewer than half of the resamples gave a value

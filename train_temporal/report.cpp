@@ -44,7 +44,7 @@ std::string result_section(const RunReport& report) {
   }
   body += html::table(header, rows);
   body += paragraph(concat(
-      "Intervals are percentiles of ", report.bootstrap.resamples,
+      "Intervals are bias-corrected percentiles of ", report.bootstrap.resamples,
       " bootstrap resamples of patients within folds. ",
       one_part ? ""
                : "Pooled figures rank exams of different folds, whose models differ, against each "
@@ -59,23 +59,23 @@ std::string result_section(const RunReport& report) {
 }
 
 std::string describe(const std::string& name) {
-  if (name == "single") return "one frame of each exam";
-  if (name == "mean") return "the mean of the frames";
-  if (name == "shuffled") return "control: frames in random order";
-  if (name == "clock") return "control: no images, only length, times, frame size, file type";
-  if (name == "attention") return "weighted mean of the frames";
-  if (name == "gru" || name == "lstm") return "the frames in order";
+  if (name == "single") return ": one frame of each exam";
+  if (name == "mean") return ": mean of the frames";
+  if (name == "shuffled") return " (control): frames in random order";
+  if (name == "clock") return " (control): no images, only length, times, frame size, file type";
+  if (name == "attention") return ": weighted mean of the frames";
+  if (name == "gru" || name == "lstm") return ": frames in order";
   return "";
 }
 
 std::string models_section(const RunReport& report) {
   std::vector<Metric> metrics = {Metric::kAuroc, Metric::kAuprc, Metric::kBalancedAccuracy};
-  std::vector<std::string> header = {"model", "sees"};
+  std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric_title(metric));
   header.push_back(concat("AUROC of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
-    std::vector<std::string> row = {model.name, describe(model.name)};
+    std::vector<std::string> row = {model.name + describe(model.name)};
     for (Metric metric : metrics) {
       const MetricSummary* summary = find_metric(model, metric);
       row.push_back(summary ? interval_text(summary->mean_over_folds) : "–");

@@ -130,10 +130,11 @@ std::string confusion_chart(const RunReport& report) {
   }
   std::vector<std::string> truly, decided;
   for (const std::string& name : report.classes) {
-    truly.push_back("is " + name);
-    decided.push_back("called " + name);
+    truly.push_back(name);
+    decided.push_back(name);
   }
-  return html::matrix_chart("Confusion matrix (held-out exams)", truly, decided, cells);
+  return html::matrix_chart("Held-out exams: true class (row), decision (column)", truly, decided,
+                            cells);
 }
 
 std::string reliability_chart(const RunReport& report) {
@@ -174,7 +175,8 @@ std::string score_chart(const RunReport& report) {
       const double score = all.score(i, binary ? 1 : c);
       if (all.label[i] == static_cast<int>(c) && std::isfinite(score)) scores.push_back(score);
     }
-    if (!scores.empty()) chart.series.push_back(outline(report.classes[c], scores, 20));
+    if (!scores.empty())
+      chart.series.push_back(outline(report.classes[c], scores, binary ? 20 : 10));
   }
   return line_chart(chart);
 }

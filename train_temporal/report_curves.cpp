@@ -106,8 +106,16 @@ std::string roc_chart(const RunReport& report) {
 }
 
 std::string precision_recall_chart(const RunReport& report) {
-  return html::line_chart({"Precision and recall" + of_which_class(report), "recall", "precision",
-                           ranking_series(report, kPrecisionRecall), true, false});
+  Chart chart{"Precision and recall" + of_which_class(report), "recall", "precision",
+              ranking_series(report, kPrecisionRecall), true};
+  chart.no_diagonal = true;
+  if (report.classes.size() == 2) {
+    const std::vector<int> label = pooled_exams(report.models.front()).label;
+    const double share = static_cast<double>(std::ranges::count(label, 1)) /
+                         static_cast<double>(std::max<std::size_t>(label.size(), 1));
+    chart.series.push_back({"chance", {0.0, 1.0}, {share, share}, {}, {}, true});
+  }
+  return html::line_chart(chart);
 }
 
 std::string model_roc_chart(const RunReport& report) {

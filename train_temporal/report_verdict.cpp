@@ -177,8 +177,8 @@ std::vector<std::string> data_warnings(const RunReport& report) {
   warn_of_validation_parts(report, warnings);
   if (report.data.patients > 0 && report.data.patients < kFewPatients) {
     warnings.push_back(concat("few patients: ", report.data.patients,
-                              ". The intervals are wide, and at this size still somewhat too "
-                              "narrow, as percentile intervals are"));
+                              ". The intervals are wide, and at this size bootstrap intervals "
+                              "are still somewhat too narrow"));
   }
   return warnings;
 }

@@ -142,6 +142,17 @@ TEST(Summarize, CoversTheTruthAboutAsOftenAsItSays) {
   EXPECT_LE(covered, 0.99 * kTrials);
 }
 
+TEST(Summarize, PutsTheIntervalAroundABiasedFigureToo) {
+  // Resamples repeat exams, which makes bins purer and ECE larger.
+  const auto summary = summarize(resample_metrics(cohort(60, 5, 1.5, 1), {.resamples = 500}));
+  for (const MetricSummary& one : summary) {
+    const Estimate& estimate = one.mean_over_folds;
+    if (!estimate.low.defined()) continue;
+    EXPECT_LT(estimate.low.value, estimate.value.value) << metric_key(one.metric);
+    EXPECT_GT(estimate.high.value, estimate.value.value) << metric_key(one.metric);
+  }
+}
+
 TEST(Summarize, SaysWhyThereIsNoInterval) {
   auto folds = cohort(20, 2, 1.0, 5);
   std::ranges::fill(folds[0].exams.label, 1);
