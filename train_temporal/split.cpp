@@ -36,14 +36,16 @@ void require_patients(const Labels& labels, const std::vector<PatientGroup>& gro
     for (std::size_t c = 0; c < patients.size(); ++c) patients[c] += group.per_class[c] > 0;
   }
   std::vector<std::string> counts;
-  bool enough = true;
+  std::size_t least = needed;
   for (std::size_t c = 0; c < patients.size(); ++c) {
     counts.push_back(concat("'", labels.classes[c], "' ", plural(patients[c], "patient")));
-    enough &= patients[c] >= needed;
+    least = std::min(least, patients[c]);
   }
-  if (enough) return;
+  if (least == needed) return;
   throw ConfigError(concat(purpose, " needs at least ", needed, " patients of every class of '",
-                           labels.target, "', but there are: ", join(counts, ", ")));
+                           labels.target, "', but there are: ", join(counts, ", "),
+                           "; leave the rare class out (empty labels)",
+                           least >= 2 ? concat(" or take --folds ", least) : ""));
 }
 
 std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGroup>& groups,

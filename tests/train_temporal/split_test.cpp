@@ -209,9 +209,11 @@ TEST(MakeFolds, RefusesTooFewPatientsWithTheCounts) {
   const auto message = [&](const Cohort& cohort, std::size_t folds) {
     return message_of([&] { make_folds(cohort.labels, cohort.patients, folds, 0); });
   };
-  EXPECT_EQ(message(few, 5),
-            "--folds 5 needs at least 5 patients of every class of 'label', but there are: "
-            "'healthy' 7 patients, 'ill' 3 patients");
+  EXPECT_EQ(
+      message(few, 5),
+      "--folds 5 needs at least 5 patients of every class of 'label', but there are: "
+      "'healthy' 7 patients, 'ill' 3 patients; leave the rare class out (empty labels) or take "
+      "--folds 3");
   EXPECT_THAT(message(few, 11), HasSubstr("10 patients with a label, but --folds 11 needs"));
   EXPECT_THAT(message(few, 1), HasSubstr("at least 2"));
   Cohort same = one_exam_each({0, 1, 0, 1, 0, 1});  // six exams of two patients
