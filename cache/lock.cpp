@@ -87,6 +87,7 @@ FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string
 
 FileLock::~FileLock() {
   ::unlink(path_.c_str());
+  ::rmdir(path_.parent_path().c_str());  // refused by the system while anything is in it
   ::close(descriptor_);
 }
 

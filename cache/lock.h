@@ -12,7 +12,7 @@ class FileLock {
   enum class IfHeld { kWait, kRefuse };
   // Creates the folder. kRefuse: CacheError "<what> is held by process …".
   FileLock(std::filesystem::path path, IfHeld if_held, const std::string& what);
-  ~FileLock();  // removes the file
+  ~FileLock();  // removes the file, and the folder when nothing else is in it
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 

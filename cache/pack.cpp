@@ -1,7 +1,5 @@
 #include "cache/pack.h"
 
-#include <system_error>
-
 #include "cache/collection.h"
 #include "cache/lock.h"
 #include "cache/shard_image.h"
@@ -40,12 +38,8 @@ void pack_locked(const Location& location) {
 
 void pack(const Location& location) {
   if (!location.single_file) return;
-  {
-    const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
-    pack_locked(location);
-  }
-  std::error_code still_in_use;  // by another worker, which packs again when it is done
-  fs::remove(location.shard_folder(), still_in_use);
+  const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+  pack_locked(location);
 }
 
 }  // namespace coldframe::cache

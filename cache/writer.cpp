@@ -146,14 +146,6 @@ struct ShardWriter::State {
   std::unique_ptr<FileLock> lock;
   std::unique_ptr<ShardSequence> shards;
   bool views_known = false;
-
-  // Gives the lock back, and the folder if nothing is in it.
-  void leave() {
-    lock.reset();
-    std::error_code not_empty;
-    std::filesystem::remove(location.shard_folder(), not_empty);
-  }
-  ~State() { leave(); }
 };
 
 ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
@@ -204,7 +196,7 @@ void ShardWriter::publish_if_due() {
 void ShardWriter::finish() {
   state_->shards->publish();
   pack(state_->location);
-  state_->leave();
+  state_->lock.reset();
 }
 
 }  // namespace coldframe::cache

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,10 @@ namespace coldframe::cache {
 namespace fs = std::filesystem;
 
 ScratchFolder::ScratchFolder() {
-  std::string name = (fs::temp_directory_path() / "coldframe-cache-XXXXXX").string();
+  // In memory where the system offers it: the tests of damage write thousands of files.
+  const bool in_memory = ::access("/dev/shm", W_OK) == 0;
+  const fs::path parent = in_memory ? fs::path("/dev/shm") : fs::temp_directory_path();
+  std::string name = (parent / "coldframe-cache-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
   path_ = name;
 }

@@ -1,0 +1,104 @@
+// What the Python cross-checks need of C++: writes a cache and says which exams are acknowledged,
+// prints one as JSON, puts a trailer behind a file, converts floats.
+#include <unistd.h>
+
+#include <iostream>
+#include <iterator>
+
+#include "cache/float16.h"
+#include "cache/hdf5/byte_store.h"
+#include "cache/trailer.h"
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+#include "tests/cache/support.h"
+
+namespace coldframe::cache {
+namespace {
+
+// write PATH FIRST END: one exam a shard; a line on stdout once an exam cannot be lost any more.
+int write(const std::filesystem::path& path, std::uint64_t first, std::uint64_t end) {
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  std::uint64_t next = first;
+  ShardWriter writer(locate(path), make_recipe(), 40, options);
+  writer.on_published = [&](std::size_t exams) {
+    for (std::size_t i = 0; i < exams; ++i) std::cout << next++ << std::endl;
+  };
+  for (std::uint64_t i = first; i < end; ++i) {
+    ExamFeatures exam = make_exam(std::to_string(i), i, 2 + i % 6, 40, {"clean", "flip/1"});
+    exam.info.columns.push_back({"größe/cm", i % 3 == 0 ? "" : std::to_string(150 + i)});
+    exam.info.frame_columns = {{"phase", std::vector<std::string>(exam.info.frames(), "é")}};
+    if (i % 4 == 1) exam.info.patient = "";
+    writer.add(exam);
+  }
+  if (end > first) writer.add_failure({"broken", end, 0, "broken.gif", "cannot be decoded"});
+  writer.finish();
+  return 0;
+}
+
+Json numbers(const std::vector<float>& values) {
+  Json list = Json::array();
+  for (const float value : values) list.push_back(json_number(value));
+  return list;
+}
+
+int dump(const std::filesystem::path& path) {
+  const CacheReader cache(path);
+  Json list = Json::array();
+  for (std::size_t i = 0; i < cache.exams().size(); ++i) {
+    const ExamInfo& exam = cache.exams()[i];
+    Json json = Json::object();
+    json["id"] = exam.id;
+    json["patient"] = exam.patient;
+    json["ordinal"] = exam.ordinal;
+    json["present"] = exam.present;
+    json["time_s"] = exam.time_s;
+    json["frame_index"] = exam.frame_index;
+    json["frame_source"] = exam.frame_source;
+    for (const ExamColumn& column : exam.columns) json["columns"][column.name] = column.value;
+    for (const FrameColumn& column : exam.frame_columns)
+      json["frame_columns"][column.name] = column.values;
+    for (const std::string& view : cache.views())
+      json["views"][view] = numbers(cache.features(i, view));
+    list.push_back(std::move(json));
+  }
+  std::cout << list.dump() << '\n';
+  return 0;
+}
+
+int seal(const std::filesystem::path& path) {
+  hdf5::MemoryStore store;
+  store.write_at(0, read_bytes(path));
+  const auto digest = digest_of(store);
+  store.write_at(store.size(), digest);
+  write_bytes(path, {store.bytes().begin(), store.bytes().end()});
+  return 0;
+}
+
+int halves() {
+  const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
+  std::vector<float> floats(input.size() / sizeof(float));
+  std::copy_n(input.data(), floats.size() * sizeof(float), reinterpret_cast<char*>(floats.data()));
+  std::vector<std::uint16_t> converted(floats.size());
+  to_half(floats, converted);
+  std::cout.write(reinterpret_cast<const char*>(converted.data()),
+                  static_cast<std::streamsize>(converted.size() * sizeof converted[0]));
+  return 0;
+}
+
+int run(const std::vector<std::string>& words) {
+  if (words.size() == 4 && words[0] == "write")
+    return write(words[1], std::stoull(words[2]), std::stoull(words[3]));
+  if (words.size() == 2 && words[0] == "dump") return dump(words[1]);
+  if (words.size() == 2 && words[0] == "seal") return seal(words[1]);
+  if (words.size() == 1 && words[0] == "halves") return halves();
+  throw ConfigError("write PATH FIRST END | dump PATH | seal PATH | halves");
+}
+
+}  // namespace
+}  // namespace coldframe::cache
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::cache::run);
+}

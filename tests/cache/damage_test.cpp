@@ -1,0 +1,111 @@
+// Flipping any byte of a shard and cutting it at any length is found, and nothing crashes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cache/verify.h"
+#include "common/error.h"
+#include "tests/cache/support.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class Damage : public ::testing::Test {
+ protected:
+  Damage() {
+    write_cache(path_, {make_exam("a", 0, 4, 3), make_exam("b", 1, 2, 3)});
+    bytes_ = read_bytes(path_);
+  }
+  ScratchFolder folder_;
+  fs::path path_ = folder_ / "x.h5";
+  std::vector<std::byte> bytes_;
+};
+
+TEST_F(Damage, IsFoundInEveryByte) {
+  ASSERT_TRUE(verify(locate(path_)).findings.empty());
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    std::vector<std::byte> damaged = bytes_;
+    damaged[i] ^= std::byte{static_cast<unsigned char>(1u << (i % 8))};
+    write_bytes(path_, damaged);
+    ASSERT_EQ(verify(locate(path_)).findings.size(), 1u) << "byte " << i;
+    ASSERT_THROW(CacheReader cache(path_), CacheError) << "byte " << i;
+  }
+}
+
+TEST_F(Damage, IsFoundAtEveryLength) {
+  for (std::size_t length = 0; length < bytes_.size(); ++length) {
+    write_bytes(path_, {bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(length)});
+    ASSERT_EQ(verify(locate(path_)).findings.size(), 1u) << length << " bytes";
+  }
+  std::vector<std::byte> longer = bytes_;
+  longer.push_back(std::byte{0});
+  write_bytes(path_, longer);
+  EXPECT_EQ(verify(locate(path_)).findings.size(), 1u);
+}
+
+TEST_F(Damage, OfOneShardDoesNotHideTheOthers) {
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  std::vector<ExamFeatures> exams;
+  for (std::size_t i = 0; i < 4; ++i) exams.push_back(make_exam(std::to_string(i), i, 3, 4));
+  write_cache(folder_ / "y.cache", exams, options);
+  flip_byte(folder_ / "y.cache" / shard_name(0, 1), 500);
+  const VerifyReport report = verify(locate(folder_ / "y.cache"));
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_THAT(report.findings[0].file, HasSubstr(shard_name(0, 1)));
+  EXPECT_EQ(report.exams, 3u);
+}
+
+TEST_F(Damage, ToAnOpenCacheIsNoticed) {
+  const CacheReader cache(path_);
+  for (std::size_t i = 0; i + 16 < bytes_.size(); ++i) bytes_[i] ^= std::byte{1};
+  write_bytes(path_, bytes_);  // in place, behind the reader's back
+  EXPECT_THROW(cache.features(0), CacheError);
+}
+
+struct NotACache {
+  const char* name;
+  void (*make)(const fs::path& folder);
+  const char* path;
+  const char* message;
+};
+
+class Opening : public ::testing::TestWithParam<NotACache> {};
+
+TEST_P(Opening, ExplainsWhatIsThere) {
+  const ScratchFolder folder;
+  GetParam().make(folder.path());
+  for (const bool verifying : {false, true}) {
+    try {
+      if (verifying) {
+        const VerifyReport report = verify(locate(folder / GetParam().path));
+        ASSERT_EQ(report.findings.size(), 1u);
+        throw CacheError(report.findings[0].problem);
+      }
+      const CacheReader cache(folder / GetParam().path);
+      ADD_FAILURE() << "was opened";
+    } catch (const CacheError& error) {
+      EXPECT_THAT(error.what(), HasSubstr(GetParam().message));
+    }
+  }
+}
+
+const NotACache kNotCaches[] = {
+    {"NothingThere", [](const fs::path&) {}, "x.h5", "there is no such cache"},
+    {"EmptyFolder", [](const fs::path& f) { fs::create_directory(f / "x.cache"); }, "x.cache",
+     "a folder without shards"},
+    {"EmptyFile", [](const fs::path& f) { write_bytes(f / "x.h5", {}); }, "x.h5", "is empty"},
+    {"OtherFile", [](const fs::path& f) { write_bytes(f / "x.h5", std::vector<std::byte>(99)); },
+     "x.h5", "not an HDF5 file"},
+    {"OtherName", [](const fs::path& f) { write_bytes(f / "x.npy", std::vector<std::byte>(99)); },
+     "x.npy", "ends in .h5, or a folder of shards"},
+    {"FolderCalledH5", [](const fs::path& f) { fs::create_directory(f / "x.h5"); }, "x.h5",
+     "not a regular file"},
+};
+INSTANTIATE_TEST_SUITE_P(Paths, Opening, ::testing::ValuesIn(kNotCaches),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+}  // namespace
+}  // namespace coldframe::cache

@@ -1,0 +1,127 @@
+// The disk fails at every operation in turn: the error is clear, no process crashes at exit, and
+// every exam that was acknowledged is still there.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+
+#include "cache/verify.h"
+#include "common/atomic_file.h"
+#include "common/error.h"
+#include "tests/cache/support.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFailed = 3, kWrongError = 9;
+
+struct Fault {
+  const char* name;
+  const char* path;
+  bool lasting;  // every operation from the first failing one on, as on a full disk
+};
+
+void PrintTo(const Fault& fault, std::ostream* out) {
+  *out << fault.name;
+}
+
+// Adds exams 1 to 3 to a cache, writing the name of each to `log` when it is acknowledged.
+void extend(const fs::path& path, const fs::path& log) {
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  std::ofstream acknowledged(log);
+  int next = 1;
+  ShardWriter writer(locate(path), make_recipe(), 40, options);
+  writer.on_published = [&](std::size_t exams) {
+    for (std::size_t i = 0; i < exams; ++i) acknowledged << next++ << std::endl;
+  };
+  for (std::uint64_t i = 1; i <= 3; ++i) writer.add(make_exam(std::to_string(i), i, 5, 40));
+  writer.finish();
+}
+
+// In a process of its own, that ends as programs do: HDF5 has its say at exit.
+int extend_failing_at(int failing, const Fault& fault, const fs::path& path, const fs::path& log) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int count = 0;
+    set_file_fault_hook([&](std::string_view) {
+      const int now = count++;
+      return now == failing || (fault.lasting && now > failing) ? ENOSPC : 0;
+    });
+    int code = 0;
+    try {
+      extend(path, log);
+      code = count > failing ? 0 : 1;  // 1: the job has fewer operations
+    } catch (const SystemError& error) {
+      code = std::string(error.what()).find("No space left") == std::string::npos ? kWrongError
+                                                                                  : kFailed;
+    } catch (...) {
+      code = kWrongError;
+    }
+    std::exit(code);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+class Faults : public ::testing::TestWithParam<Fault> {};
+
+TEST_P(Faults, AtEveryOperationLoseNothingThatWasAcknowledged) {
+  const Fault fault = GetParam();
+  int failing = 0, failures = 0;
+  for (;; ++failing) {
+    ASSERT_LT(failing, 1000);
+    SCOPED_TRACE("operation " + std::to_string(failing));
+    const ScratchFolder folder;
+    const fs::path path = folder / fault.path;
+    write_cache(path, {make_exam("0", 0, 5, 40)});
+    const int code = extend_failing_at(failing, fault, path, folder / "log");
+    if (code == 1) break;
+    ASSERT_TRUE(code == 0 || code == kFailed) << "the child ended with " << code;
+    failures += code == kFailed;
+    {
+      const CacheReader cache(path);
+      expect_equal(cache, make_exam("0", 0, 5, 40));
+      std::ifstream log(folder / "log");
+      for (std::uint64_t i = 0; log >> i;)
+        expect_equal(cache, make_exam(std::to_string(i), i, 5, 40));
+    }
+    ASSERT_NO_THROW(extend(path, folder / "log")) << "the same job again";
+    fs::remove(folder / "log");
+    EXPECT_EQ(entries(folder.path()).size(), 1u);
+    EXPECT_EQ(CacheReader(path).exams().size(), 4u);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(failures, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(Disk, Faults,
+                         ::testing::Values(Fault{"OnceFolder", "x.cache", false},
+                                           Fault{"LastingFolder", "x.cache", true},
+                                           Fault{"OnceFile", "x.h5", false},
+                                           Fault{"LastingFile", "x.h5", true}),
+                         [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Faults, AFailedAddCanBePublishedLater) {
+  const ScratchFolder folder;
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  ShardWriter writer(locate(folder / "x.h5"), make_recipe(), 4, options);
+  const std::vector<ExamFeatures> exams{make_exam("a", 0, 3, 4), make_exam("b", 1, 3, 4)};
+  writer.add(exams[0]);
+  set_file_fault_hook([](std::string_view) { return ENOSPC; });
+  EXPECT_THROW(writer.add(exams[1]), SystemError);
+  EXPECT_THROW(writer.finish(), SystemError);
+  set_file_fault_hook({});
+  writer.finish();
+  expect_equal(CacheReader(folder / "x.h5"), exams[0]);
+}
+
+}  // namespace
+}  // namespace coldframe::cache
