@@ -237,7 +237,9 @@ std::size_t choice(const std::string& option, const std::string& word,
 int run_main(int argc, char** argv,
              const std::function<int(const std::vector<std::string>&)>& body) {
   open_standard_streams();
+  // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {
     std::cout << "coldframe " << kVersion << "\n";

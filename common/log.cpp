@@ -56,19 +56,13 @@ bool is_quiet() {
 }
 
 bool stderr_is_terminal() {
-  static const bool terminal = [] {
-    const char* term = std::getenv("TERM");
-    return ::isatty(STDERR_FILENO) == 1 && !(term && std::string_view(term) == "dumb");
-  }();
-  return terminal;
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && !(term && std::string_view(term) == "dumb");
 }
 
 bool stderr_has_colour() {
-  static const bool colour = [] {
-    const char* no_colour = std::getenv("NO_COLOR");  // no-color.org: present and not empty
-    return stderr_is_terminal() && !(no_colour && *no_colour);
-  }();
-  return colour;
+  const char* no_colour = std::getenv("NO_COLOR");  // no-color.org: present and not empty
+  return stderr_is_terminal() && !(no_colour && *no_colour);
 }
 
 }  // namespace coldframe

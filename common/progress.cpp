@@ -28,7 +28,8 @@ Progress::Progress(std::string label, std::string unit, std::size_t total)
       unit_(std::move(unit)),
       total_(total),
       started_(Clock::now()),
-      shown_(started_) {}
+      shown_(started_),
+      terminal_(stderr_is_terminal()) {}
 
 Progress::~Progress() {
   try {
@@ -63,8 +64,7 @@ void Progress::finish() {
 
 void Progress::show(bool last) {
   if (is_quiet() || (finished_ && !last)) return;
-  const bool terminal = stderr_is_terminal();
-  const double interval = terminal ? 0.1 : 5.0;  // seconds between updates
+  const double interval = terminal_ ? 0.1 : 5.0;  // seconds between updates
   if (!last && seconds_since(shown_) < interval) return;
   shown_ = Clock::now();
   const double elapsed = seconds_since(started_);
@@ -84,7 +84,7 @@ void Progress::show(bool last) {
     line += concat(", ", human_duration(static_cast<double>(total_ - done_) / rate), " left");
   }
   if (!note_.empty()) line += ", " + note_;
-  const std::string text = terminal ? "\r" + line + "\x1b[K" + (last ? "\n" : "") : line + "\n";
+  const std::string text = terminal_ ? "\r" + line + "\x1b[K" + (last ? "\n" : "") : line + "\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }
 

@@ -29,7 +29,7 @@ class Progress {
   std::string label_, unit_, note_;
   std::size_t total_, done_ = 0;
   std::chrono::steady_clock::time_point started_, shown_;
-  bool finished_ = false;
+  bool terminal_, finished_ = false;
 };
 
 }  // namespace coldframe

@@ -20,7 +20,6 @@ struct Driver {
   std::string reason;
   int (*get_name)(char* name, int length, int device) = nullptr;
   int (*get_attribute)(int* value, int attribute, int device) = nullptr;
-  int (*get_total)(std::size_t* bytes, int device) = nullptr;
 };
 
 template <typename Function>
@@ -40,8 +39,7 @@ Driver load() {
   int (*get_count)(int*) = nullptr;
   if (!find(library, "cuInit", init) || !find(library, "cuDeviceGetCount", get_count) ||
       !find(library, "cuDeviceGetName", driver.get_name) ||
-      !find(library, "cuDeviceGetAttribute", driver.get_attribute) ||
-      !find(library, "cuDeviceTotalMem_v2", driver.get_total)) {
+      !find(library, "cuDeviceGetAttribute", driver.get_attribute)) {
     driver.reason = "libcuda.so.1 lacks the functions of a CUDA driver";
     return driver;
   }
@@ -84,12 +82,6 @@ int compute_capability(int device) {
     return 0;
   }
   return 10 * major + minor;
-}
-
-std::uint64_t total_bytes(int device) {
-  std::size_t bytes = 0;
-  if (driver().count == 0 || driver().get_total(&bytes, device) != 0) return 0;
-  return bytes;
 }
 
 }  // namespace coldframe::cuda_driver

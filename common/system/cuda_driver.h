@@ -2,7 +2,6 @@
 // CUDA toolkit and no LibTorch needed, and no driver is no error.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 namespace coldframe::cuda_driver {
@@ -15,6 +14,5 @@ std::string reason_for_none();
 // For devices 0 … device_count() - 1.
 std::string device_name(int device);
 int compute_capability(int device);  // 90 for 9.0
-std::uint64_t total_bytes(int device);
 
 }  // namespace coldframe::cuda_driver

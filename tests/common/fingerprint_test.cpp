@@ -26,7 +26,7 @@ TEST(Fingerprint, Xxh3EqualsThePublishedVectors) {  // of empty input, seed 0 (x
 
 TEST(Fingerprint, PiecesGiveTheDigestOfTheWhole) {
   std::string text;
-  for (int i = 0; i < 3000000; ++i) text += static_cast<char>(i * i % 251);
+  for (unsigned i = 0; i < 3000000; ++i) text += static_cast<char>(i * i % 251);
   const std::string whole = to_hex(xxh3_128(bytes_of(text)));
   for (const std::size_t piece : {1000u, 65537u, 3000000u}) {
     Xxh3Stream stream;

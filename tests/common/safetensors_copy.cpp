@@ -30,4 +30,6 @@ int run(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return coldframe::run_main(argc, argv, run); }
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, run);
+}

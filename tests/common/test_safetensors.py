@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import resource
 import subprocess
 
 import pytest
@@ -99,3 +100,14 @@ def test_what_is_no_safetensors_file_is_refused_in_one_line(tmp_path, content, m
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert message in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_a_limit_on_file_sizes_is_an_error_that_leaves_nothing(tmp_path):
+    safetensors.torch.save_file({"a": torch.zeros(1 << 20)}, tmp_path / "large")
+    (tmp_path / "out").mkdir()
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    done = subprocess.run([PROGRAM, "copy", tmp_path / "large", tmp_path / "out" / "copy"],
+                          capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 3
+    assert "File too large; raise the limit on file sizes" in done.stderr
+    assert list((tmp_path / "out").iterdir()) == []

@@ -1,0 +1,178 @@
+"""The house rules: who may include whom, what lies where, how a file may look.
+
+They hold for files under version control (for all files of the source tree where there is no git).
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cache", "common",
+             "examples", "extract", "tests", "train_temporal"}
+CODE = (".cpp", ".h", ".cu", ".cuh")
+MAX_LINES = 350
+
+# Each room and the rooms from which it may include; a name with a suffix is one file of a room.
+ROOMS = {
+    "common": {"common"},
+    "common/torch": {"common", "common/torch"},
+    "cache": {"common", "cache"},
+    "extract/frames": {"common", "extract/frames"},
+    "extract/preprocess": {"common", "extract/preprocess", "extract/frames/frame.h",
+                           "extract/cuda"},
+    "extract/vit": {"common", "common/torch", "extract/vit", "extract/cuda"},
+    "extract/cuda": {"extract/cuda"},
+    "extract": {"common", "common/torch", "cache", "extract", "extract/frames",
+                "extract/preprocess", "extract/vit", "extract/cuda"},
+    "train_temporal": {"common", "common/torch", "cache", "train_temporal"},
+    "examples": {"common", "examples"},
+}
+
+# Headers of libraries, and the only places that may include them.
+LIBRARIES = {
+    r"(torch|ATen|c10)/": ["common/torch/", "extract/", "train_temporal/"],
+    r"(hdf5\.h|H5)": ["cache/hdf5/"],
+    r"opencv2/": ["extract/", "examples/"],
+}
+# Rooms that lie inside a permitted folder and are yet without the library.
+WITHOUT = {
+    r"(torch|ATen|c10)/": ["extract/frames/", "extract/preprocess/", "extract/cuda/"],
+    r"opencv2/": ["extract/vit/", "extract/cuda/"],
+}
+# The `torch` resampler is LibTorch's own kernel: the one file of preprocess that may use it.
+TORCH_RESAMPLER = re.compile(r"extract/preprocess/\w*torch\w*\.cpp$")
+
+
+def files():
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        names = listed.stdout.split("\0")[:-1]
+    else:
+        names = [str(path.relative_to(ROOT)) for top in TOP_LEVEL
+                 for path in [ROOT / top, *(ROOT / top).rglob("*")] if path.is_file()]
+    return sorted(name for name in names if (ROOT / name).is_file())
+
+
+def text_of(name):
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def room_of(path):
+    inside = [room for room in ROOMS if path.startswith(room + "/")]
+    return max(inside, key=len, default=None)
+
+
+def include_faults(name, text):
+    """What is wrong with the includes of a file, in words."""
+    room = room_of(name)
+    resampler = bool(TORCH_RESAMPLER.search(name))
+    faults = []
+    for mark, header in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)', text, re.MULTILINE):
+        target = room_of(header)
+        if mark == '"' and target is None:
+            faults.append(f'{name}: "{header}" does not start at the repository root')
+        elif mark == '"':
+            allowed = ROOMS[room]
+            if target not in allowed and header not in allowed and not (
+                    resampler and target == "common/torch"):
+                faults.append(f"{name} ({room}) may not include {header} ({target})")
+        for pattern, places in LIBRARIES.items():
+            if not re.match(pattern, header):
+                continue
+            if resampler and "torch" in pattern:
+                continue
+            if not any(name.startswith(place) for place in places) or any(
+                    name.startswith(place) for place in WITHOUT.get(pattern, [])):
+                faults.append(f"{name} may not include {header}")
+    return faults
+
+
+@pytest.mark.parametrize("name, line, faulty", [
+    ("cache/a.cpp", '#include "common/text.h"', False),
+    ("cache/a.cpp", '#include "common/torch/device.h"', True),
+    ("cache/a.cpp", "#include <torch/torch.h>", True),
+    ("cache/reader.cpp", "#include <hdf5.h>", True),
+    ("cache/hdf5/handle.cpp", "#include <hdf5.h>", False),
+    ("common/a.cpp", '#include "cache/reader.h"', True),
+    ("common/a.cpp", '#include "text.h"', True),
+    ("common/torch/a.cpp", "#include <ATen/ATen.h>", False),
+    ("extract/preprocess/a.cpp", '#include "extract/frames/frame.h"', False),
+    ("extract/preprocess/a.cpp", '#include "extract/frames/source.h"', True),
+    ("extract/preprocess/a.cpp", "#include <torch/torch.h>", True),
+    ("extract/preprocess/resample_torch.cpp", "#include <torch/torch.h>", False),
+    ("extract/vit/a.cpp", '#  include "extract/preprocess/preprocessing.h"', True),
+    ("extract/frames/a.cpp", "#include <opencv2/core.hpp>", False),
+    ("extract/pipeline.cpp", '#include "extract/vit/backbone.h"', False),
+    ("train_temporal/a.cpp", '#include "extract/vit/backbone.h"', True),
+    ("train_temporal/a.cpp", '#include "cache/reader.h"', False),
+])
+def test_the_check_of_includes_tells_right_from_wrong(name, line, faulty):
+    assert bool(include_faults(name, f"// a file\n{line}\n")) == faulty
+
+
+def test_rooms_include_only_what_they_may():
+    faults = []
+    for name in files():
+        if name.endswith(CODE) and not name.startswith("tests/"):
+            faults += include_faults(name, text_of(name))
+    assert not faults, "\n".join(faults)
+
+
+def test_the_top_level_holds_only_the_fixed_names():
+    found = {name.split("/")[0] for name in files()}
+    strangers = sorted(name for name in found - TOP_LEVEL if not name.startswith("."))
+    assert not strangers
+    assert TOP_LEVEL <= found
+
+
+def test_no_file_of_code_is_long():
+    long = {name: count for name in files() if name.endswith((*CODE, ".py", ".cmake"))
+            if (count := text_of(name).count("\n")) > MAX_LINES}
+    assert not long
+
+
+def test_nothing_is_left_for_later():
+    # Spelt in pieces, so that this file does not find itself.
+    words = re.compile(r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "XX" "X", "HA" "CK"]) + r")\b")
+    found = [f"{name}:{number}: {line.strip()}" for name in files()
+             if name.endswith((*CODE, ".py", ".cmake", ".txt", ".md", ".sh"))
+             for number, line in enumerate(text_of(name).splitlines(), 1) if words.search(line)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.skipif(not shutil.which("clang-format"), reason="clang-format is not installed")
+def test_code_is_formatted():
+    code = [name for name in files() if name.endswith(CODE)]
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *code], cwd=ROOT,
+                          capture_output=True, text=True)
+    faults = {line.split(":")[0] for line in done.stderr.splitlines() if ": error:" in line}
+    assert not faults, "run clang-format -i " + " ".join(sorted(faults))
+    assert done.returncode == 0, done.stderr
+
+
+def dependencies(program):
+    return subprocess.run(["ldd", BUILD / "bin" / program], capture_output=True, text=True,
+                          check=True).stdout
+
+
+@pytest.mark.parametrize("program", ["coldframe", "coldframe-cache"])
+def test_quick_programs_load_no_libtorch(program):
+    if not (BUILD / "bin" / program).exists():
+        pytest.fail(f"{BUILD / 'bin' / program} is not built")
+    heavy = re.findall(r"^\s*(lib(?:torch|c10|cudart|opencv)\S*)", dependencies(program), re.M)
+    assert not heavy
+
+
+@pytest.mark.parametrize("program", ["coldframe-extract", "coldframe-train_temporal"])
+def test_programs_that_compute_do_not_load_cuda_at_the_start(program):
+    if not (BUILD / "bin" / program).exists():
+        pytest.fail(f"{BUILD / 'bin' / program} is not built")
+    assert "libtorch_cpu" in dependencies(program)
+    assert "libtorch_cuda" not in dependencies(program)
