@@ -1,0 +1,172 @@
+"""A cache as Python sees it: h5py and pandas through the snippets of FORMAT.md, numpy's float16, the
+tool's JSON, killed writers."""
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+import h5py
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+DRIVER = BUILD / "tests" / "cache_driver"
+TOOL = BUILD / "bin" / "coldframe-cache"
+
+
+def driver(*words, **options):
+    return subprocess.run([DRIVER, *map(str, words)], check=True, capture_output=True, **options).stdout
+
+
+def tool(*words):
+    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
+
+
+def snippets(path):
+    text = (ROOT / "cache" / "FORMAT.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    assert len(blocks) == 2
+    assert len([line for line in blocks[0].splitlines() if not line.startswith("import")]) == 2
+    names = {}
+    exec("".join(blocks).replace("x.h5", str(path)), names)
+    return names
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cache") / "x.h5"
+    driver("write", path, 0, 9)
+    return path, json.loads(driver("dump", path))
+
+
+def test_h5py_reads_what_cpp_wrote(cache):
+    path, dumped = cache
+    names = snippets(path)
+    f, offset = names["f"], names["offset"]
+    assert len(dumped) == 9 and f.attrs["format"] == b"coldframe-cache"
+    for i, exam in enumerate(dumped):
+        rows = slice(offset[i], offset[i + 1])
+        for view in exam["views"]:
+            stored = f["features"][view.replace("/", "%2F")][rows]
+            assert stored.dtype == np.float16
+            expected = np.array([np.nan if v is None else v for v in exam["views"][view]], np.float32)
+            np.testing.assert_array_equal(stored.astype(np.float32).ravel(), expected)
+        np.testing.assert_array_equal(f["frames/time_s"][rows], exam["time_s"])
+        np.testing.assert_array_equal(f["frames/present"][rows], exam["present"])
+        np.testing.assert_array_equal(f["frames/index"][rows], exam["frame_index"])
+        assert list(f["frames/source"].asstr()[rows]) == exam["frame_source"]
+        assert list(f["frames/columns/phase"].asstr()[rows]) == exam["frame_columns"]["phase"]
+    assert f["failures/reason"].asstr()[:].tolist() == ["cannot be decoded"]
+    assert json.loads(f.attrs["recipe"])["features"]["preprocessing"]["image_size"] == 224
+
+
+def test_pandas_reads_the_exams(cache):
+    path, dumped = cache
+    exams = snippets(path)["exams"]
+    assert exams["id"].tolist() == [exam["id"] for exam in dumped]
+    assert exams["patient"].tolist() == [exam["patient"] for exam in dumped]
+    assert exams["frames"].tolist() == [len(exam["present"]) for exam in dumped]
+    for name in ("label", "age", "größe/cm"):
+        assert exams[name].tolist() == [exam["columns"][name] for exam in dumped]
+
+
+def test_a_folder_has_the_same_content(cache, tmp_path):
+    folder = tmp_path / "x.cache"
+    driver("write", folder, 0, 9)
+    assert json.loads(driver("dump", folder)) == cache[1]
+    assert len(list(folder.glob("shard-*.h5"))) == 10  # one exam each, and the failure
+    for shard in folder.glob("shard-*.h5"):
+        snippets(shard)
+
+
+def test_float16_equals_numpy(tmp_path):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 2_000_000, dtype=np.uint32)
+    halves = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    values = np.concatenate([bits.view(np.float32), rng.normal(0, 1e-5, 500_000).astype(np.float32),
+                             rng.normal(0, 30, 500_000).astype(np.float32), halves])
+    ours = np.frombuffer(driver("halves", input=values.tobytes()), np.uint16)
+    with np.errstate(over="ignore"):
+        theirs = values.astype(np.float16)
+    known = ~np.isnan(values)
+    np.testing.assert_array_equal(ours[known], theirs.view(np.uint16)[known])
+    assert (ours[~known] == 0x7E00).all()
+
+
+def test_json_of_every_verb(cache):
+    path, dumped = cache
+    info = json.loads(tool("info", path, "--json").stdout)
+    assert info["exams"] == 9 and info["dimension"] == 40 and info["storage"] == "float16"
+    assert info["frames"] == sum(len(exam["present"]) for exam in dumped)
+    assert info["exams_without_patient"] == 2 and info["bytes"] == path.stat().st_size
+    assert info["failures"][0]["reason"] == "cannot be decoded"
+    columns = {column["name"]: column for column in info["columns"]}
+    assert columns["label"]["type"] == "text" and columns["age"]["type"] == "integer"
+    assert columns["größe/cm"]["missing"] == 3 and columns["größe/cm"]["min"] == 151
+    listed = json.loads(tool("ls", path, "--json").stdout)
+    assert [exam["id"] for exam in listed] == [exam["id"] for exam in dumped]
+    assert [exam["frames"] for exam in listed] == [len(exam["present"]) for exam in dumped]
+    view = json.loads(tool("stats", path, "--json").stdout)["views"]["clean"]
+    rows = np.concatenate([np.array(exam["views"]["clean"], float).reshape(-1, 40) for exam in dumped])
+    rows = rows[~np.isnan(rows).any(1)]
+    norms = np.linalg.norm(rows, axis=1)
+    assert view["norm"]["median"] == pytest.approx(np.median(norms))
+    assert view["norm"]["p99"] == pytest.approx(np.quantile(norms, 0.99))
+    assert view["duplicate_rows"] == len(rows) - len(np.unique(rows, axis=0))
+    assert view["dead_dimensions"] == int((rows.min(0) == rows.max(0)).sum())
+    verified = tool("verify", path, "--json")
+    assert verified.returncode == 0 and json.loads(verified.stdout)["findings"] == []
+    for verb in ("info", "ls", "stats", "verify"):
+        assert tool(verb, path).returncode == 0
+
+
+def test_verify_ends_with_1_and_names_the_file(cache, tmp_path):
+    damaged = tmp_path / "damaged.h5"
+    content = bytearray(cache[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    result = tool("verify", damaged, "--json")
+    findings = json.loads(result.stdout)["findings"]
+    assert result.returncode == 1 and findings[0]["file"] == str(damaged)
+    assert tool("info", damaged).returncode == 3
+
+
+@pytest.mark.parametrize("name, words", [("nothing", "no such cache"), ("", "without shards")])
+def test_errors_say_what_is_there(tmp_path, name, words):
+    for verb in ("info", "ls", "stats", "verify"):
+        result = tool(verb, tmp_path / name)
+        assert result.returncode == 3 and words in result.stderr and result.stdout == ""
+
+
+def test_the_tool_loads_no_libtorch_and_no_opencv():
+    libraries = subprocess.run(["ldd", TOOL], capture_output=True, text=True).stdout
+    assert "hdf5" in libraries and "torch" not in libraries and "opencv" not in libraries
+
+
+@pytest.mark.parametrize("name", ["x.h5", "x.cache"])
+def test_a_killed_writer_loses_nothing_acknowledged(tmp_path, name):
+    path, rng = tmp_path / name, random.Random(name)
+    acknowledged = []
+    for _ in range(4):
+        first = len(acknowledged)
+        with open(tmp_path / "log", "wb") as log:
+            writer = subprocess.Popen([DRIVER, "write", path, str(first), str(first + 12)], stdout=log)
+            time.sleep(rng.uniform(0.02, 0.3))
+            writer.send_signal(signal.SIGKILL)
+            writer.wait()
+        acknowledged += (tmp_path / "log").read_text().split()
+        if not acknowledged:
+            continue
+        cached = [exam["id"] for exam in json.loads(driver("dump", path))]
+        assert set(acknowledged) <= set(cached)
+        # An exam may be on disk although its line was not printed any more.
+        acknowledged = [str(i) for i in range(len(cached))]
+        assert cached == acknowledged
+    driver("write", path, len(acknowledged), len(acknowledged) + 2)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted([name, "log"])
+    assert tool("verify", path).returncode == 0

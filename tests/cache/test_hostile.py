@@ -1,0 +1,172 @@
+"""Files whose checksum is right but whose content FORMAT.md does not allow: refused with a reason,
+never a crash."""
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from test_cache import driver, tool
+
+
+def strip_and_edit(source, path, edit):
+    """A valid cache, rewritten by h5py through `edit`, with a trailer that matches."""
+    with h5py.File(source) as old, h5py.File(path, "w", libver=("v110", "v110")) as new:
+        for name in old:
+            old.copy(name, new)
+        for name, value in old.attrs.items():
+            attribute = old.attrs.get_id(name)
+            new.attrs.create(name, value, dtype=attribute.dtype if attribute.dtype.kind != "S"
+                             else h5py.string_dtype("utf-8", attribute.dtype.itemsize),
+                             shape=attribute.shape)
+        edit(new)
+    driver("seal", path)
+
+
+def replace(f, name, **options):
+    data = f[name][:]
+    del f[name]
+    f.create_dataset(name, **{"data": data, "chunks": True, "fletcher32": True, **options})
+
+
+def edit_values(name, change):
+    def edit(f):
+        values = f[name][:]
+        change(values)
+        f[name][...] = values
+    return edit
+
+
+def soft_link(f):
+    f["copy"] = f["frames/index"][:]
+    del f["frames/index"]
+    f["frames/index"] = h5py.SoftLink("/copy")
+
+
+def external_link(f):
+    del f["frames/index"]
+    f["frames/index"] = h5py.ExternalLink("/etc/passwd", "/x")
+
+
+def second_name(f):
+    del f["exams/height"]
+    f["exams/height"] = f["exams/width"]
+
+
+def sparse(f):
+    del f["frames/time_s"]
+    f.create_dataset("frames/time_s", (10**15,), "f8", chunks=(1 << 20,), fletcher32=True)
+
+
+def sparse_but_small(f):
+    n = len(f["frames/time_s"])
+    del f["frames/time_s"]
+    f.create_dataset("frames/time_s", (n,), "f8", chunks=(n,), fletcher32=True)
+
+
+def huge_chunks(f):
+    del f["frames/time_s"]
+    f.create_dataset("frames/time_s", (0,), "f8", maxshape=(None,), chunks=(1 << 27,), fletcher32=True)
+
+
+def variable_text(f):
+    n = len(f["exams/id"])
+    del f["exams/id"]
+    f.create_dataset("exams/id", data=["x"] * n, dtype=h5py.string_dtype(), chunks=True)
+
+
+def virtual(f):
+    n = len(f["frames/index"])
+    layout = h5py.VirtualLayout((n,), "i8")
+    layout[:] = h5py.VirtualSource("/etc/passwd", "x", (n,))
+    del f["frames/index"]
+    f.create_virtual_dataset("frames/index", layout)
+
+
+def external_storage(f):
+    n = len(f["frames/index"])
+    del f["frames/index"]
+    f.create_dataset("frames/index", (n,), "i8", external=[("/etc/passwd", 0, 8 * n)])
+
+
+def fall(values):
+    values[1] = values[2]
+
+
+def last_too_large(values):
+    values[-1] += 1
+
+
+def attribute(name, value):
+    def edit(f):
+        dtype = h5py.string_dtype("utf-8", len(value)) if isinstance(value, bytes) else None
+        f.attrs.create(name, value, dtype=dtype)
+    return edit
+
+
+CASES = {
+    "untouched": (lambda f: None, None),
+    "soft link": (soft_link, "unexpected object 'copy'"),
+    "external link": (external_link, "soft or an external link"),
+    "second name": (second_name, "several names"),
+    "dimensions beyond the file": (sparse, "more rows than fit in the file"),
+    "missing chunks": (sparse_but_small, "missing chunks"),
+    "may grow": (huge_chunks, "may grow"),
+    "variable-length text": (variable_text, "a type that this format does not have"),
+    "virtual storage": (virtual, "is not chunked"),
+    "external storage": (external_storage, "is not chunked"),
+    "contiguous": (lambda f: replace(f, "frames/index", chunks=None, fletcher32=False),
+                   "is not chunked"),
+    "gzip": (lambda f: replace(f, "frames/index", compression="gzip"), "filters other than"),
+    "no checksum": (lambda f: replace(f, "frames/index", fletcher32=False), "filters other than"),
+    "other type": (lambda f: replace(f, "frames/index", dtype=">i4"), "does not have"),
+    "other size": (lambda f: replace(f, "frames/index", data=np.arange(3)), "was expected"),
+    "dataset missing": (lambda f: f.__delitem__("exams/patient"), "patient is missing"),
+    "extra dataset": (lambda f: f.create_dataset("more", data=1), "unexpected object 'more'"),
+    "group for a dataset": (lambda f: (f.__delitem__("exams/id"), f.create_group("exams/id")),
+                            "is not a dataset"),
+    "offsets that fall": (edit_values("exams/offset", fall), "does not rise"),
+    "offsets beyond the end": (edit_values("exams/offset", last_too_large), "does not rise"),
+    "odd mask": (edit_values("frames/present", lambda v: v.fill(7)), "other than 0 and 1"),
+    "text that is not UTF-8": (edit_values("exams/id", lambda v: v.fill(b"\xff")), "not UTF-8"),
+    "empty id": (edit_values("exams/id", lambda v: v.fill(b"")), "has no id"),
+    "other features": (edit_values("features/clean", lambda v: v.fill(1)), "do not match"),
+    "other format": (attribute("format", b"something"), "not a Coldframe cache"),
+    "newer version": (attribute("format_version", 2), "format version 2"),
+    "recipe that is no JSON": (attribute("recipe", b"{"), "not valid JSON"),
+    "recipe of another digest": (attribute("recipe", b'{"features":{},"storage":{}}'), "digests"),
+    "impossible dimension": (attribute("dimension", -1), "dimension -1"),
+    "attribute missing": (lambda f: f.attrs.__delitem__("views"), "attribute views is missing"),
+}
+
+
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory):
+    path = tmp_path_factory.mktemp("hostile") / "valid.h5"
+    driver("write", path, 0, 3)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_is_refused_with_its_reason(valid, tmp_path, case):
+    edit, reason = CASES[case]
+    path = tmp_path / "x.h5"
+    strip_and_edit(valid, path, edit)
+    result = tool("verify", path)
+    if reason is None:
+        assert result.returncode == 0, result.stdout + result.stderr
+        return
+    assert result.returncode == 1, (result.returncode, result.stderr)
+    assert reason in result.stdout
+    assert tool("stats", path).returncode == 3
+
+
+def test_a_plain_hdf5_file_is_called_one(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w", libver=("v110", "v110")) as f:
+        f["x"] = 1
+    assert "without Coldframe's checksum" in tool("info", tmp_path / "x.h5").stderr
+    with h5py.File(tmp_path / "y.h5", "w") as f:
+        f["x"] = 1
+    assert "not one that Coldframe wrote" in tool("info", tmp_path / "y.h5").stderr
+    shutil.copy("/etc/passwd", tmp_path / "z.h5")
+    assert "not an HDF5 file" in tool("info", tmp_path / "z.h5").stderr
