@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-
 #include "common/error.h"
 #include "tests/common/temporary_folder.h"
 
@@ -126,6 +124,8 @@ Hostile one_tensor(const char* name, const std::string& entry, std::size_t data,
 std::vector<Hostile> hostile_files() {
   const std::string u8 = tensor("U8", "[4]", "[0,4]");
   const std::string max = "18446744073709551615";
+  std::string ones;
+  for (int i = 0; i < 64; ++i) ones += ",1";
   return {
       {"Empty", "", "has 0 bytes"},
       {"Short", "1234567", "has 7 bytes"},
@@ -166,19 +166,8 @@ std::vector<Hostile> hostile_files() {
                  "too large"),
       one_tensor("OverflowBehindZero", tensor("U8", "[0,4294967296,4294967296]", "[0,0]"), 0,
                  "too large"),
-      one_tensor("ManyDimensions",
-                 tensor("U8",
-                        "[1" +
-                            std::string(2 * 64, ' ')
-                                .replace(0, 128,
-                                         [] {
-                                           std::string ones;
-                                           for (int i = 0; i < 64; ++i) ones += ",1";
-                                           return ones;
-                                         }()) +
-                            "]",
-                        "[0,1]"),
-                 1, "more than 64 dimensions"),
+      one_tensor("ManyDimensions", tensor("U8", "[1" + ones + "]", "[0,1]"), 1,
+                 "more than 64 dimensions"),
       one_tensor("OneOffset", tensor("U8", "[4]", "[0]"), 4, "fewer than two"),
       one_tensor("ThreeOffsets", tensor("U8", "[4]", "[0,4,8]"), 4, "more than two"),
       one_tensor("BackwardOffsets", tensor("U8", "[0]", "[4,0]"), 4, "expected it to start at 0"),
