@@ -56,7 +56,8 @@ po::options_description describe(Words& words, ExtractOptions& options) {
   add("crop-pct", po::value(&words.crop_pct)->value_name("F"),
       "resize to S / F before the crop (default 1)");
   add("interpolation", text(words.interpolation, "KIND"), "bicubic (default) or bilinear");
-  add("resampler", text(words.resampler, "KIND"), "pillow (default) or torch");
+  add("resampler", text(words.resampler, "KIND"),
+      "pillow (default), torch, or pillow12 (Pillow before 13)");
   add("mean", text(words.mean, "V[,V,V]"), "subtracted from pixels scaled to 0…1");
   add("std", text(words.std, "V[,V,V]"), "divides them");
   add("frames", po::value(&options.frames)->value_name("N"),
@@ -132,7 +133,8 @@ void apply_preprocessing(const Words& words, preprocess::Preprocessing& p) {
     p.interpolation = static_cast<Interpolation>(
         choice("interpolation", words.interpolation, {"bicubic", "bilinear"}));
   if (!words.resampler.empty())
-    p.resampler = static_cast<Resampler>(choice("resampler", words.resampler, {"pillow", "torch"}));
+    p.resampler = static_cast<Resampler>(
+        choice("resampler", words.resampler, {"pillow", "torch", "pillow12"}));
   if (!words.mean.empty()) p.mean = parse_channels("mean", words.mean, false);
   if (!words.std.empty()) p.std = parse_channels("std", words.std, true);
   if (p.image_size < 8 || p.image_size > 4096)

@@ -35,16 +35,6 @@ constexpr std::array<std::pair<const char*, Resampler>, 3> kResamplers{
      {"pillow12", Resampler::kPillow12},
      {"torch", Resampler::kTorch}}};
 
-template <typename Table>
-auto parse(const Table& table, const char* option, const std::string& word) {
-  std::vector<std::string> known;
-  for (const auto& [text, value] : table) {
-    if (word == text) return value;
-    known.push_back(text);
-  }
-  throw ConfigError(concat(option, " '", word, "' is none of ", join(known, ", ")));
-}
-
 template <typename Table, typename Value>
 std::string name(const Table& table, Value wanted) {
   for (const auto& [text, value] : table) {
@@ -75,18 +65,6 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 }
 
 }  // namespace
-
-Resize parse_resize(const std::string& word) {
-  return parse(kResizes, "--resize", word);
-}
-
-Interpolation parse_interpolation(const std::string& word) {
-  return parse(kInterpolations, "--interpolation", word);
-}
-
-Resampler parse_resampler(const std::string& word) {
-  return parse(kResamplers, "--resampler", word);
-}
 
 Json to_json(const Preprocessing& preprocessing) {
   return Json{

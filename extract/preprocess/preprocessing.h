@@ -18,12 +18,6 @@ enum class Interpolation { kBicubic, kBilinear };
 // orders differ by a level here and there.
 enum class Resampler { kPillow, kTorch, kPillow12 };
 
-// "shortest", "squash", "pad"; "bicubic", "bilinear"; "pillow", "pillow12", "torch". ConfigError
-// for any other word.
-Resize parse_resize(const std::string& word);
-Interpolation parse_interpolation(const std::string& word);
-Resampler parse_resampler(const std::string& word);
-
 struct Preprocessing {
   int image_size = 224;               // S: the backbone's input is S×S pixels
   Resize resize = Resize::kShortest;  // timm's crop modes: "center" (shortest edge to S / crop_pct,

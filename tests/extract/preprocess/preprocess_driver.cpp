@@ -2,12 +2,14 @@
 // times it:
 //   preprocess_driver WIDTH HEIGHT S RESIZE CROP_PCT INTERPOLATION RESAMPLER MEAN*3 STD*3 [REPEATS]
 // reads WIDTH × HEIGHT × 3 bytes from stdin and writes the resized S × S × 3 bytes and then the
-// normalised 3 × S × S floats to stdout. With REPEATS it prints frames per second of processor time instead.
+// normalised 3 × S × S floats to stdout. With REPEATS it prints frames per second of processor time
+// instead.
 #include <ctime>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include "common/cli.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace {
@@ -17,10 +19,13 @@ using namespace coldframe;
 preprocess::Preprocessing parse(char** argv) {
   preprocess::Preprocessing result;
   result.image_size = std::stoi(argv[3]);
-  result.resize = preprocess::parse_resize(argv[4]);
+  result.resize =
+      static_cast<preprocess::Resize>(choice("resize", argv[4], {"shortest", "squash", "pad"}));
   result.crop_pct = std::stod(argv[5]);
-  result.interpolation = preprocess::parse_interpolation(argv[6]);
-  result.resampler = preprocess::parse_resampler(argv[7]);
+  result.interpolation = static_cast<preprocess::Interpolation>(
+      choice("interpolation", argv[6], {"bicubic", "bilinear"}));
+  result.resampler = static_cast<preprocess::Resampler>(
+      choice("resampler", argv[7], {"pillow", "torch", "pillow12"}));
   for (std::size_t i = 0; i < 3; ++i) {
     result.mean[i] = std::stof(argv[8 + i]);
     result.std[i] = std::stof(argv[11 + i]);
