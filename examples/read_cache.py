@@ -32,14 +32,16 @@ class Cache:
                 if number == 0:
                     self.recipe = json.loads(shard.attrs["recipe"])
                     self.dimension = int(shard.attrs["dimension"])
-                    self.views = [unquote(name) for name in shard["features"]]
+                    self.views = ["clean"]
                     digest = shard.attrs["cache_digest"]
                 elif shard.attrs["cache_digest"] != digest:
                     raise ValueError(f"{file} was made by another recipe than {self._files[0]}")
+                if len(shard["exams/id"]):  # else a shard of failures alone, written before any view was known
+                    self.views = [unquote(name) for name in shard["features"]]
                 tables.append(exam_table(shard["exams"]).assign(_file=number))
         exams = pd.concat(tables, ignore_index=True)
-        exams = exams.sort_values("revision", kind="stable").drop_duplicates("id", keep="last")
-        self.exams = exams.sort_values("ordinal").reset_index(drop=True)
+        exams = exams.sort_values("revision", ascending=False, kind="stable").drop_duplicates("id")
+        self.exams = exams.sort_values(["ordinal", "id"]).reset_index(drop=True)
         for column in self.exams.columns.difference(["id", "patient"]):
             self.exams[column] = typed(self.exams[column])
         self._row_of = {exam: row for row, exam in enumerate(self.exams["id"])}
