@@ -1,0 +1,13 @@
+// The verbs of coldframe-train_temporal: words of the command line in, exit code out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace coldframe::temporal {
+
+int run_train(const std::vector<std::string>& arguments);
+int run_evaluate(const std::vector<std::string>& arguments);
+int run_predict(const std::vector<std::string>& arguments);
+
+}  // namespace coldframe::temporal

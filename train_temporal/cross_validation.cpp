@@ -1,0 +1,160 @@
+#include "train_temporal/cross_validation.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "common/error.h"
+#include "common/interrupt.h"
+#include "common/progress.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kCheckpointEvery{60};
+
+std::size_t thread_count(const TrainOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
+}
+
+// Runs one fit to its end and writes its record. False when a signal came: its state is saved.
+bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkpoint) {
+  Trainer trainer(task);
+  if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
+  auto saved = Clock::now();
+  while (!trainer.finished()) {
+    trainer.run_epoch();
+    const bool stop = stop_requested() && !trainer.finished();
+    if (stop || Clock::now() - saved > kCheckpointEvery) {
+      write_checkpoint(checkpoint, trainer.state());
+      saved = Clock::now();
+    }
+    if (stop) return false;
+  }
+  write_record(record, trainer.finish(), task.seed);
+  fs::remove(checkpoint);
+  return true;
+}
+
+std::vector<FinishedFit> plan(const Experiment& experiment) {
+  std::vector<FinishedFit> fits;
+  for (const std::string& model : experiment.options.models()) {
+    for (const Split& split : experiment.splits) {
+      for (std::size_t seed = 0; seed < experiment.options.seeds; ++seed) {
+        fits.push_back({{model, split.repeat, split.fold, seed}, &split, {}});
+      }
+    }
+  }
+  return fits;
+}
+
+// Threads that take one fit after another. The first error stops all and is rethrown.
+class FitWorkers {
+ public:
+  FitWorkers(const Experiment& experiment, const RunFolder& folder, std::vector<FinishedFit>& fits)
+      : experiment_(experiment),
+        folder_(folder),
+        fits_(fits),
+        progress_("train", "fits", fits.size()) {}
+
+  void run() {
+    const std::size_t threads = thread_count(experiment_.options);
+    // One device is shared by all fits: side by side they would only compete for it.
+    const std::size_t side_by_side =
+        experiment_.device.is_cpu() ? std::min(threads, fits_.size()) : 1;
+    const int each = static_cast<int>(std::max<std::size_t>(threads / side_by_side, 1));
+    std::vector<std::thread> workers;
+    for (std::size_t i = 0; i < side_by_side; ++i) {
+      workers.emplace_back([this, each] { work(each); });
+    }
+    for (std::thread& worker : workers) worker.join();
+    if (error_) std::rethrow_exception(error_);
+    progress_.finish();
+  }
+
+ private:
+  void work(int threads) {
+    try {
+      at::set_num_threads(threads);
+      for (std::size_t i = next_++; i < fits_.size() && !stopping_; i = next_++) {
+        if (stop_requested() || !do_fit(fits_[i])) break;
+        progress_.add();
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stopping_ = true;
+    }
+  }
+
+  bool do_fit(FinishedFit& fit) {
+    const fs::path record = folder_.record(fit.name);
+    const FitTask task = experiment_.task(fit.name, *fit.split);
+    if (!fs::exists(record) && !run_fit(task, record, folder_.checkpoint(fit.name))) return false;
+    fit.record = read_record(record);
+    fit.record.weights.clear();
+    check(task, fit);
+    return true;
+  }
+
+  void check(const FitTask& task, const FinishedFit& fit) const {
+    const auto classes = static_cast<std::size_t>(task.config.classes);
+    const bool fits =
+        fit.record.seed == task.seed &&
+        fit.record.validation_logits.size() == task.split.validation.size() * classes &&
+        fit.record.test_logits.size() == task.split.test.size() * classes &&
+        !fit.record.history.empty();
+    if (!fits) {
+      throw DataError(concat("'", folder_.record(fit.name).string(),
+                             "' belongs to another run; start again with --overwrite"));
+    }
+  }
+
+  const Experiment& experiment_;
+  const RunFolder& folder_;
+  std::vector<FinishedFit>& fits_;
+  Progress progress_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+ModelConfig Experiment::config(const std::string& model) const {
+  ModelConfig result = base;
+  set_model(result, model);
+  if (result.architecture != Architecture::kGru) result.time = false;
+  return result;
+}
+
+std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
+  return CounterRandom({options.seed, split.repeat, split.fold, seed}).next();
+}
+
+FitTask Experiment::task(const FitName& fit, const Split& split) const {
+  return {dataset, labels, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
+}
+
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
+  std::vector<FinishedFit> fits = plan(experiment);
+  FitWorkers(experiment, folder, fits).run();
+  const auto done = static_cast<std::size_t>(std::count_if(
+      fits.begin(), fits.end(), [](const FinishedFit& f) { return !f.record.history.empty(); }));
+  if (done < fits.size()) {
+    throw Interrupted(concat("stopped with ", done, " of ", plural(fits.size(), "fit"),
+                             " done; run the same command with --resume to continue"));
+  }
+  return fits;
+}
+
+}  // namespace coldframe::temporal

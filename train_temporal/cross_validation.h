@@ -1,0 +1,40 @@
+// Fits every model on every fold with every seed, several side by side, and remembers on disk which
+// are done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train_temporal/checkpoint.h"
+#include "train_temporal/options.h"
+#include "train_temporal/run_folder.h"
+
+namespace coldframe::temporal {
+
+// Everything that the fits of a run share.
+struct Experiment {
+  const Dataset& dataset;
+  const std::vector<int>& labels;  // by exam
+  const std::vector<Split>& splits;
+  const TrainOptions& options;
+  ModelConfig base;  // as the options and the cache make it, before set_model()
+  torch::Device device;
+
+  ModelConfig config(const std::string& model) const;
+  std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
+  FitTask task(const FitName& fit, const Split& split) const;
+};
+
+// A fit that is done, without its weights: those stay in RunFolder::record().
+struct FinishedFit {
+  FitName name;
+  const Split* split;
+  FitRecord record;
+};
+
+// All fits: by model, then split, then seed. Those whose record exists are not repeated; one that
+// was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
+// epochs have been saved.
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,244 @@
+#include "train_temporal/options.h"
+
+#include <algorithm>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace po = boost::program_options;
+
+const CommandHelp kTrainHelp{
+    "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
+    "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
+    "metrics "
+    "with 95 % intervals, predictions, weights and report.html.",
+    "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
+    "--out runs/label"};
+const CommandHelp kEvaluateHelp{
+    "coldframe evaluate --run RUN --cache CACHE [options]",
+    "Applies the models of a run, averaged, to another labelled cohort of the same recipe.",
+    "coldframe evaluate --run runs/label --cache hospital2.cache --out runs/label-hospital2"};
+const CommandHelp kPredictHelp{
+    "coldframe predict --run RUN --cache CACHE --out predictions.csv [options]",
+    "Applies the models of a run, averaged, to exams without labels. The cache must have the run's "
+    "recipe.",
+    "coldframe predict --run runs/label --cache new.cache --out predictions.csv"};
+
+const std::vector<std::string> kModelNames = {"gru", "mean", "single", "shuffled", "clock"};
+
+// Words whose meaning is decided after parsing.
+struct Words {
+  std::string cache, labels, out, splits, compare, run;
+  std::string pool = "mean", time = "auto", schedule = "cosine";
+  bool resume = false, overwrite = false;
+};
+
+template <typename T>
+auto number(T& value) {
+  return po::value(&value)->value_name("N")->default_value(value);
+}
+auto text(std::string& value, const char* name) {
+  return po::value(&value)->value_name(name);
+}
+
+void add_data(po::options_description& description, Words& words, TargetOptions& data) {
+  auto add = description.add_options();
+  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("target", text(data.target, "COLUMN"), "the label: a column of the cache or of --labels");
+  add("labels", text(words.labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
+  add("positive", text(data.positive, "VALUE"), "binary: which value is the positive class");
+  add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
+      "every exam is of another patient (when there is no patient column)");
+}
+
+void add_machine(po::options_description& description, std::string& device, std::size_t& threads,
+                 bool& json) {
+  auto add = description.add_options();
+  add("device", text(device, "NAME")->default_value(device), "cpu, cuda, cuda:N or auto");
+  add("threads", number(threads), "CPU threads, 0: one per core; fits run side by side");
+  add("json", po::bool_switch(&json), "print the summary as JSON");
+}
+
+void add_split(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  add("folds", number(options.folds),
+      "folds by patient; 1: one hold-out; 0: the cache's split column if there is one, else 5");
+  add("split-column", po::bool_switch(&options.split_column),
+      "use the cache's split column (train, val, test)");
+  add("splits", text(words.splits, "FILE.csv"), "use the splits.csv of an earlier run");
+  add("repeats", number(options.repeats), "repeat the folds with other divisions");
+  add("seeds", number(options.seeds), "fits per fold, whose predictions are averaged");
+  add("seed", number(options.seed), "of all random numbers");
+}
+
+void add_model(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  ModelConfig& model = options.architecture;
+  add("model", text(options.model, "NAME")->default_value(options.model),
+      join(kModelNames, ", ").c_str());
+  add("compare", text(words.compare, "LIST")->implicit_value("mean,single,shuffled,clock"),
+      "also fit these on the same folds (--compare alone: mean,single,shuffled,clock)");
+  add("hidden", number(model.hidden), "width of the projection and of the GRU");
+  add("layers", number(model.layers), "layers of the GRU");
+  add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
+  add("temporal-pool", text(words.pool, "KIND")->default_value(words.pool),
+      "last, mean or attention over the GRU's outputs");
+  add("time", text(words.time, "WHEN")->default_value(words.time),
+      "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
+  add("dropout", number(model.dropout), "of projected features and before the head");
+}
+
+void add_fit(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  FitOptions& fit = options.fit;
+  add("epochs", number(fit.epochs), "at most");
+  add("batch", number(fit.batch), "exams per step");
+  add("micro-batch", number(fit.micro_batch), "exams at a time within a step, 0: all");
+  add("lr", number(fit.learning_rate), "learning rate at its highest");
+  add("schedule", text(words.schedule, "KIND")->default_value(words.schedule),
+      "cosine or constant, after a linear warm-up");
+  add("weight-decay", number(fit.weight_decay), "AdamW's, of matrices");
+  add("clip", number(fit.clip), "largest norm of the gradient, 0: any");
+  add("train-frames", number(fit.train_frames), "frames drawn per exam and epoch, 0: all");
+  add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
+  add("class-weights", po::bool_switch(&fit.class_weights), "every class counts the same");
+  add("bootstrap", number(options.resamples), "resamples for intervals");
+}
+
+void require(bool fine, const char* option, const char* expected) {
+  if (!fine) throw ConfigError(concat("--", option, ": expected ", expected));
+}
+
+void require_given(const std::string& value, const char* option) {
+  if (value.empty()) throw ConfigError(concat("--", option, " is missing; see --help"));
+}
+
+void check_numbers(const TrainOptions& options) {
+  const FitOptions& fit = options.fit;
+  const ModelConfig& model = options.architecture;
+  require(options.folds <= 1000, "folds", "at most 1000");
+  require(options.repeats >= 1 && options.repeats <= 1000, "repeats", "1 to 1000");
+  require(options.seeds >= 1 && options.seeds <= 1000, "seeds", "1 to 1000");
+  require(model.hidden >= 1 && model.hidden <= 8192, "hidden", "1 to 8192");
+  require(model.layers >= 1 && model.layers <= 16, "layers", "1 to 16");
+  require(model.dropout >= 0 && model.dropout < 1, "dropout", "0 or more and less than 1");
+  require(fit.epochs >= 1 && fit.epochs <= 1000000, "epochs", "1 to 1000000");
+  require(fit.batch >= 1, "batch", "1 or more");
+  require(fit.learning_rate > 0, "lr", "more than 0");
+  require(fit.weight_decay >= 0, "weight-decay", "0 or more");
+  require(fit.clip >= 0, "clip", "0 or more");
+  require(fit.train_frames >= 0, "train-frames", "0 or more");
+  require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
+}
+
+void check_splits(const TrainOptions& options) {
+  const int ways = (options.folds > 0) + options.split_column + !options.splits.empty();
+  if (ways > 1) {
+    throw ConfigError("--folds, --split-column and --splits exclude each other; give one");
+  }
+  if (options.repeats > 1 && (options.split_column || !options.splits.empty())) {
+    throw ConfigError("--repeats divides anew; it needs --folds, not a given split");
+  }
+}
+
+void apply_words(const Words& words, TrainOptions& options) {
+  require_given(words.cache, "cache");
+  require_given(options.data.target, "target");
+  require_given(words.out, "out");
+  options.data.cache = words.cache;
+  options.data.labels = words.labels;
+  options.out = words.out;
+  options.splits = words.splits;
+  if (words.resume && words.overwrite) throw ConfigError("--resume and --overwrite: give one");
+  if (words.resume) options.existing = ExistingRun::kResume;
+  if (words.overwrite) options.existing = ExistingRun::kOverwrite;
+  options.architecture.pool =
+      static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
+  options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
+  options.fit.schedule =
+      static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
+  choice("model", options.model, kModelNames);
+  for (const std::string& name : split(words.compare, ',')) {
+    if (words.compare.empty() || trim(name) == options.model) continue;
+    choice("compare", trim(name), kModelNames);
+    if (std::find(options.compare.begin(), options.compare.end(), trim(name)) ==
+        options.compare.end()) {
+      options.compare.push_back(trim(name));
+    }
+  }
+}
+
+void apply_words(const Words& words, ApplyOptions& options) {
+  require_given(words.run, "run");
+  require_given(words.cache, "cache");
+  options.run = words.run;
+  options.data.cache = words.cache;
+  options.data.labels = words.labels;
+  options.out = words.out;
+  options.overwrite = words.overwrite;
+}
+
+}  // namespace
+
+std::vector<std::string> TrainOptions::models() const {
+  std::vector<std::string> names = {model};
+  names.insert(names.end(), compare.begin(), compare.end());
+  return names;
+}
+
+bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  add_data(description, words, options.data);
+  auto add = description.add_options();
+  add("out", text(words.out, "RUN"), "the run folder to make");
+  add("resume", po::bool_switch(&words.resume), "continue an interrupted run");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");
+  add_split(description, words, options);
+  add_model(description, words, options);
+  add_fit(description, words, options);
+  add_machine(description, options.device, options.threads, options.json);
+  if (!parse_command_line(kTrainHelp, description, arguments)) return false;
+  apply_words(words, options);
+  check_numbers(options);
+  check_splits(options);
+  return true;
+}
+
+bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  auto add = description.add_options();
+  add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
+  add_data(description, words, options.data);
+  add("out", text(words.out, "FOLDER"), "write metrics, predictions and report.html here");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace files of an earlier evaluation");
+  add("bootstrap", number(options.resamples), "resamples for intervals");
+  add("seed", number(options.seed), "of the resamples");
+  add_machine(description, options.device, options.threads, options.json);
+  if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
+  apply_words(words, options);
+  require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
+  return true;
+}
+
+bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  auto add = description.add_options();
+  add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
+  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("out", text(words.out, "FILE.csv"), "the predictions to write");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace FILE.csv");
+  add_machine(description, options.device, options.threads, options.json);
+  if (!parse_command_line(kPredictHelp, description, arguments)) return false;
+  apply_words(words, options);
+  require_given(words.out, "out");
+  return true;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,65 @@
+// What can be asked of `coldframe train`, `evaluate` and `predict`, with the defaults.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "train_temporal/run_folder.h"
+#include "train_temporal/trainer.h"
+
+namespace coldframe::temporal {
+
+struct TargetOptions {
+  std::filesystem::path cache;
+  std::string target;            // column of the cache, or of --labels
+  std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
+  std::string positive;          // binary: the value that counts as class 1
+  bool exam_is_patient = false;
+};
+
+enum class TimeInput { kAuto, kOn, kOff };
+
+struct TrainOptions {
+  TargetOptions data;
+  std::filesystem::path out;
+  ExistingRun existing = ExistingRun::kRefuse;
+
+  std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
+  bool split_column = false;     // insist on the `split` column
+  std::filesystem::path splits;  // a splits.csv to follow
+  std::size_t repeats = 1;
+  std::size_t seeds = 1;
+  std::uint64_t seed = 0;
+
+  std::string model = "gru";
+  std::vector<std::string> compare;
+  ModelConfig architecture;  // what the options say of it; the cache decides the rest
+  TimeInput time = TimeInput::kAuto;
+  FitOptions fit;
+
+  std::size_t resamples = 2000;
+  std::string device = "cpu";
+  std::size_t threads = 0;  // 0: one per core
+  bool json = false;
+
+  std::vector<std::string> models() const;  // the main one first, then those compared
+};
+// False when only help was asked for. ConfigError.
+bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
+
+struct ApplyOptions {
+  TargetOptions data;
+  std::filesystem::path run, out;
+  bool overwrite = false;
+  std::size_t resamples = 2000;
+  std::uint64_t seed = 0;
+  std::string device = "cpu";
+  std::size_t threads = 0;
+  bool json = false;
+};
+bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options);
+bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,268 @@
+// `coldframe train`: cohort → folds → fits → report, in a run folder.
+#include <chrono>
+#include <iostream>
+
+#include "common/atomic_file.h"
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/log.h"
+#include "common/system/memory.h"
+#include "common/text.h"
+#include "common/torch/device.h"
+#include "train_temporal/commands.h"
+#include "train_temporal/model_file.h"
+#include "train_temporal/results.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A run from its checked inputs to its published folder.
+class TrainingRun {
+ public:
+  explicit TrainingRun(const TrainOptions& options)
+      : options_(options),
+        device_(resolve_device(options.device)),
+        cohort_(open_cohort(options.data, {})),
+        splits_(divide(cohort_, options, split_text_)) {
+    for (const std::string& note : cohort_.labels.notes) log_info(note);
+    for (const std::string& warning : cohort_.warnings) log_warning(warning);
+    resolve_model();
+    dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_);
+  }
+
+  Json config() const;
+  int run(RunFolder& folder);
+
+ private:
+  void resolve_model();
+  RunReport report(const std::vector<ModelFolds>& models,
+                   const std::vector<FinishedFit>& fits) const;
+  void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                    const ModelFolds& main, const Experiment& experiment) const;
+  void write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                    const std::vector<ModelFolds>& models) const;
+
+  const TrainOptions& options_;
+  Clock::time_point started_ = Clock::now();
+  torch::Device device_;
+  std::string split_text_;
+  Cohort cohort_;
+  std::vector<Split> splits_;
+  std::vector<std::string> source_kinds_;
+  ModelConfig base_;
+  Dataset dataset_;
+};
+
+void TrainingRun::resolve_model() {
+  std::vector<cache::ExamInfo> used;
+  for (std::size_t exam : cohort_.labeled()) used.push_back(cohort_.exams()[exam]);
+  source_kinds_ = source_kinds(used);
+  base_ = options_.architecture;
+  base_.dimension = cohort_.cache.dimension();
+  base_.classes = static_cast<std::int64_t>(cohort_.labels.classes.size());
+  base_.clock_width =
+      static_cast<std::int64_t>(clock_descriptor(used.front(), source_kinds_).size());
+  base_.time = options_.time == TimeInput::kOn;
+  if (options_.time != TimeInput::kAuto) return;
+  base_.time = times_are_informative(used);
+  log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
+                      : "time intervals are unknown or even: not shown to the GRU (--time on to "
+                        "show them)");
+}
+
+Json fit_json(const FitOptions& fit) {
+  Json json;
+  json["epochs"] = fit.epochs;
+  json["batch"] = fit.batch;
+  json["micro_batch"] = fit.micro_batch;
+  json["learning_rate"] = fit.learning_rate;
+  json["warmup"] = fit.warmup;
+  json["schedule"] = fit.schedule == Schedule::kCosine ? "cosine" : "constant";
+  json["weight_decay"] = fit.weight_decay;
+  json["clip"] = fit.clip;
+  json["train_frames"] = fit.train_frames;
+  json["patience"] = fit.patience;
+  json["class_weights"] = fit.class_weights;
+  return json;
+}
+
+Json TrainingRun::config() const {
+  Json json;
+  json["coldframe"] = kVersion;
+  json["torch"] = TORCH_VERSION;
+  json["cache"] = options_.data.cache.string();
+  json["labels"] = options_.data.labels.string();
+  json["target"] = options_.data.target;
+  json["classes"] = cohort_.labels.classes;
+  json["positive"] = cohort_.labels.positive;
+  json["exam_is_patient"] = options_.data.exam_is_patient;
+  json["split"] = split_text_;
+  json["folds"] = splits_.size();
+  json["repeats"] = options_.repeats;
+  json["seeds"] = options_.seeds;
+  json["seed"] = options_.seed;
+  json["name"] = options_.model;
+  json["compare"] = options_.compare;
+  json["model"] = to_json(base_);
+  json["fit"] = fit_json(options_.fit);
+  json["bootstrap"] = options_.resamples;
+  json["device"] = device_.str();
+  std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
+  for (std::size_t exam : cohort_.labeled()) {
+    content += csv_row({cohort_.exams()[exam].id, std::to_string(cohort_.labels.value[exam])});
+  }
+  json["data_digest"] = sha256_hex(content);
+  json["cache_digest"] = cohort_.cache.recipe().cache_digest();
+  json["feature_digest"] = cohort_.cache.recipe().feature_digest();
+  json["recipe"] = cache::to_json(cohort_.cache.recipe());
+  return json;
+}
+
+int TrainingRun::run(RunFolder& folder) {
+  log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.labels.labeled(),
+                  " exams: ", split_text_));
+  const Experiment experiment{dataset_, cohort_.labels.value, splits_, options_, base_, device_};
+  const auto fits = run_fits(experiment, folder);
+  const auto models = assemble(fits, cohort_.labels, options_.seeds);
+  write_tables(folder, fits, models);
+  write_models(folder, fits, models.front(), experiment);
+  const RunReport result = report(models, fits);
+  const Json summary = metrics_json(result);
+  write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
+  write_file_atomically(folder.file("report.html"), render_report(result));
+  folder.publish();
+  std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
+  log_info(concat("report: ", (folder.out() / "report.html").string()));
+  return 0;
+}
+
+void TrainingRun::write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                               const std::vector<ModelFolds>& models) const {
+  write_file_atomically(folder.file("splits.csv"),
+                        splits_to_csv(splits_, cohort_.exams(), cohort_.patients));
+  write_file_atomically(folder.file("metrics.csv"), epochs_csv(fits));
+  for (const ModelFolds& model : models) {
+    const bool main = model.model == options_.model;
+    const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
+    write_file_atomically(folder.file(name), predictions_csv(model, cohort_));
+  }
+}
+
+void TrainingRun::write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                               const ModelFolds& main, const Experiment& experiment) const {
+  const auto models = models_folder(folder.file(""));
+  std::filesystem::create_directories(models);
+  ModelCard card;
+  card.config = experiment.config(options_.model);
+  card.recipe = cohort_.cache.recipe();
+  card.target = options_.data.target;
+  card.positive = cohort_.labels.positive;
+  card.classes = cohort_.labels.classes;
+  card.source_kinds = source_kinds_;
+  for (std::size_t i = 0; i < main.folds.size() * options_.seeds; ++i) {
+    const FitName& name = fits[i].name;
+    const FoldResult& fold = main.folds[i / options_.seeds];
+    card.repeat = name.repeat;
+    card.fold = name.fold;
+    card.seed = name.seed;
+    card.fit_seed = fits[i].record.seed;
+    card.temperature = fold.temperatures[name.seed];
+    card.threshold = fold.threshold;
+    write_model(models / model_file_name(name.repeat, name.fold, name.seed, options_.repeats),
+                read_record(folder.record(name)).weights, card);
+  }
+}
+
+std::size_t distinct_patients(const std::vector<std::size_t>& exams, const Cohort& cohort) {
+  std::vector<std::size_t> patients;
+  for (std::size_t exam : exams) patients.push_back(cohort.patient_number[exam]);
+  std::sort(patients.begin(), patients.end());
+  return static_cast<std::size_t>(std::unique(patients.begin(), patients.end()) - patients.begin());
+}
+
+FoldChoice choice_of(const FoldResult& fold, const Cohort& cohort) {
+  const Split& split = *fold.split;
+  FoldChoice result;
+  result.repeat = split.repeat;
+  result.fold = split.fold;
+  result.train_exams = split.train.size();
+  result.validation_exams = split.validation.size();
+  result.test_exams = split.test.size();
+  result.train_patients = distinct_patients(split.train, cohort);
+  result.validation_patients = distinct_patients(split.validation, cohort);
+  result.test_patients = distinct_patients(split.test, cohort);
+  result.temperature = 0;
+  for (double t : fold.temperatures) result.temperature += t / double(fold.temperatures.size());
+  result.threshold = fold.threshold;
+  return result;
+}
+
+FoldCurve curve_of(const FinishedFit& fit) {
+  FoldCurve curve{fit.name.repeat, fit.name.fold, fit.name.seed, {}, {}, fit.record.best_epoch};
+  for (const EpochLosses& losses : fit.record.history) {
+    curve.train_loss.push_back(losses.train);
+    curve.validation_loss.push_back(losses.validation);
+  }
+  return curve;
+}
+
+void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) {
+      flatten(prefix + key + ".", value, out);
+    } else {
+      out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
+RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
+                              const std::vector<FinishedFit>& fits) const {
+  RunReport result;
+  result.subtitle = options_.out.filename().string();
+  result.target = options_.data.target;
+  result.classes = cohort_.labels.classes;
+  result.split = split_text_;
+  result.data = overview(cohort_);
+  result.warnings = cohort_.warnings;
+  result.bootstrap.resamples = options_.resamples;
+  result.bootstrap.seed = options_.seed;
+  for (const ModelFolds& model : models) result.models.push_back(to_result(model, cohort_));
+  evaluate_models(result.models, result.bootstrap);
+  for (const FinishedFit& fit : fits) {
+    if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
+  }
+  for (const FoldResult& fold : models.front().folds) {
+    result.choices.push_back(choice_of(fold, cohort_));
+  }
+  Json settings = config();
+  for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
+  flatten("", settings, result.configuration);
+  flatten("", cohort_.cache.recipe().features, result.recipe);
+  const std::chrono::duration<double> seconds = Clock::now() - started_;
+  result.resources = {{"time", human_duration(seconds.count())},
+                      {"peak memory", human_bytes(peak_resident_bytes())},
+                      {"features in memory", human_bytes(dataset_.features.nbytes())},
+                      {"device", device_name(device_)}};
+  return result;
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& arguments) {
+  TrainOptions options;
+  if (!parse_train_options(arguments, options)) return 0;
+  RunFolder folder(options.out, options.existing);
+  if (folder.is_finished()) {
+    log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+    return 0;
+  }
+  TrainingRun run(options);
+  folder.start(run.config());
+  return run.run(folder);
+}
+
+}  // namespace coldframe::temporal
