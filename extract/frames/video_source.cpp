@@ -2,13 +2,13 @@
 // are not to be trusted.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <opencv2/videoio.hpp>
 #include <vector>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/clip_times.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/opencv_settings.h"
 
@@ -63,20 +63,11 @@ cv::VideoCapture VideoSource::open() const {
   return capture;
 }
 
-// Presentation times count only if they rise from frame to frame; some containers have none.
 void VideoSource::count_frames() {
   cv::VideoCapture capture = open();
-  bool rising = true;
-  while (capture.grab()) {
-    const double time = capture.get(cv::CAP_PROP_POS_MSEC) / 1000.0;
-    rising = rising && std::isfinite(time) && (times_.empty() || time > times_.back());
-    times_.push_back(time);
-  }
+  while (capture.grab()) times_.push_back(capture.get(cv::CAP_PROP_POS_MSEC) / 1000.0);
   if (times_.empty()) refuse("not one frame of it can be decoded");
-  const double first = times_.front();
-  for (double& time : times_) {
-    time = rising ? time - first : std::numeric_limits<double>::quiet_NaN();
-  }
+  times_ = settle_times(std::move(times_));
 }
 
 void VideoSource::read(std::span<const std::int64_t> indices,

@@ -1,0 +1,181 @@
+// Manifests and folders become exams, or one clear error.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+
+#include "common/error.h"
+#include "extract/frames/exam_list.h"
+#include "tests/common/temporary_folder.h"
+
+namespace coldframe::frames {
+namespace {
+
+using coldframe::testing::message_of;
+using coldframe::testing::TemporaryFolder;
+
+constexpr std::string_view kGif = "GIF89a";
+constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
+
+ExamList list(const TemporaryFolder& folder, std::string_view csv, ExamListOptions options = {}) {
+  return list_exams(folder.write("exams.csv", csv), options);
+}
+
+TEST(Manifest, GroupsRowsIntoExamsInOrderOfAppearance) {
+  const TemporaryFolder folder;
+  const auto exams = list(folder,
+                          "exam,path,patient,label,split\n"
+                          "b,b/1.png,P2,1,train\n"
+                          "a,a/1.png,P1,0,test\n"
+                          "b,b/2.png,P2,1,train\n")
+                         .exams;
+  ASSERT_EQ(exams.size(), 2u);
+  EXPECT_EQ(exams[0].id, "b");
+  EXPECT_EQ(exams[0].patient, "P2");
+  ASSERT_EQ(exams[0].items.size(), 2u);
+  EXPECT_EQ(exams[0].items[1].path, folder / "b/2.png");
+  EXPECT_EQ(exams[0].items[1].name, "b/2.png");
+  using Columns = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(exams[0].columns, (Columns{{"label", "1"}, {"split", "train"}}));
+  EXPECT_TRUE(std::isnan(exams[0].start_time));
+}
+
+TEST(Manifest, ReadsFramesTimesAndFrameColumns) {
+  const TemporaryFolder folder;
+  const auto result = list(folder,
+                           "exam,path,frame,time,phase\n"
+                           "a,clip.avi,7,2024-03-01T12:00:00Z,early\n"
+                           "a,clip.avi,10-20,2024-03-01T12:00:02.5Z,late\n"
+                           "a,,,,\n",
+                           {.frame_columns = {"phase"}});
+  const auto& exam = result.exams.at(0);
+  EXPECT_EQ(result.frame_columns, std::vector<std::string>{"phase"});
+  EXPECT_TRUE(exam.columns.empty());
+  EXPECT_DOUBLE_EQ(exam.start_time, 1709294400);
+  EXPECT_EQ(exam.items[0].first, 7);
+  EXPECT_EQ(exam.items[0].last, 7);
+  EXPECT_EQ(exam.items[1].last, 20);
+  EXPECT_DOUBLE_EQ(exam.items[1].time_s, 2.5);
+  EXPECT_EQ(exam.items[1].frame_columns, std::vector<std::string>{"late"});
+  EXPECT_TRUE(exam.items[2].path.empty());
+}
+
+TEST(Manifest, TakesDecreasingTimesOnlyWhenTold) {
+  const TemporaryFolder folder;
+  constexpr std::string_view csv = "exam,path,time\nP12-3,a,0\nP12-3,b,-4\n";
+  EXPECT_NE(message_of<DataError>([&] { list(folder, csv); })
+                .find("line 3: exam 'P12-3': frame 1 has time -4.0 s before frame 0 at 0.0 s; "
+                      "sort the manifest or pass --allow-unordered"),
+            std::string::npos);
+  EXPECT_EQ(
+      list(folder, csv, {.frame_columns = {}, .allow_unordered = true}).exams[0].items[1].time_s,
+      -4.0);
+}
+
+TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {
+  struct Case {
+    const char *csv, *reason;
+  };
+  const Case cases[] = {
+      {"", "exams.csv"},
+      {"exam,path\n", "has no rows"},
+      {"exam,file\na,b\n", "path"},
+      {"id,path\na,b\n", "exam"},
+      {"exam,path,exam\na,b,c\n", "exam"},
+      {"exam,path,\na,b,c\n", "column"},
+      {"exam,path\na,b,c\n", "line 2"},
+      {"exam,path\na,b\n ,c\n", "line 3: column 'exam' is empty"},
+      {"exam,path\na,b\na,b\n", "line 3: exam 'a' names 'b' again, as line 2 did"},
+      {"exam,path,label\na,b,0\nx,y,0\na,c,1\n",
+       "line 4: exam 'a' has label '1' here and '0' on line 2"},
+      {"exam,path,patient\na,b,P\na,c,\n", "exam 'a' has patient '' here and 'P' on line 2"},
+      {"exam,path,frame\na,b,x\n", "line 2: column 'frame' holds 'x'"},
+      {"exam,path,frame\na,b,-3\n", "column 'frame' holds '-3'"},
+      {"exam,path,frame\na,b,5-3\n", "column 'frame' holds '5-3'"},
+      {"exam,path,frame\na,b,1-2-3\n", "column 'frame' holds '1-2-3'"},
+      {"exam,path,frame\na,b,99999999999999999999\n", "column 'frame' holds"},
+      {"exam,path,frame\na,,0-99999999999\n", "one missing frame"},
+      {"exam,path,time\na,b,soon\n", "line 2: column 'time' holds 'soon'"},
+      {"exam,path,time\na,b,nan\n", "column 'time' holds 'nan'"},
+      {"exam,path,time\na,b,\na,c,1\n", "none for its first frame"},
+      {"exam,path,time\na,b,0\na,c,2024-01-01\n", "mixes seconds with dates"},
+      {"exam,path\n\"a\nb\",c\n", "control character"},
+  };
+  const TemporaryFolder folder;
+  for (const auto& [csv, reason] : cases) {
+    const auto message = message_of<DataError>([&] { list(folder, csv); });
+    EXPECT_NE(message.find(reason), std::string::npos) << csv << " -> " << message;
+  }
+}
+
+TEST(Manifest, RefusesFrameColumnsThatCannotBe) {
+  const TemporaryFolder folder;
+  constexpr std::string_view csv = "exam,path\na,b\n";
+  EXPECT_THROW(list(folder, csv, {.frame_columns = {"phase"}}), DataError);
+  EXPECT_THROW(list(folder, csv, {.frame_columns = {"path"}}), ConfigError);
+}
+
+TEST(Folder, TakesSubFoldersOfImagesAndClips) {
+  const TemporaryFolder folder;
+  for (const char* name : {"e10", "e2", "e2/inner"})
+    std::filesystem::create_directory(folder / name);
+  for (const char* name : {"e10/f10.png", "e10/f9.png", "e2/x", "e2/inner/y.jpg"}) {
+    folder.write(name, kPng);
+  }
+  folder.write("clip.gif", kGif);
+  folder.write("e2.gif", kGif);  // would be called as the folder is
+  folder.write(".hidden.png", kPng);
+  folder.write("labels.csv", "exam,label\n");
+  const auto result = list_exams(folder / "", {});
+  std::vector<std::string> ids;
+  for (const auto& exam : result.exams) ids.push_back(exam.id);
+  EXPECT_EQ(ids, (std::vector<std::string>{"clip", "e2", "e2.gif", "e2/inner", "e10"}));
+  EXPECT_EQ(result.exams.back().items.front().name, "e10/f9.png");
+  ASSERT_EQ(result.warnings.size(), 2u);
+  EXPECT_NE(result.warnings[0].find("pass it as --input"), std::string::npos);
+  EXPECT_NE(result.warnings[1].find("1 hidden"), std::string::npos);
+}
+
+TEST(Folder, FollowsSymbolicLinksButNotInACircle) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "real/deep");
+  folder.write("real/deep/a.png", kPng);
+  std::filesystem::create_directory_symlink(folder / "real", folder / "linked");
+  EXPECT_EQ(list_exams(folder / "", {}).exams.size(), 2u);
+  std::filesystem::create_directory_symlink(folder / "real", folder / "real/deep/up");
+  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "", {}); }).find("leads back to"),
+            std::string::npos);
+}
+
+TEST(Folder, SaysWhenItCannotBeRead) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read every folder";
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "locked");
+  std::filesystem::permissions(folder / "locked", std::filesystem::perms::none);
+  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "", {}); }).find("locked"),
+            std::string::npos);
+  std::filesystem::permissions(folder / "locked", std::filesystem::perms::owner_all);
+}
+
+TEST(Input, RefusesWhatHoldsNoExams) {
+  const TemporaryFolder folder;
+  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "absent", {}); }).find("absent"),
+            std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "", {}); }).find("holds no image"),
+            std::string::npos);
+  const auto text = folder.write("notes.txt", "hello");
+  EXPECT_NE(message_of<DataError>([&] { list_exams(text, {}); }).find("neither a folder"),
+            std::string::npos);
+  EXPECT_THROW(list_exams(folder.write("a.gif", kGif), {.frame_columns = {"x"}}), ConfigError);
+}
+
+TEST(Input, TakesASingleFileAsAnExam) {
+  const TemporaryFolder folder;
+  const auto exams = list_exams(folder.write("lung.2.gif", kGif), {}).exams;
+  ASSERT_EQ(exams.size(), 1u);
+  EXPECT_EQ(exams[0].id, "lung.2");
+  EXPECT_EQ(exams[0].items[0].last, -1);
+}
+
+}  // namespace
+}  // namespace coldframe::frames

@@ -1,0 +1,143 @@
+"""Decoded images against Pillow's Image.open(p).convert("RGB"): no value may differ. What could not
+be promised equal, or is damaged, is refused with a reason."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from frames_helper import read, sha256, write_manifest
+
+RNG = np.random.default_rng(7)
+
+
+def photo(width=157, height=101):
+    y, x = np.mgrid[0:height, 0:width]
+    smooth = [127 + 120 * np.sin(x / (9 + c) + y / (14 - c)) for c in range(3)]
+    noise = RNG.normal(0, 12, (height, width, 3))
+    return Image.fromarray(np.clip(np.stack(smooth, -1) + noise, 0, 255).astype(np.uint8))
+
+
+def rgba():
+    image = photo().convert("RGBA")
+    image.putalpha(photo().convert("L"))
+    return image
+
+
+def exif_rotated():
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return {"exif": exif}
+
+
+READABLE = {
+    **{f"q{quality}_s{sampling}.jpg": (photo, {"quality": quality, "subsampling": sampling})
+       for quality in (30, 75, 100) for sampling in (0, 1, 2)},
+    "progressive.jpg": (photo, {"progressive": True}),
+    "restarts.jpg": (photo, {"restart_marker_rows": 1}),
+    "grey.jpg": (lambda: photo().convert("L"), {}),
+    "tiny.jpg": (lambda: photo(1, 1), {}),
+    "odd.jpg": (lambda: photo(17, 3), {}),
+    "rotated.jpg": (photo, exif_rotated()),
+    "rgb.png": (photo, {}),
+    "rgba.png": (rgba, {}),
+    "grey.png": (lambda: photo().convert("L"), {}),
+    "grey_alpha.png": (lambda: rgba().convert("LA"), {}),
+    "bilevel.png": (lambda: photo().convert("1"), {}),
+    "palette.png": (lambda: photo().quantize(200), {}),
+    "palette_2_bits.png": (lambda: photo().quantize(4), {"bits": 2}),
+    "palette_4_bits.png": (lambda: photo().quantize(16), {"bits": 4}),
+    "palette_transparent.png": (lambda: photo().quantize(50), {"transparency": 3}),
+    "rgb_transparent.png": (photo, {"transparency": (1, 2, 3)}),
+    "grey_transparent.png": (lambda: photo().convert("L"), {"transparency": 90}),
+    "rgb.bmp": (photo, {}),
+    "grey.bmp": (lambda: photo().convert("L"), {}),
+    "palette.bmp": (lambda: photo().quantize(200), {}),
+    "rgb.tif": (photo, {}),
+    "grey.tif": (lambda: photo().convert("L"), {}),
+    "palette.tif": (lambda: photo().quantize(200), {}),
+    "lzw.tif": (photo, {"compression": "tiff_lzw"}),
+    "deflate.tif": (photo, {"compression": "tiff_adobe_deflate"}),
+    "packbits.tif": (photo, {"compression": "packbits"}),
+    "lossy.webp": (photo, {"quality": 60}),
+    "lossless.webp": (photo, {"lossless": True}),
+    "rgba.webp": (rgba, {"lossless": True, "exact": True}),
+    "misnamed.png": (photo, {"format": "JPEG"}),
+}
+
+REFUSED = {
+    "cmyk.jpg": (lambda: photo().convert("CMYK"), {}, "CMYK"),
+    "sixteen.png": (lambda: Image.fromarray(np.zeros((4, 5), np.uint16)), {}, "16 bits"),
+    "animated.png": (photo, {"save_all": True, "append_images": [photo()]}, "animated PNG"),
+    "bilevel.bmp": (lambda: photo().convert("1"), {}, "other than 8, 24 or 32 bits"),
+    "pages.tif": (photo, {"save_all": True, "append_images": [photo()]}, "several pages"),
+    "rgba.tif": (rgba, {}, "samples per pixel is 4"),
+    "jpeg.tif": (photo, {"compression": "jpeg"}, "TIFF"),
+    "sixteen.tif": (lambda: Image.fromarray(np.zeros((4, 5), np.uint16)), {}, "bits per sample"),
+    "animated.webp": (photo, {"save_all": True, "append_images": [photo()]}, "animated WebP"),
+}
+
+
+def save(folder, name, make, options):
+    make().save(folder / name, **options)
+    return {"exam": name, "path": name}
+
+
+def test_pixels_equal_pillows(tmp_path):
+    manifest = write_manifest(tmp_path, [save(tmp_path, name, *how) for name, how in
+                                         READABLE.items()])
+    exams = read(manifest)
+    wrong = {}
+    for name in READABLE:
+        expected = np.asarray(Image.open(tmp_path / name).convert("RGB"))
+        slots = exams[name].get("slots")
+        if not slots or slots[0]["sha256"] != sha256(expected):
+            wrong[name] = exams[name]
+    assert not wrong
+
+
+def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):
+    manifest = write_manifest(tmp_path, [save(tmp_path, name, make, options) for
+                                         name, (make, options, _) in REFUSED.items()])
+    exams = read(manifest)
+    for name, (_, _, reason) in REFUSED.items():
+        assert reason in exams[name].get("error", "was read"), exams[name]
+        assert name in exams[name]["error"]
+
+
+@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "rgb.png", "palette.png",
+                                  "rgb.bmp", "rgb.tif", "lzw.tif", "lossy.webp", "lossless.webp"])
+def test_truncation_at_any_length_is_refused(tmp_path, name):
+    save(tmp_path, name, *READABLE[name])
+    whole = (tmp_path / name).read_bytes()
+    # An uncompressed TIFF's directory comes first and its pixels last, or the other way round; the
+    # final padding byte of a WebP chunk carries nothing.
+    lengths = sorted({*range(0, 64), *np.linspace(64, len(whole) - 3, 60).astype(int).tolist()})
+    rows = []
+    for length in lengths:
+        (tmp_path / f"{length}.img").write_bytes(whole[:length])
+        rows.append({"exam": str(length), "path": f"{length}.img"})
+    exams = read(write_manifest(tmp_path, rows))
+    readable = [length for length in lengths if "error" not in exams[str(length)]]
+    assert readable == []
+
+
+def test_flipped_bytes_never_crash_the_reader(tmp_path):
+    rows = []
+    for name in ("q75_s2.jpg", "rgb.png", "rgb.bmp", "lzw.tif", "lossy.webp"):
+        save(tmp_path, name, *READABLE[name])
+        whole = (tmp_path / name).read_bytes()
+        for number, at in enumerate([*range(0, 60), *RNG.integers(60, len(whole), 40)]):
+            damaged = bytearray(whole)
+            damaged[at] ^= int(RNG.integers(1, 256))
+            (tmp_path / f"{number}_{name}").write_bytes(damaged)
+            rows.append({"exam": f"{number}_{name}", "path": f"{number}_{name}"})
+    assert len(read(write_manifest(tmp_path, rows))) == len(rows)
+
+
+def test_a_huge_size_in_the_header_is_refused_before_anything_is_decoded(tmp_path):
+    save(tmp_path, "rgb.png", *READABLE["rgb.png"])
+    whole = bytearray((tmp_path / "rgb.png").read_bytes())
+    whole[16:24] = (60000).to_bytes(4, "big") * 2
+    (tmp_path / "bomb.png").write_bytes(whole)
+    exams = read(write_manifest(tmp_path, [{"exam": "bomb", "path": "bomb.png"}]))
+    assert "60000×60000 pixels" in exams["bomb"]["error"]
