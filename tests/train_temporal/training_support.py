@@ -1,0 +1,75 @@
+"""Caches and runs for the cross-checks of train_temporal."""
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+
+REPO = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
+PROGRAM = BUILD / "bin" / "coldframe-train_temporal"
+MAKE_CACHE = BUILD / "tests" / "make_cache"
+
+
+def exam(number, frames, label, patient=None, **more):
+    """The description of one exam as make_cache wants it; evenly timed."""
+    entry = {
+        "id": f"exam-{number}",
+        "patient": f"patient-{number}" if patient is None else patient,
+        "time_s": [0.1 * t for t in range(frames)],
+        "present": [1] * frames,
+        "columns": {"label": label},
+    }
+    entry.update(more)
+    return entry
+
+
+def make_cache(folder, exams, features, recipe=None, name="made.cache"):
+    """exams: list of exam(); features: one [T, D] array per exam."""
+    source = folder / (name + ".source")
+    source.mkdir()
+    content = {
+        "dimension": features[0].shape[1],
+        "recipe": recipe or {"weights": {"sha256": "aa"}, "pool": "mean"},
+        "exams": exams,
+    }
+    (source / "exams.json").write_text(json.dumps(content))
+    np.concatenate(features).astype("<f4").tofile(source / "features.f32")
+    out = folder / name
+    subprocess.run([MAKE_CACHE, source, out], check=True)
+    return out
+
+
+def ramp_exams(count, frames=8, dimension=6, seed=0, patients=None, ragged=False):
+    """Exams whose label is only in the order of their frames: feature 0 rises or falls."""
+    random = np.random.default_rng(seed)
+    exams, features = [], []
+    for number in range(count):
+        length = frames - number % 3 if ragged else frames
+        ramp = np.linspace(-1, 1, length)
+        values = random.uniform(-1, 1, (length, dimension))
+        values[:, 0] = ramp if number % 2 else -ramp
+        patient = f"patient-{number if patients is None else number % patients}"
+        exams.append(exam(number, length, str(number % 2), patient))
+        features.append(values)
+    return exams, features
+
+
+def ramp_cache(folder, count=60, **options):
+    name = options.pop("name", "made.cache")
+    recipe = options.pop("recipe", None)
+    return make_cache(folder, *ramp_exams(count, **options), recipe=recipe, name=name)
+
+
+def coldframe(*words, **options):
+    return subprocess.run(
+        [str(PROGRAM), *map(str, words)], capture_output=True, text=True, **options
+    )
+
+
+def quick(*words):
+    """`words` with small and short settings added: most tests are about files and errors."""
+    small = {"--epochs": 12, "--hidden": 16, "--lr": 0.005, "--bootstrap": 50}
+    added = [part for pair in small.items() if pair[0] not in words for part in pair]
+    return [*words, *added]

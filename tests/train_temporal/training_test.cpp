@@ -1,0 +1,237 @@
+#include <filesystem>
+
+#include "common/error.h"
+#include "made_data.h"
+#include "train_temporal/checkpoint.h"
+#include "train_temporal/metrics.h"
+#include "train_temporal/model_file.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Training : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    folder_ = fs::temp_directory_path() / ("coldframe_training_" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  static double auroc_on_test(const FitTask& task, const FitResult& result) {
+    std::vector<double> score;
+    std::vector<int> positive;
+    for (std::size_t i = 0; i < task.split.test.size(); ++i) {
+      score.push_back(result.test_logits[2 * i + 1] - result.test_logits[2 * i]);
+      positive.push_back(task.labels[task.split.test[i]]);
+    }
+    return auroc(score, positive).value;
+  }
+
+  fs::path folder_;
+};
+
+FitOptions quick(std::size_t epochs) {
+  FitOptions options;
+  options.epochs = epochs;
+  options.learning_rate = 5e-3;
+  return options;
+}
+
+TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
+  std::vector<int> labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 240, 8, 6);
+  const Split split = testing::thirds(240);
+  const auto score = [&](const char* model) {
+    const FitTask task{dataset, labels, split, testing::small_config(dataset, model), quick(40), 1};
+    return auroc_on_test(task, testing::run_to_end(task));
+  };
+  EXPECT_GE(score("gru"), 0.95);
+  EXPECT_LE(score("mean"), 0.65);
+  EXPECT_LE(score("shuffled"), 0.65);
+}
+
+TEST_F(Training, CanLearnASmallSetByHeart) {
+  const Dataset dataset = testing::noise_dataset({4, 5, 6, 7, 8, 4, 5, 6}, 10);
+  const std::vector<int> labels = {0, 1, 1, 0, 1, 0, 0, 1};
+  Split split;
+  split.train = {0, 1, 2, 3, 4, 5, 6, 7};
+  split.validation = split.test = split.train;
+  ModelConfig config = testing::small_config(dataset);
+  config.dropout = 0;
+  const FitTask task{dataset, labels, split, config, quick(150), 1};
+  EXPECT_LT(testing::run_to_end(task).history.back().train, 0.02);
+}
+
+// Sums in another order round otherwise, so equality is to float32 precision; with Torch's own
+// generator the losses would differ in the second digit.
+TEST_F(Training, GivesTheSameLossesInMicroBatchesOfAnySize) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(30, 7), 10);
+  std::vector<int> labels;
+  for (int i = 0; i < 30; ++i) labels.push_back(i % 3 == 0);
+  const Split split = testing::thirds(30);
+  FitOptions options = quick(4);
+  options.batch = 8;
+  options.train_frames = 5;
+  options.class_weights = true;
+  const auto losses = [&](std::size_t micro_batch) {
+    options.micro_batch = micro_batch;
+    const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 9};
+    return testing::run_to_end(task).history;
+  };
+  const auto whole = losses(0);
+  for (std::size_t micro_batch : {1, 3, 4}) {
+    const auto pieces = losses(micro_batch);
+    for (std::size_t epoch = 0; epoch < whole.size(); ++epoch) {
+      EXPECT_NEAR(pieces[epoch].train, whole[epoch].train, 1e-5) << micro_batch;
+      EXPECT_NEAR(pieces[epoch].validation, whole[epoch].validation, 1e-5) << micro_batch;
+    }
+  }
+}
+
+TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
+  std::vector<int> labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
+  const Split split = testing::thirds(60);
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), quick(8), 4};
+  const FitResult whole = testing::run_to_end(task);
+
+  Trainer first(task);
+  for (int epoch = 0; epoch < 3; ++epoch) first.run_epoch();
+  write_checkpoint(folder_ / "state", first.state());
+  Trainer second(task);
+  second.restore(read_checkpoint(folder_ / "state"));
+  EXPECT_EQ(second.epochs_done(), 3u);
+  while (!second.finished()) second.run_epoch();
+  const FitResult resumed = second.finish();
+
+  EXPECT_EQ(resumed.test_logits, whole.test_logits);
+  EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
+  ASSERT_EQ(resumed.history.size(), whole.history.size());
+  EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
+}
+
+TEST_F(Training, RefusesTheCheckpointOfAnotherFit) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
+  const std::vector<int> labels = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+  const Split split = testing::thirds(12);
+  Trainer first({dataset, labels, split, testing::small_config(dataset), quick(2), 1});
+  Trainer other_seed({dataset, labels, split, testing::small_config(dataset), quick(2), 2});
+  EXPECT_THROW(other_seed.restore(first.state()), DataError);
+}
+
+TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
+  std::vector<int> labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
+  const Split split = testing::thirds(60);
+  FitOptions options = quick(40);
+  options.patience = 4;
+  const FitTask task{dataset, labels, split, testing::small_config(dataset, "shuffled"),
+                     options, 4};
+  const FitResult result = testing::run_to_end(task);
+  const double kept =
+      cross_entropy_sum(result.validation_logits, split.validation, labels, equal_weights(2))
+          .mean();
+  EXPECT_DOUBLE_EQ(kept, result.history[result.best_epoch].validation);
+  for (const EpochLosses& losses : result.history) EXPECT_LE(kept, losses.validation);
+  EXPECT_EQ(result.history.size(), std::min<std::size_t>(40, result.best_epoch + 5));
+}
+
+TEST(Optimizer, FollowsWarmUpAndCosine) {
+  EXPECT_DOUBLE_EQ(schedule_factor(Schedule::kCosine, 0, 100, 10), 0.1);
+  EXPECT_DOUBLE_EQ(schedule_factor(Schedule::kCosine, 9, 100, 10), 1.0);
+  EXPECT_NEAR(schedule_factor(Schedule::kCosine, 55, 100, 10), 0.5, 1e-12);
+  EXPECT_LT(schedule_factor(Schedule::kCosine, 99, 100, 10), 0.001);
+  EXPECT_DOUBLE_EQ(schedule_factor(Schedule::kConstant, 99, 100, 10), 1.0);
+}
+
+TEST(Optimizer, EqualsTorchsAdamW) {
+  const auto loss = [](torch::nn::Linear& layer) {
+    return (layer(torch::full({2, 3}, 0.7)) - 1).square().sum();
+  };
+  torch::nn::Linear ours(3, 4), theirs(3, 4);
+  torch::NoGradGuard copying;
+  theirs->weight.copy_(ours->weight);
+  theirs->bias.copy_(ours->bias);
+  at::AutoGradMode with_gradients(true);
+  AdamW optimizer(*ours, 0.1);
+  using torch::optim::AdamWOptions;
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  groups.emplace_back(std::vector{theirs->weight},
+                      std::make_unique<AdamWOptions>(AdamWOptions(0.01).weight_decay(0.1)));
+  groups.emplace_back(std::vector{theirs->bias},
+                      std::make_unique<AdamWOptions>(AdamWOptions(0.01).weight_decay(0)));
+  torch::optim::AdamW reference(groups);
+  for (int step = 0; step < 20; ++step) {
+    optimizer.zero_gradients();
+    loss(ours).backward();
+    optimizer.step(0.01);
+    reference.zero_grad();
+    loss(theirs).backward();
+    reference.step();
+  }
+  EXPECT_TRUE(torch::allclose(ours->weight, theirs->weight, 0, 1e-6));
+  EXPECT_TRUE(torch::allclose(ours->bias, theirs->bias, 0, 1e-6));
+}
+
+class ModelFile : public Training {
+ protected:
+  void SetUp() override {
+    Training::SetUp();
+    const Dataset dataset = testing::noise_dataset({3}, 5);
+    card_.config = testing::small_config(dataset);
+    card_.classes = {"no", "yes"};
+    card_.recipe.features = {{"weights", "w"}};
+    weights_ = state_dict(*make_model(card_.config, 1));
+  }
+
+  std::string error_of_reading() const {
+    write_model(folder_ / "m.safetensors", weights_, card_);
+    try {
+      read_model(folder_ / "m.safetensors");
+    } catch (const DataError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  ModelCard card_;
+  StateDict weights_;
+};
+
+TEST_F(ModelFile, ReadsBackWhatWasWritten) {
+  card_.temperature = 1.25;
+  card_.fit_seed = 0xfedcba9876543210;
+  EXPECT_EQ(error_of_reading(), "");
+  const TrainedModel read = read_model(folder_ / "m.safetensors");
+  EXPECT_EQ(read.card.config, card_.config);
+  EXPECT_EQ(read.card.temperature, 1.25);
+  EXPECT_EQ(read.card.fit_seed, card_.fit_seed);
+  EXPECT_EQ(read.card.recipe.feature_digest(), card_.recipe.feature_digest());
+  for (const auto& [name, tensor] : state_dict(*read.model)) {
+    EXPECT_TRUE(tensor.equal(weights_.at(name))) << name;
+  }
+}
+
+TEST_F(ModelFile, NamesWhatIsWrongWithATensor) {
+  const StateDict good = weights_;
+  weights_.erase("head.bias");
+  EXPECT_NE(error_of_reading().find("lacks the tensor 'head.bias'"), std::string::npos);
+  weights_ = good;
+  weights_["head.extra"] = torch::zeros({1});
+  EXPECT_NE(error_of_reading().find("'head.extra'"), std::string::npos);
+  weights_ = good;
+  weights_["head.weight"] = torch::zeros({3, 16});
+  EXPECT_NE(error_of_reading().find("[3, 16], expected [2, 16]"), std::string::npos);
+}
+
+// 65536 hidden units would need 48 GiB; the file's own shapes are compared first.
+TEST_F(ModelFile, DoesNotAllocateWhatItsConfigurationClaims) {
+  card_.config.hidden = 65536;
+  EXPECT_NE(error_of_reading().find("project.weight"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace coldframe::temporal
