@@ -19,13 +19,15 @@ Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
 
 struct BackboneOptions {
-  std::filesystem::path weights;             // a timm-named ViT: .safetensors or .pth
-  std::filesystem::path torchscript;         // or a TorchScript module [B,3,S,S] -> [B,D]
-  std::optional<std::uint64_t> random_seed;  // or seeded random weights of `architecture`
-  std::string
-      architecture;  // timm's name; required with random_seed, else checked against the weights
-  std::optional<std::int64_t> heads;  // else width / 64 unless `architecture` says otherwise
-  Pooling pooling = Pooling::kCls;    // ignored for TorchScript
+  std::filesystem::path weights{};             // a timm-named ViT: .safetensors or .pth
+  std::filesystem::path torchscript{};         // or a TorchScript module [B,3,S,S] -> [B,D]
+  std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
+  // timm's name, a tag behind a dot ignored; required with random_seed, else checked against the
+  // weights.
+  std::string architecture{};
+  // Else those of `architecture`, else width / 64: the weights' shapes do not show them.
+  std::optional<std::int64_t> heads{};
+  Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
 };
 

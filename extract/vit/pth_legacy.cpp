@@ -36,7 +36,8 @@ class PthLegacy : public PthFile {
     if (little_endian != nullptr && little_endian->integer == 0)
       throw DataError("saved on a big-endian machine; save it again on a little-endian one");
     root_ = &unpickler.load();
-    locate_storages(unpickler.load(), unpickler.position());
+    const Value& keys = unpickler.load();
+    locate_storages(keys, unpickler.position());
   }
 
   void read_storage(const pickle::Storage& storage, std::span<char> bytes) override {

@@ -72,7 +72,8 @@ const std::map<std::string, Global, std::less<>>& allowed() {
                               "builtins.bytearray",
                               "builtins.complex",
                               "builtins.slice",
-                              "builtins.range"})
+                              "builtins.range",
+                              "builtins.xrange"})
       names->emplace(inert, Global::kInert);
     // numpy 2 pickles the scalar types of a dtype under numpy.dtypes.
     for (const char* type : {"Float16", "Float32", "Float64", "Int8", "Int16", "Int32", "Int64",

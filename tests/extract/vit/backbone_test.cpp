@@ -1,0 +1,235 @@
+// What make_backbone refuses, and what random weights promise.
+#include "extract/vit/backbone.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/log.h"
+#include "common/torch/safetensors.h"
+#include "extract/vit/random_weights.h"
+#include "extract/vit/state_dict_names.h"
+#include "extract/vit/vision_transformer.h"
+
+namespace coldframe::vit {
+namespace {
+
+using testing::HasSubstr;
+
+// A whole ViT of one block, small enough to write to disk for every case.
+Architecture small() {
+  Architecture architecture;
+  architecture.patch = 4;
+  architecture.width = 64;
+  architecture.depth = 1;
+  architecture.heads = 1;
+  architecture.mlp_hidden = 128;
+  architecture.position_grid = 3;
+  return architecture;
+}
+
+StateDict weights_of(const Architecture& architecture) {
+  RandomSource source(1);
+  VisionTransformer model(Scope(source), architecture,
+                          architecture.patch * architecture.position_grid);
+  StateDict weights;
+  for (const auto& parameter : model->named_parameters())
+    weights[parameter.key()] = parameter.value().clone();
+  return weights;
+}
+
+class BackboneTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    set_quiet(true);
+    path_ = std::filesystem::path(testing::TempDir()) /
+            ("coldframe-backbone-" + std::to_string(getpid()) + ".safetensors");
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  std::unique_ptr<Backbone> make(const StateDict& weights, BackboneOptions options) {
+    write_safetensors(path_, weights, {});
+    options.weights = path_;
+    return make_backbone(options, torch::kCPU, Precision::kFp32);
+  }
+  // The error's text, "" if there is none.
+  std::string refusal(const std::function<void()>& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path path_;
+};
+
+struct Change {
+  const char* name;
+  std::function<void(StateDict&)> apply;
+  const char* message;
+};
+
+void PrintTo(const Change& change, std::ostream* out) {
+  *out << change.name;
+}
+
+class WrongWeights : public BackboneTest, public testing::WithParamInterface<Change> {};
+
+TEST_P(WrongWeights, AreRefusedByTheTensorsName) {
+  StateDict weights = weights_of(small());
+  GetParam().apply(weights);
+  EXPECT_THAT(refusal([&] { make(weights, {.image_size = 12}); }), HasSubstr(GetParam().message));
+}
+
+Change without(const char* name, const char* tensor, const char* message) {
+  return {name, [tensor](StateDict& weights) { weights.erase(tensor); }, message};
+}
+
+Change with(const char* name, const char* tensor, std::vector<std::int64_t> shape,
+            const char* message) {
+  return {name, [=](StateDict& weights) { weights[tensor] = torch::ones(shape); }, message};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, WrongWeights,
+    testing::Values(
+        without("no_patches", "patch_embed.proj.weight", "'patch_embed.proj.weight' is missing"),
+        without("no_bias", "blocks.0.mlp.fc1.bias", "'blocks.0.mlp.fc1.bias' [128] is missing"),
+        without("no_norm", "norm.weight", "'norm.weight' [64] is missing"),
+        without("no_positions", "pos_embed", "'pos_embed' is missing"),
+        with("extra", "blocks.0.extra", {3}, "'blocks.0.extra' [3] has no place"),
+        with("gap", "blocks.7.norm1.weight", {64}, "'blocks.1.norm1.weight' [64] is missing"),
+        with("shape", "norm.bias", {65}, "'norm.bias' has shape [65], expected [64]"),
+        with("rank", "cls_token", {64}, "tensor 'cls_token' has shape [64], expected 3"),
+        with("channels", "patch_embed.proj.weight", {64, 1, 4, 4}, "expected [width, 3, patch"),
+        with("positions", "pos_embed", {1, 12, 64}, "12 rows, which is no square"),
+        with("distilled", "dist_token", {1, 1, 64}, "distilled DeiT"),
+        with("swiglu", "blocks.0.mlp.w12.weight", {1, 1}, "SwiGLU"),
+        with("packed_swiglu", "blocks.0.mlp.fc2.weight", {64, 64}, "SwiGLU"),
+        with("qk_norm", "blocks.0.attn.q_norm.weight", {64}, "qk-norm"),
+        with("clip", "norm_pre.weight", {64}, "CLIP"),
+        Change{"integers",
+               [](StateDict& weights) { weights["norm.bias"] = torch::ones({64}, torch::kInt64); },
+               "'norm.bias' has type"},
+        Change{"no_number", [](StateDict& weights) { weights["norm.bias"][3] = NAN; },
+               "'norm.bias' has values that are infinite or no number"}),
+    [](const auto& instance) { return instance.param.name; });
+
+TEST_F(BackboneTest, IgnoresClassifierMaskTokenAndDecoder) {
+  StateDict weights = weights_of(small());
+  weights["head.weight"] = torch::ones({2, 64});
+  weights["mask_token"] = torch::ones({1, 1, 64});
+  weights["decoder_blocks.0.norm1.weight"] = torch::ones({8});
+  EXPECT_EQ(make(weights, {.image_size = 12})->dimension(), 64);
+  EXPECT_EQ(make(weights, {.pooling = Pooling::kClsMean, .image_size = 12})->dimension(), 128);
+}
+
+TEST_F(BackboneTest, ComparesWeightsWithTheNamedArchitecture) {
+  const std::string message = refusal([&] {
+    make(weights_of(small()), {.architecture = "vit_small_patch16_224", .image_size = 12});
+  });
+  EXPECT_THAT(message, HasSubstr("wrong weights for vit_small_patch16_224"));
+  EXPECT_THAT(message, HasSubstr("patch size 4 instead of 16, width 64 instead of 384"));
+}
+
+TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
+  Architecture without_class_token = small();
+  without_class_token.class_token = false;
+  Architecture narrow = small();
+  narrow.width = 48;
+  narrow.heads = 3;
+  EXPECT_THAT(refusal([&] { make(weights_of(small()), {.image_size = 13}); }),
+              HasSubstr("nearest are 12 and 16"));
+  EXPECT_THAT(refusal([&] { make(weights_of(small()), {.heads = 5, .image_size = 12}); }),
+              HasSubstr("--heads 5 does not divide"));
+  EXPECT_THAT(refusal([&] { make(weights_of(narrow), {.image_size = 12}); }),
+              HasSubstr("say the number of attention heads"));
+  EXPECT_EQ(refusal([&] { make(weights_of(narrow), {.heads = 3, .image_size = 12}); }), "");
+  EXPECT_THAT(refusal([&] { make(weights_of(without_class_token), {.image_size = 12}); }),
+              HasSubstr("--pool cls needs a class token"));
+  EXPECT_EQ(refusal([&] {
+              make(weights_of(without_class_token), {.pooling = Pooling::kMean, .image_size = 12});
+            }),
+            "");
+  EXPECT_THAT(refusal([&] { make_backbone({}, torch::kCPU, Precision::kFp32); }),
+              HasSubstr("no backbone was chosen"));
+  EXPECT_THAT(refusal([&] {
+                make_backbone({.random_seed = 1, .architecture = "resnet50"}, torch::kCPU,
+                              Precision::kFp32);
+              }),
+              HasSubstr("unknown architecture 'resnet50'; known are"));
+  EXPECT_THAT(refusal([&] {
+                make_backbone({.torchscript = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
+              }),
+              HasSubstr("no readable TorchScript module"));
+}
+
+TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {
+  const auto backbone = make(weights_of(small()), {.image_size = 12});
+  EXPECT_EQ(backbone->forward(torch::zeros({0, 3, 12, 12})).sizes(), (std::vector<long>{0, 64}));
+  EXPECT_THROW(backbone->forward(torch::zeros({1, 3, 16, 16})), DataError);
+  EXPECT_THROW(backbone->forward(torch::zeros({1, 3, 12, 12}, torch::kUInt8)), DataError);
+}
+
+TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {
+  const auto backbone = make(weights_of(small()), {.image_size = 16});
+  const Json description = backbone->describe();
+  EXPECT_EQ(description["kind"], "vit");
+  EXPECT_EQ(description["sha256"], sha256_file(path_));
+  EXPECT_EQ(description["architecture"]["patch"], 4);
+  EXPECT_EQ(description["positions_resampled_to"], 4);
+  EXPECT_FALSE(
+      make(weights_of(small()), {.image_size = 12})->describe().contains("positions_resampled_to"));
+}
+
+TEST(RandomWeights, AreTheSameNumbersEverywhere) {
+  RandomSource source(42);
+  const torch::Tensor weight = source.take("blocks.0.attn.qkv.weight", {1152, 384});
+  EXPECT_EQ(sha256_hex({static_cast<const char*>(weight.data_ptr()), weight.nbytes()}),
+            "39e023424d22bd53b64ab8cf36182a9a8460271ad7c4f3b40f99fd8da65b7633");
+  EXPECT_NEAR(weight.mean().item<double>(), 0, 1e-3);
+  EXPECT_NEAR(weight.std().item<double>(), 1 / std::sqrt(384.), 1e-4);
+  EXPECT_FALSE(weight.equal(RandomSource(43).take("blocks.0.attn.qkv.weight", {1152, 384})));
+  EXPECT_FALSE(weight.equal(source.take("blocks.1.attn.qkv.weight", {1152, 384})));
+}
+
+// Brightness must reach the features: with an untrained ViT's usual start it hardly does.
+TEST(RandomWeights, MakeFeaturesThatDependOnTheImage) {
+  const auto backbone = make_backbone({.random_seed = 3,
+                                       .architecture = "vit_tiny_patch16_224",
+                                       .pooling = Pooling::kMean,
+                                       .image_size = 64},
+                                      torch::kCPU, Precision::kFp32);
+  torch::Tensor images = torch::full({3, 3, 64, 64}, -0.5);
+  images[1].slice(1, 16, 48).slice(2, 16, 48).fill_(0.5);
+  images[2].fill_(-0.4);
+  const torch::Tensor features = backbone->forward(images);
+  const auto distance = [&](int a, int b) {
+    return (features[a] - features[b]).norm().item<double>() / features[a].norm().item<double>();
+  };
+  EXPECT_GT(distance(0, 1), 0.1);
+  EXPECT_GT(distance(0, 2), 0.01);
+  EXPECT_LT(distance(0, 2), distance(0, 1));
+}
+
+TEST(StateDictNames, StripsWrappersAndKeepsTheBackboneAlone) {
+  const torch::Tensor t = torch::ones({1});
+  const auto names = [](const StateDict& tensors) {
+    std::vector<std::string> all;
+    for (const auto& [name, tensor] : tensors) all.push_back(name);
+    return all;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names(strip_prefixes({{"module.a", t}, {"module.b", t}})), (Names{"a", "b"}));
+  EXPECT_EQ(names(strip_prefixes({{"module.a", t}, {"b", t}})), (Names{"b", "module.a"}));
+  set_quiet(true);
+  EXPECT_EQ(names(strip_prefixes({{"module.backbone.a", t}, {"module.head.b", t}})), (Names{"a"}));
+}
+
+}  // namespace
+}  // namespace coldframe::vit

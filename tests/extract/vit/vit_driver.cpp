@@ -1,0 +1,79 @@
+// Runs the backbone and the checkpoint reader for the Python cross-checks.
+//   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]) -> features (raw float32)
+//   vit_driver convert FILE OUT    : any checkpoint -> safetensors
+// Prints the backbone's description as JSON.
+#include <torch/torch.h>
+
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+#include "common/torch/device.h"
+#include "extract/vit/backbone.h"
+#include "extract/vit/checkpoint.h"
+
+namespace coldframe::vit {
+namespace {
+
+using Settings = std::map<std::string, std::string>;
+
+BackboneOptions options_from(Settings& settings) {
+  BackboneOptions options;
+  options.weights = settings["weights"];
+  options.torchscript = settings["torchscript"];
+  options.architecture = settings["architecture"];
+  if (settings.contains("seed")) options.random_seed = std::stoull(settings["seed"]);
+  if (settings.contains("heads")) options.heads = std::stoll(settings["heads"]);
+  options.pooling = parse_pooling(settings.contains("pool") ? settings["pool"] : "cls");
+  if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
+  return options;
+}
+
+int features(const std::vector<std::string>& arguments) {
+  Settings settings;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::size_t equals = arguments[i].find('=');
+    if (equals == std::string::npos) throw ConfigError("expected KEY=VALUE: " + arguments[i]);
+    settings[arguments[i].substr(0, equals)] = arguments[i].substr(equals + 1);
+  }
+  const BackboneOptions options = options_from(settings);
+  const torch::Device device =
+      resolve_device(settings.contains("device") ? settings["device"] : "cpu");
+  const auto backbone = make_backbone(
+      options, device,
+      parse_precision(settings.contains("precision") ? settings["precision"] : "fp32", device));
+  std::ifstream in(settings.at("input"), std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::int64_t size = options.image_size;
+  const auto batch =
+      static_cast<std::int64_t>(bytes.size()) / (3 * size * size * static_cast<int>(sizeof(float)));
+  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, size, size});
+  const torch::Tensor output = backbone->forward(images);
+  std::ofstream out(settings.at("output"), std::ios::binary);
+  out.write(static_cast<const char*>(output.data_ptr()),
+            static_cast<std::streamsize>(output.nbytes()));
+  Json description = backbone->describe();
+  description["dimension"] = backbone->dimension();
+  std::cout << description.dump() << '\n';
+  return out ? 0 : 3;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "features") return features(arguments);
+  if (arguments.size() == 3 && arguments[0] == "convert") {
+    write_safetensors(arguments[2], load_checkpoint(arguments[1]), {});
+    return 0;
+  }
+  throw ConfigError("usage: vit_driver features KEY=VALUE… | convert FILE OUT");
+}
+
+}  // namespace
+}  // namespace coldframe::vit
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::vit::run);
+}
