@@ -55,9 +55,9 @@ def main():
             words = ["train", "--cache", options.cache, "--labels", labels, "--target",
                      options.target, "--out", pathlib.Path(folder) / "run", "--json", "--quiet",
                      "--seed", number, "--folds", 5, "--bootstrap", 10, *options.more]
-            done = subprocess.run([PROGRAM, *map(str, words)], stdout=subprocess.PIPE, text=True)
+            done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True)
             if done.returncode != 0:
-                sys.exit(done.returncode)
+                sys.exit(done.stderr)
             summary = json.loads(done.stdout)
         scores.append(auroc_of(summary))
         print(f"permutation {number}: AUROC {scores[-1]:.3f}", flush=True)

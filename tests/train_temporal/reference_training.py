@@ -29,7 +29,8 @@ def read_cache(path):
     exams, revisions = {}, {}
     for file in files:
         with h5py.File(file) as h5:
-            offset, present = h5["exams/offset"][:], h5["frames/present"][:].astype(bool)
+            offset = h5["exams/offset"][:].astype(int)
+            present = h5["frames/present"][:].astype(bool)
             times, features = h5["frames/time_s"][:], h5["features/clean"][:]
             for i, name in enumerate(h5["exams/id"][:]):
                 if revisions.get(name, -1) >= h5["exams/revision"][i]:
