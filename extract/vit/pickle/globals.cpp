@@ -57,6 +57,8 @@ const std::map<std::string, Global, std::less<>>& allowed() {
                               "pathlib.PureWindowsPath",
                               "pathlib._local.PosixPath",
                               "pathlib._local.WindowsPath",
+                              "numpy.core.numeric._frombuffer",
+                              "numpy._core.numeric._frombuffer",
                               "_codecs.encode",
                               "copyreg._reconstructor",
                               "builtins.object",
