@@ -193,8 +193,12 @@ void ShardWriter::publish_if_due() {
   state_->shards->publish_if_due();
 }
 
-void ShardWriter::finish() {
+void ShardWriter::publish() {
   state_->shards->publish();
+}
+
+void ShardWriter::finish() {
+  publish();
   pack(state_->location);
   state_->lock.reset();
 }

@@ -25,34 +25,24 @@ NormalizeKernel load_kernel() {
                  : nullptr;
 }
 
-// The same arithmetic in LibTorch's own operators.
-torch::Tensor normalize_with_operators(const torch::Tensor& frames,
-                                       const ColdframeNormalization& constants) {
-  const auto options = torch::TensorOptions().dtype(torch::kFloat32);
-  const auto mean =
-      torch::from_blob(const_cast<float*>(constants.mean), {3}, options).to(frames.device());
-  const auto std =
-      torch::from_blob(const_cast<float*>(constants.std), {3}, options).to(frames.device());
-  return frames.to(torch::kFloat32)
-      .div(255.0f)
-      .sub(mean)
-      .div(std)
-      .permute({0, 3, 1, 2})
-      .contiguous();
-}
-
-ColdframeNormalization constants_of(const preprocess::Preprocessing& preprocessing) {
-  ColdframeNormalization constants{};
-  std::copy_n(preprocessing.mean.begin(), 3, constants.mean);
-  std::copy_n(preprocessing.std.begin(), 3, constants.std);
-  return constants;
+// The same look-up in LibTorch's own operators. frames [B, S, S, 3] uint8, table [3, 256].
+torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
+  std::vector<torch::Tensor> planes;
+  for (std::int64_t channel = 0; channel < 3; ++channel) {
+    planes.push_back(table[channel].index({frames.select(3, channel).to(torch::kInt64)}));
+  }
+  return torch::stack(planes, 1);
 }
 
 }  // namespace
 
 DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
                          const torch::Device& device)
-    : preprocessing_(preprocessing), device_(device) {}
+    : preprocessing_(preprocessing), device_(device) {
+  if (device.is_cpu()) return;
+  auto table = preprocess::normalization_table(preprocessing);
+  table_ = torch::from_blob(table.data(), {3, 256}, torch::kFloat32).to(device);
+}
 
 torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
   return device_.is_cpu() ? on_cpu(frames) : on_cuda(frames);
@@ -72,15 +62,14 @@ torch::Tensor DeviceInput::on_cpu(const torch::Tensor& frames) const {
 
 torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   static const NormalizeKernel kernel = load_kernel();
-  const auto constants = constants_of(preprocessing_);
   const torch::Tensor resident = frames.to(device_);
-  if (!kernel) return normalize_with_operators(resident, constants);
+  if (!kernel) return look_up(resident, table_);
   const std::int64_t batch = frames.size(0), size = frames.size(1);
-  torch::Tensor images = torch::empty(
-      {batch, 3, size, size}, torch::TensorOptions().dtype(torch::kFloat32).device(device_));
+  torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
   const c10::impl::VirtualGuardImpl guard(device_.type());
-  const int error = kernel(resident.const_data_ptr<std::uint8_t>(), images.data_ptr<float>(), batch,
-                           size, constants, guard.getStream(device_).native_handle());
+  const int error =
+      kernel(resident.const_data_ptr<std::uint8_t>(), table_.const_data_ptr<float>(),
+             images.data_ptr<float>(), batch, size, guard.getStream(device_).native_handle());
   if (error != 0)
     throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
                              "; run with --device cpu, or check the driver with nvidia-smi"));

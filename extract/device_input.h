@@ -20,6 +20,7 @@ class DeviceInput {
 
   preprocess::Preprocessing preprocessing_;
   torch::Device device_;
+  torch::Tensor table_;  // [3, 256] on the device; only for CUDA
 };
 
 }  // namespace coldframe

@@ -101,9 +101,9 @@ int run(const std::vector<std::string>& arguments) {
   const frames::ExamList input =
       frames::list_exams(options->input, {options->frame_columns, options->allow_unordered});
   for (const auto& warning : input.warnings) log_warning(warning);
-  if (options->threads) torch::set_num_threads(options->threads);
 
   const torch::Device device = resolve_device(options->device);
+  if (options->threads) torch::set_num_threads(options->threads);
   const cache::Location location = cache::locate(options->out);
   auto cached = open_existing(location);
   const Precision precision = decide_precision(*options, cached, device);

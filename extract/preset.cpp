@@ -54,12 +54,16 @@ const std::vector<Preset>& presets() {
 }
 
 const Preset& find_preset(const std::string& name) {
-  std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.name == name) return preset;
-    names.push_back(preset.name);
   }
-  throw ConfigError(concat("no preset is called '", name, "'; there are ", join(names, ", ")));
+  throw ConfigError(concat("no preset is called '", name, "'; there are ", preset_names()));
+}
+
+std::string preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  return join(names, ", ");
 }
 
 }  // namespace coldframe

@@ -7,12 +7,9 @@
 
 extern "C" {
 
-struct ColdframeNormalization {
-  float mean[3], std[3];
-};
-
-// in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32, both on the current
-// device; asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t, 0 for success.
-int coldframe_normalize(const std::uint8_t* in, float* out, std::int64_t batch, std::int64_t size,
-                        ColdframeNormalization constants, void* stream);
+// in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32 through table [3, 256]
+// float32, what each level of each channel becomes (preprocess::normalization_table). All on the
+// current device; asynchronous on `stream` (a cudaStream_t). Returns a cudaError_t, 0 for success.
+int coldframe_normalize(const std::uint8_t* in, const float* table, float* out, std::int64_t batch,
+                        std::int64_t size, void* stream);
 }

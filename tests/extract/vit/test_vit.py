@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+import numpy
 import pytest
 import safetensors.torch
 import timm
@@ -59,7 +60,7 @@ def run_driver(tmp_path, images, **settings):
     if done.returncode:
         raise RuntimeError(done.stderr)
     description = json.loads(done.stdout)
-    features = torch.frombuffer(bytearray((tmp_path / "features.bin").read_bytes()), dtype=torch.float32)
+    features = torch.from_numpy(numpy.fromfile(tmp_path / "features.bin", dtype=numpy.float32))
     return features.view(len(images), description["dimension"]), description
 
 

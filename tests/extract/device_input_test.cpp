@@ -1,0 +1,48 @@
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "common/torch/device.h"
+#include "extract/device_input.h"
+
+namespace coldframe {
+namespace {
+
+preprocess::Preprocessing imagenet() {
+  preprocess::Preprocessing p;
+  p.image_size = 37;
+  p.mean = {0.485f, 0.456f, 0.406f};
+  p.std = {0.229f, 0.224f, 0.225f};
+  return p;
+}
+
+torch::Tensor every_level() {
+  return torch::arange(3 * 37 * 37 * 3, torch::kInt64)
+      .remainder(256)
+      .to(torch::kUInt8)
+      .reshape({3, 37, 37, 3});
+}
+
+TEST(DeviceInput, NormalisesEveryFrameOfABatchLikeTheOperators) {
+  const torch::Tensor frames = every_level(), images = DeviceInput(imagenet(), torch::kCPU)(frames);
+  const auto mean = torch::tensor({0.485f, 0.456f, 0.406f}),
+             std = torch::tensor({0.229f, 0.224f, 0.225f});
+  const auto expected =
+      frames.to(torch::kFloat32).div(255).sub(mean).div(std).permute({0, 3, 1, 2});
+  ASSERT_EQ(images.sizes(), expected.sizes());
+  EXPECT_TRUE(images.equal(expected.contiguous()));
+}
+
+TEST(DeviceInput, CudaKernelEqualsItsCpuTwin) {
+  torch::Device device(torch::kCPU);
+  try {
+    device = resolve_device("cuda");
+  } catch (const SystemError& error) {
+    GTEST_SKIP() << "no GPU: " << error.what();
+  }
+  const torch::Tensor frames = every_level();
+  EXPECT_TRUE(DeviceInput(imagenet(), device)(frames).cpu().equal(
+      DeviceInput(imagenet(), torch::kCPU)(frames)));
+}
+
+}  // namespace
+}  // namespace coldframe

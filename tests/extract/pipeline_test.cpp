@@ -1,0 +1,105 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cache/reader.h"
+#include "common/error.h"
+#include "common/interrupt.h"
+#include "common/log.h"
+#include "common/text.h"
+#include "extract/pipeline.h"
+#include "extract/recipe.h"
+#include "tests/extract/scratch.h"
+
+namespace coldframe {
+namespace {
+
+class Pipeline : public testing::Test {
+ protected:
+  Scratch scratch;
+  MeanBackbone backbone;
+
+  void SetUp() override { set_quiet(true); }
+  void TearDown() override { clear_stop_request(); }
+
+  // Exam i has i % 3 + 1 frames of levels 10·i, 10·i + 1, …
+  void make_exams(int count) {
+    for (int i = 0; i < count; ++i)
+      for (int frame = 0; frame <= i % 3; ++frame)
+        write_grey_png(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
+  }
+
+  PipelineResult extract(const ExtractOptions& options, const std::string& out = "out.cache") {
+    const auto input = frames::list_exams(scratch / "in", {});
+    const auto location = cache::locate(scratch / out);
+    std::optional<cache::CacheReader> cached;
+    if (!location.files().empty()) cached.emplace(location.path);
+    const Plan plan = plan_extraction(input, cached ? &*cached : nullptr);
+    cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
+    const auto result = run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
+    result.stopped ? writer.publish() : writer.finish();
+    return result;
+  }
+};
+
+TEST_F(Pipeline, EveryFrameOfEveryExamComesOutInItsPlace) {
+  make_exams(12);
+  const auto result = extract(small_options(5));
+  EXPECT_EQ(result.exams, 12u);
+  EXPECT_EQ(result.frames, 24u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  ASSERT_EQ(reader.exams().size(), 12u);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(reader.exams()[i].id, concat("exam", i));
+    const auto features = reader.features(i);
+    ASSERT_EQ(features.size(), 2 * (i % 3 + 1));
+    for (std::size_t frame = 0; frame <= i % 3; ++frame)
+      EXPECT_NEAR(features[2 * frame], static_cast<float>(10 * i + frame) / 255, 1e-3);
+  }
+}
+
+TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {
+  make_exams(3);
+  write_text(scratch / "in/exam1/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto result = extract(small_options());
+  EXPECT_EQ(result.exams, 2u);
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_EQ(result.failures[0].exam, "exam1");
+  EXPECT_THAT(result.failures[0].reason, testing::HasSubstr("0.png"));
+
+  write_grey_png(scratch / "in/exam1/0.png", 10);
+  const auto again = extract(small_options());
+  EXPECT_EQ(again.exams, 1u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  EXPECT_EQ(reader.exams().size(), 3u);
+  EXPECT_TRUE(reader.failures().empty());
+}
+
+TEST_F(Pipeline, StrictStopsAtTheFirstFailure) {
+  make_exams(3);
+  write_text(scratch / "in/exam1/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  auto options = small_options();
+  options.strict = true;
+  EXPECT_THROW(extract(options), DataError);
+}
+
+TEST_F(Pipeline, AStopRequestKeepsWhatIsDoneAndTheNextRunCompletesIt) {
+  make_exams(9);
+  request_stop();
+  const auto stopped = extract(small_options());
+  EXPECT_TRUE(stopped.stopped);
+  clear_stop_request();
+  extract(small_options());
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 9u);
+}
+
+TEST_F(Pipeline, AFeatureBeyondFloat16FailsItsExamOnly) {
+  make_exams(2);
+  auto options = small_options();
+  options.preprocessing.std = {1e-7f, 1e-7f, 1e-7f};
+  const auto result = extract(options);  // exam0 is black: 0 / 1e-7 = 0
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_THAT(result.failures[0].reason, testing::HasSubstr("--store float32"));
+}
+
+}  // namespace
+}  // namespace coldframe

@@ -1,0 +1,118 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/text.h"
+#include "extract/pipeline.h"
+#include "extract/recipe.h"
+#include "tests/extract/scratch.h"
+
+namespace coldframe {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+constexpr const char* kHeader = "exam,path,time,patient,label\n";
+
+class Resume : public testing::Test {
+ protected:
+  Scratch scratch;
+  MeanBackbone backbone;
+  frames::ExamList input;
+
+  void SetUp() override {
+    set_quiet(true);
+    for (int i = 0; i < 4; ++i) write_grey_png(scratch / concat(i, ".png"), 10 * i);
+    manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+    const auto options = small_options();
+    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
+    run_pipeline(input, plan_extraction(input, nullptr).extract, options, backbone, torch::kCPU,
+                 writer);
+    writer.finish();
+  }
+
+  cache::Location location() { return cache::locate(scratch / "out.cache"); }
+  void manifest(const std::string& rows) {
+    write_text(scratch / "exams.csv", kHeader + rows);
+    input = frames::list_exams(scratch / "exams.csv", {});
+  }
+  Plan plan() {
+    const cache::CacheReader cached(scratch / "out.cache");
+    return plan_extraction(input, &cached);
+  }
+};
+
+TEST_F(Resume, NothingToDoWhenNothingChanged) {
+  const Plan again = plan();
+  EXPECT_TRUE(again.extract.empty());
+  EXPECT_TRUE(again.metadata.empty());
+  EXPECT_EQ(again.unchanged, 2u);
+}
+
+TEST_F(Resume, LabelsPatientsAndTimesUpdateWithoutExtraction) {
+  manifest("A,0.png,0,p9,x\nA,1.png,6,p9,x\nB,2.png,0,p2,z\nB,3.png,7,p2,z\n");
+  const Plan changed = plan();
+  EXPECT_TRUE(changed.extract.empty());
+  ASSERT_EQ(changed.metadata.size(), 2u);
+  EXPECT_THAT(changed.changes, Contains("exam 'A': patient 'p1' -> 'p9'"));
+  EXPECT_THAT(changed.changes, Contains("exam 'B': label 'y' -> 'z'"));
+  EXPECT_THAT(changed.changes, Contains(HasSubstr("exam 'A': times")));
+
+  const auto before = cache::CacheReader(scratch / "out.cache").features(0);
+  cache::update_metadata(location(), changed.metadata);
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].patient, "p9");
+  EXPECT_EQ(cached.exams()[0].time_s, (std::vector<double>{0, 6}));
+  EXPECT_EQ(cache::column_value(cached.exams()[1], "label"), "z");
+  EXPECT_EQ(cached.features(0), before);
+  const Plan settled = plan();
+  EXPECT_TRUE(settled.extract.empty());
+  EXPECT_TRUE(settled.metadata.empty());
+}
+
+TEST_F(Resume, AChangedFileIsExtractedAgainWithAHigherRevision) {
+  write_grey_png(scratch / "3.png", 200);
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "B");
+  EXPECT_EQ(changed.extract[0].revision, 1u);
+}
+
+TEST_F(Resume, ATouchedFileWithTheSameContentIsNot) {
+  std::filesystem::last_write_time(
+      scratch / "3.png", std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_TRUE(plan().extract.empty());
+}
+
+TEST_F(Resume, NewExamsAreExtractedAndMovedOnesOnlyRenumbered) {
+  manifest("C,1.png,0,p3,x\nA,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  const Plan grown = plan();
+  ASSERT_EQ(grown.extract.size(), 1u);
+  EXPECT_EQ(grown.extract[0].exam->id, "C");
+  EXPECT_EQ(grown.metadata.size(), 2u);
+  EXPECT_TRUE(grown.changes.empty());
+}
+
+TEST_F(Resume, AnAddedFrameMakesTheExamStale) {
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nA,2.png,9,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "A");
+}
+
+TEST_F(Resume, ExamsThatLeftTheInputStayAndAreCounted) {
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\n");
+  const Plan shrunk = plan();
+  EXPECT_EQ(shrunk.unchanged, 1u);
+  EXPECT_EQ(shrunk.not_in_input, 1u);
+}
+
+TEST_F(Resume, FeaturesOutliveTheirSources) {
+  std::filesystem::remove(scratch / "3.png");
+  EXPECT_TRUE(plan().extract.empty());
+}
+
+}  // namespace
+}  // namespace coldframe

@@ -1,0 +1,50 @@
+// Helpers with verbs for the tests of extraction: a scratch folder, small images, a backbone that
+// can be checked by hand.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "extract/options.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe {
+
+// A folder that vanishes with the test.
+class Scratch {
+ public:
+  Scratch();
+  ~Scratch();
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// A square PNG of one grey level.
+void write_grey_png(const std::filesystem::path& path, int level, int size = 16);
+
+void write_text(const std::filesystem::path& path, const std::string& text);
+
+// [B,3,S,S] -> [B,2]: the mean of the red plane and a constant 1. Throws out-of-memory beyond
+// `fits` images.
+class MeanBackbone : public vit::Backbone {
+ public:
+  explicit MeanBackbone(std::int64_t fits = 1 << 20) : fits_(fits) {}
+  torch::Tensor forward(const torch::Tensor& images) override;
+  std::int64_t dimension() const override { return 2; }
+  Json describe() const override { return {{"kind", "mean of red"}}; }
+
+  std::vector<std::int64_t> batches;  // sizes that were computed
+
+ private:
+  std::int64_t fits_;
+};
+
+// 16x16 input, mean 0, std 1, two decode threads, batches of `batch`.
+ExtractOptions small_options(std::int64_t batch = 4);
+
+}  // namespace coldframe
