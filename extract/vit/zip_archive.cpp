@@ -98,14 +98,12 @@ void ZipArchive::read_directory(std::uint64_t offset, std::uint64_t size, std::u
     if (length > size - at) damaged("its directory is cut short");
     const std::string name(header + kDirectoryHeaderSize, name_size);
     std::uint64_t stored = little_u32(header + 20);
-    ZipEntry entry{little_u32(header + 24), little_u32(header + 42), little_u32(header + 16)};
+    ZipEntry entry{little_u32(header + 24), little_u32(header + 42), little_u32(header + 16), true};
     apply_zip64_extra({header + kDirectoryHeaderSize + name_size, extra_size}, entry.size, stored,
                       entry.header);
-    if (little_u16(header + 10) != 0 || stored != entry.size || little_u16(header + 8) & 1)
-      throw DataError(concat("the zip entry '", name,
-                             "' is compressed or encrypted, which "
-                             "torch.save never does; save the checkpoint again with torch.save"));
-    if (entry.header > file_.size() || entry.size > file_.size() - entry.header)
+    entry.stored =
+        little_u16(header + 10) == 0 && stored == entry.size && (little_u16(header + 8) & 1) == 0;
+    if (entry.header > file_.size() || stored > file_.size() - entry.header)
       damaged(concat("entry '", name, "' lies outside the file"));
     if (!entries_.emplace(name, entry).second) damaged(concat("'", name, "' is there twice"));
     at += length;
@@ -120,6 +118,10 @@ const ZipEntry& ZipArchive::entry(std::string_view name) const {
 
 void ZipArchive::read(std::string_view name, std::span<char> bytes) {
   const ZipEntry& found = entry(name);
+  if (!found.stored)
+    throw DataError(concat("the zip entry '", name,
+                           "' is compressed or encrypted, which torch.save never does; save the "
+                           "checkpoint again with torch.save"));
   if (bytes.size() != found.size)
     damaged(concat("entry '", name, "' has ", found.size, " bytes instead of ", bytes.size()));
   const std::string header = file_.read_at(found.header, kLocalHeaderSize);
@@ -136,7 +138,9 @@ void ZipArchive::read(std::string_view name, std::span<char> bytes) {
 }
 
 std::string ZipArchive::read(std::string_view name) {
-  std::string bytes(entry(name).size, '\0');
+  const std::uint64_t size = entry(name).size;
+  if (size > file_.size()) damaged(concat("entry '", name, "' is larger than the file"));
+  std::string bytes(size, '\0');
   read(name, std::span<char>(bytes));
   return bytes;
 }

@@ -16,6 +16,7 @@ struct ZipEntry {
   std::uint64_t size = 0;    // bytes of the stored content
   std::uint64_t header = 0;  // where the entry's local header starts
   std::uint32_t crc32 = 0;
+  bool stored = true;  // neither compressed nor encrypted
 };
 
 class ZipArchive {
