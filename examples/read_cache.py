@@ -105,13 +105,13 @@ def values(dataset, rows=slice(None)):
 
 
 def escaped(name):
-    """A view's or column's name as the name of its dataset (FORMAT.md, "Names")."""
+    """A view's or column's name as the name of its dataset (FORMAT.md)."""
     return re.sub(r"[%/\x00-\x1f\x7f]|^\.", lambda c: f"%{ord(c[0]):02X}", name)
 
 
 def typed(column):
     """Columns are stored as text; one in which every value is a number becomes numbers. "" is missing."""
-    if column.dtype != object:
+    if pd.api.types.is_numeric_dtype(column):
         return column
     filled = column.fillna("")
     numbers = pd.to_numeric(filled.replace("", np.nan), errors="coerce")

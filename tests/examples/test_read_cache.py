@@ -1,0 +1,143 @@
+"""examples/read_cache.py against caches that coldframe extract made, and shards written by hand."""
+
+import csv
+import importlib.util
+import os
+import subprocess
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+
+spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
+read_cache = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(read_cache)
+
+
+def run(*command):
+    subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True)
+
+
+def extract(manifest, out):
+    run(BUILD / "bin/coldframe-extract", "--input", manifest, "--out", out, "--random-weights", 0,
+        "--architecture", "vit_tiny_patch16_224", "--pool", "mean", "--mean", 0.5, "--std", 0.5,
+        "--image-size", 32, "--device", "cpu", "--precision", "fp32", "--frame-columns", "eye")
+
+
+def write_manifest(path, rows):
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Five exams of four patients, 3 frames each (the last frame of E0002 is missing), as manifest rows."""
+    folder = tmp_path_factory.mktemp("exams")
+    run(BUILD / "bin/coldframe-make-exams", "--out", folder, "--exams", 5, "--frames", 3, "--size", 64)
+    with open(folder / "exams.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for number, row in enumerate(rows):
+        row["eye"] = "left" if number % 2 else "right"
+        row["site/ward"] = "münchen" if row["exam"] < "E0003" else ""
+    rows[8]["path"] = ""
+    write_manifest(folder / "exams.csv", rows)
+    extract(folder / "exams.csv", folder / "exams.cache")
+    extract(folder / "exams.csv", folder / "exams.h5")
+    return folder, rows
+
+
+@pytest.mark.parametrize("name", ["exams.cache", "exams.h5"])
+def test_exams_and_frames_are_those_of_the_manifest(made, name):
+    folder, rows = made
+    cache = read_cache.Cache(folder / name)
+    assert list(cache.exams["id"]) == ["E0000", "E0001", "E0002", "E0003", "E0004"]
+    assert list(cache.exams["patient"]) == [rows[3 * i]["patient"] for i in range(5)]
+    assert list(cache.exams["label"]) == [int(rows[3 * i]["label"]) for i in range(5)]
+    assert list(cache.exams["site/ward"]) == ["münchen"] * 3 + [""] * 2
+    assert list(cache.exams["frames"]) == [3] * 5
+    for exam in range(5):
+        expected = rows[3 * exam : 3 * exam + 3]
+        frames = cache.frames(exam)
+        times = np.array([float(row["time"]) for row in expected])
+        np.testing.assert_allclose(frames["time_s"], times - times[0], atol=1e-9)
+        assert list(frames["present"]) == [row["path"] != "" for row in expected]
+        assert list(frames["eye"]) == [row["eye"] for row in expected]
+
+
+def test_features_of_folder_and_file_are_equal_and_finite_where_present(made):
+    folder, _ = made
+    shards, single = read_cache.Cache(folder / "exams.cache"), read_cache.Cache(folder / "exams.h5")
+    assert shards.recipe == single.recipe
+    for exam in shards.exams["id"]:
+        features = shards.features(exam)
+        assert features.shape == (3, 192) and features.dtype == np.float32
+        np.testing.assert_array_equal(features, single.features(exam))
+        np.testing.assert_array_equal(~np.isnan(features).any(axis=1), shards.frames(exam)["present"])
+    assert np.abs(shards.features(0) - shards.features(1)).max() > 0.01
+
+
+def test_a_changed_label_is_read_from_the_later_revision(made):
+    folder, rows = made
+    extract(folder / "exams.csv", folder / "relabelled.cache")
+    before = read_cache.Cache(folder / "relabelled.cache")
+    changed = [dict(row, label="2") if row["exam"] == "E0001" else row for row in rows]
+    write_manifest(folder / "relabelled.csv", changed)
+    extract(folder / "relabelled.csv", folder / "relabelled.cache")
+    after = read_cache.Cache(folder / "relabelled.cache")
+    assert len(after) == 5
+    assert after.exams["label"][1] == 2
+    np.testing.assert_array_equal(after.features("E0001"), before.features("E0001"))
+
+
+def test_dataset_feeds_a_loader(made):
+    folder, _ = made
+    dataset = read_cache.ExamDataset(read_cache.Cache(folder / "exams.cache"), target="label")
+    loader = torch.utils.data.DataLoader(dataset, batch_size=5, num_workers=1, collate_fn=read_cache.collate)
+    features, times, present, targets = next(iter(loader))
+    assert features.shape == (5, 3, 192) and torch.isfinite(features).all()
+    assert times.shape == present.shape == (5, 3)
+    assert present.sum() == 14 and not present[2, 2]
+    assert targets.tolist() == list(dataset.cache.exams["label"])
+
+
+def write_shard(path, exams, digest="d"):
+    """A shard of one-frame exams, each (id, ordinal, revision, value, label), as FORMAT.md has it."""
+    text = lambda values: np.array([v.encode() for v in values], dtype="S16")  # noqa: E731
+    ids, ordinals, revisions, values, labels = zip(*exams)
+    count = len(exams)
+    with h5py.File(path, "w", libver=("v110", "v110")) as shard:
+        shard.attrs.update(recipe="{}", dimension=2, cache_digest=digest)
+        shard["features/clean"] = np.repeat(np.float16(values), 2).reshape(count, 2)
+        shard["exams/id"], shard["exams/patient"] = text(ids), text(["P"] * count)
+        shard["exams/ordinal"], shard["exams/revision"] = np.uint64(ordinals), np.uint32(revisions)
+        shard["exams/offset"] = np.arange(count + 1, dtype=np.uint64)
+        shard["exams/start_time"] = np.full(count, np.nan)
+        shard["exams/columns/label"] = text(labels)
+
+
+def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
+    write_shard(tmp_path / "shard-000-000000.h5", [("b", 1, 0, 1, "x"), ("a", 0, 1, 2, "y")])
+    write_shard(tmp_path / "shard-000-000001.h5", [("a", 0, 0, 3, "z"), ("b", 1, 2, 4, "")])
+    (tmp_path / "shard-000-000002.h5.tmp").write_bytes(b"unfinished")
+    cache = read_cache.Cache(tmp_path)
+    assert list(cache.exams["id"]) == ["a", "b"]
+    assert list(cache.exams["label"]) == ["y", ""]
+    assert cache.features("a").tolist() == [[2, 2]]
+    assert cache.features("b").tolist() == [[4, 4]]
+    assert len(read_cache.ExamDataset(cache, "label")) == 1
+
+
+def test_shards_of_two_recipes_and_missing_caches_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no Coldframe cache"):
+        read_cache.Cache(tmp_path)
+    write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "x")])
+    write_shard(tmp_path / "shard-000-000001.h5", [("b", 1, 0, 1, "x")], digest="other")
+    with pytest.raises(ValueError, match="another recipe"):
+        read_cache.Cache(tmp_path)
