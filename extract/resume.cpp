@@ -3,7 +3,6 @@
 #include <bit>
 #include <cmath>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "common/error.h"
@@ -147,17 +146,6 @@ ExamInfo with_metadata_of(const frames::ExamList& input, const ExamSpec& exam,
   return now;
 }
 
-// The next revision of exams that failed before or are stale.
-std::unordered_map<std::string, std::uint32_t> failed_revisions(const cache::CacheReader* cached) {
-  std::unordered_map<std::string, std::uint32_t> revisions;
-  if (!cached) return revisions;
-  for (const auto& failure : cached->failures()) {
-    auto& revision = revisions[failure.exam];
-    revision = std::max(revision, failure.revision + 1);
-  }
-  return revisions;
-}
-
 std::size_t count_absent(const cache::CacheReader& cached, const frames::ExamList& input) {
   std::unordered_set<std::string_view> ids;
   for (const auto& exam : input.exams) ids.insert(exam.id);
@@ -192,11 +180,8 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
 
 Plan plan_extraction(const frames::ExamList& input, const cache::CacheReader* cached) {
   Plan plan;
-  const auto failed = failed_revisions(cached);
   for (std::size_t i = 0; i < input.exams.size(); ++i) {
     const auto& exam = input.exams[i];
-    const auto failure = failed.find(exam.id);
-    std::uint32_t revision = failure == failed.end() ? 0 : failure->second;
     const std::size_t index = cached ? cached->find(exam.id) : cache::CacheReader::npos;
     if (index != cache::CacheReader::npos) {
       const ExamInfo& before = cached->exams()[index];
@@ -209,9 +194,8 @@ Plan plan_extraction(const frames::ExamList& input, const cache::CacheReader* ca
           ++plan.unchanged;
         continue;
       }
-      revision = std::max(revision, before.revision + 1);
     }
-    plan.extract.push_back({&exam, i, revision});
+    plan.extract.push_back({&exam, i, cached ? cached->next_revision(exam.id) : 0});
   }
   if (cached) plan.not_in_input = count_absent(*cached, input);
   return plan;

@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/error.h"
 #include "common/system/cuda_driver.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe {
 namespace {

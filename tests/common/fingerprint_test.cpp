@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/error.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe {
 namespace {

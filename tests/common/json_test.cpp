@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "common/error.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe {
 namespace {

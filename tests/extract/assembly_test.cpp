@@ -14,7 +14,7 @@ cache::ExamInfo exam(const std::string& id, std::vector<std::uint8_t> present) {
   return info;
 }
 
-class Assembly : public testing::Test {
+class Assembly : public ::testing::Test {
  protected:
   std::vector<Finished> released;
   ExamAssembly assembly{2,

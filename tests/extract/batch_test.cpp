@@ -2,7 +2,7 @@
 
 #include "common/error.h"
 #include "extract/batch.h"
-#include "tests/extract/scratch.h"
+#include "tests/extract/support.h"
 
 namespace coldframe {
 namespace {

@@ -38,20 +38,20 @@ struct BadLine {
   std::string line, message;
 };
 
-class BadOptions : public testing::TestWithParam<BadLine> {};
+class BadOptions : public ::testing::TestWithParam<BadLine> {};
 
 TEST_P(BadOptions, AreRefusedByName) {
   try {
     parse_extract_options(words(GetParam().line));
     FAIL() << "accepted: " << GetParam().line;
   } catch (const ConfigError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr(GetParam().message));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(GetParam().message));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Table, BadOptions,
-    testing::Values(
+    ::testing::Values(
         BadLine{"--out b --random-weights 0", "--input"},
         BadLine{"--input a --random-weights 0", "--out"},
         BadLine{"--input a --out b", "no backbone is named"},

@@ -8,14 +8,14 @@
 #include "common/text.h"
 #include "extract/pipeline.h"
 #include "extract/recipe.h"
-#include "tests/extract/scratch.h"
+#include "tests/extract/support.h"
 
 namespace coldframe {
 namespace {
 
-class Pipeline : public testing::Test {
+class Pipeline : public ::testing::Test {
  protected:
-  Scratch scratch;
+  testing::TemporaryFolder scratch;
   MeanBackbone backbone;
 
   void SetUp() override { set_quiet(true); }
@@ -64,7 +64,7 @@ TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {
   EXPECT_EQ(result.exams, 2u);
   ASSERT_EQ(result.failures.size(), 1u);
   EXPECT_EQ(result.failures[0].exam, "exam1");
-  EXPECT_THAT(result.failures[0].reason, testing::HasSubstr("0.png"));
+  EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("0.png"));
 
   write_grey_png(scratch / "in/exam1/0.png", 10);
   const auto again = extract(small_options());
@@ -98,7 +98,7 @@ TEST_F(Pipeline, AFeatureBeyondFloat16FailsItsExamOnly) {
   options.preprocessing.std = {1e-7f, 1e-7f, 1e-7f};
   const auto result = extract(options);  // exam0 is black: 0 / 1e-7 = 0
   ASSERT_EQ(result.failures.size(), 1u);
-  EXPECT_THAT(result.failures[0].reason, testing::HasSubstr("--store float32"));
+  EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("--store float32"));
 }
 
 }  // namespace

@@ -6,19 +6,19 @@
 #include "common/text.h"
 #include "extract/pipeline.h"
 #include "extract/recipe.h"
-#include "tests/extract/scratch.h"
+#include "tests/extract/support.h"
 
 namespace coldframe {
 namespace {
 
-using testing::Contains;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr const char* kHeader = "exam,path,time,patient,label\n";
 
-class Resume : public testing::Test {
+class Resume : public ::testing::Test {
  protected:
-  Scratch scratch;
+  testing::TemporaryFolder scratch;
   MeanBackbone backbone;
   frames::ExamList input;
 

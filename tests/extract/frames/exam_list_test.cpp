@@ -6,7 +6,7 @@
 
 #include "common/error.h"
 #include "extract/frames/exam_list.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {
 namespace {

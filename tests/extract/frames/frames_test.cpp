@@ -7,7 +7,7 @@
 #include "extract/frames/clip_times.h"
 #include "extract/frames/source.h"
 #include "extract/frames/timestamp.h"
-#include "tests/common/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {
 namespace {

@@ -1,4 +1,4 @@
-// Helpers with verbs for the tests of extraction: a scratch folder, small images, a backbone that
+// Helpers with verbs for the tests of extraction: small images and a backbone that
 // can be checked by hand.
 #pragma once
 
@@ -10,19 +10,9 @@
 
 #include "extract/options.h"
 #include "extract/vit/backbone.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe {
-
-// A folder that vanishes with the test.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // A square PNG of one grey level.
 void write_grey_png(const std::filesystem::path& path, int level, int size = 16);

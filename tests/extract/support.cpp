@@ -1,22 +1,11 @@
-#include "tests/extract/scratch.h"
+#include "tests/extract/support.h"
 
 #include <c10/util/Exception.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
 
 namespace coldframe {
-
-Scratch::Scratch() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "coldframe-XXXXXX").string();
-  path_ = mkdtemp(pattern.data());
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
 
 void write_grey_png(const std::filesystem::path& path, int level, int size) {
   std::filesystem::create_directories(path.parent_path());
