@@ -42,9 +42,12 @@ std::string without_dashes(std::string name) {
 [[noreturn]] void refuse_unknown(const std::string& name, const std::string& prefix,
                                  const po::options_description& options) {
   const std::string near = nearest(name, long_names(options));
-  throw ConfigError(concat("unknown ", prefix, name, "'",
-                           near.empty() ? std::string() : concat("; did you mean '", near, "'?"),
-                           near.empty() ? "; --help lists the options" : ""));
+  const std::string quote =
+      prefix.substr(prefix.find('\''));  // "'--" before an option, "'" before a key
+  throw ConfigError(
+      concat("unknown ", prefix, name, "'",
+             near.empty() ? std::string() : concat("; did you mean ", quote, near, "'?"),
+             near.empty() ? "; --help lists the options" : ""));
 }
 
 template <typename... Types>

@@ -10,6 +10,7 @@ ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&
     : dimension_(dimension), release_(std::move(release)) {}
 
 void ExamAssembly::add_feature(std::size_t task, std::size_t slot, std::span<const float> feature) {
+  if (task < next_) return;  // its exam failed and is gone
   Pending& pending = pending_[task];
   if (pending.failure) return;
   pending.features.emplace(slot, std::vector<float>(feature.begin(), feature.end()));

@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
     Arguments, BadCommandTest,
     ::testing::Values(
         BadCommand{"Unknown", {"--epoch", "3"}, {"unknown option '--epoch'", "'epochs'"}},
-        BadCommand{"UnknownWithValue", {"--epcohs=3"}, {"'--epcohs'", "did you mean 'epochs'"}},
+        BadCommand{"UnknownWithValue", {"--epcohs=3"}, {"'--epcohs'", "did you mean '--epochs'"}},
         BadCommand{"NothingNear", {"--zzzzzzzz"}, {"'--zzzzzzzz'", "--help"}},
         BadCommand{"PrefixIsNotGuessed", {"--batch", "3"}, {"unknown option '--batch'"}},
         BadCommand{"MissingValue", {"--input"}, {"--input", "missing"}},

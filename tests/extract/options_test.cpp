@@ -36,6 +36,7 @@ TEST(ExtractOptions, ThreeChannelConstants) {
 
 struct BadLine {
   std::string line, message;
+  friend void PrintTo(const BadLine& bad, std::ostream* out) { *out << bad.line; }
 };
 
 class BadOptions : public ::testing::TestWithParam<BadLine> {};
