@@ -9,6 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 
 
 def fake_cluster(folder, code):
@@ -27,17 +28,29 @@ def submit(script, arguments, folder, code=0):
     return done.returncode, calls.read_text().splitlines() if calls.exists() else []
 
 
+JOBS = {
+    "extract.sbatch": "extract --input a --out b --preset p",
+    "train.sbatch": "train --cache a --out b --resume --preset p",
+}
+
+
+@pytest.mark.parametrize("script", JOBS)
 @pytest.mark.parametrize("code, requeued", [(0, False), (1, False), (3, False), (75, True)])
-def test_extraction_job_is_requeued_only_when_it_was_stopped(tmp_path, code, requeued):
-    result, calls = submit("extract.sbatch", ["in.csv", "out.cache", "--preset", "p"], tmp_path, code)
+def test_a_job_is_requeued_only_when_it_was_stopped(tmp_path, script, code, requeued):
+    result, calls = submit(script, ["a", "b", "--preset", "p"], tmp_path, code)
     assert result == code
-    assert calls[0] == "srun coldframe extract --input in.csv --out out.cache --preset p"
+    assert calls[0] == "srun coldframe " + JOBS[script]
     assert calls[1:] == (["scontrol requeue 17"] if requeued else [])
+    header = (EXAMPLES / "slurm" / script).read_text()
+    assert "#SBATCH --requeue" in header and "#SBATCH --signal=TERM@" in header
 
 
-def test_training_job_passes_its_arguments_on(tmp_path):
-    result, calls = submit("train.sbatch", ["a.cache", "runs/1", "--target", "label"], tmp_path)
-    assert (result, calls) == (0, ["srun coldframe train --cache a.cache --out runs/1 --target label"])
+def test_the_example_of_the_training_job_is_a_command_that_train_understands(tmp_path):
+    text = (EXAMPLES / "slurm" / "train.sbatch").read_text()
+    words = re.search(r"sbatch examples/slurm/train.sbatch (.*)", text)[1].split()[2:]
+    done = subprocess.run([BUILD / "bin" / "coldframe-train_temporal", "train", "--cache", tmp_path / "none",
+                           "--out", tmp_path / "run", *words], capture_output=True, text=True)
+    assert done.returncode == 3 and "none" in done.stderr  # all words are known, the cache is missing
 
 
 @pytest.mark.parametrize("script", ["extract.sbatch", "train.sbatch"])
