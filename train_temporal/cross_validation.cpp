@@ -25,14 +25,16 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
 }
 
-// Runs one fit to its end and writes its record. False when a signal came: its state is saved.
-bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkpoint) {
+// Runs one fit to its end and writes its record. False when a signal came or another fit failed:
+// its state is saved.
+bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkpoint,
+             const std::atomic<bool>& stopping) {
   Trainer trainer(task);
   if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
   auto saved = Clock::now();
   while (!trainer.finished()) {
     trainer.run_epoch();
-    const bool stop = stop_requested() && !trainer.finished();
+    const bool stop = (stopping || stop_requested()) && !trainer.finished();
     if (stop || Clock::now() - saved > kCheckpointEvery) {
       write_checkpoint(checkpoint, trainer.state());
       saved = Clock::now();
@@ -70,10 +72,9 @@ class FitWorkers {
     // One device is shared by all fits: side by side they would only compete for it.
     const std::size_t side_by_side =
         experiment_.device.is_cpu() ? std::min(threads, fits_.size()) : 1;
-    const int each = static_cast<int>(std::max<std::size_t>(threads / side_by_side, 1));
     std::vector<std::thread> workers;
     for (std::size_t i = 0; i < side_by_side; ++i) {
-      workers.emplace_back([this, each] { work(each); });
+      workers.emplace_back([this] { work(); });
     }
     for (std::thread& worker : workers) worker.join();
     if (error_) std::rethrow_exception(error_);
@@ -81,9 +82,9 @@ class FitWorkers {
   }
 
  private:
-  void work(int threads) {
+  void work() {
     try {
-      at::set_num_threads(threads);
+      at::set_num_threads(kThreadsPerFit);
       for (std::size_t i = next_++; i < fits_.size() && !stopping_; i = next_++) {
         if (stop_requested() || !do_fit(fits_[i])) break;
         progress_.add();
@@ -98,7 +99,9 @@ class FitWorkers {
   bool do_fit(FinishedFit& fit) {
     const fs::path record = folder_.record(fit.name);
     const FitTask task = experiment_.task(fit.name, *fit.split);
-    if (!fs::exists(record) && !run_fit(task, record, folder_.checkpoint(fit.name))) return false;
+    if (!fs::exists(record) && !run_fit(task, record, folder_.checkpoint(fit.name), stopping_)) {
+      return false;
+    }
     fit.record = read_record(record);
     fit.record.weights.clear();
     check(task, fit);

@@ -11,6 +11,9 @@
 
 namespace coldframe::temporal {
 
+// More would make a fit's sums depend on the machine; cores are used by fits side by side.
+inline constexpr int kThreadsPerFit = 1;
+
 // Everything that the fits of a run share.
 struct Experiment {
   const Dataset& dataset;

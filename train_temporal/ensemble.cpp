@@ -1,6 +1,7 @@
 #include "train_temporal/ensemble.h"
 
 #include "common/error.h"
+#include "common/interrupt.h"
 #include "common/text.h"
 #include "train_temporal/calibration.h"
 #include "train_temporal/run_folder.h"
@@ -13,10 +14,12 @@ Ensemble::Ensemble(const std::filesystem::path& run) {
     models_.push_back(read_model(path));
     const ModelCard& added = models_.back().card;
     if (added.config != card().config || added.classes != card().classes ||
+        added.target != card().target ||
         added.recipe.feature_digest() != card().recipe.feature_digest()) {
-      throw DataError(concat("'", path.string(),
-                             "' differs from the run's other models in its "
-                             "configuration; a run's models must come from one training"));
+      throw DataError(
+          concat("'", path.string(),
+                 "' differs from the run's other models in its "
+                 "configuration, target or classes; a run's models must come from one training"));
     }
   }
 }
@@ -34,6 +37,7 @@ std::vector<double> Ensemble::probabilities(const cache::CacheReader& cache,
   const auto classes = static_cast<std::size_t>(card().config.classes);
   std::vector<double> mean(exams.size() * classes);
   for (TrainedModel& trained : models_) {
+    if (stop_requested()) throw Interrupted("stopped; run the same command again");
     trained.model->to(device);
     const auto batches =
         evaluation_batches(dataset, exams, trained.card.config.order, trained.card.fit_seed);

@@ -153,9 +153,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.data.labels = words.labels;
   options.out = words.out;
   options.splits = words.splits;
-  if (words.resume && words.overwrite) throw ConfigError("--resume and --overwrite: give one");
-  if (words.resume) options.existing = ExistingRun::kResume;
-  if (words.overwrite) options.existing = ExistingRun::kOverwrite;
+  options.existing = {words.resume, words.overwrite};
   options.architecture.pool =
       static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
   options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));

@@ -24,7 +24,7 @@ enum class TimeInput { kAuto, kOn, kOff };
 struct TrainOptions {
   TargetOptions data;
   std::filesystem::path out;
-  ExistingRun existing = ExistingRun::kRefuse;
+  ExistingRun existing;
 
   std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
   bool split_column = false;     // insist on the `split` column

@@ -19,6 +19,8 @@ namespace {
 
 constexpr const char* kConfigFile = "config.json";
 constexpr const char* kStateFolder = "state";
+constexpr const char* kLockFile = "lock";
+constexpr const char* kReplacedFolder = "replaced";
 
 fs::path without_trailing_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
@@ -31,7 +33,12 @@ fs::path beside(const fs::path& path, const char* suffix) {
 }
 
 bool is_run(const fs::path& path) {
-  return fs::exists(path / kConfigFile);
+  try {
+    const Json config = read_json_file(path / kConfigFile);
+    return config.is_object() && config.contains("coldframe") && config.contains("data_digest");
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 void create_folders(const fs::path& path) {
@@ -52,18 +59,22 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
     : out_(without_trailing_slash(out)),
       working_(beside(out_, ".unfinished")),
       existing_(existing) {
-  const std::string shown = out_.string();
+  const std::string shown = out_.string(), unfinished = working_.string();
   if (fs::exists(out_) && !is_run(out_)) {
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
   }
-  if (fs::exists(out_) && existing == ExistingRun::kResume) finished_ = true;
-  if (fs::exists(out_) && existing == ExistingRun::kRefuse) {
+  if (fs::exists(working_) && !is_run(working_) && !fs::exists(working_ / kLockFile)) {
+    throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
+                             "' would grow there; choose another name"));
+  }
+  if (existing.resume || existing.overwrite) return;
+  if (fs::exists(out_)) {
     throw ConfigError(concat("--out '", shown,
                              "' is a finished run; choose another name, or "
                              "--overwrite to replace it"));
   }
-  if (fs::exists(working_) && existing == ExistingRun::kRefuse) {
-    throw ConfigError(concat("an unfinished run lies in '", working_.string(),
+  if (fs::exists(working_)) {
+    throw ConfigError(concat("an unfinished run lies in '", unfinished,
                              "'; add --resume to continue it, or --overwrite to start again"));
   }
 }
@@ -73,7 +84,7 @@ RunFolder::~RunFolder() {
 }
 
 void RunFolder::lock() {
-  const fs::path path = working_ / "lock";
+  const fs::path path = working_ / kLockFile;
   lock_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
   if (lock_ < 0) {
     throw SystemError(concat("cannot create '", path.string(), "': ", std::strerror(errno)));
@@ -84,31 +95,56 @@ void RunFolder::lock() {
   }
 }
 
-void RunFolder::start(const Json& config) {
-  const fs::path config_file = working_ / kConfigFile;
-  const bool resuming = existing_ == ExistingRun::kResume && fs::exists(config_file);
+void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
+  const auto changes = cache::differences(read_json_file(run / kConfigFile), config);
+  if (changes.empty()) return;
+  throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
+                           join(changes, "\n  "), "\nuse the same options and data, or ", instead));
+}
+
+void RunFolder::clear() const {
+  // The configuration goes last: with it the folder is known as ours.
+  for (const auto& entry : fs::directory_iterator(working_)) {
+    const fs::path name = entry.path().filename();
+    if (name != kLockFile && name != kConfigFile) fs::remove_all(entry.path());
+  }
+  fs::remove(working_ / kConfigFile);
+}
+
+bool RunFolder::start(const Json& config) {
+  if (existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_)) {
+    require_same(out_, config, "--overwrite to replace the finished run");
+    remove_leftovers();
+    return false;
+  }
   create_folders(working_);
   lock();
-  if (resuming) {
-    const auto changes = cache::differences(read_json_file(config_file), config);
-    if (changes.empty()) return;
-    throw ConfigError(concat("the unfinished run in '", working_.string(),
-                             "' was started otherwise:\n  ", join(changes, "\n  "),
-                             "\nuse the same options and data, or --overwrite to start again"));
+  if (existing_.resume && is_run(working_)) {
+    require_same(working_, config, "--overwrite without --resume to start again");
+  } else {
+    clear();
+    write_file_atomically(working_ / kConfigFile, config.dump(2) + "\n");
   }
-  fs::remove_all(working_ / kStateFolder);
   create_folders(working_ / kStateFolder);
-  write_file_atomically(config_file, config.dump(2) + "\n");
+  return true;
 }
 
 void RunFolder::publish() {
-  fs::remove_all(working_ / kStateFolder);
-  fs::remove(working_ / "lock");
-  const fs::path replaced = beside(out_, ".replaced");
-  fs::remove_all(replaced);
-  if (fs::exists(out_)) rename_durably(out_, replaced);
-  rename_durably(working_, out_);
-  fs::remove_all(replaced);
+  publish_folder(working_, out_);
+  remove_leftovers();
+}
+
+void RunFolder::remove_leftovers() const {
+  for (const char* name : {kReplacedFolder, kStateFolder, kLockFile}) fs::remove_all(out_ / name);
+}
+
+void publish_folder(const fs::path& working, const fs::path& out) {
+  if (fs::exists(out)) {
+    fs::remove_all(working / kReplacedFolder);
+    rename_durably(out, working / kReplacedFolder);
+  }
+  rename_durably(working, out);
+  fs::remove_all(out / kReplacedFolder);
 }
 
 fs::path RunFolder::record(const FitName& fit) const {
@@ -123,9 +159,8 @@ fs::path models_folder(const fs::path& run) {
   return run / "models";
 }
 
-std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t seed,
-                            std::size_t repeats) {
-  const std::string prefix = repeats > 1 ? concat("repeat-", repeat, "-") : std::string();
+std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t seed, bool repeated) {
+  const std::string prefix = repeated ? concat("repeat-", repeat, "-") : std::string();
   return concat(prefix, "fold-", fold, "-seed-", seed, ".safetensors");
 }
 

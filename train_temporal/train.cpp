@@ -38,6 +38,7 @@ class TrainingRun {
 
  private:
   void resolve_model();
+  std::string data_digest() const;
   RunReport report(const std::vector<ModelFolds>& models,
                    const std::vector<FinishedFit>& fits) const;
   void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
@@ -89,6 +90,20 @@ Json fit_json(const FitOptions& fit) {
   return json;
 }
 
+// Of everything that the fits depend on: splits, labels and which features of which exams.
+std::string TrainingRun::data_digest() const {
+  std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
+  for (std::size_t index : cohort_.labeled()) {
+    const cache::ExamInfo& exam = cohort_.exams()[index];
+    std::vector<std::string> row = {exam.id, std::to_string(cohort_.labels.value[index]),
+                                    std::to_string(exam.revision), exam.source_digest};
+    for (double time : exam.time_s) row.push_back(exact(time));
+    for (int present : exam.present) row.push_back(std::to_string(present));
+    content += csv_row(row);
+  }
+  return sha256_hex(content);
+}
+
 Json TrainingRun::config() const {
   Json json;
   json["coldframe"] = kVersion;
@@ -101,7 +116,7 @@ Json TrainingRun::config() const {
   json["exam_is_patient"] = options_.data.exam_is_patient;
   json["split"] = split_text_;
   json["folds"] = splits_.size();
-  json["repeats"] = options_.repeats;
+  json["repeats"] = splits_.back().repeat + 1;
   json["seeds"] = options_.seeds;
   json["seed"] = options_.seed;
   json["name"] = options_.model;
@@ -110,11 +125,8 @@ Json TrainingRun::config() const {
   json["fit"] = fit_json(options_.fit);
   json["bootstrap"] = options_.resamples;
   json["device"] = device_.str();
-  std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
-  for (std::size_t exam : cohort_.labeled()) {
-    content += csv_row({cohort_.exams()[exam].id, std::to_string(cohort_.labels.value[exam])});
-  }
-  json["data_digest"] = sha256_hex(content);
+  json["threads_per_fit"] = kThreadsPerFit;
+  json["data_digest"] = data_digest();
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
   json["recipe"] = cache::to_json(cohort_.cache.recipe());
@@ -162,6 +174,8 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
   card.positive = cohort_.labels.positive;
   card.classes = cohort_.labels.classes;
   card.source_kinds = source_kinds_;
+  const bool repeated = std::any_of(splits_.begin(), splits_.end(),
+                                    [](const Split& split) { return split.repeat > 0; });
   for (std::size_t i = 0; i < main.folds.size() * options_.seeds; ++i) {
     const FitName& name = fits[i].name;
     const FoldResult& fold = main.folds[i / options_.seeds];
@@ -171,7 +185,7 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
     card.fit_seed = fits[i].record.seed;
     card.temperature = fold.temperatures[name.seed];
     card.threshold = fold.threshold;
-    write_model(models / model_file_name(name.repeat, name.fold, name.seed, options_.repeats),
+    write_model(models / model_file_name(name.repeat, name.fold, name.seed, repeated),
                 read_record(folder.record(name)).weights, card);
   }
 }
@@ -256,13 +270,10 @@ int run_train(const std::vector<std::string>& arguments) {
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
   RunFolder folder(options.out, options.existing);
-  if (folder.is_finished()) {
-    log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
-    return 0;
-  }
   TrainingRun run(options);
-  folder.start(run.config());
-  return run.run(folder);
+  if (folder.start(run.config())) return run.run(folder);
+  log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+  return 0;
 }
 
 }  // namespace coldframe::temporal

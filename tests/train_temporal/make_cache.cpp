@@ -1,6 +1,6 @@
 // make_cache FOLDER OUT: puts what a Python test wrote into a cache. FOLDER holds exams.json
 // ({"dimension", "recipe", "float32", "exams": [{"id", "patient", "time_s", "present", "kind",
-// "width", "height", "columns"}]}) and features.f32, the frames of all exams in order.
+// "width", "height", "digest", "columns"}]}) and features.f32, the frames of all exams in order.
 #include <fstream>
 #include <iostream>
 
@@ -21,7 +21,8 @@ cache::ExamInfo exam_info(const Json& json, std::uint64_t ordinal) {
   exam.source_kind = json.value("kind", "images");
   exam.frame_width = json.value("width", 64);
   exam.frame_height = json.value("height", 64);
-  exam.source_stamp = exam.source_digest = "test";
+  exam.source_stamp = "test";
+  exam.source_digest = json.value("digest", "test");
   for (const Json& time : json.at("time_s")) {
     exam.time_s.push_back(time.is_null() ? cache::kUnknownTime : time.get<double>());
   }

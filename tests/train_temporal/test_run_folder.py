@@ -1,0 +1,206 @@
+"""Resuming, replacing and publishing run folders."""
+import json
+import shutil
+import signal
+import subprocess
+import time
+
+import pytest
+from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams
+
+LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
+SHORT = ["--folds", 2, "--epochs", 1]
+
+
+def command(cache, out, *more):
+    return ["train", "--cache", cache, "--target", "label", "--out", out, *quick(*more)]
+
+
+def train(cache, out, *more):
+    return coldframe(*command(cache, out, *more))
+
+
+def interrupt(words, out):
+    """Runs until the first fit is done and stops it there."""
+    process = subprocess.Popen([PROGRAM, *map(str, words)], stderr=subprocess.PIPE, text=True)
+    state = out.with_name(out.name + ".unfinished") / "state"
+    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate()
+    assert process.returncode == 75, message
+
+
+def content(run):
+    return {p.relative_to(run): p.read_bytes() for p in run.rglob("*.*")
+            if p.suffix in (".csv", ".safetensors")}
+
+
+def entries(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    cache = ramp_cache(folder, 40)
+    result = train(cache, folder / "run", *SHORT)
+    assert result.returncode == 0, result.stderr
+    return cache, folder / "run"
+
+
+def test_the_splits_of_a_repeated_run_give_all_its_models(made, tmp_path):
+    cache, _ = made
+    first, second = tmp_path / "a", tmp_path / "b"
+    assert train(cache, first, *SHORT, "--repeats", 2).returncode == 0
+    result = train(cache, second, "--splits", first / "splits.csv", "--epochs", 1)
+    assert result.returncode == 0, result.stderr
+    assert len(entries(first / "models")) == 4
+    assert content(first) == content(second)
+
+
+def test_an_interrupted_replacement_can_be_resumed(made, tmp_path):
+    cache, finished = made
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert train(cache, whole, *LONG).returncode == 0
+    for more in ([], ["--overwrite"]):
+        shutil.copytree(finished, out)
+        interrupt(command(cache, out, *LONG, "--overwrite"), out)
+        assert content(out) == content(finished), "the finished run stays until the end"
+        result = train(cache, out, *LONG, "--resume", *more)
+        assert result.returncode == 0, result.stderr
+        assert content(out) == content(whole) and entries(out) == entries(whole)
+        assert entries(tmp_path) == ["run", "whole"]
+        shutil.rmtree(out)
+
+
+def test_a_finished_run_is_not_taken_for_that_of_other_options(made):
+    cache, run = made
+    same = train(cache, run, *SHORT, "--resume")
+    assert same.returncode == 0 and "nothing to resume" in same.stderr
+    other = train(cache, run, "--folds", 2, "--epochs", 2, "--resume")
+    assert other.returncode == 2 and "epochs" in other.stderr
+    assert "nothing to resume" not in other.stderr
+
+
+@pytest.mark.parametrize("again", [["--overwrite"], ["--overwrite", "--resume"]])
+def test_a_fresh_start_publishes_nothing_of_an_earlier_attempt(made, tmp_path, again):
+    cache, run = made
+    stale = tmp_path / "run.unfinished"
+    (stale / "models").mkdir(parents=True)
+    (stale / "lock").touch()  # the configuration was not written yet
+    (stale / "models" / "fold-7-seed-0.safetensors").write_text("stale")
+    (stale / "predictions-clock.csv").write_text("stale")
+    result = train(cache, tmp_path / "run", *SHORT, *again)
+    assert result.returncode == 0, result.stderr
+    assert entries(tmp_path / "run") == entries(run)
+    assert entries(tmp_path / "run" / "models") == entries(run / "models")
+
+
+def test_models_of_two_targets_are_not_averaged(made, tmp_path):
+    _, run = made
+    exams, features = ramp_exams(40)
+    for entry in exams:
+        entry["columns"]["other"] = entry["columns"]["label"]
+    cache = make_cache(tmp_path, exams, features)
+    mixed = tmp_path / "mixed"
+    result = coldframe("train", "--cache", cache, "--target", "other", "--out", mixed,
+                       *quick(*SHORT))
+    assert result.returncode == 0, result.stderr
+    shutil.copy(run / "models" / "fold-0-seed-0.safetensors", mixed / "models" / "x.safetensors")
+    result = coldframe("predict", "--run", mixed, "--cache", cache, "--out", tmp_path / "p.csv")
+    assert result.returncode == 3 and "x.safetensors" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["run", "run.unfinished"])
+@pytest.mark.parametrize("config", ["", "{}", '{"coldframe": "a note"}', "[1]"])
+def test_folders_that_are_no_runs_are_kept(made, tmp_path, name, config):
+    mine = tmp_path / name
+    mine.mkdir()
+    (mine / "config.json").write_text(config)
+    result = train(made[0], tmp_path / "run", *SHORT, "--overwrite")
+    assert result.returncode == 2 and "choose another name" in result.stderr
+    assert (mine / "config.json").read_text() == config
+
+
+def test_a_sibling_of_the_user_is_left_alone(made, tmp_path):
+    cache, finished = made
+    out, mine = tmp_path / "run", tmp_path / "run.replaced"
+    shutil.copytree(finished, out)
+    mine.mkdir()
+    (mine / "notes.txt").write_text("mine")
+    assert train(cache, out, *SHORT, "--overwrite").returncode == 0
+    assert entries(mine) == ["notes.txt"] and entries(tmp_path) == ["run", "run.replaced"]
+
+
+def relabelled(exams, change):
+    for entry in exams:
+        change(entry)
+    return exams
+
+
+def shift(entry):
+    entry["time_s"] = [2 * t for t in entry["time_s"]]
+
+
+@pytest.mark.parametrize("change", [lambda e: e.update(digest="new"), shift,
+                                    lambda e: e["present"].__setitem__(0, 0)])
+def test_a_run_is_not_resumed_on_other_features(tmp_path, change):
+    exams, features = ramp_exams(40)
+    cache, out = make_cache(tmp_path, exams, features), tmp_path / "run"
+    interrupt(command(cache, out, *LONG), out)
+    shutil.rmtree(cache)
+    shutil.rmtree(tmp_path / "made.cache.source")
+    make_cache(tmp_path, relabelled(exams, change), features)
+    result = train(cache, out, *LONG, "--resume")
+    assert result.returncode == 2 and "data_digest" in result.stderr
+
+
+# What a death within the publishing leaves: before the first, after the first and after the second
+# rename.
+@pytest.mark.parametrize("renames", [0, 1, 2])
+def test_a_death_while_publishing_can_be_resumed(made, tmp_path, renames):
+    cache, finished = made
+    out, working = tmp_path / "run", tmp_path / "run.unfinished"
+    words = [*SHORT, "--seed", 3]
+    whole = tmp_path / "whole"
+    assert train(cache, whole, *words).returncode == 0
+    shutil.copytree(whole, working)  # its state is gone: fits are repeated
+    (working / "lock").touch()
+    shutil.copytree(finished, out if renames == 0 else working / "replaced")
+    if renames == 2:
+        (working / "state").mkdir()
+        working.rename(out)
+    result = train(cache, out, *words, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert content(out) == content(whole) and entries(out) == entries(whole)
+    assert not working.exists()
+
+
+def test_results_do_not_depend_on_the_number_of_threads(tmp_path):
+    exams, features = ramp_exams(60, dimension=384, frames=20)
+    cache = make_cache(tmp_path, exams, features)
+    for threads in (1, 7):  # one hold-out is one fit: it would get all seven
+        result = train(cache, tmp_path / str(threads), "--folds", 1, "--threads", threads,
+                       "--hidden", 64, "--epochs", 3)
+        assert result.returncode == 0, result.stderr
+    assert content(tmp_path / "1") == content(tmp_path / "7")
+    config = json.loads((tmp_path / "7" / "config.json").read_text())
+    assert config["threads_per_fit"] == 1
+
+
+def test_the_first_failure_stops_the_other_fits(tmp_path):
+    cache, out = ramp_cache(tmp_path, 60), tmp_path / "run"
+    words = command(cache, out, "--folds", 2, "--epochs", 100000, "--patience", 0, "--threads", 2)
+    process = subprocess.Popen([PROGRAM, *map(str, words)], stderr=subprocess.PIPE, text=True)
+    state = tmp_path / "run.unfinished" / "state"
+    while not state.exists() and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 75
+    (state / "gru-repeat-0-fold-1-seed-0.checkpoint").write_text("damaged")
+    result = coldframe(*words, "--resume", timeout=60)
+    assert result.returncode == 3 and "fold-1" in result.stderr
+
+
