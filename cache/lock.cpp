@@ -75,7 +75,7 @@ FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string
     if (result == 0) continue;
     if (reason == EWOULDBLOCK)
       throw CacheError(concat(what, " is already being written by ", holder,
-                              "; wait for it to end, or give this one another --worker or --out"));
+                              "; wait for it to end, or give this one another --out"));
     throw SystemError(concat(path_.string(), ": cannot be locked: ", std::strerror(reason)));
   }
   const std::string holder = this_process();

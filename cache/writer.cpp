@@ -189,10 +189,6 @@ void ShardWriter::add_failure(const Failure& failure) {
   state_->shards->add_failure(failure);
 }
 
-void ShardWriter::publish_if_due() {
-  state_->shards->publish_if_due();
-}
-
 void ShardWriter::publish() {
   state_->shards->publish();
 }

@@ -37,7 +37,6 @@ class ShardWriter {
   // or when a present frame's features are not finite. Publishes the shard when it is full or old.
   void add(const ExamFeatures& exam);
   void add_failure(const Failure& failure);
-  void publish_if_due();  // call now and then when no exam arrives
 
   // Publishes what is left, without packing: what an interrupted job does.
   void publish();

@@ -113,10 +113,4 @@ std::string Xxh3Stream::hex() const {
   return to_hex(digest());
 }
 
-std::string xxh3_file(const std::filesystem::path& path) {
-  Xxh3Stream stream;
-  stream_file(path, [&](std::span<const std::byte> bytes) { stream.update(bytes); });
-  return stream.hex();
-}
-
 }  // namespace coldframe

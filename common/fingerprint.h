@@ -35,7 +35,4 @@ class Xxh3Stream {
 
 std::string to_hex(std::span<const std::byte> bytes);
 
-// XXH3-128 of a file's content, as hex; DataError if unreadable.
-std::string xxh3_file(const std::filesystem::path& path);
-
 }  // namespace coldframe

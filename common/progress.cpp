@@ -45,11 +45,6 @@ void Progress::add(std::size_t count) {
   show(false);
 }
 
-void Progress::set_total(std::size_t total) {
-  const std::lock_guard lock(mutex_);
-  total_ = total;
-}
-
 void Progress::set_note(std::string note) {
   const std::lock_guard lock(mutex_);
   note_ = std::move(note);

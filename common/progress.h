@@ -17,9 +17,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  void add(std::size_t count = 1);    // thread-safe
-  void set_total(std::size_t total);  // thread-safe; totals may grow while sources are opened
-  void set_note(std::string note);    // shown behind the figures, e.g. "val loss 0.412"
+  void add(std::size_t count = 1);  // thread-safe
+  void set_note(std::string note);  // shown behind the figures, e.g. "val loss 0.412"
   void finish();
 
  private:

@@ -1,5 +1,7 @@
 #include "extract/decode_stage.h"
 
+#include <new>
+
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/text.h"
@@ -36,16 +38,21 @@ void DecodeStage::work() {
   if (--running_ == 0) queue_.close();
 }
 
+cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reason) const {
+  const frames::ExamSpec& exam = *tasks_[task].exam;
+  const std::string source = exam.items.empty() ? "" : exam.items.front().name;
+  return {exam.id, tasks_[task].ordinal, tasks_[task].revision, source, reason};
+}
+
 bool DecodeStage::decode_exam(std::size_t task) {
   DecodedExam result{task, {}, std::nullopt};
   bool stopped = false;
   try {
     result.info = read(task, stopped);
   } catch (const DataError& error) {
-    const auto& exam = *tasks_[task].exam;
-    const std::string source = exam.items.empty() ? "" : exam.items.front().name;
-    result.failure =
-        cache::Failure{exam.id, tasks_[task].ordinal, tasks_[task].revision, source, error.what()};
+    result.failure = failure_of(task, error.what());
+  } catch (const std::bad_alloc&) {
+    result.failure = failure_of(task, "there is not enough memory to decode it");
   }
   return !stopped && queue_.push(std::move(result));
 }
@@ -59,7 +66,6 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
   info.revision = tasks_[task].revision;
   info.start_time = exam.start_time;
   info.columns = columns_of(exam);
-  // Before the pixels: a file that changes while it is read will look stale to the next run.
   info.source_stamp = exam_stamp(exam);
 
   const std::size_t size = static_cast<std::size_t>(settings_.preprocessing.image_size);
@@ -68,7 +74,9 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
     item_of_slot.push_back(slot.item);
     info.time_s.push_back(slot.frame.time_s);
     info.present.push_back(slot.present);
-    info.frame_index.push_back(slot.present ? slot.frame.index : -1);
+    // A missing frame names its row, so that a later run finds it again.
+    info.frame_index.push_back(slot.present ? slot.frame.index
+                                            : static_cast<std::int64_t>(slot.item));
     info.frame_source.push_back(exam.items[slot.item].name);
     if (slot.present) {
       if (info.frame_width == 0) {
@@ -87,6 +95,8 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
     throw DataError(concat("exam '", exam.id, "' has no frame that is present"));
   info.source_kind = summary.kind;
   info.source_digest = frames::source_digest(exam);
+  if (exam_stamp(exam) != info.source_stamp)
+    throw DataError("its files changed while they were read; run the same command again");
   info.frame_columns = frame_columns_of(input_, exam, item_of_slot);
   return info;
 }

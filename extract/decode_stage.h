@@ -57,6 +57,7 @@ class DecodeStage {
   void work();
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   cache::ExamInfo read(std::size_t task, bool& stopped);
+  cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
   const frames::ExamList& input_;
   std::span<const ExamTask> tasks_;

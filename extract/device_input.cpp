@@ -1,6 +1,7 @@
 #include "extract/device_input.h"
 
 #include <ATen/Parallel.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
 
@@ -66,10 +67,11 @@ torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   if (!kernel) return look_up(resident, table_);
   const std::int64_t batch = frames.size(0), size = frames.size(1);
   torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
-  const c10::impl::VirtualGuardImpl guard(device_.type());
+  const c10::DeviceGuard guard(device_);  // the launch goes to the current device
+  const c10::impl::VirtualGuardImpl streams(device_.type());
   const int error =
       kernel(resident.const_data_ptr<std::uint8_t>(), table_.const_data_ptr<float>(),
-             images.data_ptr<float>(), batch, size, guard.getStream(device_).native_handle());
+             images.data_ptr<float>(), batch, size, streams.getStream(device_).native_handle());
   if (error != 0)
     throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
                              "; run with --device cpu, or check the driver with nvidia-smi"));

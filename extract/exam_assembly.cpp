@@ -10,11 +10,9 @@ ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&
     : dimension_(dimension), release_(std::move(release)) {}
 
 void ExamAssembly::add_feature(std::size_t task, std::size_t slot, std::span<const float> feature) {
-  if (task < next_) return;  // its exam failed and is gone
-  Pending& pending = pending_[task];
-  if (pending.failure) return;
-  pending.features.emplace(slot, std::vector<float>(feature.begin(), feature.end()));
-  if (pending.complete()) release_in_order();
+  if (failed_.contains(task)) return;
+  pending_[task].features.emplace(slot, std::vector<float>(feature.begin(), feature.end()));
+  release_if_complete(task);
 }
 
 void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info) {
@@ -22,34 +20,18 @@ void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info) {
   pending.expected =
       static_cast<std::size_t>(std::count(info.present.begin(), info.present.end(), 1));
   pending.info = std::move(info);
-  if (pending.complete()) release_in_order();
+  release_if_complete(task);
 }
 
 void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
+  pending_.erase(task);
+  failed_.insert(task);
+  release_(std::move(failure));
+}
+
+void ExamAssembly::release_if_complete(std::size_t task) {
   Pending& pending = pending_[task];
-  pending.features.clear();
-  pending.failure = std::move(failure);
-  release_in_order();
-}
-
-void ExamAssembly::release_in_order() {
-  for (auto first = pending_.begin();
-       first != pending_.end() && first->first == next_ && first->second.complete();
-       first = pending_.begin(), ++next_) {
-    Pending pending = std::move(first->second);
-    pending_.erase(first);
-    release(std::move(pending));
-  }
-}
-
-void ExamAssembly::release_rest() {
-  for (auto& [task, pending] : pending_)
-    if (pending.complete()) release(std::move(pending));
-  pending_.clear();
-}
-
-void ExamAssembly::release(Pending&& pending) {
-  if (pending.failure) return release_(std::move(*pending.failure));
+  if (!pending.info || pending.features.size() < pending.expected) return;
   cache::ExamFeatures exam{std::move(*pending.info), {cache::ViewFeatures{}}};
   auto& values = exam.views.front().values;
   values.assign(exam.info.frames() * static_cast<std::size_t>(dimension_),
@@ -57,6 +39,7 @@ void ExamAssembly::release(Pending&& pending) {
   for (const auto& [slot, feature] : pending.features)
     std::copy(feature.begin(), feature.end(),
               values.begin() + static_cast<std::ptrdiff_t>(slot * feature.size()));
+  pending_.erase(task);
   release_(std::move(exam));
 }
 

@@ -1,11 +1,11 @@
-// Puts exams together again from features that come out of mixed batches, and releases them in
-// order.
+// Puts exams together again from features that come out of mixed batches.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <variant>
 #include <vector>
@@ -16,31 +16,28 @@ namespace coldframe {
 
 using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
 
+// Each exam is released as soon as it is complete, so that a long one holds up no other; the
+// exam's ordinal keeps the input's order.
 class ExamAssembly {
  public:
   ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release);
 
   void add_feature(std::size_t task, std::size_t slot, std::span<const float> feature);
   void add_exam(std::size_t task, cache::ExamInfo info);       // after its last frame was decoded
-  void add_failure(std::size_t task, cache::Failure failure);  // its features so far are dropped
-  void release_rest();  // after a stop: complete exams go out although earlier ones never came
+  void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
 
  private:
   struct Pending {
     std::map<std::size_t, std::vector<float>> features;  // by slot
     std::optional<cache::ExamInfo> info;
-    std::optional<cache::Failure> failure;
     std::size_t expected = 0;  // present slots, once `info` is there
-
-    bool complete() const { return failure || (info && features.size() == expected); }
   };
-  void release_in_order();
-  void release(Pending&& pending);
+  void release_if_complete(std::size_t task);
 
   std::int64_t dimension_;
   std::function<void(Finished&&)> release_;
   std::map<std::size_t, Pending> pending_;  // by task
-  std::size_t next_ = 0;                    // the task that is released next
+  std::set<std::size_t> failed_;            // features of these may still come out of a batch
 };
 
 }  // namespace coldframe

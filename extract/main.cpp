@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "cache/reader.h"
+#include "common/atomic_file.h"
 #include "common/cli.h"
 #include "common/error.h"
 #include "common/interrupt.h"
@@ -23,6 +24,20 @@ std::optional<cache::CacheReader> open_existing(const cache::Location& location)
   return cache::CacheReader(location.path);
 }
 
+// What the next run builds on. A cache of failures alone binds nobody to its recipe.
+std::optional<cache::CacheReader> open_to_continue(const cache::Location& location) {
+  auto cached = open_existing(location);
+  if (cached && cached->exams().empty()) cached.reset();
+  return cached;
+}
+
+// Clears away such a cache, once it is sure that a new one will be made.
+void discard_failures_alone(const cache::Location& location,
+                            const std::optional<cache::CacheReader>& cached) {
+  if (cached) return;
+  for (const auto& file : location.files()) remove_file_durably(file);
+}
+
 // `auto` is decided once per cache: what is there already decides for those who continue it.
 Precision decide_precision(const ExtractOptions& options,
                            const std::optional<cache::CacheReader>& cached,
@@ -34,9 +49,9 @@ Precision decide_precision(const ExtractOptions& options,
   if (cached && !options.allow_mixed_precision &&
       cached->precisions() != std::vector{to_string(precision)})
     throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
-                            ", this run would compute in ", to_string(precision),
-                            "; give --precision ", cached->precisions().front(),
-                            ", another --out, or --allow-mixed-precision"));
+                            ", this run would compute in ", to_string(precision), "; give ",
+                            has_one ? "--precision " + cached->precisions().front() + ", " : "",
+                            "another --out, or --allow-mixed-precision"));
   return precision;
 }
 
@@ -105,13 +120,15 @@ int run(const std::vector<std::string>& arguments) {
   const torch::Device device = resolve_device(options->device);
   if (options->threads) torch::set_num_threads(options->threads);
   const cache::Location location = cache::locate(options->out);
-  auto cached = open_existing(location);
+  auto cached = open_to_continue(location);
   const Precision precision = decide_precision(*options, cached, device);
   const auto backbone = vit::make_backbone(options->backbone, device, precision);
   const cache::Recipe recipe = make_recipe(*options, *backbone);
   check_recipe(recipe, cached, options->out);
 
-  const Plan plan = plan_extraction(input, cached ? &*cached : nullptr);
+  const Plan plan = plan_extraction(input, {options->frames}, cached ? &*cached : nullptr);
+  if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
+  discard_failures_alone(location, cached);
   cached.reset();
   tell_plan(plan);
   if (!plan.metadata.empty()) cache::update_metadata(location, plan.metadata);

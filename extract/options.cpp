@@ -1,6 +1,7 @@
 #include "extract/options.h"
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 
 #include "common/cli.h"
@@ -23,13 +24,16 @@ const CommandHelp kHelp{
     "--out exams.cache"};
 
 // What the command line says before presets and defaults are applied; empty text means "not given".
+constexpr int kNotGiven = std::numeric_limits<int>::min();
+
 struct Words {
   std::string input, out, weights, backbone, random_weights, architecture, preset, pool;
   std::string resize, interpolation, resampler, mean, std, frame_columns;
   std::string store = "float16";
-  int image_size = 0;
-  double crop_pct = 0;
-  std::int64_t heads = 0;
+  int image_size = kNotGiven;
+  double crop_pct = kNotGiven;
+  std::int64_t heads = kNotGiven;
+  std::int64_t frames = kNotGiven;
 };
 
 po::options_description describe(Words& words, ExtractOptions& options) {
@@ -60,7 +64,7 @@ po::options_description describe(Words& words, ExtractOptions& options) {
       "pillow (default), torch, or pillow12 (Pillow before 13)");
   add("mean", text(words.mean, "V[,V,V]"), "subtracted from pixels scaled to 0…1");
   add("std", text(words.std, "V[,V,V]"), "divides them");
-  add("frames", po::value(&options.frames)->value_name("N"),
+  add("frames", po::value(&words.frames)->value_name("N"),
       "N frames spread evenly over an exam (default: all)");
   add("frame-columns", text(words.frame_columns, "A,B"),
       "manifest columns that hold one value per frame");
@@ -110,6 +114,18 @@ void check_backbone_choice(const Words& words) {
                            "with --architecture NAME (for tests)"));
 }
 
+// A TorchScript module is taken as it is.
+void check_torchscript(const Words& words) {
+  if (words.backbone.empty()) return;
+  for (const auto& [option, given] :
+       {std::pair{"--pool", !words.pool.empty()}, std::pair{"--heads", words.heads != kNotGiven},
+        std::pair{"--architecture", !words.architecture.empty()}}) {
+    if (given)
+      throw ConfigError(
+          concat(option, " does not go with --backbone, whose module decides it; leave it out"));
+  }
+}
+
 // Never assumes normalisation or pooling for a checkpoint that no preset describes.
 void check_constants(const Words& words) {
   if (!words.preset.empty()) return;
@@ -125,10 +141,10 @@ void check_constants(const Words& words) {
 
 void apply_preprocessing(const Words& words, preprocess::Preprocessing& p) {
   using namespace preprocess;
-  if (words.image_size) p.image_size = words.image_size;
+  if (words.image_size != kNotGiven) p.image_size = words.image_size;
   if (!words.resize.empty())
     p.resize = static_cast<Resize>(choice("resize", words.resize, {"shortest", "squash", "pad"}));
-  if (words.crop_pct != 0) p.crop_pct = words.crop_pct;
+  if (words.crop_pct != kNotGiven) p.crop_pct = words.crop_pct;
   if (!words.interpolation.empty())
     p.interpolation = static_cast<Interpolation>(
         choice("interpolation", words.interpolation, {"bicubic", "bilinear"}));
@@ -156,15 +172,14 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   if (!words.architecture.empty()) backbone.architecture = words.architecture;
   if (backbone.random_seed && backbone.architecture.empty())
     throw ConfigError("--random-weights needs --architecture NAME or --preset NAME");
-  if (words.heads < 0)
-    throw ConfigError(concat("--heads ", words.heads, ": expected a positive number"));
-  if (words.heads) backbone.heads = words.heads;
+  if (words.heads != kNotGiven) {
+    if (words.heads < 1) throw ConfigError(concat("--heads ", words.heads, ": expected 1 or more"));
+    backbone.heads = words.heads;
+  }
   if (!words.pool.empty()) backbone.pooling = vit::parse_pooling(words.pool);
 }
 
 void check_ranges(const ExtractOptions& options) {
-  if (options.frames < 0)
-    throw ConfigError(concat("--frames ", options.frames, ": expected 1 or more"));
   if (options.batch < 1 || options.batch > 65536)
     throw ConfigError(concat("--batch ", options.batch, ": expected 1 to 65536 frames"));
   if (options.decode_threads < 0 || options.decode_threads > 256)
@@ -184,9 +199,15 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
     throw ConfigError("--input is missing: name a folder, a file or a CSV manifest");
   if (words.out.empty()) throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
   check_backbone_choice(words);
+  check_torchscript(words);
   check_constants(words);
   check_ranges(options);
 
+  if (words.frames != kNotGiven) {
+    if (words.frames < 1)
+      throw ConfigError(concat("--frames ", words.frames, ": expected 1 or more"));
+    options.frames = words.frames;
+  }
   options.input = words.input;
   options.out = words.out;
   options.preset = words.preset;

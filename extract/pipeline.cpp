@@ -62,7 +62,6 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
     }
   }
   batch.compute();
-  assembly.release_rest();
   progress.finish();
 
   WriteCounts counts = output.finish();

@@ -1,15 +1,17 @@
 #include "extract/resume.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <span>
 #include <unordered_set>
 
 #include "common/error.h"
 #include "common/fingerprint.h"
+#include "common/interrupt.h"
 #include "common/log.h"
 #include "common/text.h"
-#include "extract/frames/source.h"
 
 namespace coldframe {
 namespace {
@@ -21,23 +23,21 @@ std::string digest_of(const std::string& text) {
   return to_hex(xxh3_128(std::as_bytes(std::span(text)))).substr(0, 16);
 }
 
-std::string ranges_digest(const ExamSpec& exam) {
-  std::string text;
-  for (const auto& item : exam.items)
-    text += concat(item.path.empty(), ':', item.first, '-', item.last, ';');
-  return digest_of(text);
-}
-
-std::string times_digest(const ExamSpec& exam) {
-  std::string text;
-  for (const auto& item : exam.items)
-    text += concat(std::bit_cast<std::uint64_t>(item.time_s - exam.items.front().time_s), ';');
-  return digest_of(text);
-}
-
+// Name and content of the files, which frames of them, and when the input says that they were made.
 struct Stamp {
   std::string files, ranges, times;
 };
+
+Stamp stamp_of(const ExamSpec& exam) {
+  std::string names, ranges, times;
+  for (const auto& item : exam.items) {
+    names += concat(item.name, '\n');
+    ranges += concat(item.path.empty(), ':', item.first, '-', item.last, ';');
+    times += concat(std::bit_cast<std::uint64_t>(item.time_s), ';');
+  }
+  return {concat(frames::source_stamp(exam), '/', digest_of(names)), digest_of(ranges),
+          digest_of(times)};
+}
 
 Stamp parse_stamp(const std::string& text) {
   const auto parts = split(text, '|');
@@ -55,47 +55,68 @@ bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
 // Whether every slot is a file of its own, so that stated times are labels and no reader computed
 // them.
 bool one_file_per_frame(const ExamInfo& cached) {
-  return cached.source_kind.starts_with("image");
+  return cached.source_kind == "image" || cached.source_kind == "images";
 }
 
-bool item_holds(const frames::ExamItem& item, const ExamInfo& cached, std::size_t slot) {
-  if (item.path.empty() || !cached.present[slot]) return item.path.empty() && !cached.present[slot];
-  const auto index = cached.frame_index[slot];
-  return item.name == cached.frame_source[slot] && index >= item.first &&
-         (item.last < 0 || index <= item.last);
+bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
+  return one_file_per_frame(cached) ||
+         std::all_of(exam.items.begin(), exam.items.end(), [](const frames::ExamItem& item) {
+           return item.path.empty() || item.first == item.last;
+         });
 }
 
-// The item that each cached slot came from; empty when the input no longer tells.
-std::vector<std::size_t> match_slots(const ExamSpec& exam, const ExamInfo& cached) {
+// The items that single-slot items' selection leaves; as `extract` selected them.
+std::vector<std::size_t> selected_items(const ExamSpec& exam,
+                                        const frames::FrameSelection& selection) {
+  const auto slots = frames::select_frames(static_cast<std::int64_t>(exam.items.size()), selection);
+  return {slots.begin(), slots.end()};
+}
+
+// Clips: the item whose file and range hold the cached frame; a missing frame names its item.
+std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached) {
   std::vector<std::size_t> item_of_slot;
   std::size_t item = 0;
   for (std::size_t slot = 0; slot < cached.frames(); ++slot) {
-    if (slot > 0 && one_file_per_frame(cached)) ++item;
-    while (item < exam.items.size() && !item_holds(exam.items[item], cached, slot)) ++item;
-    if (item == exam.items.size()) return {};
+    const std::int64_t index = cached.frame_index[slot];
+    if (!cached.present[slot]) item = static_cast<std::size_t>(index);
+    const auto holds = [&](const frames::ExamItem& candidate) {
+      if (!cached.present[slot]) return candidate.path.empty();
+      return candidate.name == cached.frame_source[slot] && index >= candidate.first &&
+             (candidate.last < 0 || index <= candidate.last);
+    };
+    while (item < exam.items.size() && !holds(exam.items[item])) ++item;
+    if (item >= exam.items.size()) return {};
     item_of_slot.push_back(item);
   }
   return item_of_slot;
 }
 
-enum class Freshness { kFresh, kTimesChanged, kStale };
+// The item that each cached slot came from; empty when the input no longer tells.
+std::vector<std::size_t> match_slots(const ExamSpec& exam, const frames::FrameSelection& selection,
+                                     const ExamInfo& cached) {
+  auto items = one_slot_per_item(exam, cached) ? selected_items(exam, selection)
+                                               : matching_items(exam, cached);
+  if (items.size() != cached.frames()) return {};
+  return items;
+}
+
+// kMetadata: the same pixels, though names, times or the files' dates may differ.
+enum class Freshness { kUnreadable, kMetadata, kStale };
 
 Freshness compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
   const Stamp before = parse_stamp(cached.source_stamp);
-  Stamp now;
   try {
-    now = parse_stamp(exam_stamp(exam));
+    const Stamp now = stamp_of(exam);
     const bool same_files =
         now.files == before.files || frames::source_digest(exam) == cached.source_digest;
-    if (!same_files || now.ranges != before.ranges) return Freshness::kStale;
+    const bool same_times = now.times == before.times || one_file_per_frame(cached);
+    return same_files && same_times && now.ranges == before.ranges ? Freshness::kMetadata
+                                                                   : Freshness::kStale;
   } catch (const DataError& error) {
-    log_warning(concat(
-        "exam '", exam.id,
-        "': its cached features are kept, but its source cannot be read any more: ", error.what()));
-    return Freshness::kFresh;
+    log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
+                       "be read any more: ", error.what()));
+    return Freshness::kUnreadable;
   }
-  if (now.times == before.times) return Freshness::kFresh;
-  return one_file_per_frame(cached) ? Freshness::kTimesChanged : Freshness::kStale;
 }
 
 void note_column_changes(const ExamInfo& before, const ExamInfo& now,
@@ -114,7 +135,23 @@ void note_column_changes(const ExamInfo& before, const ExamInfo& now,
   }
 }
 
-// Notes what differs in `changes`; a shifted position alone is an update but no news.
+// By name; a column that is not there has empty values.
+bool same_frame_columns(const ExamInfo& before, const ExamInfo& now) {
+  const auto covers = [](const ExamInfo& one, const ExamInfo& other) {
+    return std::all_of(one.frame_columns.begin(), one.frame_columns.end(), [&](const auto& column) {
+      const auto same_name = [&](const auto& candidate) { return candidate.name == column.name; };
+      const auto found =
+          std::find_if(other.frame_columns.begin(), other.frame_columns.end(), same_name);
+      if (found != other.frame_columns.end()) return found->values == column.values;
+      return std::all_of(column.values.begin(), column.values.end(),
+                         [](const std::string& value) { return value.empty(); });
+    });
+  };
+  return covers(before, now) && covers(now, before);
+}
+
+// Notes in `changes` what a person wants to know. Where a file lies, when it was touched, or a
+// shifted position is an update, but no news.
 bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
                       std::vector<std::string>& changes) {
   const auto told = changes.size();
@@ -124,40 +161,65 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
   note_column_changes(before, now, changes);
   if (!same_times(before.time_s, now.time_s) || !same_time(before.start_time, now.start_time))
     changes.push_back(concat("exam '", now.id, "': times changed"));
-  if (before.frame_columns != now.frame_columns)
+  if (!same_frame_columns(before, now))
     changes.push_back(concat("exam '", now.id, "': columns of its frames changed"));
-  return changes.size() > told || before.ordinal != now.ordinal || before.columns != now.columns;
+  return changes.size() > told || before.ordinal != now.ordinal ||
+         before.source_stamp != now.source_stamp || before.frame_source != now.frame_source;
 }
 
-ExamInfo with_metadata_of(const frames::ExamList& input, const ExamSpec& exam,
-                          std::uint64_t ordinal, const ExamInfo& cached, Freshness freshness) {
+// The cached exam as the input now describes it; empty when only extraction can tell.
+std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTask& task,
+                                    const frames::FrameSelection& selection,
+                                    const ExamInfo& cached) {
+  const ExamSpec& exam = *task.exam;
+  const Freshness freshness = compare_sources(exam, cached);
+  if (freshness == Freshness::kStale) return std::nullopt;
   ExamInfo now = cached;
   now.patient = exam.patient;
-  now.ordinal = ordinal;
+  now.ordinal = task.ordinal;
   now.start_time = exam.start_time;
   now.columns = columns_of(exam);
-  const auto item_of_slot = match_slots(exam, cached);
-  if (item_of_slot.empty()) return now;
-  now.frame_columns = frame_columns_of(input, exam, item_of_slot);
-  if (freshness != Freshness::kTimesChanged) return now;
-  for (std::size_t slot = 0; slot < now.frames(); ++slot)
-    now.time_s[slot] = exam.items[item_of_slot[slot]].time_s - exam.items.front().time_s;
+  if (freshness == Freshness::kUnreadable) return now;
+  const auto item_of_slot = match_slots(exam, selection, cached);
+  if (item_of_slot.empty()) return std::nullopt;
   now.source_stamp = exam_stamp(exam);
+  now.frame_columns = frame_columns_of(input, exam, item_of_slot);
+  for (std::size_t slot = 0; slot < now.frames(); ++slot) {
+    const frames::ExamItem& item = exam.items[item_of_slot[slot]];
+    now.frame_source[slot] = item.name;
+    if (one_file_per_frame(cached)) now.time_s[slot] = item.time_s;
+  }
   return now;
 }
 
-std::size_t count_absent(const cache::CacheReader& cached, const frames::ExamList& input) {
+// Exams that the input no longer names stay, behind those that it does.
+std::vector<ExamInfo> moved_behind(const cache::CacheReader& cached, std::size_t input_size,
+                                   const std::vector<std::size_t>& absent) {
+  std::vector<ExamInfo> moved;
+  for (std::size_t i = 0; i < absent.size(); ++i) {
+    ExamInfo exam = cached.exams()[absent[i]];
+    if (exam.ordinal == input_size + i) continue;
+    exam.ordinal = input_size + i;
+    moved.push_back(std::move(exam));
+  }
+  return moved;
+}
+
+std::vector<std::size_t> absent_exams(const cache::CacheReader& cached,
+                                      const frames::ExamList& input) {
   std::unordered_set<std::string_view> ids;
   for (const auto& exam : input.exams) ids.insert(exam.id);
-  std::size_t absent = 0;
-  for (const auto& exam : cached.exams()) absent += !ids.contains(exam.id);
+  std::vector<std::size_t> absent;
+  for (std::size_t i = 0; i < cached.exams().size(); ++i)
+    if (!ids.contains(cached.exams()[i].id)) absent.push_back(i);
   return absent;
 }
 
 }  // namespace
 
 std::string exam_stamp(const ExamSpec& exam) {
-  return concat(frames::source_stamp(exam), '|', ranges_digest(exam), '|', times_digest(exam));
+  const Stamp stamp = stamp_of(exam);
+  return concat(stamp.files, '|', stamp.ranges, '|', stamp.times);
 }
 
 std::vector<cache::ExamColumn> columns_of(const ExamSpec& exam) {
@@ -178,26 +240,32 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
   return columns;
 }
 
-Plan plan_extraction(const frames::ExamList& input, const cache::CacheReader* cached) {
+Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
+                     const cache::CacheReader* cached) {
   Plan plan;
-  for (std::size_t i = 0; i < input.exams.size(); ++i) {
-    const auto& exam = input.exams[i];
-    const std::size_t index = cached ? cached->find(exam.id) : cache::CacheReader::npos;
-    if (index != cache::CacheReader::npos) {
-      const ExamInfo& before = cached->exams()[index];
-      const Freshness freshness = compare_sources(exam, before);
-      if (freshness != Freshness::kStale) {
-        ExamInfo now = with_metadata_of(input, exam, i, before, freshness);
-        if (metadata_differs(before, now, plan.changes))
-          plan.metadata.push_back(std::move(now));
-        else
-          ++plan.unchanged;
-        continue;
-      }
+  for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
+    ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
+    const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
+    std::optional<ExamInfo> now;
+    if (index != cache::CacheReader::npos)
+      now = as_in_input(input, task, selection, cached->exams()[index]);
+    if (!now) {
+      plan.extract.push_back(task);
+      continue;
     }
-    plan.extract.push_back({&exam, i, cached ? cached->next_revision(exam.id) : 0});
+    const ExamInfo& before = cached->exams()[index];
+    // A failure after the exam was cached: its source is whole again, which a new revision tells.
+    const bool failed_since = task.revision > before.revision + 1;
+    if (metadata_differs(before, *now, plan.changes) || failed_since)
+      plan.metadata.push_back(std::move(*now));
+    else
+      ++plan.unchanged;
   }
-  if (cached) plan.not_in_input = count_absent(*cached, input);
+  if (!cached) return plan;
+  const auto absent = absent_exams(*cached, input);
+  plan.not_in_input = absent.size();
+  for (auto& exam : moved_behind(*cached, input.exams.size(), absent))
+    plan.metadata.push_back(std::move(exam));
   return plan;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cache/reader.h"
 #include "extract/frames/exam_list.h"
+#include "extract/frames/source.h"
 
 namespace coldframe {
 
@@ -27,11 +28,12 @@ struct Plan {
   std::size_t not_in_input = 0;  // cached exams that the input no longer names; they stay
 };
 
-// `cached` may be null: nothing there yet.
-Plan plan_extraction(const frames::ExamList& input, const cache::CacheReader* cached);
+// `cached` may be null: nothing there yet. A stop request ends the planning early.
+Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
+                     const cache::CacheReader* cached);
 
-// How an exam's sources looked when it was extracted: files (size, mtime), frame ranges and stated
-// times.
+// How an exam's sources looked when it was extracted: files (name, size, mtime), frame ranges and
+// stated times.
 std::string exam_stamp(const frames::ExamSpec& exam);
 
 // The metadata of one slot that the input states for it.

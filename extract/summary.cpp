@@ -30,7 +30,7 @@ std::string to_text(const ExtractSummary& summary) {
                    "\n");
   if (result.failures.size() > kShown)
     text += concat("           and ", result.failures.size() - kShown,
-                   " more: coldframe cache info ", summary.cache, "\n");
+                   " more: coldframe cache info --json ", summary.cache, "\n");
   text += concat("cache      ", summary.cache, ": ", plural(summary.cached_exams, "exam"), ", ",
                  plural(summary.cached_frames, "frame"), ", ", summary.dimension,
                  " features each, ", human_bytes(summary.cache_bytes), "\n");

@@ -1,8 +1,10 @@
 // A folder of sub-folders of images and of clips: each is an exam.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -19,6 +21,15 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxWarnings = 20;
 constexpr std::size_t kMaxDepth = 64;
+
+constexpr std::array<std::string_view, 7> kImageSuffixes{".jpg", ".jpeg", ".png", ".bmp",
+                                                         ".tif", ".tiff", ".webp"};
+constexpr std::array<std::string_view, 10> kClipSuffixes{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
+                                                         ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
+
+bool has_suffix(std::span<const std::string_view> suffixes, std::string_view suffix) {
+  return std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end();
+}
 
 class FolderWalk {
  public:
@@ -114,15 +125,23 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
 
 void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   const SourceKind* kind = nullptr;
+  const std::string suffix = lower(path.extension().string());
   try {
     kind = detect_kind(path);
   } catch (const DataError& error) {
-    return pass_over(path, error.what());
+    if (!has_suffix(kImageSuffixes, suffix) && !has_suffix(kClipSuffixes, suffix)) {
+      return pass_over(path, error.what());
+    }
   }
-  if (kind == nullptr) {
-    const bool manifest = lower(path.extension().string()) == ".csv";
-    pass_over(path, manifest ? "it is a CSV file; to use it as the manifest, pass it as --input"
-                             : "it is neither an image nor a clip that can be read");
+  // A file that calls itself an image or a clip and is neither fails its exam, with the reason.
+  if (kind == nullptr && has_suffix(kImageSuffixes, suffix)) {
+    images.items.push_back(item(path));
+  } else if (kind == nullptr && has_suffix(kClipSuffixes, suffix)) {
+    clips_.push_back(path);
+  } else if (kind == nullptr) {
+    pass_over(path, suffix == ".csv"
+                        ? "it is a CSV file; to use it as the manifest, pass it as --input"
+                        : "it is neither an image nor a clip that can be read");
   } else if (kind->is_clip) {
     clips_.push_back(path);
   } else {

@@ -49,10 +49,11 @@ Source& ExamPlan::open(const std::filesystem::path& path) {
   if (!source) {
     const SourceKind* kind = nullptr;
     source = open_source(path, kind);
+    const std::string name = kind->name;
     if (kind_.empty()) {
-      kind_ = kind->name;
-    } else if (kind_ == "image") {
-      kind_ = "images";
+      kind_ = name;
+    } else {
+      kind_ = kind_ == name || kind_ == name + "s" ? name + "s" : "mixed";
     }
   }
   return *source;

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "extract/frames/clip_times.h"
+#include "extract/frames/container.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/opencv_settings.h"
 
@@ -38,6 +39,7 @@ class VideoSource : public Source {
  private:
   cv::VideoCapture open() const;
   void count_frames();
+  void read_frames(std::span<const std::int64_t> indices, const std::function<void(Frame&&)>& sink);
   [[noreturn]] void refuse(const std::string& reason) const {
     throw DataError(concat("clip '", path_.string(), "': ", reason));
   }
@@ -64,8 +66,17 @@ cv::VideoCapture VideoSource::open() const {
 }
 
 void VideoSource::count_frames() {
-  cv::VideoCapture capture = open();
-  while (capture.grab()) times_.push_back(capture.get(cv::CAP_PROP_POS_MSEC) / 1000.0);
+  try {
+    check_container(InputFile(path_));
+  } catch (const DataError& error) {
+    refuse(error.what());
+  }
+  try {
+    cv::VideoCapture capture = open();
+    while (capture.grab()) times_.push_back(capture.get(cv::CAP_PROP_POS_MSEC) / 1000.0);
+  } catch (const cv::Exception& error) {
+    refuse(concat("it cannot be decoded: ", error.err));
+  }
   if (times_.empty()) refuse("not one frame of it can be decoded");
   times_ = settle_times(std::move(times_));
 }
@@ -73,6 +84,15 @@ void VideoSource::count_frames() {
 void VideoSource::read(std::span<const std::int64_t> indices,
                        const std::function<void(Frame&&)>& sink) {
   if (indices.empty()) return;
+  try {
+    read_frames(indices, sink);
+  } catch (const cv::Exception& error) {
+    refuse(concat("it cannot be decoded: ", error.err));
+  }
+}
+
+void VideoSource::read_frames(std::span<const std::int64_t> indices,
+                              const std::function<void(Frame&&)>& sink) {
   cv::VideoCapture capture = open();
   cv::Mat bgr;
   std::int64_t at = -1;
@@ -81,6 +101,8 @@ void VideoSource::read(std::span<const std::int64_t> indices,
     if (at != index || !capture.retrieve(bgr) || bgr.type() != CV_8UC3) {
       refuse(concat("frame ", index, " cannot be decoded"));
     }
+    if (static_cast<double>(bgr.total()) > kMaxPixels)
+      refuse(concat("frame ", index, " has ", bgr.cols, "×", bgr.rows, " pixels"));
     const bool known = static_cast<std::size_t>(index) < times_.size();
     sink(Frame{
         index,

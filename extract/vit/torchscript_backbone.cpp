@@ -69,6 +69,10 @@ class TorchscriptBackbone : public Backbone {
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const std::exception& error) {
+      // The interpreter rethrows an operator's error as plain text.
+      const std::string_view text = error.what();
+      if (text.find("out of memory") != text.npos || text.find("allocate memory") != text.npos)
+        throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, first_line(error));
       throw DataError(concat("backbone '", path_, "' fails on ", images.size(0), " images of ",
                              image_size_, "×", image_size_, " pixels in ", to_string(precision_),
                              ": ", first_line(error),

@@ -94,7 +94,7 @@ TEST_P(BadCommandTest, IsAConfigErrorThatNamesIt) {
 INSTANTIATE_TEST_SUITE_P(
     Arguments, BadCommandTest,
     ::testing::Values(
-        BadCommand{"Unknown", {"--epoch", "3"}, {"unknown option '--epoch'", "'epochs'"}},
+        BadCommand{"Unknown", {"--epoch", "3"}, {"unknown option '--epoch'", "'--epochs'"}},
         BadCommand{"UnknownWithValue", {"--epcohs=3"}, {"'--epcohs'", "did you mean '--epochs'"}},
         BadCommand{"NothingNear", {"--zzzzzzzz"}, {"'--zzzzzzzz'", "--help"}},
         BadCommand{"PrefixIsNotGuessed", {"--batch", "3"}, {"unknown option '--batch'"}},

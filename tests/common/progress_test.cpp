@@ -45,7 +45,7 @@ std::string terminal_output_of(const std::function<void()>& body) {
 
 TEST(Progress, EndsWithOneLineThatCountsEveryThread) {
   const std::string output = stderr_of([] {
-    Progress progress("extract", "frames", 100);
+    Progress progress("extract", "frames", 200);
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
@@ -53,7 +53,6 @@ TEST(Progress, EndsWithOneLineThatCountsEveryThread) {
       });
     }
     for (auto& thread : threads) thread.join();
-    progress.set_total(200);
     progress.set_note("val loss 0.4");
     progress.finish();
     progress.add();

@@ -72,6 +72,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --batch 0", "--batch"},
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --store int8", "int8"},
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --frmaes 3", "--frames"},
+        BadLine{kRandom + "--pool cls --mean 0 --std 1 --frames 0", "--frames"},
+        BadLine{kRandom + "--pool cls --mean 0 --std 1 --image-size 0", "--image-size"},
+        BadLine{kRandom + "--pool cls --mean 0 --std 1 --heads 0", "--heads"},
+        BadLine{"--input a --out b --backbone m --pool cls --mean 0 --std 1", "--pool"},
         BadLine{"--input a --out b --preset nosuch --weights w", "retfound-green"},
         BadLine{"--input a --out b --random-weights x --architecture y --pool cls --mean 0 --std 1",
                 "--random-weights"}));

@@ -28,12 +28,13 @@ class Pipeline : public ::testing::Test {
         write_grey_png(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
   }
 
-  PipelineResult extract(const ExtractOptions& options, const std::string& out = "out.cache") {
+  PipelineResult extract(const ExtractOptions& options, bool stop = false) {
     const auto input = frames::list_exams(scratch / "in", {});
-    const auto location = cache::locate(scratch / out);
+    const auto location = cache::locate(scratch / "out.cache");
     std::optional<cache::CacheReader> cached;
     if (!location.files().empty()) cached.emplace(location.path);
-    const Plan plan = plan_extraction(input, cached ? &*cached : nullptr);
+    const Plan plan = plan_extraction(input, {}, cached ? &*cached : nullptr);
+    if (stop) request_stop();
     cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
     const auto result = run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
     result.stopped ? writer.publish() : writer.finish();
@@ -84,8 +85,7 @@ TEST_F(Pipeline, StrictStopsAtTheFirstFailure) {
 
 TEST_F(Pipeline, AStopRequestKeepsWhatIsDoneAndTheNextRunCompletesIt) {
   make_exams(9);
-  request_stop();
-  const auto stopped = extract(small_options());
+  const auto stopped = extract(small_options(), /*stop=*/true);
   EXPECT_TRUE(stopped.stopped);
   clear_stop_request();
   extract(small_options());

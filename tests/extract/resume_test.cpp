@@ -12,6 +12,7 @@ namespace coldframe {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr const char* kHeader = "exam,path,time,patient,label\n";
@@ -26,13 +27,21 @@ class Resume : public ::testing::Test {
     set_quiet(true);
     for (int i = 0; i < 4; ++i) write_grey_png(scratch / concat(i, ".png"), 10 * i);
     manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
-    const auto options = small_options();
-    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
-    run_pipeline(input, plan_extraction(input, nullptr).extract, options, backbone, torch::kCPU,
-                 writer);
-    writer.finish();
+    extract();
   }
 
+  void extract(const frames::FrameSelection& selection = {}) {
+    auto options = small_options();
+    options.frames = selection.count;
+    std::optional<cache::CacheReader> cached;
+    if (!location().files().empty()) cached.emplace(location().path);
+    const Plan plan = plan_extraction(input, selection, cached ? &*cached : nullptr);
+    cached.reset();
+    if (!plan.metadata.empty()) cache::update_metadata(location(), plan.metadata);
+    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
+    run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
+    writer.finish();
+  }
   cache::Location location() { return cache::locate(scratch / "out.cache"); }
   void manifest(const std::string& rows) {
     write_text(scratch / "exams.csv", kHeader + rows);
@@ -40,7 +49,7 @@ class Resume : public ::testing::Test {
   }
   Plan plan() {
     const cache::CacheReader cached(scratch / "out.cache");
-    return plan_extraction(input, &cached);
+    return plan_extraction(input, {}, &cached);
   }
 };
 
@@ -84,6 +93,9 @@ TEST_F(Resume, ATouchedFileWithTheSameContentIsNot) {
   std::filesystem::last_write_time(
       scratch / "3.png", std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
   EXPECT_TRUE(plan().extract.empty());
+  EXPECT_TRUE(plan().changes.empty());
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);  // the new date is stored, so that nothing is read again
 }
 
 TEST_F(Resume, NewExamsAreExtractedAndMovedOnesOnlyRenumbered) {
@@ -107,6 +119,76 @@ TEST_F(Resume, ExamsThatLeftTheInputStayAndAreCounted) {
   const Plan shrunk = plan();
   EXPECT_EQ(shrunk.unchanged, 1u);
   EXPECT_EQ(shrunk.not_in_input, 1u);
+}
+
+TEST_F(Resume, MovedFilesAreKnownByTheirContent) {
+  std::filesystem::create_directory(scratch / "sub");
+  for (int i = 0; i < 4; ++i)
+    std::filesystem::rename(scratch / concat(i, ".png"), scratch / concat("sub/", i, ".png"));
+  manifest("A,sub/0.png,0,p1,x\nA,sub/1.png,9,p1,x\nB,sub/2.png,0,p2,y\nB,sub/3.png,7,p2,y\n");
+  const Plan moved = plan();
+  EXPECT_TRUE(moved.extract.empty());
+  EXPECT_THAT(moved.changes, ElementsAre("exam 'A': times changed"));
+  extract();
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].time_s, (std::vector<double>{0, 9}));
+  EXPECT_EQ(cached.exams()[1].frame_source, (std::vector<std::string>{"sub/2.png", "sub/3.png"}));
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, AnotherFileOfTheSameSizeAndDateIsNotTheSame) {
+  const auto date = std::filesystem::last_write_time(scratch / "3.png");
+  scratch.write("other.png", scratch.read("1.png"));
+  ASSERT_EQ(std::filesystem::file_size(scratch / "other.png"),
+            std::filesystem::file_size(scratch / "3.png"));
+  std::filesystem::last_write_time(scratch / "other.png", date);
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.png,7,p2,y\n");
+  ASSERT_EQ(plan().extract.size(), 1u);
+  EXPECT_EQ(plan().extract[0].exam->id, "B");
+}
+
+TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  write_text(
+      scratch / "exams.csv",
+      "exam,path,quality\nA,0.png,q0\nA,,q1\nA,1.png,q2\nA,,q3\nA,2.png,q4\nA,,q5\nA,3.png,q6\n");
+  input = frames::list_exams(scratch / "exams.csv", {{"quality"}, false});
+  const frames::FrameSelection three{3};
+  extract(three);
+  const cache::CacheReader cached(scratch / "out.cache");
+  const std::vector<std::string> expected{"q0", "q3", "q6"};
+  EXPECT_EQ(cached.exams()[0].frame_columns.at(0).values, expected);
+  const Plan again = plan_extraction(input, three, &cached);
+  EXPECT_EQ(again.unchanged, 1u);
+}
+
+TEST_F(Resume, ARestoredSourceVoidsItsFailure) {
+  const std::string whole = scratch.read("3.png");
+  scratch.write("3.png", whole.substr(0, whole.size() / 2));
+  extract();
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").failures().size(), 1u);
+  scratch.write("3.png", whole);
+  extract();
+  EXPECT_TRUE(cache::CacheReader(scratch / "out.cache").failures().empty());
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, ExamsThatLeftMoveBehindTheOthers) {
+  manifest("B,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  extract();
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].id, "B");
+  EXPECT_EQ(cached.exams()[1].ordinal, 1u);
+  EXPECT_TRUE(plan().metadata.empty());
+}
+
+TEST_F(Resume, AColumnThatLeftTheManifestSettlesAfterOneUpdate) {
+  write_text(scratch / "exams.csv",
+             "exam,path,time,patient,grade\nA,0.png,0,p1,1\nA,1.png,5,p1,1\n"
+             "B,2.png,0,p2,2\nB,3.png,7,p2,2\n");
+  input = frames::list_exams(scratch / "exams.csv", {});
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);
 }
 
 TEST_F(Resume, FeaturesOutliveTheirSources) {

@@ -170,6 +170,25 @@ def test_a_clip_that_cannot_be_read_fails_alone(tmp_path, content):
     assert all(failure["reason"] for failure in summary["failures"])
 
 
+def test_an_empty_image_in_a_folder_fails_its_exam(tmp_path):
+    make_exams(tmp_path, exams=2)
+    (tmp_path / "exams.csv").unlink()
+    (tmp_path / "e1" / "1.png").write_bytes(b"")
+    done = coldframe("extract", "--input", tmp_path, *RANDOM, "--out", tmp_path / "x.h5", "--json", expect=1)
+    summary = json.loads(done.stdout)
+    assert summary["extracted"]["exams"] == 1
+    assert [failure["exam"] for failure in summary["failures"]] == ["e1"]
+    assert "is empty" in summary["failures"][0]["reason"]
+
+
+def test_a_cache_of_failures_alone_binds_nobody(tmp_path):
+    write(tmp_path / "m.csv", "exam,path\na,nowhere.png\n")
+    coldframe("extract", "--input", tmp_path / "m.csv", *RANDOM, "--out", tmp_path / "x.h5", expect=1)
+    make_exams(tmp_path, exams=1)
+    write(tmp_path / "m.csv", "exam,path\na,e0/0.png\n")
+    coldframe("extract", "--input", tmp_path / "m.csv", *RANDOM, "--store", "float32", "--out", tmp_path / "x.h5")
+
+
 def test_wrong_weights_for_a_preset(tmp_path):
     manifest = make_exams(tmp_path, exams=1)
     save_file(timm.create_model("vit_tiny_patch16_224", num_classes=0).state_dict(), tmp_path / "tiny.safetensors")

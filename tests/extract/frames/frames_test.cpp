@@ -147,10 +147,14 @@ TEST(ReadExam, SaysWhichFileIsWrongAndWhy) {
       {folder.write("empty.png", ""), "is empty"},
       {folder.write("text.png", "hello, world"), "is of no known kind"},
       {folder.write("cut.bmp", one_pixel_bmp(1).substr(0, 56)), "truncated"},
-      {folder.write("not.mp4", std::string("\0\0\0\x18"
+      {folder.write("not.mp4", std::string("\0\0\0\x0c"
                                            "ftypisom",
                                            12)),
        "cannot be opened"},
+      {folder.write("cut.mp4", std::string("\0\0\0\x18"
+                                           "ftypisom",
+                                           12)),
+       "it is truncated: it ends at byte 12 of at least 24"},
       {folder / ".", "folder"},
   };
   for (const auto& [path, reason] : cases) {

@@ -1,0 +1,131 @@
+// Sources: GIF89a specification, section "Appendix"; Microsoft "AVI RIFF File Reference"; ISO/IEC
+// 14496-12 section 4.2 (boxes); RFC 8794 (EBML variable-size integers) and RFC 9559 (Matroska).
+#include "extract/frames/container.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+class Container {
+ public:
+  explicit Container(const InputFile& file) : file_(file) {}
+
+  std::uint64_t size() const { return file_.size(); }
+
+  std::uint64_t integer(std::uint64_t at, unsigned count, bool big_endian) const {
+    std::array<std::byte, 8> bytes{};
+    require(at, count);
+    file_.read_at(at, std::span(bytes).first(count));
+    std::uint64_t value = 0;
+    for (unsigned i = 0; i < count; ++i) {
+      value = value << 8 | std::to_integer<std::uint64_t>(bytes[big_endian ? i : count - 1 - i]);
+    }
+    return value;
+  }
+  std::uint64_t big(std::uint64_t at, unsigned count) const { return integer(at, count, true); }
+  std::uint64_t little(std::uint64_t at, unsigned count) const { return integer(at, count, false); }
+
+  // The file must hold `count` bytes from `at` on.
+  void require(std::uint64_t at, std::uint64_t count) const {
+    if (at <= size() && count <= size() - at) return;
+    throw DataError(concat("it is truncated: it ends at byte ", size(), " of at least ",
+                           at + std::min<std::uint64_t>(count, ~at)));
+  }
+
+ private:
+  const InputFile& file_;
+};
+
+std::uint64_t colour_table(std::uint64_t flags) {
+  return flags & 0x80 ? std::uint64_t{3} << ((flags & 7) + 1) : 0;
+}
+
+// Chains of sub-blocks end with an empty one. Every step moves on, so that no content loops.
+std::uint64_t skip_sub_blocks(const Container& file, std::uint64_t at) {
+  while (const std::uint64_t length = file.big(at, 1)) at += 1 + length;
+  return at + 1;
+}
+
+void check_gif(const Container& file) {
+  constexpr std::uint64_t kExtension = 0x21, kImage = 0x2c, kTrailer = 0x3b;
+  std::uint64_t at = 13 + colour_table(file.big(10, 1));
+  for (;;) {
+    const std::uint64_t block = file.big(at, 1);
+    if (block == kTrailer) return;
+    if (block == kExtension) {
+      at = skip_sub_blocks(file, at + 2);
+    } else if (block == kImage) {
+      at = skip_sub_blocks(file, at + 11 + colour_table(file.big(at + 9, 1)));
+    } else {
+      throw DataError(concat("it is damaged: byte ", at, " starts no GIF block"));
+    }
+  }
+}
+
+void check_riff(const Container& file) {
+  const std::uint64_t declared = file.little(4, 4);
+  constexpr std::uint64_t kUnknown = 0xffffffff;  // written by live recorders, like 0
+  if (declared != kUnknown) file.require(8, declared);
+}
+
+void check_iso_media(const Container& file) {
+  for (std::uint64_t at = 0; at < file.size();) {
+    if (file.size() - at < 8) return;  // some writers pad with a few zero bytes
+    std::uint64_t length = file.big(at, 4);
+    if (length == 0) return;  // to the end of the file
+    if (length == 1) length = file.big(at + 8, 8);
+    if (length < 8) throw DataError(concat("it is damaged: the box at byte ", at, " has no size"));
+    file.require(at, length);
+    at += length;
+  }
+}
+
+// An EBML variable-size integer; its first byte's leading zeros tell how many bytes follow.
+std::uint64_t ebml_size(const Container& file, std::uint64_t& at, bool& unknown) {
+  const std::uint64_t first = file.big(at, 1);
+  unsigned count = 1;
+  while (count <= 8 && !(first & (0x100u >> count))) ++count;
+  if (count > 8) throw DataError(concat("it is damaged: byte ", at, " starts no EBML size"));
+  const std::uint64_t mask = (std::uint64_t{1} << (7 * count)) - 1;
+  const std::uint64_t value = file.big(at, count) & mask;
+  unknown = value == mask;
+  at += count;
+  return value;
+}
+
+void check_matroska(const Container& file) {
+  bool unknown = false;
+  std::uint64_t at = 4;  // behind the EBML header's identifier
+  const std::uint64_t header = ebml_size(file, at, unknown);
+  file.require(at, header);
+  at += header;
+  constexpr std::uint64_t kSegment = 0x18538067;
+  if (unknown || file.big(at, 4) != kSegment) return;
+  at += 4;
+  const std::uint64_t segment = ebml_size(file, at, unknown);
+  if (!unknown) file.require(at, segment);
+}
+
+}  // namespace
+
+void check_container(const InputFile& file) {
+  std::string head(12, '\0');
+  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
+  const Container container(file);
+  const std::string_view box = std::string_view(head).substr(std::min<std::size_t>(4, head.size()));
+  if (head.starts_with("GIF8")) return check_gif(container);
+  if (head.starts_with("RIFF")) return check_riff(container);
+  if (head.starts_with("\x1a\x45\xdf\xa3")) return check_matroska(container);
+  for (const std::string_view name : {"ftyp", "moov", "mdat", "wide", "free", "skip", "pnot"}) {
+    if (box.starts_with(name)) return check_iso_media(container);
+  }
+}
+
+}  // namespace coldframe::frames
