@@ -111,8 +111,10 @@ def test_equals_timm(name, size, tmp_path):
     assert "positions_resampled_to" not in description
     half, _ = run_driver(tmp_path, images, weights=weights, pool="cls+mean", precision="bf16")
     width = model.embed_dim
-    assert cosine(half[:, :width], expected["cls"]) >= HALF_COSINE
-    assert cosine(half[:, width:], expected["mean"]) >= HALF_COSINE
+    cosines = cosine(half[:, :width], expected["cls"]), cosine(half[:, width:], expected["mean"])
+    difference = (found - expected["cls+mean"]).abs().max().item()
+    print(f"{name} at {size}: fp32 max abs difference {difference:.1e}; bf16 cosine cls {cosines[0]:.5f}, mean {cosines[1]:.5f}")
+    assert min(cosines) >= HALF_COSINE
     assert not torch.equal(half, found)
 
 
