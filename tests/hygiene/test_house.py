@@ -78,7 +78,9 @@ def include_faults(name, text):
         target = room_of(header)
         if mark == '"' and target is None:
             faults.append(f'{name}: "{header}" does not start at the repository root')
-        elif mark == '"':
+        elif target is not None and mark == "<":
+            faults.append(f'{name}: <{header}> is a header of the project: write "{header}"')
+        elif target is not None:
             allowed = ROOMS[room]
             if target not in allowed and header not in allowed and not (
                     resampler and target == "common/torch"):
@@ -98,6 +100,8 @@ def include_faults(name, text):
     ("cache/a.cpp", '#include "common/text.h"', False),
     ("cache/a.cpp", '#include "common/torch/device.h"', True),
     ("cache/a.cpp", "#include <torch/torch.h>", True),
+    ("cache/a.cpp", "#include <common/torch/device.h>", True),
+    ("train_temporal/a.cpp", "#include <cache/reader.h>", True),
     ("cache/reader.cpp", "#include <hdf5.h>", True),
     ("cache/hdf5/handle.cpp", "#include <hdf5.h>", False),
     ("common/a.cpp", '#include "cache/reader.h"', True),
