@@ -7,6 +7,8 @@
 
     loader = torch.utils.data.DataLoader(ExamDataset(cache, target="label"), batch_size=16, collate_fn=collate)
 
+A carried column that has the name of one of Coldframe's own (frames, revision, …) is called "column frames", ….
+
 On the command line it prints what is inside:  python examples/read_cache.py build/quickstart/exams.cache
 """
 
@@ -60,7 +62,8 @@ class Cache:
             group = shard["frames"]
             table = {name: values(group[name], rows) for name in ("time_s", "present", "index", "source")}
             for name in group.get("columns", ()):
-                table[unquote(name)] = values(group["columns"][name], rows)
+                column = unquote(name)
+                table[f"column {column}" if column in table else column] = values(group["columns"][name], rows)
             return pd.DataFrame(table).astype({"present": bool})
 
     def _open(self, exam):
@@ -96,7 +99,8 @@ def exam_table(exams):
     table = {name: values(exams[name]) for name in ("id", "patient", "ordinal", "revision", "start_time")}
     table["_first"], table["frames"] = offset[:-1], np.diff(offset)
     for name in exams.get("columns", ()):
-        table[unquote(name)] = values(exams["columns"][name])
+        column = unquote(name)
+        table[f"column {column}" if column in table else column] = values(exams["columns"][name])
     return pd.DataFrame(table)
 
 
@@ -119,12 +123,18 @@ def typed(column):
 
 
 class ExamDataset:
-    """A torch Dataset of (features [T, D], time_s [T], present [T], target); exams without a target are left out."""
+    """A torch Dataset of (features [T, D], time_s [T], present [T], target); exams without a target are left out.
+
+    A target of text is its number in `classes`, which are sorted; for one of numbers `classes` is None.
+    """
 
     def __init__(self, cache, target, view="clean"):
         self.cache, self.view, self.target = cache, view, target
         labelled = cache.exams[target].notna() & (cache.exams[target] != "")
         self.rows = np.flatnonzero(labelled)
+        self.targets, self.classes = cache.exams[target].to_numpy()[self.rows], None
+        if not pd.api.types.is_numeric_dtype(cache.exams[target]):
+            self.classes, self.targets = np.unique(self.targets.astype(str), return_inverse=True)
 
     def __len__(self):
         return len(self.rows)
@@ -138,7 +148,7 @@ class ExamDataset:
             torch.from_numpy(np.nan_to_num(self.cache.features(row, self.view))),
             torch.tensor(frames["time_s"].to_numpy()),
             torch.tensor(frames["present"].to_numpy()),
-            self.cache.exams[self.target].iloc[row].item(),
+            self.targets[item].item(),
         )
 
 

@@ -120,6 +120,8 @@ def write_shard(path, exams, digest="d"):
         shard["exams/offset"] = np.arange(count + 1, dtype=np.uint64)
         shard["exams/start_time"] = np.full(count, np.nan)
         shard["exams/columns/label"] = text(labels)
+        shard["frames/time_s"], shard["frames/present"] = np.zeros(count), np.ones(count, np.uint8)
+        shard["frames/index"], shard["frames/source"] = np.zeros(count, np.int64), text([""] * count)
 
 
 def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
@@ -132,6 +134,24 @@ def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
     assert cache.features("a").tolist() == [[2, 2]]
     assert cache.features("b").tolist() == [[4, 4]]
     assert len(read_cache.ExamDataset(cache, "label")) == 1
+
+
+def test_text_targets_are_numbers_of_the_sorted_classes(tmp_path):
+    write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "ill"), ("b", 1, 0, 2, ""), ("c", 2, 0, 3, "healthy")])
+    dataset = read_cache.ExamDataset(read_cache.Cache(tmp_path), "label")
+    assert list(dataset.classes) == ["healthy", "ill"]
+    assert [dataset[i][3] for i in range(2)] == [1, 0]
+
+
+def test_carried_columns_do_not_replace_those_of_the_cache(tmp_path):
+    write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "x"), ("b", 1, 0, 2, "y")])
+    with h5py.File(tmp_path / "shard-000-000000.h5", "a") as shard:
+        for name in ("frames", "revision", "ordinal", "start_time", "id"):
+            shard[f"exams/columns/{name}"] = np.array([b"7", b"8"])
+    cache = read_cache.Cache(tmp_path)
+    assert list(cache.exams["frames"]) == [1, 1] and list(cache.exams["ordinal"]) == [0, 1]
+    assert list(cache.exams["column frames"]) == list(cache.exams["column id"]) == [7, 8]
+    assert cache.features("b").tolist() == [[2, 2]]
 
 
 def test_shards_of_two_recipes_and_missing_caches_are_refused(tmp_path):
