@@ -113,7 +113,7 @@ void validate(const MakeExamsOptions& options) {
     if (value < low || value > high)
       throw ConfigError(concat("--", option, " ", value, " is not between ", low, " and ", high));
   };
-  refuse("exams", options.exams, 1, 100000);
+  refuse("exams", options.exams, 1, 10000);
   refuse("frames", options.frames, 2, 99);
   refuse("size", options.size, 64, 2048);
   if (options.out.empty()) throw ConfigError("--out is required: the folder for the exams");

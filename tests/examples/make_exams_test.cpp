@@ -161,8 +161,9 @@ TEST(WriteExams, RefusesWhatItCannotMake) {
     int exams, frames, size;
     const char* named;
   };
-  for (const Case& c : {Case{0, 12, 64, "--exams"}, Case{5, 1, 64, "--frames"},
-                        Case{5, 100, 64, "--frames"}, Case{5, 12, 8, "--size"}}) {
+  for (const Case& c :
+       {Case{0, 12, 64, "--exams"}, Case{10001, 12, 64, "--exams"}, Case{5, 1, 64, "--frames"},
+        Case{5, 100, 64, "--frames"}, Case{5, 12, 8, "--size"}}) {
     MakeExamsOptions options;
     options.out = testing::TempDir();
     options.exams = c.exams, options.frames = c.frames, options.size = c.size;
