@@ -16,8 +16,10 @@ std::array<float, kTimeColumns> time_row(const Sequence& sequence,
   };
   std::array<float, kTimeColumns> row{};
   if (!std::isfinite(at(step))) return row;
-  row[kTimeKnown] = 1;
-  if (std::isfinite(at(0))) row[kSinceFirst] = static_cast<float>(at(step) - at(0));
+  if (std::isfinite(at(0))) {
+    row[kSinceFirst] = static_cast<float>(at(step) - at(0));
+    row[kTimeKnown] = 1;
+  }
   if (step == 0 || !std::isfinite(at(step - 1))) return row;
   const double interval = std::max(at(step) - at(step - 1), kShortestInterval);
   row[kLogInterval] = static_cast<float>(std::log(interval));

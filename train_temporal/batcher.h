@@ -17,7 +17,7 @@ enum TimeColumn : std::int64_t {
   kLogInterval,    // log of the seconds since the previous frame of the sequence
   kSinceFirst,     // seconds since the sequence's first frame
   kIntervalKnown,  // 0 for the first frame and where a time is unknown: kLogInterval is 0 then
-  kTimeKnown,      // 0 where this frame's time is unknown: kSinceFirst is 0 then
+  kTimeKnown,      // 0 where this frame's time or the first's is unknown: kSinceFirst is 0 then
   kTimeColumns,
 };
 

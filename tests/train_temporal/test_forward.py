@@ -26,17 +26,20 @@ def uneven(exams, seed):
             entry["present"][2] = 0
         if number % 5 == 0:
             entry["time_s"] = [None] * len(steps)
+        if number % 5 == 1:
+            entry["time_s"][0] = None
     return exams
 
 
 def time_inputs(times):
-    """[T, 4]: log interval, seconds since the first frame, interval known, time known."""
+    """[T, 4]: log interval, seconds since the first frame, interval known, both of the latter known."""
     rows = np.zeros((len(times), 4), np.float32)
     for t, time in enumerate(times):
         if np.isnan(time):
             continue
-        rows[t, 3] = 1
-        rows[t, 1] = 0 if np.isnan(times[0]) else time - times[0]
+        if not np.isnan(times[0]):
+            rows[t, 3] = 1
+            rows[t, 1] = time - times[0]
         if t > 0 and not np.isnan(times[t - 1]):
             rows[t, 0] = np.log(max(time - times[t - 1], 1e-4))
             rows[t, 2] = 1
