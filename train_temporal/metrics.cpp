@@ -14,24 +14,22 @@ namespace {
 struct MetricInfo {
   Metric metric;
   std::string_view key, title;
-  bool higher_is_better;
 };
 
 constexpr std::array kMetrics = {
-    MetricInfo{Metric::kAuroc, "auroc", "AUROC", true},
-    MetricInfo{Metric::kAuprc, "auprc", "AUPRC", true},
-    MetricInfo{Metric::kSensitivity, "sensitivity", "Sensitivity", true},
-    MetricInfo{Metric::kSpecificity, "specificity", "Specificity", true},
-    MetricInfo{Metric::kBalancedAccuracy, "balanced_accuracy", "Balanced accuracy", true},
-    MetricInfo{Metric::kF1, "f1", "F1", true},
-    MetricInfo{Metric::kAccuracy, "accuracy", "Accuracy", true},
-    MetricInfo{Metric::kQuadraticKappa, "quadratic_kappa", "Quadratic kappa", true},
-    MetricInfo{Metric::kBrier, "brier", "Brier score", false},
-    MetricInfo{Metric::kEce, "ece", "ECE", false},
-    MetricInfo{Metric::kCalibrationSlope, "calibration_slope", "Calibration slope", false},
-    MetricInfo{Metric::kCalibrationIntercept, "calibration_intercept", "Calibration intercept",
-               false},
-    MetricInfo{Metric::kLogLoss, "log_loss", "Log loss", false},
+    MetricInfo{Metric::kAuroc, "auroc", "AUROC"},
+    MetricInfo{Metric::kAuprc, "auprc", "AUPRC"},
+    MetricInfo{Metric::kSensitivity, "sensitivity", "Sensitivity"},
+    MetricInfo{Metric::kSpecificity, "specificity", "Specificity"},
+    MetricInfo{Metric::kBalancedAccuracy, "balanced_accuracy", "Balanced accuracy"},
+    MetricInfo{Metric::kF1, "f1", "F1"},
+    MetricInfo{Metric::kAccuracy, "accuracy", "Accuracy"},
+    MetricInfo{Metric::kQuadraticKappa, "quadratic_kappa", "Quadratic kappa"},
+    MetricInfo{Metric::kBrier, "brier", "Brier score"},
+    MetricInfo{Metric::kEce, "ece", "ECE"},
+    MetricInfo{Metric::kCalibrationSlope, "calibration_slope", "Calibration slope"},
+    MetricInfo{Metric::kCalibrationIntercept, "calibration_intercept", "Calibration intercept"},
+    MetricInfo{Metric::kLogLoss, "log_loss", "Log loss"},
 };
 
 const MetricInfo& info(Metric metric) {
@@ -197,9 +195,6 @@ std::string_view metric_key(Metric metric) {
 }
 std::string_view metric_title(Metric metric) {
   return info(metric).title;
-}
-bool higher_is_better(Metric metric) {
-  return info(metric).higher_is_better;
 }
 
 std::span<const Metric> metrics_for(std::size_t classes) {

@@ -56,7 +56,6 @@ enum class Metric {
 
 std::string_view metric_key(Metric metric);    // "auroc": in files
 std::string_view metric_title(Metric metric);  // "AUROC": in reports
-bool higher_is_better(Metric metric);          // false for slope and intercept too
 std::span<const Metric> metrics_for(std::size_t classes);
 
 // Undefined, with the reason, where a class that it needs has no exam.
