@@ -3,9 +3,6 @@
 #include "train_temporal/gru_model.h"
 
 namespace coldframe::temporal {
-namespace {
-constexpr std::int64_t kClockHidden = 32;
-}
 
 MeanModel::MeanModel(const ModelConfig& config) {
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));

@@ -20,6 +20,8 @@ class MeanModel final : public SequenceModel {
   torch::nn::Linear project{nullptr}, head{nullptr};
 };
 
+inline constexpr std::int64_t kClockHidden = 32;
+
 // An MLP on clock_descriptor(). Tensors: clock_mean, clock_std [F]; project.weight [32, F],
 // project.bias; head.weight [C, 32], head.bias.
 class ClockModel final : public SequenceModel {

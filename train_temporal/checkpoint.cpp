@@ -100,6 +100,7 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
   Json json;
   json["seed"] = seed;
   json["best_epoch"] = result.best_epoch;
+  json["diverged"] = result.diverged;
   json["history"] = history_json(result.history);
   write_safetensors(path, tensors, {{"state", json.dump()}});
 }
@@ -109,6 +110,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     FitRecord record;
     record.seed = json.at("seed").get<std::uint64_t>();
     record.best_epoch = json.at("best_epoch").get<std::size_t>();
+    record.diverged = json.at("diverged").get<bool>();
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));

@@ -50,6 +50,9 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
                            options.seed);
   }
   if (options.split_column || (options.folds == 0 && has_split_column(cohort.exams()))) {
+    if (options.repeats > 1) {
+      throw ConfigError("--repeats divides anew; it needs --folds, not the cache's split column");
+    }
     how = "as the cache's split column says";
     return split_from_column(cohort.exams(), cohort.labels, cohort.patients, options.seed);
   }
@@ -66,20 +69,12 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
 
 }  // namespace
 
-std::vector<std::size_t> Cohort::labeled() const {
-  std::vector<std::size_t> indices;
-  for (std::size_t i = 0; i < labels.value.size(); ++i) {
-    if (labels.value[i] != kUnlabeled) indices.push_back(i);
-  }
-  return indices;
-}
-
 Cohort open_cohort(const TargetOptions& options, const std::vector<std::string>& known_classes) {
   Cohort cohort{cache::CacheReader(options.cache), {}, {}, {}, {}};
   cohort.labels = read_labels(cohort.cache, options, known_classes);
   cohort.warnings = cohort.labels.warnings;
   leave_out_empty_exams(cohort);
-  cohort.patients = patients_of(cohort.exams(), options.exam_is_patient);
+  cohort.patients = patients_of(cohort.exams(), cohort.labels, options.exam_is_patient);
   cohort.patient_number = numbered(cohort.patients);
   return cohort;
 }
@@ -88,29 +83,22 @@ std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::stri
   SplitSet set = split_set(cohort, options, how);
   if (options.seeds > 1) how += concat(", ", options.seeds, " seeds averaged");
   cohort.warnings.insert(cohort.warnings.end(), set.warnings.begin(), set.warnings.end());
-  for (const Split& split : set.splits) {
-    check_patients_apart(split, cohort.patients);
-    if (!split.train.empty() && !split.validation.empty() && !split.test.empty()) continue;
-    throw DataError(concat("fold ", split.fold, " has ", split.train.size(), " exams to train, ",
-                           split.validation.size(), " to validate and ", split.test.size(),
-                           " to test, expected some in each; use fewer folds or more patients"));
-  }
   return std::move(set.splits);
 }
 
-DataOverview overview(const Cohort& cohort) {
+DataOverview overview(const Cohort& cohort, const std::vector<std::size_t>& used) {
   DataOverview data;
   std::vector<std::size_t> exams(cohort.labels.classes.size());
   std::vector<std::set<std::size_t>> patients(cohort.labels.classes.size());
   std::set<std::size_t> all_patients;
-  for (std::size_t exam : cohort.labeled()) {
+  for (std::size_t exam : used) {
     const auto label = static_cast<std::size_t>(cohort.labels.value[exam]);
     ++exams[label];
     patients[label].insert(cohort.patient_number[exam]);
     all_patients.insert(cohort.patient_number[exam]);
     data.frames_per_exam.push_back(present_frames(cohort.exams()[exam]));
   }
-  data.exams = cohort.labels.labeled();
+  data.exams = used.size();
   data.patients = all_patients.size();
   data.unlabeled = cohort.labels.unlabeled;
   for (std::size_t c = 0; c < exams.size(); ++c) {

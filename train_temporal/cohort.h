@@ -20,7 +20,7 @@ struct Cohort {
   std::vector<std::string> warnings;
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
-  std::vector<std::size_t> labeled() const;  // indices of exams
+  std::vector<std::size_t> labeled() const { return labels.labeled_exams(); }
 };
 
 // `known_classes`: of a trained model, see LabelOptions.
@@ -29,7 +29,8 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<std::string>&
 // As the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
 std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how);
 
-DataOverview overview(const Cohort& cohort);
+// Of the exams given by index.
+DataOverview overview(const Cohort& cohort, const std::vector<std::size_t>& used);
 
 // DataError listing the differences when the two recipes' features may not be compared.
 void require_same_features(const cache::Recipe& trained, const cache::Recipe& found,

@@ -41,7 +41,11 @@ bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkp
     }
     if (stop) return false;
   }
-  write_record(record, trainer.finish(), task.seed);
+  try {
+    write_record(record, trainer.finish(), task.seed);
+  } catch (const DataError& error) {
+    throw DataError(concat(record.stem().string(), ": ", error.what()));
+  }
   fs::remove(checkpoint);
   return true;
 }
@@ -89,7 +93,7 @@ class FitWorkers {
         if (stop_requested() || !do_fit(fits_[i])) break;
         progress_.add();
       }
-    } catch (...) {
+    } catch (...) {  // the first error is the one reported
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::current_exception();
       stopping_ = true;

@@ -1,4 +1,6 @@
 // `coldframe evaluate`: a run's models on another labelled cohort.
+#include <algorithm>
+#include <array>
 #include <iostream>
 #include <set>
 
@@ -12,31 +14,30 @@
 #include "train_temporal/commands.h"
 #include "train_temporal/ensemble.h"
 #include "train_temporal/results.h"
+#include "train_temporal/run_folder.h"
 
 namespace coldframe::temporal {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The options that the run itself answers.
-void fill_from_run(TargetOptions& data, const ModelCard& card) {
-  if (data.target.empty()) data.target = card.target;
-  if (data.positive.empty()) data.positive = card.positive;
-}
+constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.json"};
 
-// Figures on exams that a model was fitted on say nothing.
-void warn_of_trained_exams(const fs::path& run, Cohort& cohort) {
-  const CsvTable splits = read_csv(run / "splits.csv");
+// Figures on exams that a model was fitted on, or on other exams of their patients, say too much.
+std::size_t count_trained_exams(const ApplyOptions& options, const Cohort& cohort) {
+  const CsvTable splits = read_csv(options.run / "splits.csv");
   const std::size_t exam = splits.require_column("exam");
-  std::set<std::string> trained;
-  for (const auto& row : splits.rows) trained.insert(row[exam]);
+  const auto patient = splits.column("patient");
+  std::set<std::string> exams, patients;
+  for (const auto& row : splits.rows) {
+    exams.insert(row[exam]);
+    if (patient && !options.data.exam_is_patient) patients.insert(row[*patient]);
+  }
   std::size_t known = 0;
-  for (std::size_t i : cohort.labeled()) known += trained.count(cohort.exams()[i].id);
-  if (known == 0) return;
-  cohort.warnings.push_back(concat(plural(known, "exam"),
-                                   " of this cohort took part in the run's "
-                                   "training: the figures are too good; see the run's own "
-                                   "held-out predictions for them"));
+  for (std::size_t i : cohort.labeled()) {
+    known += exams.contains(cohort.exams()[i].id) || patients.contains(cohort.patients[i]);
+  }
+  return known;
 }
 
 RunReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensemble& ensemble,
@@ -47,7 +48,7 @@ RunReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensembl
   report.target = options.data.target;
   report.classes = cohort.labels.classes;
   report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
-  report.data = overview(cohort);
+  report.data = overview(cohort, cohort.labeled());
   report.warnings = cohort.warnings;
   report.bootstrap.resamples = options.resamples;
   report.bootstrap.seed = options.seed;
@@ -60,20 +61,43 @@ RunReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensembl
   return report;
 }
 
-void write_results(const fs::path& out, const RunReport& report, const std::string& predictions) {
-  std::error_code error;
-  fs::create_directories(out, error);
-  if (error) throw SystemError(concat("cannot create '", out.string(), "': ", error.message()));
-  write_file_atomically(out / "predictions.csv", predictions);
-  write_file_atomically(out / "report.html", render_report(report));
-  write_file_atomically(out / "summary.json", metrics_json(report).dump(2) + "\n");
+fs::path unfinished(const fs::path& out) {
+  return out.string() + ".unfinished";
 }
 
-std::string model_name(const ModelConfig& config) {
-  if (config.architecture == Architecture::kClock) return "clock";
-  if (config.order == FrameOrder::kMiddle) return "single";
-  if (config.order == FrameOrder::kShuffled) return "shuffled";
-  return config.architecture == Architecture::kGru ? "gru" : "mean";
+// Whether nothing lies there that an evaluation does not write.
+bool is_evaluation(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return false;
+  return std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    return std::ranges::find(kResultFiles, name) != kResultFiles.end() || name == "replaced";
+  });
+}
+
+void require_replaceable(const fs::path& out, bool overwrite) {
+  if (fs::exists(out) && !overwrite) {
+    throw ConfigError(concat("--out '", out.string(),
+                             "' exists; choose another name, or --overwrite to replace it"));
+  }
+  for (const fs::path& folder : {out, unfinished(out)}) {
+    if (!fs::exists(folder) || is_evaluation(folder)) continue;
+    throw ConfigError(
+        concat("'", folder.string(), "' is not the folder of an evaluation; choose another --out"));
+  }
+}
+
+void write_results(const fs::path& out, const RunReport& report, const std::string& predictions) {
+  const fs::path working = unfinished(out);
+  std::error_code error;
+  fs::remove_all(working, error);
+  fs::create_directories(working, error);
+  if (error) throw SystemError(concat("cannot create '", working.string(), "': ", error.message()));
+  const std::string texts[] = {predictions, render_report(report),
+                               metrics_json(report).dump(2) + "\n"};
+  for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
+    write_file_atomically(working / kResultFiles[i], texts[i]);
+  }
+  publish_folder(working, out);
 }
 
 }  // namespace
@@ -81,17 +105,21 @@ std::string model_name(const ModelConfig& config) {
 int run_evaluate(const std::vector<std::string>& arguments) {
   ApplyOptions options;
   if (!parse_evaluate_options(arguments, options)) return 0;
-  if (!options.out.empty() && fs::exists(options.out) && !options.overwrite) {
-    throw ConfigError(concat("--out '", options.out.string(),
-                             "' exists; choose another name, or --overwrite to replace its files"));
-  }
+  if (!options.out.has_filename()) options.out = options.out.parent_path();
+  if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
-  fill_from_run(options.data, ensemble.card());
+  if (options.data.target.empty()) options.data.target = ensemble.card().target;
   Cohort cohort = open_cohort(options.data, ensemble.card().classes);
   require_same_features(ensemble.card().recipe, cohort.cache.recipe(), options.data.cache);
-  warn_of_trained_exams(options.run, cohort);
+  const std::size_t known = count_trained_exams(options, cohort);
+  if (known > 0) {
+    cohort.warnings.push_back(concat(plural(known, "exam"),
+                                     " of this cohort, or others of the same patients, took part "
+                                     "in the run's training: the figures are too good; see the "
+                                     "run's own held-out predictions for them"));
+  }
   for (const std::string& warning : cohort.warnings) log_warning(warning);
 
   Split split;
@@ -103,7 +131,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   fold.exams.decision = decide(fold.exams.probability, fold.exams.classes, fold.threshold);
   const ModelFolds folds{model_name(ensemble.card().config), {fold}};
 
-  const RunReport report = report_of(folds, cohort, ensemble, options);
+  RunReport report = report_of(folds, cohort, ensemble, options);
+  report.all_unseen = known == 0;
   if (!options.out.empty()) write_results(options.out, report, predictions_csv(folds, cohort));
   std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
   return static_cast<int>(ExitCode::kDone);

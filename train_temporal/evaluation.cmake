@@ -18,4 +18,4 @@ coldframe_library(coldframe_evaluation
     split_files.cpp
     split_parts.cpp
   LINK
-    coldframe_common)
+    coldframe_cache coldframe_common)

@@ -1,4 +1,4 @@
-// The temporal model. Names of its tensors (as in model.safetensors; PyTorch's layouts throughout):
+// The temporal model. Names of its tensors (as in a model file; PyTorch's layouts throughout):
 //   feature_mean, feature_std [D]        standardisation over the training part's frames
 //   time_mean, time_std [2]              with time: of log interval and seconds since first frame
 //   project.weight [H, D], project.bias

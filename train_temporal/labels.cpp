@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 
+#include "cache/reader.h"
 #include "common/error.h"
 #include "common/text.h"
 
@@ -29,22 +31,28 @@ std::string some_of(const std::vector<std::string>& names) {
   return text;
 }
 
-// One spelling per class: in a column of numbers, "1.0" (as pandas writes a column with gaps) is
-// "1".
+std::string cleaned(const std::string& value) {
+  return is_empty(value) ? "" : trim(value);
+}
+
+// A whole number as "1", however spelt ("1.0" is how pandas writes a column with gaps).
+std::string one_spelling(const std::string& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
+  double number = 0;
+  const bool whole =
+      parse_double(value, number) && number == std::floor(number) && std::abs(number) < kExact;
+  return whole ? concat(static_cast<long long>(number)) : value;
+}
+
+// One spelling per class in a column of numbers.
 std::vector<std::string> one_spelling(std::vector<std::string> values) {
   double number = 0;
-  for (std::string& value : values) value = is_empty(value) ? "" : trim(value);
+  for (std::string& value : values) value = cleaned(value);
   const bool numeric = std::ranges::all_of(values, [&](const std::string& value) {
     return value.empty() || (parse_double(value, number) && std::isfinite(number));
   });
   if (!numeric) return values;
-  for (std::string& value : values) {
-    constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
-    if (!value.empty() && parse_double(value, number) && number == std::floor(number) &&
-        std::abs(number) < kExact) {
-      value = concat(static_cast<long long>(number));
-    }
-  }
+  for (std::string& value : values) value = one_spelling(value);
   return values;
 }
 
@@ -87,7 +95,7 @@ void choose_positive(Labels& labels, const LabelOptions& options) {
     }
   } else {
     // A number may be spelt in another way here than in the column.
-    std::string positive = one_spelling({options.positive})[0];
+    std::string positive = one_spelling(trim(options.positive));
     if (std::ranges::find(classes, positive) == classes.end()) positive = trim(options.positive);
     if (std::ranges::find(classes, positive) == classes.end()) {
       throw ConfigError(concat("--positive '", options.positive, "' is not a class of column '",
@@ -98,24 +106,29 @@ void choose_positive(Labels& labels, const LabelOptions& options) {
   labels.positive = classes[1];
 }
 
-void use_known_classes(Labels& labels, const std::vector<std::string>& values,
+// Each value as the class that it is spelt like, else as that of the same number.
+void use_known_classes(Labels& labels, std::vector<std::string>& values,
                        const LabelOptions& options) {
   labels.classes = options.known_classes;
-  for (const std::string& value : distinct(values)) {
-    if (std::ranges::find(labels.classes, value) == labels.classes.end()) {
-      throw DataError(concat("column '", labels.target, "' holds '", value,
-                             "', which the model does not know; its classes are ",
-                             some_of(labels.classes)));
-    }
+  const auto known = [&](const std::string& value) {
+    return value.empty() || std::ranges::find(labels.classes, value) != labels.classes.end();
+  };
+  for (std::string& value : values) {
+    value = cleaned(value);
+    if (!known(value)) value = one_spelling(value);
+    if (known(value)) continue;
+    throw DataError(concat("column '", labels.target, "' holds '", value,
+                           "', which the model does not know; its classes are ",
+                           some_of(labels.classes)));
   }
   if (labels.binary()) labels.positive = labels.classes[1];
 }
 
 Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,
                           Labels labels) {
-  values = one_spelling(std::move(values));
   labels.target = options.target;
   if (options.known_classes.empty()) {
+    values = one_spelling(std::move(values));
     labels.classes = distinct(values);
     check_classes(labels.classes, options.target);
     choose_positive(labels, options);
@@ -139,13 +152,6 @@ Labels labels_from_values(std::vector<std::string> values, const LabelOptions& o
   return labels;
 }
 
-const std::string* find_column(const cache::ExamInfo& exam, const std::string& name) {
-  for (const cache::ExamColumn& column : exam.columns) {
-    if (column.name == name) return &column.value;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> column_names(std::span<const cache::ExamInfo> exams) {
   std::vector<std::string> names;
   for (const cache::ExamInfo& exam : exams) {
@@ -156,27 +162,24 @@ std::vector<std::string> column_names(std::span<const cache::ExamInfo> exams) {
   return names;
 }
 
-// The label of every exam that the file lists.
-std::map<std::string, std::string> read_labels(const CsvTable& table, const std::string& target) {
+// The row of every exam that the file lists. `spelt`: its labels, in one spelling.
+std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& target,
+                                                 const std::vector<std::string>& spelt) {
   const std::size_t exam_column = table.require_column("exam");
-  const std::size_t target_column = table.require_column(target);
-  std::map<std::string, std::string> value_of;
-  std::vector<std::string> values;
-  for (const auto& row : table.rows) values.push_back(row[target_column]);
-  values = one_spelling(std::move(values));
+  std::map<std::string, std::size_t> row_of;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     const std::string& exam = table.rows[r][exam_column];
     if (exam.empty()) {
       throw DataError(concat(table.name, " line ", table.lines[r], ": column 'exam' is empty"));
     }
-    const auto [known, added] = value_of.emplace(exam, values[r]);
-    if (!added && known->second != values[r]) {
+    const auto [known, added] = row_of.emplace(exam, r);
+    if (!added && spelt[known->second] != spelt[r]) {
       throw DataError(concat(table.name, " line ", table.lines[r], ": exam '", exam, "' has '",
-                             target, "' = '", values[r], "', but '", known->second,
+                             target, "' = '", spelt[r], "', but '", spelt[known->second],
                              "' further up; keep one of the two"));
     }
   }
-  return value_of;
+  return row_of;
 }
 
 void warn(Labels& labels, const std::vector<std::string>& exams, const std::string& what) {
@@ -186,54 +189,62 @@ void warn(Labels& labels, const std::vector<std::string>& exams, const std::stri
 
 }  // namespace
 
-Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
-  std::vector<std::string> values;
-  bool found = false;
-  for (const cache::ExamInfo& exam : exams) {
-    const std::string* value = find_column(exam, options.target);
-    found |= value != nullptr;
-    values.push_back(value ? *value : "");
+std::vector<std::size_t> Labels::labeled_exams() const {
+  std::vector<std::size_t> exams;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (value[i] != kUnlabeled) exams.push_back(i);
   }
-  if (!found) {
-    const std::vector<std::string> names = column_names(exams);
+  return exams;
+}
+
+Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
+  const std::vector<std::string> names = column_names(exams);
+  if (std::ranges::find(names, options.target) == names.end()) {
     throw ConfigError(
         concat("the cache has no column '", options.target, "'; it has ",
                names.empty() ? "none: give a file of labels with --labels" : join(names, ", ")));
+  }
+  std::vector<std::string> values;
+  for (const cache::ExamInfo& exam : exams) {
+    values.push_back(cache::column_value(exam, options.target));
   }
   return labels_from_values(std::move(values), options, {});
 }
 
 Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& table,
                        const LabelOptions& options) {
-  std::map<std::string, std::string> value_of = read_labels(table, options.target);
-  std::vector<std::string> values, cached, unlisted, conflicts, unknown;
-  for (const cache::ExamInfo& exam : exams) {
-    const std::string* own = find_column(exam, options.target);
-    cached.push_back(own ? *own : "");
-  }
-  cached = one_spelling(std::move(cached));
+  const std::size_t column = table.require_column(options.target);
+  std::vector<std::string> spelt;  // the file's labels, then the cache's
+  for (const auto& row : table.rows) spelt.push_back(row[column]);
+  for (const auto& exam : exams) spelt.push_back(cache::column_value(exam, options.target));
+  spelt = one_spelling(std::move(spelt));
+  std::map<std::string, std::size_t> row_of = rows_of_exams(table, options.target, spelt);
+  std::vector<std::string> values, unlisted, conflicts, unknown;
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    const auto found = value_of.find(exams[i].id);
-    if (found == value_of.end()) {
+    const auto found = row_of.find(exams[i].id);
+    if (found == row_of.end()) {
       unlisted.push_back(exams[i].id);
       values.emplace_back();
       continue;
     }
-    values.push_back(found->second);
-    if (!cached[i].empty() && cached[i] != found->second) conflicts.push_back(exams[i].id);
-    value_of.erase(found);
+    values.push_back(table.rows[found->second][column]);
+    const std::string& cached = spelt[table.rows.size() + i];
+    if (!cached.empty() && cached != spelt[found->second]) conflicts.push_back(exams[i].id);
+    row_of.erase(found);
   }
-  for (const auto& [exam, value] : value_of) unknown.push_back(exam);
+  for (const auto& [exam, row] : row_of) unknown.push_back(exam);
   if (unlisted.size() == exams.size()) {
     throw DataError(concat(table.name, " lists no exam of the cache; it has ", some_of(unknown),
                            ", the cache has ", some_of(unlisted)));
   }
   Labels labels;
+  // Reports carry no path.
+  const std::string name = std::filesystem::path(table.name).filename().string();
   warn(labels, conflicts,
-       concat(" whose '", options.target, "' in ", table.name,
+       concat(" whose '", options.target, "' in ", name,
               " differs from the cache's (the file's is used)"));
-  warn(labels, unknown, concat(" of ", table.name, " not in the cache (ignored)"));
-  warn(labels, unlisted, concat(" of the cache not in ", table.name, " (no label)"));
+  warn(labels, unknown, concat(" of ", name, " not in the cache (ignored)"));
+  warn(labels, unlisted, concat(" of the cache not in ", name, " (no label)"));
   return labels_from_values(std::move(values), options, std::move(labels));
 }
 

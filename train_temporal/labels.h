@@ -16,8 +16,9 @@ inline constexpr int kUnlabeled = -1;
 struct LabelOptions {
   std::string target;    // name of the column
   std::string positive;  // binary: which value is class 1; "" decides by the rule below
-  // evaluate: the classes of the trained model, in its order; any other value is an error. Empty:
-  // the classes are those that the column holds.
+  // evaluate: the classes of the trained model, in its order; any other value is an error. A value
+  // is taken as it is spelt, and as a number only if no class is spelt so. Empty: the classes are
+  // those that the column holds.
   std::vector<std::string> known_classes;
 };
 
@@ -32,6 +33,7 @@ struct Labels {
 
   bool binary() const { return classes.size() == 2; }
   std::size_t labeled() const { return value.size() - unlabeled; }
+  std::vector<std::size_t> labeled_exams() const;  // indices
 };
 
 // An empty field, "nan" or "na" is no label. Values are text, but in a column of numbers "1.0" and

@@ -1,8 +1,8 @@
 #include "train_temporal/model_config.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "common/cli.h"
 #include "common/error.h"
@@ -14,6 +14,15 @@ namespace {
 const std::vector<std::string> kArchitectures = {"gru", "mean", "clock"};
 const std::vector<std::string> kOrders = {"in_order", "middle", "shuffled"};
 const std::vector<std::string> kPools = {"last", "mean", "attention"};
+
+// In the order of model_names().
+constexpr std::array kModels = {
+    std::pair{Architecture::kGru, FrameOrder::kInOrder},
+    std::pair{Architecture::kMean, FrameOrder::kInOrder},
+    std::pair{Architecture::kMean, FrameOrder::kMiddle},
+    std::pair{Architecture::kGru, FrameOrder::kShuffled},
+    std::pair{Architecture::kClock, FrameOrder::kInOrder},
+};
 
 template <typename Enum>
 const std::string& word(const std::vector<std::string>& words, Enum value) {
@@ -48,7 +57,10 @@ ModelConfig model_config_from_json(const Json& json) {
   try {
     ModelConfig config;
     const auto pick = [&](const char* key, const std::vector<std::string>& words) {
-      return choice(key, json.at(key).get<std::string>(), words);
+      const auto found = std::find(words.begin(), words.end(), json.at(key).get<std::string>());
+      if (found != words.end()) return found - words.begin();
+      throw DataError(concat("model configuration: ", key, " is ", json.at(key).dump(),
+                             ", expected one of ", join(words, ", ")));
     };
     config.architecture = static_cast<Architecture>(pick("architecture", kArchitectures));
     config.order = static_cast<FrameOrder>(pick("frame_order", kOrders));
@@ -61,24 +73,29 @@ ModelConfig model_config_from_json(const Json& json) {
     config.pool = static_cast<TemporalPool>(pick("temporal_pool", kPools));
     config.time = json.at("time").get<bool>();
     config.dropout = json.at("dropout").get<double>();
+    model_name(config);  // DataError when there is none
     return config;
   } catch (const Json::exception& error) {
     throw DataError(concat("model configuration: ", error.what()));
   }
 }
 
+const std::vector<std::string>& model_names() {
+  static const std::vector<std::string> names = {"gru", "mean", "single", "shuffled", "clock"};
+  return names;
+}
+
 void set_model(ModelConfig& config, const std::string& name) {
-  static constexpr std::array kModels = {
-      std::pair{Architecture::kGru, FrameOrder::kInOrder},
-      std::pair{Architecture::kMean, FrameOrder::kInOrder},
-      std::pair{Architecture::kMean, FrameOrder::kMiddle},
-      std::pair{Architecture::kGru, FrameOrder::kShuffled},
-      std::pair{Architecture::kClock, FrameOrder::kInOrder},
-  };
-  const auto chosen =
-      kModels[choice("model", name, {"gru", "mean", "single", "shuffled", "clock"})];
-  config.architecture = chosen.first;
-  config.order = chosen.second;
+  const auto& [architecture, order] = kModels[choice("model", name, model_names())];
+  config.architecture = architecture;
+  config.order = order;
+}
+
+std::string model_name(const ModelConfig& config) {
+  for (std::size_t i = 0; i < kModels.size(); ++i) {
+    if (kModels[i] == std::pair{config.architecture, config.order}) return model_names()[i];
+  }
+  throw DataError("model configuration: no model has this architecture and order of frames");
 }
 
 }  // namespace coldframe::temporal

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/json.h"
 #include "train_temporal/sampler.h"
@@ -34,7 +35,9 @@ struct ModelConfig {
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 
-// "gru", "mean", "single", "shuffled", "clock": sets architecture and order. ConfigError.
-void set_model(ModelConfig& config, const std::string& name);
+// gru, mean, single, shuffled, clock: architecture and order of frames under one name.
+const std::vector<std::string>& model_names();
+void set_model(ModelConfig& config, const std::string& name);  // ConfigError
+std::string model_name(const ModelConfig& config);
 
 }  // namespace coldframe::temporal

@@ -1,9 +1,11 @@
 #include "train_temporal/model_file.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "train_temporal/baseline_models.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -67,12 +69,35 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
     throw DataError(concat("'", path.string(), "' names ", plural(card.classes.size(), "class"),
                            ", but its model has ", config.classes));
   }
+  const std::int64_t width = config.architecture == Architecture::kClock ? kClockHidden
+                             : config.architecture == Architecture::kGru && config.bidirectional
+                                 ? 2 * config.hidden
+                                 : config.hidden;
+  require_shape(path, weights, "head.weight", {config.classes, width});
   if (config.architecture == Architecture::kClock) return;
   require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
   if (config.architecture != Architecture::kGru) return;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     require_shape(path, weights, concat("gru.weight_hh_l", layer),
                   {3 * config.hidden, config.hidden});
+  }
+}
+
+void check_numbers(const std::filesystem::path& path, const StateDict& weights,
+                   const ModelCard& card) {
+  if (!std::isfinite(card.temperature) || card.temperature <= 0) {
+    throw DataError(concat("'", path.string(), "': the temperature is ", card.temperature,
+                           ", expected a finite number above 0"));
+  }
+  if (!std::isfinite(card.threshold)) {
+    throw DataError(concat("'", path.string(), "': the threshold is ", card.threshold,
+                           ", expected a finite number"));
+  }
+  for (const auto& [name, tensor] : weights) {
+    if (tensor.isfinite().all().item<bool>()) continue;
+    throw DataError(concat("'", path.string(), "': tensor '", name,
+                           "' holds values that are not finite; the file is damaged or its "
+                           "training diverged"));
   }
 }
 
@@ -125,9 +150,12 @@ TrainedModel read_model(const std::filesystem::path& path) {
     trained.card = card_from_json(parse_json(entry("card"), path.string()));
   } catch (const Json::exception& error) {
     throw DataError(concat("'", path.string(), "': ", error.what()));
+  } catch (const DataError& error) {
+    throw DataError(concat("'", path.string(), "': ", error.what()));
   }
   trained.card.recipe = cache::recipe_from_json(parse_json(entry("recipe"), path.string()));
   check_shapes(path, file.tensors, trained.card);
+  check_numbers(path, file.tensors, trained.card);
   trained.model = make_model(trained.card.config, 0);
   load_weights(path, *trained.model, file.tensors);
   return trained;

@@ -28,8 +28,6 @@ const CommandHelp kPredictHelp{
     "recipe.",
     "coldframe predict --run runs/label --cache new.cache --out predictions.csv"};
 
-const std::vector<std::string> kModelNames = {"gru", "mean", "single", "shuffled", "clock"};
-
 // Words whose meaning is decided after parsing.
 struct Words {
   std::string cache, labels, out, splits, compare, run;
@@ -50,7 +48,6 @@ void add_data(po::options_description& description, Words& words, TargetOptions&
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
   add("target", text(data.target, "COLUMN"), "the label: a column of the cache or of --labels");
   add("labels", text(words.labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
-  add("positive", text(data.positive, "VALUE"), "binary: which value is the positive class");
   add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
       "every exam is of another patient (when there is no patient column)");
 }
@@ -79,9 +76,9 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   auto add = description.add_options();
   ModelConfig& model = options.architecture;
   add("model", text(options.model, "NAME")->default_value(options.model),
-      join(kModelNames, ", ").c_str());
-  add("compare", text(words.compare, "LIST")->implicit_value("mean,single,shuffled,clock"),
-      "also fit these on the same folds (--compare alone: mean,single,shuffled,clock)");
+      join(model_names(), ", ").c_str());
+  add("compare", text(words.compare, "LIST")->implicit_value(join(model_names(), ",")),
+      "also fit these on the same folds (--compare alone: all others)");
   add("hidden", number(model.hidden), "width of the projection and of the GRU");
   add("layers", number(model.layers), "layers of the GRU");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
@@ -159,10 +156,10 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
   options.fit.schedule =
       static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
-  choice("model", options.model, kModelNames);
+  choice("model", options.model, model_names());
   for (const std::string& name : split(words.compare, ',')) {
     if (words.compare.empty() || trim(name) == options.model) continue;
-    choice("compare", trim(name), kModelNames);
+    choice("compare", trim(name), model_names());
     if (std::find(options.compare.begin(), options.compare.end(), trim(name)) ==
         options.compare.end()) {
       options.compare.push_back(trim(name));
@@ -193,6 +190,8 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   po::options_description description("Options");
   add_data(description, words, options.data);
   auto add = description.add_options();
+  add("positive", text(options.data.positive, "VALUE"),
+      "binary: which value is the positive class");
   add("out", text(words.out, "RUN"), "the run folder to make");
   add("resume", po::bool_switch(&words.resume), "continue an interrupted run");
   add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");

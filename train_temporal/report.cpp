@@ -63,8 +63,7 @@ std::string describe(const std::string& name) {
   if (name == "mean") return ": mean of the frames";
   if (name == "shuffled") return " (control): frames in random order";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
-  if (name == "attention") return ": weighted mean of the frames";
-  if (name == "gru" || name == "lstm") return ": frames in order";
+  if (name == "gru") return ": frames in order";
   return "";
 }
 
@@ -124,7 +123,7 @@ std::string data_section(const RunReport& report) {
   KeyValues pairs = {{"target", report.target},
                      {"exams", concat(data.exams)},
                      {"patients", concat(data.patients)},
-                     {"without a label", concat(data.unlabeled)}};
+                     {"without a label or a readable frame", concat(data.unlabeled)}};
   if (!data.frames_per_exam.empty()) {
     std::vector<std::size_t> sorted = data.frames_per_exam;
     std::ranges::sort(sorted);

@@ -1,4 +1,4 @@
-// What a training or evaluation run has to say, as report.html, as metrics.json and as a few lines
+// What a training or evaluation run has to say, as report.html, as summary.json and as a few lines
 // for the terminal. Filled from plain vectors. Patient ids and source paths have no place in it.
 #pragma once
 
@@ -28,7 +28,7 @@ struct FoldChoice {
   double temperature = 1.0, threshold = 0.5;
 };
 
-// One model or control. `name`: gru, lstm, mean, attention, single, shuffled or clock.
+// One model or control. `name`: one of model_names().
 struct ModelResult {
   std::string name;
   std::vector<FoldScores> folds;
@@ -58,6 +58,7 @@ struct RunReport {
   std::vector<FoldCurve> curves;    // of the main model
   std::vector<FoldChoice> choices;  // of the main model
   KeyValues configuration, recipe, resources;
+  bool all_unseen = true;  // false: the model was fitted on some of these patients
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;
 };

@@ -1,4 +1,4 @@
-// The run's figures for programs (metrics.json) and for the terminal.
+// The run's figures for programs (summary.json) and for the terminal.
 #include <algorithm>
 #include <stdexcept>
 

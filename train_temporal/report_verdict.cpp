@@ -38,15 +38,17 @@ Control find_control(const RunReport& report, const std::string& name) {
   return {};
 }
 
-std::string about_the_model(const ModelResult& model) {
+std::string about_the_model(const RunReport& report) {
+  const ModelResult& model = report.models.front();
   const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
   if (auroc == nullptr || !auroc->mean_over_folds.value.defined()) {
     return "The AUROC of " + model.name + " is undefined: no held-out part has all classes.";
   }
   const Estimate& estimate = auroc->mean_over_folds;
-  std::string text =
-      concat("On patients that it has not seen, ", model.name, " reaches an AUROC of ",
-             interval_text(estimate), " (", folds_text(model), ").");
+  std::string text = concat(
+      report.all_unseen ? "On patients that it has not seen, "
+                        : "On patients of whom some took part in its training, ",
+      model.name, " reaches an AUROC of ", interval_text(estimate), " (", folds_text(model), ").");
   if (!estimate.low.defined()) return text;
   if (estimate.high.value < 0.5) return text + " That is worse than chance (0.5).";
   if (estimate.low.value <= 0.5) text += " The interval includes 0.5: this may be chance.";
@@ -153,16 +155,20 @@ void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& 
 std::vector<std::string> verdict(const RunReport& report) {
   if (report.models.empty()) return {};
   const std::string& main = report.models.front().name;
-  std::vector<std::string> lines = {about_the_model(report.models.front())};
+  std::vector<std::string> lines = {about_the_model(report)};
   const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
                 single = find_control(report, "single"), mean = find_control(report, "mean");
-  if (shuffled.found) lines.push_back(about_order(main, shuffled));
+  // Other models than the GRU are not trained on the order in the first place.
+  const bool order_matters = main == "gru";
+  if (order_matters && shuffled.found) lines.push_back(about_order(main, shuffled));
   if (single.found) lines.push_back(about_baseline(main, "A single frame", single));
   if (mean.found) lines.push_back(about_baseline(main, "The mean of the frames", mean));
   if (clock.found) lines.push_back(about_pixels(main, clock));
   std::vector<std::string> unknown;
-  if (!shuffled.found) unknown.push_back("the order of frames (control 'shuffled')");
-  if (!clock.found) unknown.push_back("pixels rather than metadata (control 'clock')");
+  if (order_matters && !shuffled.found)
+    unknown.push_back("the order of frames (control 'shuffled')");
+  if (main != "clock" && !clock.found)
+    unknown.push_back("pixels rather than metadata (control 'clock')");
   if (!unknown.empty()) {
     lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
                            " carry the result; train --compare does that."));

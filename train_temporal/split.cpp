@@ -16,14 +16,6 @@ namespace {
 // Streams of the split's random numbers.
 enum Stream : std::uint64_t { kFolds = 1, kHoldout = 2 };
 
-std::vector<std::size_t> labeled_exams(const Labels& labels) {
-  std::vector<std::size_t> exams;
-  for (std::size_t i = 0; i < labels.value.size(); ++i) {
-    if (labels.value[i] != kUnlabeled) exams.push_back(i);
-  }
-  return exams;
-}
-
 // ConfigError unless there are `needed` patients, and as many of each class.
 void require_patients(const Labels& labels, const std::vector<PatientGroup>& groups,
                       std::size_t needed, const std::string& purpose) {
@@ -62,27 +54,31 @@ std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGr
 
 }  // namespace
 
-std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, bool exam_is_patient) {
-  std::vector<std::string> patients;
-  std::size_t missing = 0;
+std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Labels& labels,
+                                     bool exam_is_patient) {
+  std::vector<std::string> patients, missing;
   for (const cache::ExamInfo& exam : exams) {
     patients.push_back(exam_is_patient ? exam.id : exam.patient);
-    missing += patients.back().empty();
   }
-  if (missing > 0) {
-    throw ConfigError(concat(
-        missing == exams.size() ? "no exam" : concat(missing, " of ", plural(exams.size(), "exam")),
-        missing == exams.size() ? " has a patient" : " have no patient",
-        "; splits are made by patient: give a column 'patient', or say --exam-is-patient if every "
-        "exam is of another person"));
+  for (std::size_t exam : labels.labeled_exams()) {
+    if (patients[exam].empty()) missing.push_back(exams[exam].id);
   }
-  return patients;
+  if (missing.empty()) return patients;
+  if (missing.size() == labels.labeled()) {
+    throw ConfigError(
+        "no labelled exam has a patient; splits are made by patient: give a column 'patient', or "
+        "say --exam-is-patient if every exam is of another person");
+  }
+  throw ConfigError(concat(missing.size(), " of ", plural(labels.labeled(), "labelled exam"),
+                           " have no patient, the first '", missing.front(),
+                           "'; splits are made by patient: give these a patient, or leave their "
+                           "labels empty"));
 }
 
 SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patients,
                     std::size_t folds, std::uint64_t seed, std::size_t repeats) {
   if (folds < 2) throw ConfigError(concat("--folds ", folds, ": at least 2 are needed"));
-  const std::vector<std::size_t> exams = labeled_exams(labels);
+  const std::vector<std::size_t> exams = labels.labeled_exams();
   const std::vector<PatientGroup> groups = group_by_patient(labels, patients, exams);
   require_patients(labels, groups, folds, concat("--folds ", folds));
   const std::vector<double> shares(folds, 1.0 / static_cast<double>(folds));
@@ -103,7 +99,7 @@ SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patien
 SplitSet make_holdout(const Labels& labels, const std::vector<std::string>& patients,
                       std::uint64_t seed) {
   const std::vector<PatientGroup> groups =
-      group_by_patient(labels, patients, labeled_exams(labels));
+      group_by_patient(labels, patients, labels.labeled_exams());
   require_patients(labels, groups, 3, "a split into training, validation and test part");
   constexpr std::array kShares = {0.6, 0.2, 0.2};
   auto parts = exams_of_parts(groups, kShares, {seed, kHoldout});

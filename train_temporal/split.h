@@ -24,9 +24,10 @@ struct SplitSet {
   std::vector<std::string> warnings;  // small or one-class parts, exams left out
 };
 
-// The patient of every exam; its own id with `exam_is_patient`. ConfigError when a patient is
-// missing and the option was not given: says how many exams have none.
-std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, bool exam_is_patient);
+// The patient of every exam; its own id with `exam_is_patient`. ConfigError when a labelled exam
+// has none and the option was not given: says how many there are.
+std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Labels& labels,
+                                     bool exam_is_patient);
 
 // K folds, stratified and grouped by patient, for each of `repeats`; each fold's training part is
 // split again by patient, about a fifth of its patients becoming the validation part. ConfigError:
@@ -47,7 +48,8 @@ SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels&
 // splits.csv: repeat,fold,exam,patient,part (train, validation, test).
 std::string splits_to_csv(const std::vector<Split>& splits, std::span<const cache::ExamInfo> exams,
                           const std::vector<std::string>& patients);
-// DataError: unknown exams or parts, an exam twice in a fold, a patient in two parts (by the file
+// DataError: unknown exams or parts, an exam twice in a fold or in two test parts of a repeat (it
+// would count twice), a patient in two parts (by the file
 // or by the cache), a fold without training or test exams.
 SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo> exams,
                          const Labels& labels, const std::vector<std::string>& patients,

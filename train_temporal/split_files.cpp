@@ -1,8 +1,11 @@
 // Splits that come from the manifest's column or from splits.csv, and the writing of the latter.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "cache/reader.h"
 #include "common/error.h"
 #include "common/text.h"
 #include "train_temporal/split.h"
@@ -12,13 +15,6 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr const char* kColumn = "split";
-
-const std::string* split_value(const cache::ExamInfo& exam) {
-  for (const cache::ExamColumn& column : exam.columns) {
-    if (column.name == kColumn) return &column.value;
-  }
-  return nullptr;
-}
 
 // The part of `split` that a word names; null when it names none.
 std::vector<std::size_t>* part_named(Split& split, const std::string& text) {
@@ -115,8 +111,7 @@ void warn_of_left_out(const std::vector<Split>& splits, const Labels& labels,
 
 bool has_split_column(std::span<const cache::ExamInfo> exams) {
   return std::ranges::any_of(exams, [](const cache::ExamInfo& exam) {
-    const std::string* value = split_value(exam);
-    return value != nullptr && !trim(*value).empty();
+    return !trim(cache::column_value(exam, kColumn)).empty();
   });
 }
 
@@ -126,11 +121,11 @@ SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels&
   Split& split = result.splits.emplace_back();
   for (std::size_t i = 0; i < exams.size(); ++i) {
     if (labels.value[i] == kUnlabeled) continue;
-    const std::string* value = split_value(exams[i]);
-    std::vector<std::size_t>* part = value ? part_named(split, *value) : nullptr;
+    const std::string& value = cache::column_value(exams[i], kColumn);
+    std::vector<std::size_t>* part = part_named(split, value);
     if (part == nullptr) {
-      throw DataError(concat("exam '", exams[i].id, "' has split '", value ? *value : "",
-                             "'; expected train, val or test"));
+      throw DataError(
+          concat("exam '", exams[i].id, "' has split '", value, "'; expected train, val or test"));
     }
     part->push_back(i);
   }
@@ -185,11 +180,19 @@ SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo>
   }
   if (folds.empty()) throw DataError(concat(table.name, " has no row for a labelled exam"));
   SplitSet result;
+  std::set<std::pair<std::size_t, std::size_t>> tested;  // repeat, exam
   for (auto& [key, fold] : folds) {
+    for (std::size_t exam : fold.split.test) {
+      if (tested.emplace(key.first, exam).second) continue;
+      throw DataError(concat(table.name, ": exam '", exams[exam].id,
+                             "' is in two test parts of repeat ", key.first,
+                             "; an exam may be held out once per repeat"));
+    }
     complete(fold.split, labels, patients, seed, result.warnings);
     result.splits.push_back(std::move(fold.split));
   }
-  warn_of_left_out(result.splits, labels, without_label, table.name, result.warnings);
+  warn_of_left_out(result.splits, labels, without_label,
+                   std::filesystem::path(table.name).filename().string(), result.warnings);
   return result;
 }
 

@@ -1,6 +1,7 @@
 // `coldframe train`: cohort → folds → fits → report, in a run folder.
 #include <chrono>
 #include <iostream>
+#include <set>
 
 #include "common/atomic_file.h"
 #include "common/cli.h"
@@ -13,13 +14,13 @@
 #include "train_temporal/commands.h"
 #include "train_temporal/model_file.h"
 #include "train_temporal/results.h"
+#include "train_temporal/split_parts.h"
 
 namespace coldframe::temporal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A run from its checked inputs to its published folder.
 class TrainingRun {
  public:
   explicit TrainingRun(const TrainOptions& options)
@@ -38,6 +39,7 @@ class TrainingRun {
 
  private:
   void resolve_model();
+  void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
   RunReport report(const std::vector<ModelFolds>& models,
                    const std::vector<FinishedFit>& fits) const;
@@ -138,6 +140,7 @@ int TrainingRun::run(RunFolder& folder) {
                   " exams: ", split_text_));
   const Experiment experiment{dataset_, cohort_.labels.value, splits_, options_, base_, device_};
   const auto fits = run_fits(experiment, folder);
+  warn_of_diverged_fits(fits);
   const auto models = assemble(fits, cohort_.labels, options_.seeds);
   write_tables(folder, fits, models);
   write_models(folder, fits, models.front(), experiment);
@@ -149,6 +152,16 @@ int TrainingRun::run(RunFolder& folder) {
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
   return 0;
+}
+
+void TrainingRun::warn_of_diverged_fits(const std::vector<FinishedFit>& fits) {
+  for (const FinishedFit& fit : fits) {
+    if (!fit.record.diverged) continue;
+    cohort_.warnings.push_back(concat(
+        fit.name.stem(), ": the loss was not a finite number in epoch ", fit.record.history.size(),
+        "; the best epoch before it, ", fit.record.best_epoch, ", is used (try a lower --lr)"));
+    log_warning(cohort_.warnings.back());
+  }
 }
 
 void TrainingRun::write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
@@ -197,6 +210,14 @@ std::size_t distinct_patients(const std::vector<std::size_t>& exams, const Cohor
   return static_cast<std::size_t>(std::unique(patients.begin(), patients.end()) - patients.begin());
 }
 
+std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
+  std::set<std::size_t> exams;
+  for (const Split& split : splits) {
+    for (const auto& [name, part] : parts_of(split)) exams.insert(part->begin(), part->end());
+  }
+  return {exams.begin(), exams.end()};
+}
+
 FoldChoice choice_of(const FoldResult& fold, const Cohort& cohort) {
   const Split& split = *fold.split;
   FoldChoice result;
@@ -240,7 +261,7 @@ RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
   result.target = options_.data.target;
   result.classes = cohort_.labels.classes;
   result.split = split_text_;
-  result.data = overview(cohort_);
+  result.data = overview(cohort_, exams_in(splits_));
   result.warnings = cohort_.warnings;
   result.bootstrap.resamples = options_.resamples;
   result.bootstrap.seed = options_.seed;

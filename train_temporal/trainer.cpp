@@ -39,7 +39,7 @@ Trainer::Trainer(const FitTask& task)
 }
 
 bool Trainer::finished() const {
-  return history_.size() >= task_.options.epochs || early_stop_.should_stop();
+  return diverged_ || history_.size() >= task_.options.epochs || early_stop_.should_stop();
 }
 
 std::int64_t Trainer::steps_per_epoch() const {
@@ -78,16 +78,18 @@ void Trainer::run_epoch() {
                                      static_cast<std::size_t>(task_.config.classes));
   losses.validation =
       cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
-  if (!std::isfinite(losses.train) || !std::isfinite(losses.validation)) {
-    throw DataError(concat("the loss became ", losses.train, " (validation ", losses.validation,
-                           ") in epoch ", history_.size() + 1,
-                           "; lower --lr or look at the features with `coldframe cache stats`"));
-  }
+  diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
+  if (diverged_) return;
   if (early_stop_.update(losses.validation)) best_parameters_.copy_(optimizer_.parameters());
   history_.push_back(losses);
 }
 
 FitResult Trainer::finish() {
+  if (history_.empty()) {
+    throw DataError(
+        "the loss is not a finite number in the first epoch; lower --lr or look at the features "
+        "with `coldframe cache stats`");
+  }
   optimizer_.parameters().copy_(best_parameters_);
   const auto classes = static_cast<std::size_t>(task_.config.classes);
   const auto test =
@@ -95,6 +97,7 @@ FitResult Trainer::finish() {
   FitResult result;
   result.model = model_;
   result.history = history_;
+  result.diverged = diverged_;
   result.best_epoch = early_stop_.best_epoch;
   result.validation_logits =
       predict_logits(*model_, task_.dataset, validation_, task_.split.validation, classes);

@@ -54,6 +54,7 @@ struct FitResult {
   std::shared_ptr<SequenceModel> model;  // with the best weights
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
+  bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
   std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
 };
 
@@ -61,9 +62,9 @@ class Trainer {
  public:
   explicit Trainer(const FitTask& task);
 
-  bool finished() const;
+  bool finished() const;  // after all epochs, out of patience, or diverged
   void run_epoch();
-  FitResult finish();  // restores the best weights
+  FitResult finish();  // restores the best weights; DataError when no epoch had a finite loss
 
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.
@@ -80,6 +81,7 @@ class Trainer {
   FrameSampler sampler_;
   ClassWeights weights_;
   EarlyStop early_stop_;
+  bool diverged_ = false;
   std::vector<EpochLosses> history_;
   std::vector<Batch> validation_;
   torch::Tensor best_parameters_;

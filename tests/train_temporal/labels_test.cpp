@@ -10,6 +10,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<cache::ExamInfo> exams_with(const std::vector<std::string>& values,
                                         const std::string& column = "label") {
@@ -114,7 +115,19 @@ TEST(Labels, KeepTheClassesOfATrainedModel) {
 }
 
 CsvTable csv(const std::string& text) {
-  return parse_csv(text, "labels.csv");
+  return parse_csv(text, "/home/somebody/labels.csv");
+}
+
+TEST(Labels, TakeAClassOfATrainedModelAsItIsSpelt) {
+  const LabelOptions words{"label", "", {"1.0", "none"}}, numbers{"label", "", {"0", "1"}};
+  EXPECT_THAT(labels_from_cache(exams_with({"1.0", " 1.0 "}), words).value, ElementsAre(0, 0));
+  EXPECT_THAT(labels_from_cache(exams_with({"1.0", "0.0", ""}), numbers).value,
+              ElementsAre(1, 0, kUnlabeled));
+  const auto exams = exams_with({"", ""});
+  EXPECT_THAT(labels_from_csv(exams, csv("exam,label\ne0,1.0\ne1,1.0\n"), words).value,
+              ElementsAre(0, 0));
+  EXPECT_THAT(labels_from_csv(exams, csv("exam,label\ne0,1.0\ne1,0.0\n"), numbers).value,
+              ElementsAre(1, 0));
 }
 
 TEST(LabelsFile, ReplacesTheColumnAndReportsConflicts) {
@@ -128,6 +141,7 @@ TEST(LabelsFile, ReplacesTheColumnAndReportsConflicts) {
       ElementsAre(AllOf(HasSubstr("2 exams whose 'label'"), HasSubstr("'e1', 'e2'")),
                   AllOf(HasSubstr("1 exam of labels.csv not in the cache"), HasSubstr("'other'")),
                   AllOf(HasSubstr("1 exam of the cache not in labels.csv"), HasSubstr("'e3'"))));
+  for (const std::string& warning : labels.warnings) EXPECT_THAT(warning, Not(HasSubstr("/home")));
 }
 
 TEST(LabelsFile, SeesNoConflictInAnotherSpellingOfANumber) {
@@ -135,6 +149,12 @@ TEST(LabelsFile, SeesNoConflictInAnotherSpellingOfANumber) {
                                         {"label", "", {}});
   EXPECT_TRUE(labels.warnings.empty());
   EXPECT_THAT(labels.value, ElementsAre(1, 0));
+}
+
+TEST(LabelsFile, SeesNoConflictWhereOnlyOneColumnHoldsWords) {
+  const Labels labels = labels_from_csv(exams_with({"1.0", "2.0", "x"}),
+                                        csv("exam,label\ne0,1.0\ne1,2.0\n"), {"label", "", {}});
+  EXPECT_THAT(labels.warnings, ElementsAre(HasSubstr("not in labels.csv")));
 }
 
 TEST(LabelsFile, AcceptsAColumnThatTheCacheLacks) {

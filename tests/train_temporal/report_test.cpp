@@ -256,5 +256,19 @@ TEST(MeanCurves, KeepTheAreaUnderTheCurve) {
   EXPECT_NEAR(under_pr, average_precision(exams.score, exams.positive).value, 1e-3);
 }
 
+TEST(Verdict, SaysNothingOfTheOrderWhenTheMainModelDoesNotSeeIt) {
+  for (const char* main : {"mean", "single", "clock"}) {
+    const RunReport report = example({model(main, 1.6), model("shuffled", 0.4)}, {"0", "1"});
+    EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("order of frames"))) << main;
+  }
+}
+
+TEST(Verdict, ClaimsUnseenPatientsOnlyWhereTheyAre) {
+  RunReport report = example({model("gru", 1.5)}, {"0", "1"});
+  EXPECT_THAT(verdict(report)[0], HasSubstr("On patients that it has not seen"));
+  report.all_unseen = false;
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("not seen")));
+}
+
 }  // namespace
 }  // namespace coldframe::temporal

@@ -24,7 +24,7 @@ class SplitFiles : public testing::Test {
     }
     labels_.classes = {"0", "1"};
     labels_.target = "label";
-    patients_ = patients_of(exams_, false);
+    patients_ = patients_of(exams_, labels_, false);
   }
 
   SplitSet read(const std::string& text) const {
@@ -96,6 +96,29 @@ TEST_F(SplitFiles, WarnOfWhatIsLeftOut) {
   }
   EXPECT_THAT(read(text).warnings, testing::ElementsAre(HasSubstr("3 exams with a label, but in no "
                                                                   "part")));
+}
+
+TEST_F(SplitFiles, RefuseAnExamInTwoTestPartsOfARepeat) {
+  auto splits = make_folds(labels_, patients_, 3, 5, 2).splits;
+  splits[1].validation.clear();
+  splits[1].train.clear();
+  splits[1].test = splits[0].test;
+  for (std::size_t i = 0; i < exams_.size(); ++i) {
+    if (!std::ranges::count(splits[1].test, i)) splits[1].train.push_back(i);
+  }
+  EXPECT_THAT(read_message(splits_to_csv(splits, exams_, patients_)),
+              HasSubstr("is in two test parts of repeat 0"));
+}
+
+TEST_F(SplitFiles, WarnWithoutThePathOfTheFile) {
+  const std::string text =
+      splits_to_csv(make_folds(labels_, patients_, 3, 5).splits, exams_, patients_);
+  labels_.value[3] = kUnlabeled;
+  labels_.unlabeled = 1;
+  const auto table = parse_csv(text, "/home/somebody/splits.csv");
+  const auto warnings = splits_from_csv(table, exams_, labels_, patients_, 1).warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_EQ(warnings[0].find('/'), std::string::npos);
 }
 
 TEST_F(SplitFiles, RefuseWhatCannotBeASplit) {

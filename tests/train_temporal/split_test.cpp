@@ -16,6 +16,7 @@ namespace coldframe::temporal {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 struct Cohort {
   Labels labels;
@@ -256,14 +257,26 @@ TEST(MakeHoldout, RefusesAClassWithFewerThanThreePatients) {
 TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {
   std::vector<cache::ExamInfo> exams(3);
   for (std::size_t i = 0; i < 3; ++i) exams[i].id = concat("e", i);
-  EXPECT_THAT(message_of([&] { patients_of(exams, false); }),
-              AllOf(HasSubstr("no exam has a patient"), HasSubstr("--exam-is-patient")));
+  Labels labels;
+  labels.value = {0, 1, 0};
+  const auto message = [&] { return message_of([&] { patients_of(exams, labels, false); }); };
+  EXPECT_THAT(message(),
+              AllOf(HasSubstr("no labelled exam has a patient"), HasSubstr("--exam-is-patient")));
   exams[1].patient = "P";
-  EXPECT_THAT(message_of([&] { patients_of(exams, false); }),
-              HasSubstr("2 of 3 exams have no patient"));
-  EXPECT_EQ(patients_of(exams, true), (std::vector<std::string>{"e0", "e1", "e2"}));
+  EXPECT_THAT(message(), AllOf(HasSubstr("2 of 3 labelled exams have no patient, the first 'e0'"),
+                               Not(HasSubstr("--exam-is-patient"))));
+  EXPECT_EQ(patients_of(exams, labels, true), (std::vector<std::string>{"e0", "e1", "e2"}));
   exams[0].patient = exams[2].patient = "Q";
-  EXPECT_EQ(patients_of(exams, false), (std::vector<std::string>{"Q", "P", "Q"}));
+  EXPECT_EQ(patients_of(exams, labels, false), (std::vector<std::string>{"Q", "P", "Q"}));
+}
+
+TEST(PatientsOf, AsksForNoPatientOfAnExamWithoutALabel) {
+  std::vector<cache::ExamInfo> exams(2);
+  exams[0].patient = "P";
+  Labels labels;
+  labels.value = {1, kUnlabeled};
+  labels.unlabeled = 1;
+  EXPECT_EQ(patients_of(exams, labels, false), (std::vector<std::string>{"P", ""}));
 }
 
 }  // namespace

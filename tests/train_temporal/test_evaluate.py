@@ -1,0 +1,74 @@
+"""evaluate: whom the run knows, and how its folder appears."""
+import pytest
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+
+FILES = ["predictions.csv", "report.html", "summary.json"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    cache, run = ramp_cache(folder, 40), folder / "run"
+    result = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
+                       *quick("--folds", 2, "--epochs", 1))
+    assert result.returncode == 0, result.stderr
+    return cache, run
+
+
+def evaluate(made, *more):
+    return coldframe("evaluate", "--run", made[1], "--cache", made[0], "--bootstrap", 50, *more)
+
+
+def test_other_exams_of_known_patients_are_known(made, tmp_path):
+    exams, features = ramp_exams(40, seed=5)
+    for number, entry in enumerate(exams):
+        entry["id"] = f"other-{number}"
+        if number >= 10:
+            entry["patient"] = entry["id"]
+    cache = make_cache(tmp_path, exams, features)
+    result = evaluate((cache, made[1]))
+    assert "10 exams of this cohort" in result.stderr and "not seen" not in result.stdout
+    result = evaluate((cache, made[1]), "--exam-is-patient")
+    assert "of this cohort" not in result.stderr and "not seen" in result.stdout
+
+
+def test_the_folder_is_replaced_as_a_whole(made, tmp_path):
+    out = tmp_path / "out"
+    assert evaluate(made, "--out", out).returncode == 0
+    assert sorted(p.name for p in out.iterdir()) == FILES
+    refused = evaluate(made, "--out", out)
+    assert refused.returncode == 2 and "--overwrite" in refused.stderr
+    (out / "report.html").write_text("old")
+    (tmp_path / "out.unfinished").mkdir()  # of an evaluation that was killed
+    (tmp_path / "out.unfinished" / "summary.json").write_text("stale")
+    result = evaluate(made, "--out", str(out) + "/", "--overwrite")
+    assert result.returncode == 0, result.stderr
+    assert sorted(p.name for p in out.iterdir()) == FILES
+    assert (out / "report.html").read_text() != "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("name", ["models/a.safetensors", "thesis.txt"])
+def test_folders_that_are_no_evaluations_are_kept(made, tmp_path, name):
+    mine = tmp_path / "out" / name
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    result = evaluate(made, "--out", tmp_path / "out", "--overwrite")
+    assert result.returncode == 2 and "not the folder of an evaluation" in result.stderr
+    assert mine.read_text() == "mine"
+
+
+def test_positive_is_not_an_option_of_evaluate(made):
+    result = evaluate(made, "--positive", "0")
+    assert result.returncode == 2 and "positive" in result.stderr
+
+
+def test_exams_of_no_part_are_not_counted(made, tmp_path):
+    splits = tmp_path / "splits.csv"
+    parts = ["train"] * 4 + ["val"] * 2 + ["test"] * 4
+    splits.write_text("exam,part\n" + "".join(f"exam-{i},{p}\n" for i, p in enumerate(parts)))
+    result = coldframe("train", "--cache", made[0], "--target", "label", "--splits", splits,
+                       "--out", tmp_path / "run", "--json", *quick("--epochs", 1))
+    assert result.returncode == 0, result.stderr
+    assert '"exams": 10' in result.stdout
+    assert str(tmp_path) not in (tmp_path / "run" / "summary.json").read_text()
