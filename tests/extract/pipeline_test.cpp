@@ -25,7 +25,7 @@ class Pipeline : public ::testing::Test {
   void make_exams(int count) {
     for (int i = 0; i < count; ++i)
       for (int frame = 0; frame <= i % 3; ++frame)
-        write_grey_png(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
+        write_grey_image(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
   }
 
   PipelineResult extract(const ExtractOptions& options, bool stop = false) {
@@ -67,7 +67,7 @@ TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {
   EXPECT_EQ(result.failures[0].exam, "exam1");
   EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("0.png"));
 
-  write_grey_png(scratch / "in/exam1/0.png", 10);
+  write_grey_image(scratch / "in/exam1/0.png", 10);
   const auto again = extract(small_options());
   EXPECT_EQ(again.exams, 1u);
   const cache::CacheReader reader(scratch / "out.cache");

@@ -25,7 +25,7 @@ class Resume : public ::testing::Test {
 
   void SetUp() override {
     set_quiet(true);
-    for (int i = 0; i < 4; ++i) write_grey_png(scratch / concat(i, ".png"), 10 * i);
+    for (int i = 0; i < 4; ++i) write_grey_image(scratch / concat(i, ".png"), 10 * i);
     manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
     extract();
   }
@@ -82,7 +82,7 @@ TEST_F(Resume, LabelsPatientsAndTimesUpdateWithoutExtraction) {
 }
 
 TEST_F(Resume, AChangedFileIsExtractedAgainWithAHigherRevision) {
-  write_grey_png(scratch / "3.png", 200);
+  write_grey_image(scratch / "3.png", 200);
   const Plan changed = plan();
   ASSERT_EQ(changed.extract.size(), 1u);
   EXPECT_EQ(changed.extract[0].exam->id, "B");
@@ -137,14 +137,16 @@ TEST_F(Resume, MovedFilesAreKnownByTheirContent) {
 }
 
 TEST_F(Resume, AnotherFileOfTheSameSizeAndDateIsNotTheSame) {
-  const auto date = std::filesystem::last_write_time(scratch / "3.png");
-  scratch.write("other.png", scratch.read("1.png"));
-  ASSERT_EQ(std::filesystem::file_size(scratch / "other.png"),
-            std::filesystem::file_size(scratch / "3.png"));
-  std::filesystem::last_write_time(scratch / "other.png", date);
-  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.png,7,p2,y\n");
-  ASSERT_EQ(plan().extract.size(), 1u);
-  EXPECT_EQ(plan().extract[0].exam->id, "B");
+  write_grey_image(scratch / "one.bmp", 30);
+  write_grey_image(scratch / "other.bmp", 60);
+  std::filesystem::last_write_time(scratch / "other.bmp",
+                                   std::filesystem::last_write_time(scratch / "one.bmp"));
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,one.bmp,7,p2,y\n");
+  extract();
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.bmp,7,p2,y\n");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "B");
 }
 
 TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {

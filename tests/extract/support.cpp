@@ -7,7 +7,7 @@
 
 namespace coldframe {
 
-void write_grey_png(const std::filesystem::path& path, int level, int size) {
+void write_grey_image(const std::filesystem::path& path, int level, int size) {
   std::filesystem::create_directories(path.parent_path());
   cv::imwrite(path, cv::Mat(size, size, CV_8UC1, cv::Scalar(level)));
 }

@@ -14,8 +14,8 @@
 
 namespace coldframe {
 
-// A square PNG of one grey level.
-void write_grey_png(const std::filesystem::path& path, int level, int size = 16);
+// A square image of one grey level; the suffix says of which kind.
+void write_grey_image(const std::filesystem::path& path, int level, int size = 16);
 
 void write_text(const std::filesystem::path& path, const std::string& text);
 
