@@ -6,7 +6,6 @@ They hold for files under version control (for all files of the source tree wher
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 
 import pytest
@@ -151,13 +150,12 @@ def test_nothing_is_left_for_later():
     assert not found, "\n".join(found)
 
 
-@pytest.mark.skipif(not shutil.which("clang-format"), reason="clang-format is not installed")
 def test_code_is_formatted():
     code = [name for name in files() if name.endswith(CODE)]
-    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *code], cwd=ROOT,
+    done = subprocess.run(["clang-format-14", "--dry-run", "-Werror", *code], cwd=ROOT,
                           capture_output=True, text=True)
     faults = {line.split(":")[0] for line in done.stderr.splitlines() if ": error:" in line}
-    assert not faults, "run clang-format -i " + " ".join(sorted(faults))
+    assert not faults, "run clang-format-14 -i " + " ".join(sorted(faults))
     assert done.returncode == 0, done.stderr
 
 
