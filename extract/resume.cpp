@@ -39,6 +39,10 @@ Stamp stamp_of(const ExamSpec& exam) {
           digest_of(times)};
 }
 
+std::string to_text(const Stamp& stamp) {
+  return concat(stamp.files, '|', stamp.ranges, '|', stamp.times);
+}
+
 Stamp parse_stamp(const std::string& text) {
   const auto parts = split(text, '|');
   return parts.size() == 3 ? Stamp{parts[0], parts[1], parts[2]} : Stamp{};
@@ -103,19 +107,25 @@ std::vector<std::size_t> match_slots(const ExamSpec& exam, const frames::FrameSe
 // kMetadata: the same pixels, though names, times or the files' dates may differ.
 enum class Freshness { kUnreadable, kMetadata, kStale };
 
-Freshness compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
+struct Comparison {
+  Freshness freshness;
+  std::string stamp;  // of the sources as they are now
+};
+
+Comparison compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
   const Stamp before = parse_stamp(cached.source_stamp);
   try {
     const Stamp now = stamp_of(exam);
-    const bool same_files =
-        now.files == before.files || frames::source_digest(exam) == cached.source_digest;
-    const bool same_times = now.times == before.times || one_file_per_frame(cached);
-    return same_files && same_times && now.ranges == before.ranges ? Freshness::kMetadata
-                                                                   : Freshness::kStale;
+    const bool same_frames =
+        now.ranges == before.ranges && (now.times == before.times || one_file_per_frame(cached));
+    // Content is read only when nothing cheaper decides.
+    const bool same = same_frames && (now.files == before.files ||
+                                      frames::source_digest(exam) == cached.source_digest);
+    return {same ? Freshness::kMetadata : Freshness::kStale, to_text(now)};
   } catch (const DataError& error) {
     log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
                        "be read any more: ", error.what()));
-    return Freshness::kUnreadable;
+    return {Freshness::kUnreadable, ""};
   }
 }
 
@@ -172,7 +182,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
                                     const frames::FrameSelection& selection,
                                     const ExamInfo& cached) {
   const ExamSpec& exam = *task.exam;
-  const Freshness freshness = compare_sources(exam, cached);
+  const auto [freshness, stamp] = compare_sources(exam, cached);
   if (freshness == Freshness::kStale) return std::nullopt;
   ExamInfo now = cached;
   now.patient = exam.patient;
@@ -182,7 +192,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
   if (freshness == Freshness::kUnreadable) return now;
   const auto item_of_slot = match_slots(exam, selection, cached);
   if (item_of_slot.empty()) return std::nullopt;
-  now.source_stamp = exam_stamp(exam);
+  now.source_stamp = stamp;
   now.frame_columns = frame_columns_of(input, exam, item_of_slot);
   for (std::size_t slot = 0; slot < now.frames(); ++slot) {
     const frames::ExamItem& item = exam.items[item_of_slot[slot]];
@@ -218,8 +228,7 @@ std::vector<std::size_t> absent_exams(const cache::CacheReader& cached,
 }  // namespace
 
 std::string exam_stamp(const ExamSpec& exam) {
-  const Stamp stamp = stamp_of(exam);
-  return concat(stamp.files, '|', stamp.ranges, '|', stamp.times);
+  return to_text(stamp_of(exam));
 }
 
 std::vector<cache::ExamColumn> columns_of(const ExamSpec& exam) {
