@@ -70,26 +70,28 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
 
   const std::size_t size = static_cast<std::size_t>(settings_.preprocessing.image_size);
   std::vector<std::size_t> item_of_slot;
-  const auto summary = frames::read_exam(exam, settings_.selection, [&](frames::ExamSlot&& slot) {
-    item_of_slot.push_back(slot.item);
-    info.time_s.push_back(slot.frame.time_s);
-    info.present.push_back(slot.present);
-    // A missing frame names its row, so that a later run finds it again.
-    info.frame_index.push_back(slot.present ? slot.frame.index
-                                            : static_cast<std::int64_t>(slot.item));
-    info.frame_source.push_back(exam.items[slot.item].name);
-    if (slot.present) {
-      if (info.frame_width == 0) {
-        info.frame_width = slot.frame.pixels.width;
-        info.frame_height = slot.frame.pixels.height;
-      }
-      DecodedFrame decoded{task, slot.slot, std::vector<std::uint8_t>(size * size * 3)};
-      preprocess::resize_frame(settings_.preprocessing, slot.frame.pixels, decoded.pixels.data());
-      stopped = !queue_.push(std::move(decoded));
-    }
-    stopped = stopped || stop_requested();
-    return !stopped;
-  });
+  const auto summary =
+      frames::read_exam(exam, settings_.selection, settings_.reader, [&](frames::ExamSlot&& slot) {
+        item_of_slot.push_back(slot.item);
+        info.time_s.push_back(slot.frame.time_s);
+        info.present.push_back(slot.present);
+        // A missing frame names its row, so that a later run finds it again.
+        info.frame_index.push_back(slot.present ? slot.frame.index
+                                                : static_cast<std::int64_t>(slot.item));
+        info.frame_source.push_back(exam.items[slot.item].name);
+        if (slot.present) {
+          if (info.frame_width == 0) {
+            info.frame_width = slot.frame.pixels.width;
+            info.frame_height = slot.frame.pixels.height;
+          }
+          DecodedFrame decoded{task, slot.slot, std::vector<std::uint8_t>(size * size * 3)};
+          preprocess::resize_frame(settings_.preprocessing, slot.frame.pixels,
+                                   decoded.pixels.data());
+          stopped = !queue_.push(std::move(decoded));
+        }
+        stopped = stopped || stop_requested();
+        return !stopped;
+      });
   if (stopped) return info;
   if (info.frame_width == 0)
     throw DataError(concat("exam '", exam.id, "' has no frame that is present"));

@@ -38,6 +38,7 @@ using Decoded = std::variant<DecodedFrame, DecodedExam>;
 struct DecodeSettings {
   preprocess::Preprocessing preprocessing;
   frames::FrameSelection selection;
+  frames::ReaderOptions reader;
   int threads = 1;
   std::size_t queue_frames = 64;  // decoded frames that may wait
 };

@@ -113,8 +113,8 @@ int run(const std::vector<std::string>& arguments) {
   if (!options) return 0;
   install_stop_handlers();
 
-  const frames::ExamList input =
-      frames::list_exams(options->input, {options->frame_columns, options->allow_unordered});
+  const frames::ExamList input = frames::list_exams(
+      options->input, {options->frame_columns, options->allow_unordered, options->reader});
   for (const auto& warning : input.warnings) log_warning(warning);
 
   const torch::Device device = resolve_device(options->device);

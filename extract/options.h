@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/writer.h"
+#include "extract/frames/reader_options.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/vit/backbone.h"
 
@@ -25,6 +26,7 @@ struct ExtractOptions {
   std::int64_t frames = 0;  // N frames spread evenly over an exam; 0: all
   std::vector<std::string> frame_columns;
   bool allow_unordered = false;
+  frames::ReaderOptions reader;
 
   std::string device = "auto";
   std::string precision = "auto";

@@ -17,6 +17,7 @@ DecodeSettings decode_settings(const ExtractOptions& options) {
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
   settings.selection = {options.frames};
+  settings.reader = options.reader;
   settings.threads = options.decode_threads;
   settings.queue_frames = static_cast<std::size_t>(2 * options.batch);
   return settings;

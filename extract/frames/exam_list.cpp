@@ -1,5 +1,6 @@
 #include "extract/frames/exam_list.h"
 
+#include <algorithm>
 #include <set>
 #include <system_error>
 
@@ -34,6 +35,27 @@ void require_distinct_ids(const ExamList& list) {
   }
 }
 
+// What the input leaves unsaid, a file's header may say. A file that cannot be read fails later,
+// with its exam.
+void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
+  const auto first = std::find_if(exam.items.begin(), exam.items.end(),
+                                  [](const ExamItem& item) { return !item.path.empty(); });
+  if (first == exam.items.end()) return;
+  try {
+    const SourceKind* kind = detect_kind(first->path);
+    if (kind == nullptr || kind->facts == nullptr) return;
+    SourceFacts facts = kind->facts(first->path, options);
+    if (exam.patient.empty()) exam.patient = std::move(facts.patient);
+    if (std::isnan(exam.start_time)) exam.start_time = facts.start_time;
+    for (auto& [name, value] : facts.columns) {
+      const auto same = [&, &name = name](const auto& column) { return column.first == name; };
+      if (std::none_of(exam.columns.begin(), exam.columns.end(), same))
+        exam.columns.emplace_back(std::move(name), std::move(value));
+    }
+  } catch (const DataError&) {
+  }
+}
+
 ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(input, error);
@@ -46,7 +68,7 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   if (!manifest && !options.frame_columns.empty()) {
     throw ConfigError("--frame-columns needs a CSV manifest as --input");
   }
-  if (folder) return list_folder(input.has_filename() ? input : input.parent_path());
+  if (folder) return list_folder(input.has_filename() ? input : input.parent_path(), options);
   if (manifest) return list_manifest(input, options);
   if (detect_kind(input) != nullptr) return list_single_file(input);
   throw DataError(concat("input '", input.string(),
@@ -59,6 +81,7 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
 ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ExamList list = list_any(input, options);
   require_distinct_ids(list);
+  for (ExamSpec& exam : list.exams) complete_from_header(exam, options.reader);
   return list;
 }
 

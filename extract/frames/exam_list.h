@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "extract/frames/reader_options.h"
+
 namespace coldframe::frames {
 
 // One row of the manifest, or one file of a folder: a file, or some frames of it.
@@ -41,6 +43,7 @@ struct ExamList {
 struct ExamListOptions {
   std::vector<std::string> frame_columns;  // --frame-columns
   bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
+  ReaderOptions reader = {};
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
@@ -50,6 +53,6 @@ ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& o
 
 // The two kinds of input that hold several exams.
 ExamList list_manifest(const std::filesystem::path& manifest, const ExamListOptions& options);
-ExamList list_folder(const std::filesystem::path& folder);
+ExamList list_folder(const std::filesystem::path& folder, const ExamListOptions& options);
 
 }  // namespace coldframe::frames

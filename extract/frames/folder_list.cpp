@@ -188,7 +188,7 @@ ExamList FolderWalk::list() {
 
 }  // namespace
 
-ExamList list_folder(const fs::path& folder) {
+ExamList list_folder(const fs::path& folder, const ExamListOptions&) {
   return FolderWalk(folder).list();
 }
 

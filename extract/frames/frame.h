@@ -1,9 +1,11 @@
 // The value types between the readers and the preprocessing.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +17,24 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
+// In pixels of a frame; right and bottom are outside.
+struct Rect {
+  int x = 0, y = 0, width = 0, height = 0;
+
+  bool operator==(const Rect&) const = default;
+};
+
+inline constexpr double kUnknownSpacing = std::numeric_limits<double>::quiet_NaN();
+
 struct Frame {
   std::int64_t index = 0;                                    // position in its source
   double time_s = std::numeric_limits<double>::quiet_NaN();  // seconds since the source's first
                                                              // frame, NaN if unknown
   Image pixels;
+  // Millimetres from row to row and from column to column, NaN if unknown.
+  std::array<double, 2> spacing_mm{kUnknownSpacing, kUnknownSpacing};
+  // The part that holds the image proper, where the file states it (DICOM ultrasound regions).
+  std::optional<Rect> region = std::nullopt;
 };
 
 }  // namespace coldframe::frames

@@ -58,7 +58,7 @@ bool detect_image(std::string_view head, const std::filesystem::path&) {
   return image_format(head) != ImageFormat::kNone;
 }
 
-std::unique_ptr<Source> open_image(const std::filesystem::path& path) {
+std::unique_ptr<Source> open_image(const std::filesystem::path& path, const ReaderOptions&) {
   configure_opencv();
   return std::make_unique<ImageSource>(path);
 }

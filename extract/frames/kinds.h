@@ -10,9 +10,9 @@
 namespace coldframe::frames {
 
 bool detect_image(std::string_view head, const std::filesystem::path& path);
-std::unique_ptr<Source> open_image(const std::filesystem::path& path);
+std::unique_ptr<Source> open_image(const std::filesystem::path& path, const ReaderOptions& options);
 
 bool detect_video(std::string_view head, const std::filesystem::path& path);
-std::unique_ptr<Source> open_video(const std::filesystem::path& path);
+std::unique_ptr<Source> open_video(const std::filesystem::path& path, const ReaderOptions& options);
 
 }  // namespace coldframe::frames

@@ -25,7 +25,7 @@ struct StopReading {};  // the sink has had enough
 
 class ExamPlan {
  public:
-  explicit ExamPlan(const ExamSpec& exam) : exam_(exam) {
+  ExamPlan(const ExamSpec& exam, const ReaderOptions& options) : exam_(exam), options_(options) {
     for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
     set_times();
   }
@@ -39,6 +39,7 @@ class ExamPlan {
   void set_times();
 
   const ExamSpec& exam_;
+  const ReaderOptions& options_;
   std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
   std::vector<Slot> slots_;
   std::string kind_;
@@ -48,7 +49,7 @@ Source& ExamPlan::open(const std::filesystem::path& path) {
   auto& source = sources_[path];
   if (!source) {
     const SourceKind* kind = nullptr;
-    source = open_source(path, kind);
+    source = open_source(path, options_, kind);
     const std::string name = kind->name;
     if (kind_.empty()) {
       kind_ = name;
@@ -116,13 +117,18 @@ void read_run(std::span<const Slot> slots, std::size_t begin, std::size_t end, c
   });
 }
 
+Frame missing_frame(const Slot& slot) {
+  Frame frame;
+  frame.index = slot.index;
+  frame.time_s = slot.time_s;
+  return frame;
+}
+
 void read_slots(std::span<const Slot> slots, const Sink& sink) {
   for (std::size_t begin = 0; begin < slots.size();) {
     std::size_t end = begin + 1;
     if (slots[begin].source == nullptr) {
-      hand_over(ExamSlot{begin, slots[begin].item, false,
-                         Frame{slots[begin].index, slots[begin].time_s, {}}},
-                sink);
+      hand_over(ExamSlot{begin, slots[begin].item, false, missing_frame(slots[begin])}, sink);
     } else {
       while (end < slots.size() && slots[end].source == slots[begin].source &&
              slots[end].index > slots[end - 1].index) {
@@ -155,8 +161,9 @@ std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelec
   return selected;
 }
 
-ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection, const Sink& sink) {
-  const ExamPlan plan(exam);
+ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
+                      const ReaderOptions& options, const Sink& sink) {
+  const ExamPlan plan(exam, options);
   std::vector<Slot> selected;
   for (const std::int64_t slot :
        select_frames(static_cast<std::int64_t>(plan.slots().size()), selection)) {

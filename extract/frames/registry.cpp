@@ -12,9 +12,9 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::array kKinds{
-    SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image},
+    SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image, nullptr},
     SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF", true, detect_video,
-               open_video},
+               open_video, nullptr},
 };
 
 constexpr std::size_t kHeadBytes = 4096;
@@ -43,11 +43,12 @@ const SourceKind* detect_kind(const std::filesystem::path& path) {
   return kind_of(read_head(path), path);
 }
 
-std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceKind*& kind) {
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const ReaderOptions& options,
+                                    const SourceKind*& kind) {
   const std::string head = read_head(path);
   if (head.empty()) throw DataError(concat("'", path.string(), "' is empty"));
   kind = kind_of(head, path);
-  if (kind != nullptr) return kind->open(path);
+  if (kind != nullptr) return kind->open(path, options);
   std::string known;
   for (const SourceKind& each : kKinds) known += concat(known.empty() ? "" : ", ", each.contents);
   const auto first = std::as_bytes(std::span(head)).first(std::min<std::size_t>(8, head.size()));

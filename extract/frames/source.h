@@ -5,14 +5,17 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "extract/frames/exam_list.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/reader_options.h"
 
 namespace coldframe::frames {
 
@@ -29,13 +32,22 @@ class Source {
                     const std::function<void(Frame&&)>& sink) = 0;
 };
 
+// What a file's header says of the exam that it belongs to; empty or NaN where it does not.
+struct SourceFacts {
+  std::string patient;  // as ReaderOptions wants it: hashed, unless it may be kept
+  double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
+  std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
+};
+
 // A kind of file. `detect` sees the file's first bytes (up to 4 KiB) and its name.
 struct SourceKind {
   const char* name;      // "image", "video"
   const char* contents;  // for messages: the formats that it reads
   bool is_clip;          // in a folder, each file is an exam; else files of one folder form one
   bool (*detect)(std::string_view head, const std::filesystem::path& path);
-  std::unique_ptr<Source> (*open)(const std::filesystem::path& path);
+  std::unique_ptr<Source> (*open)(const std::filesystem::path& path, const ReaderOptions& options);
+  // Null for kinds whose headers say nothing. Reads the header only. DataError as `open`.
+  SourceFacts (*facts)(const std::filesystem::path& path, const ReaderOptions& options);
 };
 std::span<const SourceKind> source_kinds();  // the registry
 
@@ -43,7 +55,8 @@ std::span<const SourceKind> source_kinds();  // the registry
 const SourceKind* detect_kind(const std::filesystem::path& path);
 
 // As above, with DataError that says what the file looks like when no kind recognises it.
-std::unique_ptr<Source> open_source(const std::filesystem::path& path, const SourceKind*& kind);
+std::unique_ptr<Source> open_source(const std::filesystem::path& path, const ReaderOptions& options,
+                                    const SourceKind*& kind);
 
 // Which frames of an exam are wanted. count = 0: all. Otherwise frame i of N is
 // round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes all.
@@ -70,7 +83,7 @@ struct ExamSummary {
 // unreadable or truncated file, a frame index beyond the end, unknown kind; the message says which
 // file and why.
 ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
-                      const std::function<bool(ExamSlot&&)>& sink);
+                      const ReaderOptions& options, const std::function<bool(ExamSlot&&)>& sink);
 
 // Sizes and modification times of the exam's files, and the XXH3-128 over their content.
 // DataError when a file cannot be read.

@@ -146,7 +146,7 @@ bool detect_video(std::string_view head, const std::filesystem::path&) {
   return avi || is_iso_media(head) || is_transport_stream(head);
 }
 
-std::unique_ptr<Source> open_video(const std::filesystem::path& path) {
+std::unique_ptr<Source> open_video(const std::filesystem::path& path, const ReaderOptions&) {
   configure_opencv();
   return std::make_unique<VideoSource>(path);
 }

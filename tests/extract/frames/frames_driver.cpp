@@ -31,7 +31,7 @@ Json read(const frames::ExamSpec& exam, std::int64_t count) {
   Json line{{"id", exam.id}, {"items", exam.items.size()}};
   Json slots = Json::array();
   try {
-    const auto summary = frames::read_exam(exam, {count}, [&](frames::ExamSlot&& slot) {
+    const auto summary = frames::read_exam(exam, {count}, {}, [&](frames::ExamSlot&& slot) {
       slots.push_back(describe(slot));
       return true;
     });

@@ -110,7 +110,7 @@ TEST(ReadExam, KeepsTheSlotOfAMissingFrame) {
   exam.items = {item_of(folder.write("a.bmp", one_pixel_bmp(1)), 0.0), item_of("", 2.0),
                 item_of(folder.write("b.bmp", one_pixel_bmp(2)), 5.0)};
   std::vector<ExamSlot> slots;
-  const auto summary = read_exam(exam, {}, [&](ExamSlot&& slot) {
+  const auto summary = read_exam(exam, {}, {}, [&](ExamSlot&& slot) {
     slots.push_back(std::move(slot));
     return true;
   });
@@ -132,7 +132,7 @@ TEST(ReadExam, StopsWhenTheSinkHasHadEnough) {
     exam.items.push_back(item_of(folder.write(name, one_pixel_bmp(1))));
   }
   int seen = 0;
-  read_exam(exam, {}, [&](ExamSlot&&) { return ++seen < 2; });
+  read_exam(exam, {}, {}, [&](ExamSlot&&) { return ++seen < 2; });
   EXPECT_EQ(seen, 2);
 }
 
@@ -161,7 +161,7 @@ TEST(ReadExam, SaysWhichFileIsWrongAndWhy) {
     ExamSpec exam;
     exam.items = {item_of(path)};
     const auto message =
-        message_of<DataError>([&] { read_exam(exam, {}, [](ExamSlot&&) { return true; }); });
+        message_of<DataError>([&] { read_exam(exam, {}, {}, [](ExamSlot&&) { return true; }); });
     EXPECT_NE(message.find(reason), std::string::npos) << message;
     EXPECT_NE(message.find(path.filename().string()), std::string::npos) << message;
   }
@@ -172,7 +172,7 @@ TEST(ReadExam, RefusesAnExamOfWhichEveryFrameIsMissing) {
   exam.id = "hollow";
   exam.items = {item_of(""), item_of("")};
   EXPECT_NE(message_of<DataError>([&] {
-              read_exam(exam, {}, [](ExamSlot&&) { return true; });
+              read_exam(exam, {}, {}, [](ExamSlot&&) { return true; });
             }).find("hollow"),
             std::string::npos);
 }

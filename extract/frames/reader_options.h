@@ -1,0 +1,34 @@
+// What a person may say about how files become frames; every reader takes from it what concerns it.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "extract/frames/window.h"
+
+namespace coldframe::frames {
+
+// Which slices of a volume: [begin, end) in steps of `step`; end = −1: to the last one.
+struct SliceRange {
+  std::int64_t begin = 0, end = -1, step = 1;
+
+  bool operator==(const SliceRange&) const = default;
+};
+
+// How the single-frame DICOM files of a folder become exams.
+enum class DicomGrouping { kSeries, kStudy };
+
+struct ReaderOptions {
+  Window window;  // --window
+
+  // Volumes, in RAS+ orientation: 0 = x (sagittal slices), 1 = y (coronal), 2 = z (axial).
+  int axis = 2;       // --axis
+  SliceRange slices;  // --slices; of a 4-D volume: these slices of every time point
+
+  DicomGrouping grouping = DicomGrouping::kSeries;  // --group
+  bool keep_patient_id = false;  // --keep-patient-id; else a hash of it with `patient_salt`
+  std::string patient_salt;      // --patient-salt
+};
+
+}  // namespace coldframe::frames
