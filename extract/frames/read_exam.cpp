@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -14,38 +15,22 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-struct Slot {
-  std::size_t item = 0;
-  Source* source = nullptr;  // null: a missing frame
-  std::int64_t index = 0;
-  double time_s = kUnknown;
-};
+using Slot = OpenedExam::Slot;
 
 struct StopReading {};  // the sink has had enough
 
-class ExamPlan {
- public:
-  ExamPlan(const ExamSpec& exam, const ReaderOptions& options) : exam_(exam), options_(options) {
-    for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
-    set_times();
+}  // namespace
+
+OpenedExam::OpenedExam(const ExamSpec& exam, const ReaderOptions& options)
+    : exam_(exam), options_(options) {
+  for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
+  if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; })) {
+    throw DataError(concat("exam '", exam.id, "' has no frame: every path is empty"));
   }
+  set_times();
+}
 
-  const std::vector<Slot>& slots() const { return slots_; }
-  const std::string& kind() const { return kind_; }
-
- private:
-  void add_item(std::size_t item);
-  Source& open(const std::filesystem::path& path);
-  void set_times();
-
-  const ExamSpec& exam_;
-  const ReaderOptions& options_;
-  std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
-  std::vector<Slot> slots_;
-  std::string kind_;
-};
-
-Source& ExamPlan::open(const std::filesystem::path& path) {
+Source& OpenedExam::open(const std::filesystem::path& path) {
   auto& source = sources_[path];
   if (!source) {
     const SourceKind* kind = nullptr;
@@ -60,7 +45,7 @@ Source& ExamPlan::open(const std::filesystem::path& path) {
   return *source;
 }
 
-void ExamPlan::add_item(std::size_t item) {
+void OpenedExam::add_item(std::size_t item) {
   const ExamItem& wanted = exam_.items[item];
   if (wanted.path.empty()) {
     slots_.push_back({item, nullptr, wanted.first, kUnknown});
@@ -80,7 +65,7 @@ void ExamPlan::add_item(std::size_t item) {
 
 // Times that the input states hold, with those inside a clip added. Without any, an exam of one
 // clip has the clip's.
-void ExamPlan::set_times() {
+void OpenedExam::set_times() {
   const bool stated = std::any_of(exam_.items.begin(), exam_.items.end(),
                                   [](const ExamItem& item) { return !std::isnan(item.time_s); });
   const auto first =
@@ -97,6 +82,8 @@ void ExamPlan::set_times() {
     }
   }
 }
+
+namespace {
 
 using Sink = std::function<bool(ExamSlot&&)>;
 
@@ -161,23 +148,33 @@ std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelec
   return selected;
 }
 
-ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
-                      const ReaderOptions& options, const Sink& sink) {
-  const ExamPlan plan(exam, options);
-  std::vector<Slot> selected;
-  for (const std::int64_t slot :
-       select_frames(static_cast<std::int64_t>(plan.slots().size()), selection)) {
-    selected.push_back(plan.slots()[static_cast<std::size_t>(slot)]);
+std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
+  const auto selected = select_frames(static_cast<std::int64_t>(slots_.size()), selection);
+  if (std::none_of(selected.begin(), selected.end(), [&](std::int64_t slot) {
+        return slots_[static_cast<std::size_t>(slot)].source;
+      })) {
+    throw DataError(concat("exam '", exam_.id, "': all of its selected frames are missing ones"));
   }
-  if (std::none_of(selected.begin(), selected.end(),
-                   [](const Slot& slot) { return slot.source; })) {
-    throw DataError(concat("exam '", exam.id, "' has no frame: every path is empty"));
+  return selected;
+}
+
+void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) const {
+  std::vector<Slot> selected;
+  for (const std::int64_t slot : slots) {
+    selected.push_back(slots_[static_cast<std::size_t>(slot)]);
   }
   try {
     read_slots(selected, sink);
   } catch (const StopReading&) {
   }
-  return {plan.kind(), selected.size()};
+}
+
+ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
+                      const ReaderOptions& options, const Sink& sink) {
+  const OpenedExam opened(exam, options);
+  const auto selected = opened.select(selection);
+  opened.read(selected, sink);
+  return {opened.kind(), selected.size()};
 }
 
 }  // namespace coldframe::frames

@@ -1,0 +1,51 @@
+// An exam whose files are open and counted: its slots and their times are known before a pixel is
+// decoded.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+
+class OpenedExam {
+ public:
+  struct Slot {
+    std::size_t item = 0;                                      // index into ExamSpec::items
+    Source* source = nullptr;                                  // null: a missing frame
+    std::int64_t index = 0;                                    // of the frame in its source
+    double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first frame
+  };
+
+  // Both must outlive this. DataError as read_exam; an exam of missing frames alone is one too.
+  OpenedExam(const ExamSpec& exam, const ReaderOptions& options);
+
+  const std::vector<Slot>& slots() const { return slots_; }
+  const std::string& kind() const { return kind_; }  // as ExamSummary::kind
+
+  // Indices into slots(), ascending. DataError when every selected frame is a missing one.
+  std::vector<std::int64_t> select(const FrameSelection& selection) const;
+
+  // Decodes the slots with the given ascending indices and hands them over as slot 0, 1, …; `sink`
+  // returns false to stop early.
+  void read(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
+
+ private:
+  void add_item(std::size_t item);
+  Source& open(const std::filesystem::path& path);
+  void set_times();
+
+  const ExamSpec& exam_;
+  const ReaderOptions& options_;
+  std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
+  std::vector<Slot> slots_;
+  std::string kind_;
+};
+
+}  // namespace coldframe::frames
