@@ -40,6 +40,7 @@ class OpenedExam {
   void add_item(std::size_t item);
   Source& open(const std::filesystem::path& path);
   void set_times();
+  void settle_range() const;
 
   const ExamSpec& exam_;
   const ReaderOptions& options_;

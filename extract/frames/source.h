@@ -30,6 +30,14 @@ class Source {
   // Decodes the frames with the given ascending indices. DataError names the file and the frame.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;
+
+  // Images of more than 8 bits need a range of values that becomes black to white. Where it is to
+  // be found in the values themselves (neither the file nor the options state it), all files of an
+  // exam are asked for their values and get one range, before the first read(); wants_range() is
+  // false from then on.
+  virtual bool wants_range() const { return false; }
+  virtual void survey(ValueSurvey&) {}  // adds the values of all frames; DataError as read()
+  virtual void set_range(const ValueRange&) {}
 };
 
 // What a file's header says of the exam that it belongs to; empty or NaN where it does not.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string_view>
+#include <unordered_map>
 
 namespace coldframe::frames {
 
@@ -11,7 +13,7 @@ struct Window {
   enum class Kind {
     kFile,        // as the file says; where it says nothing, each reader states its rule
     kFixed,       // center ± width / 2
-    kPercentiles  // of all values of the file
+    kPercentiles  // of all values of the exam's files
   };
   Kind kind = Kind::kFile;
   double center = 0, width = 0;   // kFixed, in the file's rescaled units (e.g. Hounsfield)
@@ -32,5 +34,27 @@ struct ValueRange {
 // Rounds half up, as a viewer does: floor(255 · (value − low) / (high − low) + 0.5). NaN becomes 0;
 // an empty range (low >= high) is a step at `low`.
 std::uint8_t to_level(double value, const ValueRange& range);
+
+// What values occur, and how often: from it comes the window of images that state none. All files
+// of an exam go into one survey, so that one scale holds for all its frames.
+class ValueSurvey {
+ public:
+  void add(double value, std::uint64_t count = 1);  // NaN and infinities are passed over
+  bool empty() const { return total_ == 0; }
+
+  // kPercentiles: those, as numpy.percentile's linear interpolation gives them; exact for whole
+  // numbers up to 2^18, else to a relative 2^-17. kFixed: center ± width / 2. kFile: from the
+  // least to the greatest value. {0, 0} when empty.
+  ValueRange range(const Window& window) const;
+
+ private:
+  void coarsen();
+
+  // Keys are the leading bits of the values, so that few bins hold any number of values.
+  std::unordered_map<std::uint32_t, std::uint64_t> counts_;
+  int dropped_bits_ = 35;  // of a double's 64; more when there are too many bins
+  std::uint64_t total_ = 0;
+  double least_ = std::numeric_limits<double>::infinity(), greatest_ = -least_;
+};
 
 }  // namespace coldframe::frames
