@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "common/error.h"
+#include "common/parallel.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
@@ -47,67 +48,72 @@ void require_same_cache(const ShardHeader& first, const ShardHeader& other,
                           "\nUse another --out, or the options of the cache."));
 }
 
-Collection::Collection(const Location& location) {
+Collection::Collection(const Location& location, Detail detail) {
   with_listing(location, [&](const std::vector<std::filesystem::path>& files) {
     if (files.empty()) refuse_nothing(location);
-    load(files);
+    load(files, detail);
   });
   choose_exams();
   choose_failures();
 }
 
-void Collection::load(const std::vector<std::filesystem::path>& paths) {
+void Collection::load(const std::vector<std::filesystem::path>& paths, Detail detail) {
   files_.clear();
+  files_.resize(paths.size());
   open_.clear();
   views_known_ = false;
-  for (const std::filesystem::path& path : paths) open_file(path);
+  // Checksums and texts take the time, and only HDF5 itself is serialised.
+  parallel_for(paths.size(), [&](std::size_t i) {
+    files_[i] = std::make_unique<ShardFile>(paths[i], detail);
+    if (i >= kMostOpenFiles) files_[i]->close();
+  });
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    take_header(*files_[i], i == 0);
+    if (i < kMostOpenFiles) open_.push_back(i);
+  }
 }
 
-void Collection::open_file(const std::filesystem::path& path) {
-  auto file = std::make_unique<ShardFile>(path);
-  ShardHeader header = file->contents().header;
+void Collection::take_header(const ShardFile& file, bool first) {
+  ShardHeader header = file.contents().header;
   // A shard of failures alone may have been written before any view was known.
-  const bool has_exams = !file->contents().exams.empty();
-  if (!has_exams && !files_.empty()) header.views = header_.views;
+  const bool has_exams = !file.contents().exams.empty();
+  if (!has_exams && !first) header.views = header_.views;
   if (has_exams && !views_known_) header_.views = header.views;
-  if (files_.empty()) header_ = header;
+  if (first) header_ = header;
   views_known_ = views_known_ || has_exams;
-  require_same_cache(header_, header, path.string());
+  require_same_cache(header_, header, file.path().string());
   for (const std::string& precision : header.precisions)
     if (std::count(header_.precisions.begin(), header_.precisions.end(), precision) == 0)
       header_.precisions.push_back(precision);
-  if (files_.size() >= kMostOpenFiles) {
-    file->close();
-  } else {
-    open_.push_back(files_.size());
-  }
-  files_.push_back(std::move(file));
 }
 
 void Collection::choose_exams() {
-  std::unordered_map<std::string, Place> best;
-  for (std::size_t f = 0; f < files_.size(); ++f) {
-    const std::vector<StoredExam>& exams = files_[f]->contents().exams;
-    for (std::size_t e = 0; e < exams.size(); ++e) {
-      const ExamInfo& info = exams[e].info;
-      const auto [entry, is_new] = best.emplace(info.id, Place{f, e});
-      if (is_new) {
-        latest_[info.id] = info.revision;
-      } else if (info.revision > latest_[info.id]) {
-        latest_[info.id] = info.revision;
-        entry->second = {f, e};
-      }
-    }
-  }
-  for (const auto& [id, place] : best) places_.push_back(place);
   const auto info_at = [&](const Place& place) -> ExamInfo& {
     return files_[place.file]->contents().exams[place.exam].info;
   };
+  std::size_t rows = 0;
+  for (const auto& file : files_) rows += file->contents().exams.size();
+  std::unordered_map<std::string_view, std::size_t> best(rows);  // into places_
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    const std::size_t exams = files_[f]->contents().exams.size();
+    for (std::size_t e = 0; e < exams; ++e) {
+      const ExamInfo& info = info_at({f, e});
+      const auto [entry, is_new] = best.emplace(info.id, places_.size());
+      if (is_new) {
+        places_.push_back({f, e});
+      } else if (Place& place = places_[entry->second]; info.revision > info_at(place).revision) {
+        place = {f, e};
+      }
+    }
+  }
+  best.clear();  // its keys are texts that move now
   std::sort(places_.begin(), places_.end(), [&](const Place& a, const Place& b) {
     const ExamInfo &left = info_at(a), &right = info_at(b);
     return std::tie(left.ordinal, left.id) < std::tie(right.ordinal, right.id);
   });
   in_use_.assign(files_.size(), false);
+  exams_.reserve(places_.size());
+  index_.reserve(places_.size());
   for (const Place& place : places_) {
     ExamInfo& info = info_at(place);
     index_.emplace(info.id, exams_.size());
@@ -121,13 +127,13 @@ void Collection::choose_exams() {
 void Collection::choose_failures() {
   for (const auto& file : files_) {
     for (const Failure& failure : file->contents().failures) {
-      const auto [entry, is_new] = latest_.emplace(failure.exam, failure.revision);
-      if (!is_new) entry->second = std::max(entry->second, failure.revision);
+      std::uint32_t& latest = failed_.emplace(failure.exam, failure.revision).first->second;
+      latest = std::max(latest, failure.revision);
     }
   }
   for (std::size_t f = 0; f < files_.size(); ++f) {
     for (const Failure& failure : files_[f]->contents().failures) {
-      if (failure.revision < latest_[failure.exam]) continue;
+      if (failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
       failures_.push_back(failure);
       in_use_[f] = true;
     }
@@ -152,22 +158,51 @@ std::size_t Collection::find(const std::string& id) const {
 }
 
 std::uint32_t Collection::next_revision(const std::string& id) const {
-  const auto entry = latest_.find(id);
-  return entry == latest_.end() ? 0 : entry->second + 1;
+  const std::size_t index = find(id);
+  const auto failure = failed_.find(id);
+  std::uint32_t next = index < exams_.size() ? exams_[index].revision + 1 : 0;
+  if (failure != failed_.end()) next = std::max(next, failure->second + 1);
+  return next;
 }
 
 void Collection::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const {
-  const Place place = places_[exam];
-  const std::lock_guard lock(*mutex_);
-  if (open_.empty() || open_.back() != place.file) {
-    std::erase(open_, place.file);
-    if (open_.size() >= kMostOpenFiles) {
-      files_[open_.front()]->close();
-      open_.erase(open_.begin());
-    }
-    open_.push_back(place.file);
+  read_run(std::span(&exam, 1), view, rows);
+}
+
+std::size_t Collection::run_length(std::span<const std::size_t> exams,
+                                   std::size_t most_bytes) const {
+  const Place first = places_[exams.front()];
+  std::size_t bytes = 0, length = 0;
+  for (; length < exams.size(); ++length) {
+    const Place& place = places_[exams[length]];
+    bytes += exams_[exams[length]].frames() * header_.row_bytes();
+    if (place.file != first.file || place.exam != first.exam + length) break;
+    if (length > 0 && bytes > most_bytes) break;
   }
-  files_[place.file]->read_rows(place.exam, view, rows);
+  return length;
+}
+
+void Collection::read_run(std::span<const std::size_t> run, std::size_t view,
+                          std::span<std::byte> rows) const {
+  const Place first = places_[run.front()];
+  ShardFile& file = *files_[first.file];
+  {
+    const std::lock_guard lock(*mutex_);
+    if (open_.empty() || open_.back() != first.file) {
+      std::erase(open_, first.file);
+      if (open_.size() >= kMostOpenFiles) {
+        files_[open_.front()]->close();
+        open_.erase(open_.begin());
+      }
+      open_.push_back(first.file);
+    }
+    file.read_run(first.exam, run.size(), view, rows);
+  }
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes();
+    file.check_rows(first.exam + i, view, rows.first(bytes));
+    rows = rows.subspan(bytes);
+  }
 }
 
 std::uint64_t Collection::bytes_on_disk() const {

@@ -20,7 +20,7 @@ namespace coldframe::cache {
 class Collection {
  public:
   // CacheError: nothing there, damaged, files of several recipes.
-  explicit Collection(const Location& location);
+  explicit Collection(const Location& location, Detail detail = Detail::kAll);
 
   const ShardHeader& header() const { return header_; }  // precisions: of all files
   const std::vector<ExamInfo>& exams() const { return exams_; }
@@ -34,6 +34,13 @@ class Collection {
   // Thread-safe.
   void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
 
+  // How many of the first exams of `exams` lie one behind the other in one file, at most
+  // `most_bytes` together (but at least one).
+  std::size_t run_length(std::span<const std::size_t> exams, std::size_t most_bytes) const;
+  // The rows of such a run in one read, every checksum compared. Thread-safe.
+  void read_run(std::span<const std::size_t> run, std::size_t view,
+                std::span<std::byte> rows) const;
+
   std::uint64_t bytes_on_disk() const;
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
   // Files whose exams and failures have all been superseded.
@@ -43,8 +50,8 @@ class Collection {
   struct Place {
     std::size_t file, exam;
   };
-  void load(const std::vector<std::filesystem::path>& paths);
-  void open_file(const std::filesystem::path& path);
+  void load(const std::vector<std::filesystem::path>& paths, Detail detail);
+  void take_header(const ShardFile& file, bool first);
   void choose_exams();
   void choose_failures();
 
@@ -56,7 +63,7 @@ class Collection {
   std::vector<Failure> failures_;
   std::vector<bool> in_use_;  // per file
   std::unordered_map<std::string, std::size_t> index_;
-  std::unordered_map<std::string, std::uint32_t> latest_;  // revision, of exams and of failures
+  std::unordered_map<std::string, std::uint32_t> failed_;  // the latest revision of failures
   mutable std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
   mutable std::vector<std::size_t> open_;  // files with a descriptor, the least recently used first
 };

@@ -5,13 +5,14 @@
 
 #include "cache/collection.h"
 #include "cache/float16.h"
+#include "cache/scan.h"
 #include "common/error.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
 
 struct CacheReader::State {
-  explicit State(const Location& location) : cache(location) {}
+  State(const Location& location, Detail detail) : cache(location, detail) {}
   Collection cache;
 
   std::size_t view_index(const std::string& view) const {
@@ -23,8 +24,8 @@ struct CacheReader::State {
   }
 };
 
-CacheReader::CacheReader(const std::filesystem::path& path)
-    : state_(std::make_unique<State>(locate(path))) {}
+CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
+    : state_(std::make_unique<State>(locate(path), detail)) {}
 CacheReader::~CacheReader() = default;
 CacheReader::CacheReader(CacheReader&&) noexcept = default;
 CacheReader& CacheReader::operator=(CacheReader&&) noexcept = default;
@@ -94,6 +95,26 @@ void CacheReader::read_features(std::size_t exam, const std::string& view,
   std::vector<std::uint16_t> halves(expected);
   cache.read_rows(exam, index, std::as_writable_bytes(std::span(halves)));
   from_half(halves, destination);
+}
+
+void CacheReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                              const VisitStored& body) const {
+  scan_rows(state_->cache, state_->view_index(view), exams, body);
+}
+
+void CacheReader::scan(const std::string& view, std::span<const std::size_t> exams,
+                       const Visit& body) const {
+  const bool half = storage() == StorageType::kFloat16;
+  std::vector<float> values;
+  scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> rows) {
+    values.resize(rows.size() / (half ? sizeof(std::uint16_t) : sizeof(float)));
+    if (half) {
+      from_half({reinterpret_cast<const std::uint16_t*>(rows.data()), values.size()}, values);
+    } else {
+      std::copy(rows.begin(), rows.end(), std::as_writable_bytes(std::span(values)).begin());
+    }
+    body(exam, values);
+  });
 }
 
 const std::string& column_value(const ExamInfo& exam, const std::string& column) {

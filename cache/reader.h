@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ namespace coldframe::cache {
 class CacheReader {
  public:
   // CacheError: nothing there, not a cache, damaged, shards of several recipes.
-  explicit CacheReader(const std::filesystem::path& path);
+  explicit CacheReader(const std::filesystem::path& path, Detail detail = Detail::kAll);
   ~CacheReader();
   CacheReader(CacheReader&&) noexcept;
   CacheReader& operator=(CacheReader&&) noexcept;
@@ -48,6 +49,15 @@ class CacheReader {
   // exam's checksum. Thread-safe (HDF5 itself is serialised by a lock).
   std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;
   void read_features(std::size_t exam, const std::string& view, std::span<float> destination) const;
+
+  // The same for each of `exams` in turn, read ahead in large pieces: for whoever goes through
+  // many. `body` runs on this thread.
+  using Visit = std::function<void(std::size_t exam, std::span<const float> features)>;
+  void scan(const std::string& view, std::span<const std::size_t> exams, const Visit& body) const;
+  // As stored: [T, D] little-endian values of type storage().
+  using VisitStored = std::function<void(std::size_t exam, std::span<const std::byte> rows)>;
+  void scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                   const VisitStored& body) const;
 
  private:
   struct State;

@@ -49,7 +49,8 @@ void ShardFile::State::reopen() {
   });
 }
 
-ShardFile::ShardFile(const std::filesystem::path& path) : state_(std::make_unique<State>()) {
+ShardFile::ShardFile(const std::filesystem::path& path, Detail detail)
+    : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.path = path;
   state.bytes_of_file = open_checked(path);
@@ -57,7 +58,7 @@ ShardFile::ShardFile(const std::filesystem::path& path) : state_(std::make_uniqu
   state.bytes = state.bytes_of_file->size_on_disk();
   state.naming_the_file([&] {
     state.reader = std::make_unique<hdf5::FileReader>(*state.bytes_of_file);
-    state.contents = read_metadata(*state.reader);
+    state.contents = read_metadata(*state.reader, detail);
     state.open_features();
   });
   state.offsets = {0};
@@ -92,17 +93,26 @@ void ShardFile::close() {
 }
 
 void ShardFile::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+  read_run(exam, 1, view, rows);
+  check_rows(exam, view, rows);
+}
+
+void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t view,
+                         std::span<std::byte> rows) {
   State& state = *state_;
   if (!is_open()) state.reopen();
-  const std::uint64_t first = state.offsets[exam], count = state.offsets[exam + 1] - first;
-  state.naming_the_file([&] {
-    const StoredExam& stored = state.contents.exams[exam];
-    const std::string& name = state.contents.header.views[view];
-    state.features[view].read_rows(first, count, rows);
-    if (xxh3_64(rows) != stored.checksums[view])
-      throw CacheError(concat("exam '", stored.info.id, "', view '", name,
-                              "': the features do not match their checksum"));
-  });
+  const std::uint64_t row = state.offsets[first];
+  state.naming_the_file(
+      [&] { state.features[view].read_rows(row, state.offsets[first + count] - row, rows); });
+}
+
+void ShardFile::check_rows(std::size_t exam, std::size_t view,
+                           std::span<const std::byte> rows) const {
+  const StoredExam& stored = state_->contents.exams[exam];
+  if (xxh3_64(rows) == stored.checksums[view]) return;
+  throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "', view '",
+                          state_->contents.header.views[view],
+                          "': the features do not match their checksum"));
 }
 
 }  // namespace coldframe::cache

@@ -13,7 +13,7 @@ namespace coldframe::cache {
 class ShardFile {
  public:
   // Checks the trailer, the structure and the metadata, and loads the metadata. CacheError.
-  explicit ShardFile(const std::filesystem::path& path);
+  explicit ShardFile(const std::filesystem::path& path, Detail detail = Detail::kAll);
   ~ShardFile();
   ShardFile(const ShardFile&) = delete;
   ShardFile& operator=(const ShardFile&) = delete;
@@ -26,6 +26,9 @@ class ShardFile {
   // The stored bytes of one view of an exam, by its number in this file; its checksum is compared.
   // Opens the file again if close() was called; CacheError if it was replaced since.
   void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows);
+  // Of `count` exams from `first` on in one read, and the comparison that belongs to each of them.
+  void read_run(std::size_t first, std::size_t count, std::size_t view, std::span<std::byte> rows);
+  void check_rows(std::size_t exam, std::size_t view, std::span<const std::byte> rows) const;
   void close();  // gives the descriptor back; a folder may have more shards than a process may open
   bool is_open() const;
 

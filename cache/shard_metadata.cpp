@@ -30,13 +30,22 @@ void require_names(const FileReader& file, const std::string& group, std::set<st
   require(wanted.empty(), concat(wanted.empty() ? "" : *wanted.begin(), " is missing in ", group));
 }
 
+// What read_texts and read_numbers check of a dataset before they read it.
+DatasetReader open_rows(const FileReader& file, const std::string& path, Type type,
+                        std::uint64_t rows, std::uint64_t columns) {
+  DatasetReader dataset = file.dataset(path);
+  const DatasetSpec& spec = dataset.spec();
+  if (spec.type != type || spec.rows != rows || spec.columns != columns)
+    throw CacheError(concat(path, " is ", hdf5::type_name(spec.type), " [", spec.rows, ", ",
+                            spec.columns, "] where ", hdf5::type_name(type), " [", rows, ", ",
+                            columns, "] was expected"));
+  return dataset;
+}
+
 std::vector<std::byte> read_all(const FileReader& file, const std::string& path, Type type,
                                 std::uint64_t rows, std::uint64_t columns, DatasetSpec& spec) {
-  const DatasetReader dataset = file.dataset(path);
+  const DatasetReader dataset = open_rows(file, path, type, rows, columns);
   spec = dataset.spec();
-  require(spec.type == type && spec.rows == rows && spec.columns == columns,
-          concat(path, " is ", hdf5::type_name(spec.type), " [", spec.rows, ", ", spec.columns,
-                 "] where ", hdf5::type_name(type), " [", rows, ", ", columns, "] was expected"));
   std::vector<std::byte> bytes(spec.rows * spec.row_bytes());
   dataset.read_rows(0, spec.rows, bytes);
   return bytes;
@@ -60,8 +69,8 @@ std::vector<std::string> read_texts(const FileReader& file, const std::string& p
   texts.reserve(rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
     texts.push_back(hdf5::unpad(std::span(bytes).subspan(row * spec.text_bytes, spec.text_bytes)));
-    require(is_valid_utf8(texts.back()) && texts.back().find('\0') == std::string::npos,
-            concat(path, ": row ", row, " is not UTF-8 text"));
+    if (!is_valid_utf8(texts.back()) || texts.back().find('\0') != std::string::npos)
+      throw CacheError(concat(path, ": row ", row, " is not UTF-8 text"));
   }
   return texts;
 }
@@ -72,10 +81,16 @@ struct NamedColumn {
 };
 
 std::vector<NamedColumn> read_columns(const FileReader& file, const std::string& group,
-                                      std::uint64_t rows) {
+                                      std::uint64_t rows, bool with_values = true) {
   std::vector<NamedColumn> columns;
-  for (const std::string& name : file.names(group))
-    columns.push_back({unescape_name(name), read_texts(file, join_path(group, name), rows)});
+  for (const std::string& name : file.names(group)) {
+    const std::string path = join_path(group, name);
+    columns.push_back({unescape_name(name), {}});
+    if (with_values)
+      columns.back().values = read_texts(file, path, rows);
+    else
+      open_rows(file, path, Type::kText, rows, 0);
+  }
   return columns;
 }
 
@@ -142,7 +157,8 @@ std::vector<std::uint64_t> read_offsets(const FileReader& file, std::uint64_t fr
   return offsets;
 }
 
-void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::size_t views) {
+void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::size_t views,
+                Detail detail) {
   require_names(file, kExams,
                 {kExamId, kExamPatient, kExamOrdinal, kExamRevision, kExamOffset, kExamChecksum,
                  kExamStartTime, kExamSourceStamp, kExamSourceDigest, kExamSourceKind, kExamWidth,
@@ -161,8 +177,13 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
   set_numbers(kExamOrdinal, Type::kUint64, &ExamInfo::ordinal);
   set_numbers(kExamRevision, Type::kUint32, &ExamInfo::revision);
   set_numbers(kExamStartTime, Type::kFloat64, &ExamInfo::start_time);
-  set_texts(kExamSourceStamp, &ExamInfo::source_stamp);
-  set_texts(kExamSourceDigest, &ExamInfo::source_digest);
+  for (const auto& [name, member] : {std::pair(kExamSourceStamp, &ExamInfo::source_stamp),
+                                     std::pair(kExamSourceDigest, &ExamInfo::source_digest)}) {
+    if (detail == Detail::kAll)
+      set_texts(name, member);
+    else
+      open_rows(file, join_path(kExams, name), Type::kText, n, 0);
+  }
   set_texts(kExamSourceKind, &ExamInfo::source_kind);
   set_numbers(kExamWidth, Type::kInt32, &ExamInfo::frame_width);
   set_numbers(kExamHeight, Type::kInt32, &ExamInfo::frame_height);
@@ -171,7 +192,7 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
   for (std::size_t i = 0; i < n; ++i) {
     const auto first = checksums.begin() + static_cast<std::ptrdiff_t>(i * views);
     exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(views));
-    require(!exams[i].info.id.empty(), concat("exam ", i, " has no id"));
+    if (exams[i].info.id.empty()) throw CacheError(concat("exam ", i, " has no id"));
   }
   for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n))
     for (std::size_t i = 0; i < n; ++i)
@@ -179,31 +200,45 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
 }
 
 void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
-                 const std::vector<std::uint64_t>& offsets) {
+                 const std::vector<std::uint64_t>& offsets, Detail detail) {
   require_names(file, kFrames, {kFrameTime, kFramePresent, kFrameIndex, kFrameSource, kColumns});
   const std::uint64_t frames = offsets.back();
   const auto times =
       read_numbers<double>(file, join_path(kFrames, kFrameTime), Type::kFloat64, frames);
   const auto present =
       read_numbers<std::uint8_t>(file, join_path(kFrames, kFramePresent), Type::kUint8, frames);
-  const auto index =
-      read_numbers<std::int64_t>(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
-  const auto sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
-  const auto columns = read_columns(file, join_path(kFrames, kColumns), frames);
+  const bool all = detail == Detail::kAll;
+  std::vector<std::int64_t> index;
+  std::vector<std::string> sources;
+  if (all) {
+    index = read_numbers<std::int64_t>(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
+    sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
+  } else {
+    open_rows(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames, 0);
+    open_rows(file, join_path(kFrames, kFrameSource), Type::kText, frames, 0);
+  }
+  auto columns = read_columns(file, join_path(kFrames, kColumns), frames, all);
   require(std::all_of(present.begin(), present.end(), [](std::uint8_t mask) { return mask <= 1; }),
           "frames/present has values other than 0 and 1");
   for (std::size_t i = 0; i < exams.size(); ++i) {
     ExamInfo& info = exams[i].info;
-    const auto part = [&, first = offsets[i], last = offsets[i + 1]](const auto& all) {
-      return std::decay_t<decltype(all)>(all.begin() + static_cast<std::ptrdiff_t>(first),
-                                         all.begin() + static_cast<std::ptrdiff_t>(last));
+    const auto first = static_cast<std::ptrdiff_t>(offsets[i]);
+    const auto last = static_cast<std::ptrdiff_t>(offsets[i + 1]);
+    const auto set_part = [&](auto& part, auto& values) {
+      part.assign(std::make_move_iterator(values.begin() + first),
+                  std::make_move_iterator(values.begin() + last));
     };
-    info.time_s = part(times);
-    info.present = part(present);
-    info.frame_index = part(index);
-    info.frame_source = part(sources);
-    for (const NamedColumn& column : columns)
-      info.frame_columns.push_back({column.name, part(column.values)});
+    set_part(info.time_s, times);
+    set_part(info.present, present);
+    if (all) {
+      set_part(info.frame_index, index);
+      set_part(info.frame_source, sources);
+    }
+    info.frame_columns.reserve(columns.size());
+    for (NamedColumn& column : columns) {
+      info.frame_columns.push_back({column.name, {}});
+      if (all) set_part(info.frame_columns.back().values, column.values);
+    }
   }
 }
 
@@ -226,15 +261,15 @@ std::vector<Failure> read_failures(const FileReader& file) {
 
 }  // namespace
 
-ShardContents read_metadata(const FileReader& file) {
+ShardContents read_metadata(const FileReader& file, Detail detail) {
   ShardContents contents;
   contents.header = read_header(file);
   require_names(file, "/", {kFeatures, kFrames, kExams, kFailures});
   const std::uint64_t frames = check_features(file, contents.header);
   const std::vector<std::uint64_t> offsets = read_offsets(file, frames);
   contents.exams.resize(offsets.size() - 1);
-  read_exams(file, contents.exams, contents.header.views.size());
-  read_frames(file, contents.exams, offsets);
+  read_exams(file, contents.exams, contents.header.views.size(), detail);
+  read_frames(file, contents.exams, offsets, detail);
   contents.failures = read_failures(file);
   return contents;
 }

@@ -7,6 +7,6 @@
 namespace coldframe::cache {
 
 // CacheError (without the file's name) for whatever FORMAT.md does not allow.
-ShardContents read_metadata(const hdf5::FileReader& file);
+ShardContents read_metadata(const hdf5::FileReader& file, Detail detail);
 
 }  // namespace coldframe::cache

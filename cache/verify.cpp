@@ -7,6 +7,7 @@
 
 #include "cache/collection.h"
 #include "common/error.h"
+#include "common/parallel.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
@@ -14,11 +15,65 @@ namespace {
 
 constexpr std::size_t kMostOrdinalsNamed = 20;
 
-// Where an exam of one revision was seen, and what tells its content from another's.
-struct Seen {
-  std::string file;
-  StoredExam exam;
+constexpr std::size_t kRunBytes = 2u << 20;
+
+// What looking at one file found.
+struct FileCheck {
+  std::filesystem::path path;
+  std::unique_ptr<ShardFile> file;  // null when it cannot be opened
+  std::vector<Finding> findings;
+
+  void find(const std::string& exam, const std::string& problem) {
+    const std::string prefix = path.string() + ": ";  // errors name the file themselves
+    findings.push_back({path.string(), exam,
+                        problem.starts_with(prefix) ? problem.substr(prefix.size()) : problem});
+  }
+  void look();
+
+ private:
+  void check_features(std::size_t view);
 };
+
+void FileCheck::look() {
+  try {
+    file = std::make_unique<ShardFile>(path);
+  } catch (const CacheError& error) {
+    return find("", error.what());
+  }
+  for (std::size_t view = 0; view < file->contents().header.views.size(); ++view)
+    check_features(view);
+  file->close();
+}
+
+// Reads many exams at once; one that cannot be read is found by reading them one by one.
+void FileCheck::check_features(std::size_t view) {
+  const std::vector<StoredExam>& exams = file->contents().exams;
+  const auto bytes_of = [&](std::size_t exam) {
+    return exams[exam].info.frames() * file->contents().header.row_bytes();
+  };
+  std::vector<std::byte> rows;
+  for (std::size_t first = 0, end = 0; first < exams.size(); first = end) {
+    std::size_t bytes = bytes_of(end++);
+    while (end < exams.size() && bytes + bytes_of(end) <= kRunBytes) bytes += bytes_of(end++);
+    rows.resize(bytes);
+    bool whole = true;
+    try {
+      file->read_run(first, end - first, view, rows);
+    } catch (const CacheError&) {
+      whole = false;
+    }
+    std::span<std::byte> rest(rows);
+    for (std::size_t exam = first; exam < end; ++exam) {
+      const std::span<std::byte> part = rest.first(bytes_of(exam));
+      rest = rest.subspan(part.size());
+      try {
+        whole ? file->check_rows(exam, view, part) : file->read_rows(exam, view, part);
+      } catch (const CacheError& error) {
+        find(exams[exam].info.id, error.what());
+      }
+    }
+  }
+}
 
 class Verifier {
  public:
@@ -26,19 +81,21 @@ class Verifier {
   VerifyReport run();
 
  private:
-  void check_file(const std::filesystem::path& path);
-  void check_exam(ShardFile& file, std::size_t exam);
+  // Where an exam of one revision was seen.
+  struct Seen {
+    const FileCheck* check;
+    const StoredExam* exam;
+  };
+  void take(FileCheck& check);
   void check_ordinals();
-  void find(const std::string& file, const std::string& exam, const std::string& problem) {
-    const std::string prefix = file + ": ";  // errors name the file themselves
-    report_.findings.push_back(
-        {file, exam, problem.starts_with(prefix) ? problem.substr(prefix.size()) : problem});
-  }
 
   Location location_;
   VerifyReport report_;
-  std::unique_ptr<ShardHeader> first_;  // of the first file with exams that could be read
-  std::unordered_map<std::string, std::map<std::uint32_t, Seen>> seen_;
+  std::vector<FileCheck> checks_;
+  const ShardHeader* first_ = nullptr;  // of the first file with exams that could be read
+  // Of each exam its latest revision, and of those with several all that were seen.
+  std::unordered_map<std::string_view, Seen> latest_;
+  std::unordered_map<std::string_view, std::map<std::uint32_t, Seen>> several_;
   std::vector<Failure> failures_;
 };
 
@@ -48,66 +105,58 @@ bool same_content(const StoredExam& a, const StoredExam& b) {
          a.info.present == b.info.present;
 }
 
-void Verifier::check_exam(ShardFile& file, std::size_t number) {
-  const StoredExam& exam = file.contents().exams[number];
-  const ShardHeader& header = file.contents().header;
-  std::vector<std::byte> rows(exam.info.frames() * header.row_bytes());
-  for (std::size_t view = 0; view < header.views.size(); ++view) {
+// What concerns the file among the others.
+void Verifier::take(FileCheck& check) {
+  if (!check.file) return;
+  const ShardContents& contents = check.file->contents();
+  if (first_ == nullptr && !contents.exams.empty()) first_ = &contents.header;
+  if (first_ != nullptr) {
+    ShardHeader header = contents.header;
+    if (contents.exams.empty()) header.views = first_->views;
     try {
-      file.read_rows(number, view, rows);
+      require_same_cache(*first_, header, check.path.string());
     } catch (const CacheError& error) {
-      find(file.path().string(), exam.info.id, error.what());
+      check.find("", error.what());
     }
   }
-  const auto [entry, is_new] =
-      seen_[exam.info.id].emplace(exam.info.revision, Seen{file.path().string(), exam});
-  if (!is_new)
-    find(file.path().string(), exam.info.id,
-         concat("revision ", exam.info.revision, " is stored twice, ",
-                same_content(entry->second.exam, exam) ? "with equal" : "with DIFFERENT",
-                " content; the other is in ", entry->second.file));
-}
-
-void Verifier::check_file(const std::filesystem::path& path) {
-  std::unique_ptr<ShardFile> file;
-  try {
-    file = std::make_unique<ShardFile>(path);
-    const ShardContents& contents = file->contents();
-    if (!first_ && !contents.exams.empty()) first_ = std::make_unique<ShardHeader>(contents.header);
-    if (first_) {
-      ShardHeader header = contents.header;
-      if (contents.exams.empty()) header.views = first_->views;
-      require_same_cache(*first_, header, path.string());
-    }
-  } catch (const CacheError& error) {
-    find(path.string(), "", error.what());
-  }
-  if (!file) return;
   ++report_.files;
-  const ShardContents& contents = file->contents();
   report_.exams += contents.exams.size();
-  for (std::size_t i = 0; i < contents.exams.size(); ++i) {
-    report_.frames += contents.exams[i].info.frames();
-    check_exam(*file, i);
+  latest_.reserve(report_.exams);
+  for (const StoredExam& exam : contents.exams) {
+    report_.frames += exam.info.frames();
+    const Seen seen{&check, &exam};
+    const auto [latest, is_new] = latest_.emplace(exam.info.id, seen);
+    if (is_new) continue;
+    auto& revisions = several_[exam.info.id];
+    if (revisions.empty()) revisions.emplace(latest->second.exam->info.revision, latest->second);
+    const auto [other, first_of_revision] = revisions.emplace(exam.info.revision, seen);
+    if (!first_of_revision)
+      check.find(exam.info.id,
+                 concat("revision ", exam.info.revision, " is stored twice, ",
+                        same_content(*other->second.exam, exam) ? "with equal" : "with DIFFERENT",
+                        " content; the other is in ", other->second.check->path.string()));
+    latest->second = revisions.rbegin()->second;
   }
   failures_.insert(failures_.end(), contents.failures.begin(), contents.failures.end());
 }
 
 // Every position of the input has one exam, or a failure that says why not.
 void Verifier::check_ordinals() {
-  std::map<std::uint64_t, std::string> taken;
-  for (const auto& [id, revisions] : seen_) {
-    const std::uint64_t ordinal = revisions.rbegin()->second.exam.info.ordinal;
-    const auto [entry, is_new] = taken.emplace(ordinal, id);
-    if (!is_new)
-      find("", id,
-           concat("has the place ", ordinal, " of the input, and so has exam '", entry->second,
-                  "'"));
-  }
-  for (const Failure& failure : failures_) taken.emplace(failure.ordinal, failure.exam);
+  std::vector<std::pair<std::uint64_t, std::string_view>> taken;
+  for (const auto& [id, seen] : latest_) taken.emplace_back(seen.exam->info.ordinal, id);
+  std::sort(taken.begin(), taken.end());
+  for (std::size_t i = 1; i < taken.size(); ++i)
+    if (taken[i].first == taken[i - 1].first)
+      report_.findings.push_back(
+          {"", std::string(taken[i].second),
+           concat("has the place ", taken[i].first, " of the input, and so has exam '",
+                  taken[i - 1].second, "'")});
+  for (const Failure& failure : failures_) taken.emplace_back(failure.ordinal, failure.exam);
+  std::sort(taken.begin(), taken.end());
   std::vector<std::string> missing;
   std::uint64_t expected = 0, count = 0;
   for (const auto& [ordinal, id] : taken) {
+    if (ordinal < expected) continue;
     if (ordinal > expected && missing.size() < kMostOrdinalsNamed)
       missing.push_back(ordinal - expected == 1 ? concat(expected)
                                                 : concat(expected, "–", ordinal - 1));
@@ -115,15 +164,23 @@ void Verifier::check_ordinals() {
     expected = ordinal + 1;
   }
   if (count > 0)
-    find("", "",
+    report_.findings.push_back(
+        {"", "",
          concat("the input's places ", join(missing, ", "), " have neither exam nor failure (",
-                count, " missing); run the same `coldframe extract` again"));
+                count, " missing); run the same `coldframe extract` again")});
 }
 
 VerifyReport Verifier::run() {
   const std::vector<std::filesystem::path> files = location_.files();
   if (files.empty()) const Collection nothing_there(location_);  // throws, and says what is there
-  for (const std::filesystem::path& path : files) check_file(path);
+  checks_.resize(files.size());
+  parallel_for(files.size(), [&](std::size_t i) {
+    checks_[i].path = files[i];
+    checks_[i].look();
+  });
+  for (FileCheck& check : checks_) take(check);
+  for (FileCheck& check : checks_)
+    report_.findings.insert(report_.findings.end(), check.findings.begin(), check.findings.end());
   if (report_.files == files.size()) check_ordinals();
   std::stable_sort(report_.findings.begin(), report_.findings.end(),
                    [](const Finding& a, const Finding& b) { return a.file < b.file; });

@@ -178,7 +178,7 @@ void print_text(const Json& info) {
 int run_info(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kInfoCommand, arguments, options)) return 0;
-  const CacheReader cache(options.path);
+  const CacheReader cache(options.path, Detail::kWithoutSources);
   const Json info = describe(cache, options.path);
   options.json ? print_json(info) : print_text(info);
   return 0;

@@ -29,7 +29,7 @@ Json as_json(const ExamInfo& exam) {
 int run_ls(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kLsCommand, arguments, options)) return 0;
-  const CacheReader cache(options.path);
+  const CacheReader cache(options.path, Detail::kWithoutSources);
   if (options.json) {
     Json list = Json::array();
     for (const ExamInfo& exam : cache.exams()) list.push_back(as_json(exam));

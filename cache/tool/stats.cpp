@@ -136,7 +136,7 @@ void print_text(const Json& stats) {
 int run_stats(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kStatsCommand, arguments, options)) return 0;
-  const CacheReader cache(options.path);
+  const CacheReader cache(options.path, Detail::kWithoutSources);
   const Json stats = gather(cache);
   options.json ? print_json(stats) : print_text(stats);
   return 0;

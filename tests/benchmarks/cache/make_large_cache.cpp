@@ -1,0 +1,81 @@
+// Writes a cache of many exams, of features that are made up, for measurements of the tool:
+//   make_large_cache OUT EXAMS FRAMES DIMENSION
+// Features are a mean of their own per class and exam plus noise; every thousandth exam is another
+// exam again, under another patient.
+#include <cmath>
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "cache/writer.h"
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+// splitmix64 (Steele, Lea, Flood 2014): a number for each counter.
+std::uint64_t mix(std::uint64_t value) {
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+// In [-1, 1).
+float draw(std::uint64_t stream, std::uint64_t counter) {
+  return static_cast<float>(static_cast<std::int64_t>(mix(stream * 0x100000001b3u + counter))) /
+         9.3e18f;
+}
+
+ExamFeatures make_exam(std::uint64_t number, std::size_t frames, std::size_t dimension) {
+  const std::uint64_t same_as = number % 1000 == 999 ? number - 500 : number, label = same_as % 4;
+  ExamFeatures exam;
+  ExamInfo& info = exam.info;
+  info.id = concat("E", 1000000 + number);
+  info.patient = concat("P", 1000000 + number / 2);
+  info.ordinal = number;
+  info.source_stamp = concat(100000 + number, ":1700000000000000000/0123456789abcdef|0|0");
+  info.source_digest = "0123456789abcdef0123456789abcdef";
+  info.source_kind = "images";
+  info.frame_width = info.frame_height = 512;
+  info.columns = {{"label", concat("class ", label)}, {"age", concat(20 + number % 70)}};
+  ViewFeatures view;
+  view.values.reserve(frames * dimension);
+  for (std::size_t t = 0; t < frames; ++t) {
+    info.time_s.push_back(0.04 * static_cast<double>(t));
+    info.present.push_back(1);
+    info.frame_index.push_back(static_cast<std::int64_t>(t));
+    info.frame_source.push_back(concat("site/", info.id, "/frame_", t, ".png"));
+    const float phase = static_cast<float>(t) / static_cast<float>(frames);
+    for (std::size_t d = 0; d < dimension; ++d)
+      view.values.push_back(2.0f * draw(1, d) + draw(2 + label, d) + draw(100 + same_as, d % 48) +
+                            phase * draw(10, d) + 0.2f * draw(1000000 + same_as * frames + t, d));
+  }
+  exam.views.push_back(std::move(view));
+  return exam;
+}
+
+int run(const std::vector<std::string>& words) {
+  std::int64_t exams = 0, frames = 0, dimension = 0;
+  if (words.size() != 4 || !parse_int(words[1], exams) || !parse_int(words[2], frames) ||
+      !parse_int(words[3], dimension) || exams < 1 || frames < 1 || dimension < 1)
+    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION");
+  Recipe recipe;
+  recipe.features["weights"] = "made up";
+  recipe.storage["frames"] = frames;
+  ShardWriter writer(locate(words[0]), recipe, dimension, {});
+  for (std::int64_t i = 0; i < exams; ++i)
+    writer.add(make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
+                         static_cast<std::size_t>(dimension)));
+  writer.finish();
+  return 0;
+}
+
+}  // namespace
+}  // namespace coldframe::cache
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::cache::run);
+}
