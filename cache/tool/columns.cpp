@@ -28,11 +28,12 @@ void add_range(Json& column, const std::map<std::string, std::size_t>& counts, b
   column["mean"] = sum / static_cast<double>(n);
 }
 
-Json describe(const CacheReader& cache, const std::string& name, std::size_t most_values) {
+Json describe(const CacheReader& cache, std::span<const std::size_t> exams, const std::string& name,
+              std::size_t most_values) {
   std::map<std::string, std::size_t> counts;
   std::size_t missing = 0;
-  for (const ExamInfo& exam : cache.exams()) {
-    const std::string& value = column_value(exam, name);
+  for (const std::size_t exam : exams) {
+    const std::string& value = column_value(cache.exams()[exam], name);
     value.empty() ? ++missing : ++counts[value];
   }
   std::vector<std::pair<std::string, std::size_t>> frequent(counts.begin(), counts.end());
@@ -43,22 +44,42 @@ Json describe(const CacheReader& cache, const std::string& name, std::size_t mos
   Json column = Json::object();
   column["name"] = name;
   column["type"] = column_type_name(type);
-  column["values"] = cache.exams().size() - missing;
+  column["values"] = exams.size() - missing;
   column["missing"] = missing;
   column["distinct"] = counts.size();
   column["counts"] = Json::array();
-  for (const auto& [value, exams] : frequent)
-    column["counts"].push_back(Json{{"value", value}, {"exams", exams}});
-  if (type != ColumnType::kText) add_range(column, counts, type == ColumnType::kInteger);
+  for (const auto& [value, times] : frequent)
+    column["counts"].push_back(Json{{"value", value}, {"exams", times}});
+  if (type != ColumnType::kText && !counts.empty()) add_range(column, counts, type == ColumnType::kInteger);
   return column;
 }
 
 }  // namespace
 
-Json describe_columns(const CacheReader& cache, std::size_t most_values) {
+Rows column_rows(const Json& columns) {
+  Rows rows;
+  for (const Json& column : columns) {
+    const Json &counts = column["counts"], &distinct = column["distinct"];
+    std::string text = column["type"].get<std::string>();
+    if (distinct > counts.size() && column.contains("min"))
+      text += concat(", ", column["min"].dump(), " to ", column["max"].dump());
+    else if (distinct > counts.size())
+      text += concat(", ", distinct.dump(), " distinct values");
+    else
+      for (const Json& count : counts)
+        text += concat(&count == &counts[0] ? ": " : ", ", count["value"].get<std::string>(), " ×",
+                       count["exams"].dump());
+    if (column["missing"] != 0) text += concat("; ", column["missing"].dump(), " without a value");
+    rows.push_back({"  " + column["name"].get<std::string>(), text});
+  }
+  return rows;
+}
+
+Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exams,
+                      std::size_t most_values) {
   Json columns = Json::array();
   for (const std::string& name : cache.column_names())
-    columns.push_back(describe(cache, name, most_values));
+    columns.push_back(describe(cache, exams, name, most_values));
   return columns;
 }
 

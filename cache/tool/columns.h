@@ -1,13 +1,21 @@
 // What the columns of a cache hold.
 #pragma once
 
+#include <span>
+
 #include "cache/reader.h"
-#include "common/json.h"
+#include "cache/tool/command.h"
 
 namespace coldframe::cache {
 
-// [{name, type, values, missing, distinct, counts: [{value, exams}], min, max, mean}], the most
-// frequent values first and at most `most_values` of them; min, max and mean for numbers.
-Json describe_columns(const CacheReader& cache, std::size_t most_values);
+// Of the chosen exams: [{name, type, values, missing, distinct, counts: [{value, exams}], min, max,
+// mean}], the most frequent values first and at most `most_values` of them; min, max and mean for
+// numbers.
+Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exams,
+                      std::size_t most_values);
+
+// A line for each: "age  integer, 21 to 93; 4 without a value". At most as many values are spelt
+// out as were described.
+Rows column_rows(const Json& columns);
 
 }  // namespace coldframe::cache

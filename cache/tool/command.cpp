@@ -4,12 +4,13 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/cli.h"
 #include "common/error.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
 namespace {
+
+constexpr std::size_t kOutputBlock = 1u << 16;
 
 // Continuation bytes of UTF-8 take no room on the terminal.
 std::size_t width_of(const std::string& text) {
@@ -19,27 +20,33 @@ std::size_t width_of(const std::string& text) {
 }
 
 // What came from a file must not steer the terminal.
-std::string printable(std::string text) {
-  for (char& character : text)
-    if (static_cast<unsigned char>(character) < 0x20 || character == 0x7f) character = ' ';
-  return text;
+void append_printable(const std::string& text, std::string& line) {
+  for (const char character : text)
+    line += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? ' ' : character;
 }
 
 }  // namespace
 
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
-                VerbOptions& options) {
+                VerbOptions& options, const boost::program_options::options_description& more) {
   namespace po = boost::program_options;
   const std::string verb = concat("coldframe cache ", command.name);
+  const std::string usage = concat(verb, " ", command.words, " [options]");
   po::options_description description("Options");
-  description.add_options()("cache", po::value(&options.path)->value_name("PATH"),
-                            "the cache: a .h5 file or a folder of shards")(
-      "json", po::bool_switch(&options.json), "print JSON instead of text");
-  if (!parse_command_line({concat(verb, " PATH [--json]"), command.summary, concat(verb, " x.h5")},
-                          description, arguments, "cache"))
+  description.add(more);
+  description.add_options()("words", po::value(&options.words)->value_name(command.words),
+                            "the same as bare words")("json", po::bool_switch(&options.json),
+                                                      "print JSON instead of text");
+  if (!parse_command_line({usage, command.summary, concat(verb, " ", command.example)}, description,
+                          arguments, "words"))
     return false;
-  if (options.path.empty())
-    throw ConfigError(concat("which cache? Usage: ", verb, " PATH [--json]"));
+  const std::string words = command.words;
+  const std::size_t least = split(words, ' ').size();
+  const bool open_end = words.ends_with("…");
+  if (options.words.size() < least || (!open_end && options.words.size() > least))
+    throw ConfigError(
+        concat(plural(options.words.size(), "word"), " where ", open_end ? "at least " : "", least,
+               least == 1 && !open_end ? " was" : " were", " expected. Usage: ", usage));
   return true;
 }
 
@@ -47,25 +54,28 @@ void print_json(const Json& json) {
   std::cout << json.dump(2) << '\n';
 }
 
-void print_table(const std::vector<std::vector<std::string>>& rows) {
+void print_table(const Rows& rows) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], width_of(printable(row[i])));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }
+  std::string text;
   for (const std::vector<std::string>& row : rows) {
-    std::string line;
+    const std::size_t start = text.size();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      const std::string cell = printable(row[i]);
-      line += cell + std::string(widths[i] - width_of(cell) + 2, ' ');
+      append_printable(row[i], text);
+      text.append(widths[i] - width_of(row[i]) + 2, ' ');
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    std::cout << line << '\n';
+    while (text.size() > start && text.back() == ' ') text.pop_back();
+    text += '\n';
+    if (text.size() < kOutputBlock && &row != &rows.back()) continue;
+    std::cout << text;
+    text.clear();
   }
 }
 
-Json quantiles(std::vector<double> values, const std::vector<std::pair<const char*, double>>& at) {
+Json quantiles(std::vector<double> values, const Fractions& at) {
   if (values.empty()) return nullptr;
   std::sort(values.begin(), values.end());
   Json json = Json::object();
@@ -76,6 +86,13 @@ Json quantiles(std::vector<double> values, const std::vector<std::pair<const cha
     json[name] = values[below] + (position - std::floor(position)) * (above - values[below]);
   }
   return json;
+}
+
+std::string range_text(const Json& spread, int digits, const char* unit) {
+  if (spread.is_null()) return "unknown";
+  const auto value = [&](const char* name) { return fixed(spread[name].get<double>(), digits); };
+  if (spread["min"] == spread["max"]) return value("min") + unit;
+  return concat(value("min"), " to ", value("max"), unit, ", median ", value("median"), unit);
 }
 
 }  // namespace coldframe::cache

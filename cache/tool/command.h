@@ -1,36 +1,47 @@
 // One verb of coldframe-cache.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/cli.h"
 #include "common/json.h"
 
 namespace coldframe::cache {
 
 struct Command {
   const char* name;
+  const char* words;    // the bare words that it takes: "PATH", "A B", "OUT A…" (one A or more)
+  const char* example;  // what may stand behind the verb
   const char* summary;
   int (*run)(const std::vector<std::string>& arguments);  // returns the exit code
 };
 
-extern const Command kInfoCommand, kLsCommand, kStatsCommand, kVerifyCommand;
+extern const Command kDiffCommand, kExportCommand, kImportCommand, kInfoCommand, kLsCommand,
+    kMergeCommand, kPackCommand, kReportCommand, kShowCommand, kStatsCommand, kVerifyCommand;
 
-// What every verb takes: the path of a cache, and --json.
+// What every verb takes: its bare words, and --json.
 struct VerbOptions {
-  std::string path;
+  std::vector<std::string> words;
   bool json = false;
+  const std::string& path() const { return words.front(); }
 };
-// False when help was asked for and has been printed.
+// False when help was asked for and has been printed. `more`: the verb's own options.
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
-                VerbOptions& options);
+                VerbOptions& options, const boost::program_options::options_description& more = {});
 
 void print_json(const Json& json);
 
 // Rows of text with their columns aligned, two spaces apart.
-void print_table(const std::vector<std::vector<std::string>>& rows);
+using Rows = std::vector<std::vector<std::string>>;
+void print_table(const Rows& rows);
 
 // Minimum, quartiles and so on of values (which are sorted for it); null when there are none.
-Json quantiles(std::vector<double> values, const std::vector<std::pair<const char*, double>>& at);
+using Fractions = std::vector<std::pair<const char*, double>>;
+Json quantiles(std::vector<double> values, const Fractions& at);
+// "0.12 to 3.40 s, median 1.00 s" of quantiles that have min, median and max; "unknown" of null.
+std::string range_text(const Json& spread, int digits, const char* unit);
 
 }  // namespace coldframe::cache

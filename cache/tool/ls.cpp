@@ -2,7 +2,9 @@
 
 #include "cache/reader.h"
 #include "cache/tool/command.h"
+#include "cache/tool/filter.h"
 #include "cache/tool/times.h"
+#include "common/log.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
@@ -26,38 +28,52 @@ Json as_json(const ExamInfo& exam) {
   return json;
 }
 
-int run_ls(const std::vector<std::string>& arguments) {
-  VerbOptions options;
-  if (!parse_verb(kLsCommand, arguments, options)) return 0;
-  const CacheReader cache(options.path, Detail::kWithoutSources);
-  if (options.json) {
-    Json list = Json::array();
-    for (const ExamInfo& exam : cache.exams()) list.push_back(as_json(exam));
-    print_json(list);
-    return 0;
-  }
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+Rows as_rows(const CacheReader& cache, const std::vector<std::size_t>& chosen) {
   const std::vector<std::string> columns = cache.column_names();
-  std::vector<std::vector<std::string>> rows{{"EXAM", "FRAMES", "SPAN", "PATIENT"}};
+  Rows rows{{"EXAM", "FRAMES", "SPAN", "PATIENT"}};
+  rows.reserve(chosen.size() + 1);
   rows[0].insert(rows[0].end(), columns.begin(), columns.end());
-  for (const ExamInfo& exam : cache.exams()) {
+  for (const std::size_t index : chosen) {
+    const ExamInfo& exam = cache.exams()[index];
     const std::size_t missing = missing_frames(exam);
     const double span = time_span(exam);
-    std::vector<std::string> row{
-        exam.id,
-        missing == 0 ? concat(exam.frames()) : concat(exam.frames(), " (", missing, " missing)"),
-        std::isnan(span) ? "-" : fixed(span, 2) + " s", exam.patient.empty() ? "-" : exam.patient};
-    for (const std::string& column : columns) {
-      const std::string& value = column_value(exam, column);
-      row.push_back(value.empty() ? "-" : value);
-    }
-    rows.push_back(std::move(row));
+    std::string frames = std::to_string(exam.frames());
+    if (missing > 0) frames += concat(" (", missing, " missing)");
+    rows.push_back({exam.id, std::move(frames), std::isnan(span) ? "-" : fixed(span, 2) + " s",
+                    or_dash(exam.patient)});
+    for (const std::string& column : columns)
+      rows.back().push_back(or_dash(column_value(exam, column)));
   }
-  print_table(rows);
+  return rows;
+}
+
+int run_ls(const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
+  VerbOptions options;
+  std::vector<std::string> where;
+  po::options_description more;
+  more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp);
+  if (!parse_verb(kLsCommand, arguments, options, more)) return 0;
+  const CacheReader cache(options.path(), Detail::kWithoutSources);
+  const std::vector<std::size_t> chosen = select_exams(cache, where);
+  if (options.json) {
+    Json list = Json::array();
+    for (const std::size_t exam : chosen) list.push_back(as_json(cache.exams()[exam]));
+    print_json(list);
+  } else {
+    print_table(as_rows(cache, chosen));
+  }
+  if (!where.empty()) log_info(concat(chosen.size(), " of ", plural(cache.exams().size(), "exam")));
   return 0;
 }
 
 }  // namespace
 
-const Command kLsCommand{"ls", "one line per exam: frames, time span, patient, columns", run_ls};
+const Command kLsCommand{"ls", "PATH", "x.h5 --where label=covid --where 'frames>=12'",
+                         "one line per exam: frames, time span, patient, columns", run_ls};
 
 }  // namespace coldframe::cache

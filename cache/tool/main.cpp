@@ -10,10 +10,11 @@
 namespace coldframe::cache {
 namespace {
 
-const Command* const kCommands[] = {&kLsCommand, &kInfoCommand, &kStatsCommand, &kVerifyCommand};
+const Command* const kCommands[] = {&kLsCommand, &kShowCommand, &kInfoCommand, &kStatsCommand,
+                                    &kVerifyCommand};
 
 void print_help() {
-  std::cout << "Usage: coldframe cache VERB PATH [--json]\n\n"
+  std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"
                "Looks into a cache of features: a .h5 file, or a folder of shards.\n\nVerbs:\n";
   for (const Command* command : kCommands)
     std::cout << "  " << command->name << std::string(8 - std::string(command->name).size(), ' ')

@@ -1,151 +1,103 @@
 #include <algorithm>
-#include <cmath>
 #include <iostream>
-#include <map>
-#include <unordered_map>
 
 #include "cache/reader.h"
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
-#include "common/fingerprint.h"
+#include "cache/tool/feature_statistics.h"
+#include "cache/tool/filter.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
 namespace {
 
-constexpr std::size_t kMostValues = 20, kMostNamed = 20;
+constexpr std::size_t kMostValues = 20, kMostGroupsPrinted = 10;
 
-const std::vector<std::pair<const char*, double>> kNormQuantiles = {
-    {"min", 0},    {"p1", 0.01},  {"p25", 0.25}, {"median", 0.5},
-    {"p75", 0.75}, {"p99", 0.99}, {"max", 1}};
-
-// Figures of one view, gathered exam by exam so that no more than one exam is in memory.
-class ViewStatistics {
- public:
-  explicit ViewStatistics(std::size_t dimension) : lowest_(dimension), highest_(dimension) {}
-  void add(const ExamInfo& exam, const std::vector<float>& features);
-  Json finish() const;
-
- private:
-  void add_row(std::span<const float> row);
-
-  std::vector<float> lowest_, highest_;
-  std::vector<double> norms_;
-  std::size_t rows_ = 0, missing_ = 0, nan_ = 0, zero_ = 0;
-  std::unordered_map<std::uint64_t, std::size_t> rows_by_hash_;
-  std::map<std::uint64_t, std::vector<std::string>> exams_by_hash_;
-};
-
-void ViewStatistics::add_row(std::span<const float> row) {
-  double sum = 0;
-  for (const float value : row) sum += static_cast<double>(value) * value;
-  if (!std::isfinite(sum)) {
-    ++nan_;
-    return;
-  }
-  for (std::size_t d = 0; d < row.size(); ++d) {
-    lowest_[d] = norms_.empty() ? row[d] : std::min(lowest_[d], row[d]);
-    highest_[d] = norms_.empty() ? row[d] : std::max(highest_[d], row[d]);
-  }
-  norms_.push_back(std::sqrt(sum));
-  if (sum == 0) ++zero_;
-  ++rows_by_hash_[xxh3_64(std::as_bytes(row))];
+std::string quantile_text(const Json& quantiles) {
+  if (quantiles.is_null()) return "none";
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : quantiles.items())
+    texts.push_back(concat(key, " ", fixed(value.get<double>(), 3)));
+  return join(texts, ", ");
 }
 
-void ViewStatistics::add(const ExamInfo& exam, const std::vector<float>& features) {
-  const std::size_t dimension = lowest_.size();
-  for (std::size_t t = 0; t < exam.frames(); ++t) {
-    ++rows_;
-    exam.present[t] ? add_row(std::span(features).subspan(t * dimension, dimension))
-                    : static_cast<void>(++missing_);
-  }
-  exams_by_hash_[xxh3_64(std::as_bytes(std::span(features)))].push_back(exam.id);
+void add_values(const Json& values, Rows& rows) {
+  if (values.is_null()) return;
+  const auto number = [&](const char* key) { return fixed(values[key].get<double>(), 3); };
+  rows.push_back({"  values", concat("mean ", number("mean"), ", deviation ", number("deviation"),
+                                     ", ", number("min"), " to ", number("max"))});
+  rows.push_back({"  deviation of a dimension", quantile_text(values["deviation_of_dimensions"])});
 }
 
-Json ViewStatistics::finish() const {
-  std::size_t duplicates = 0;
-  for (const auto& [hash, count] : rows_by_hash_) duplicates += count - 1;
-  Json dead = Json::array(), identical = Json::array();
-  std::size_t dead_count = 0;
-  for (std::size_t d = 0; d < lowest_.size(); ++d) {
-    if (norms_.empty() || lowest_[d] != highest_[d]) continue;
-    ++dead_count;
-    if (dead.size() < kMostNamed) dead.push_back(d);
-  }
-  for (const auto& [hash, ids] : exams_by_hash_)
-    if (ids.size() > 1) identical.push_back(ids);
-  Json json = Json::object();
-  json["rows"] = rows_;
-  json["missing_rows"] = missing_;
-  json["nan_rows"] = nan_;
-  json["zero_rows"] = zero_;
-  json["duplicate_rows"] = duplicates;
-  json["norm"] = quantiles(norms_, kNormQuantiles);
-  json["dead_dimensions"] = dead_count;
-  json["first_dead_dimensions"] = dead;
-  json["identical_exams"] = identical;
-  return json;
-}
-
-Json gather(const CacheReader& cache) {
-  Json json = Json::object();
-  json["views"] = Json::object();
-  for (const std::string& view : cache.views()) {
-    ViewStatistics statistics(static_cast<std::size_t>(cache.dimension()));
-    for (std::size_t i = 0; i < cache.exams().size(); ++i)
-      statistics.add(cache.exams()[i], cache.features(i, view));
-    json["views"][view] = statistics.finish();
-  }
-  json["columns"] = describe_columns(cache, kMostValues);
-  return json;
+void add_near_duplicates(const Json& near, Rows& rows) {
+  rows.push_back(
+      {"  near-duplicates",
+       concat(near["pairs"].dump(), near["pairs"] == 1 ? " pair" : " pairs",
+              " of exams of different patients have mean features with a cosine of at least ",
+              near["cosine_at_least"].dump(), " (", near["exams_compared"].dump(), " exams; ",
+              near["all_pairs"] == true ? "all pairs"
+                                        : concat("each with the ", kWindow, " next along ",
+                                                 kSortedAxes, " principal axes"),
+              ")")});
+  for (const Json& pair : near["closest"])
+    rows.push_back(
+        {"", concat(join(pair["exams"], ", "), "  ", fixed(pair["cosine"].get<double>(), 5))});
 }
 
 void print_view(const std::string& name, const Json& view) {
   std::cout << "view " << name << '\n';
-  std::vector<std::vector<std::string>> rows;
+  Rows rows;
   for (const char* key :
        {"rows", "missing_rows", "nan_rows", "zero_rows", "duplicate_rows", "dead_dimensions"}) {
     std::string label = key;
     std::replace(label.begin(), label.end(), '_', ' ');
     rows.push_back({"  " + label, view[key].dump()});
   }
-  std::vector<std::string> quantile_texts;
-  for (const auto& [key, value] : view["norm"].items())
-    quantile_texts.push_back(concat(key, " ", fixed(value.get<double>(), 3)));
-  rows.push_back({"  norms", quantile_texts.empty() ? "none" : join(quantile_texts, ", ")});
-  for (const Json& ids : view["identical_exams"])
-    rows.push_back({"  identical exams", join(ids, ", ")});
-  print_table(rows);
-}
-
-void print_text(const Json& stats) {
-  for (const auto& [name, view] : stats["views"].items()) print_view(name, view);
-  std::vector<std::vector<std::string>> rows;
-  for (const Json& column : stats["columns"]) {
-    rows.push_back({column["name"].get<std::string>(), column["type"].get<std::string>(),
-                    concat(column["distinct"].dump(), " distinct, ", column["missing"].dump(),
-                           " without a value")});
-    for (const Json& count : column["counts"])
-      rows.push_back({"  " + count["value"].get<std::string>(), "×" + count["exams"].dump()});
-    if (column["distinct"] > column["counts"].size()) rows.push_back({"  …"});
-  }
-  if (!rows.empty()) std::cout << "\ncolumns\n";
+  rows.push_back({"  norms", quantile_text(view["norm"])});
+  add_values(view["values"], rows);
+  rows.push_back(
+      {"  effective rank",
+       concat(fixed(view["effective_rank"].get<double>(), 1), " (of ", view["sampled_rows"].dump(),
+              " frames; exp of the entropy of the singular values, mean removed)")});
+  const Json& identical = view["identical_exams"];
+  for (std::size_t i = 0; i < std::min(identical.size(), kMostGroupsPrinted); ++i)
+    rows.push_back({"  identical exams", join(identical[i], ", ")});
+  if (identical.size() > kMostGroupsPrinted)
+    rows.push_back({"", concat("… and ", identical.size() - kMostGroupsPrinted, " groups more")});
+  add_near_duplicates(view["near_duplicates"], rows);
   print_table(rows);
 }
 
 int run_stats(const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
   VerbOptions options;
-  if (!parse_verb(kStatsCommand, arguments, options)) return 0;
-  const CacheReader cache(options.path, Detail::kWithoutSources);
-  const Json stats = gather(cache);
-  options.json ? print_json(stats) : print_text(stats);
+  std::vector<std::string> where;
+  po::options_description more;
+  more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp);
+  if (!parse_verb(kStatsCommand, arguments, options, more)) return 0;
+  const CacheReader cache(options.path(), Detail::kWithoutSources);
+  const std::vector<std::size_t> exams = select_exams(cache, where);
+  Json stats = Json::object();
+  stats["exams"] = exams.size();
+  stats["views"] = Json::object();
+  for (const std::string& view : cache.views())
+    stats["views"][view] = gather_statistics(cache, view, exams).finish(cache);
+  stats["columns"] = describe_columns(cache, exams, kMostValues);
+  if (options.json) {
+    print_json(stats);
+    return 0;
+  }
+  for (const auto& [name, view] : stats["views"].items()) print_view(name, view);
+  const Rows columns = column_rows(stats["columns"]);
+  if (!columns.empty()) std::cout << "\ncolumns\n";
+  print_table(columns);
   return 0;
 }
 
 }  // namespace
 
-const Command kStatsCommand{
-    "stats", "norms; NaN, zero and duplicate rows; identical exams; dead dimensions; column counts",
-    run_stats};
+const Command kStatsCommand{"stats", "PATH", "x.h5 --where label=covid",
+                            "norms, NaN, dead dimensions, effective rank, duplicates, columns",
+                            run_stats};
 
 }  // namespace coldframe::cache

@@ -29,7 +29,7 @@ Json as_json(const VerifyReport& report) {
 int run_verify(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kVerifyCommand, arguments, options)) return 0;
-  const VerifyReport report = verify(locate(options.path));
+  const VerifyReport report = verify(locate(options.path()));
   if (options.json) {
     print_json(as_json(report));
   } else {
@@ -54,7 +54,7 @@ int run_verify(const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Command kVerifyCommand{
-    "verify", "check every checksum, the structure and completeness; exit code 1 with findings",
-    run_verify};
+    "verify", "PATH", "x.h5",
+    "check every checksum, the structure and completeness; exit code 1 with findings", run_verify};
 
 }  // namespace coldframe::cache

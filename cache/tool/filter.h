@@ -1,0 +1,26 @@
+// --where: which exams a verb is about.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/reader.h"
+
+namespace coldframe::cache {
+
+// The option's help, the same for every verb that has it.
+inline constexpr const char* kWhereHelp =
+    "only exams for which this holds: COLUMN=VALUE, !=, <, <=, >, >= (may be repeated; columns of "
+    "the input, and exam, patient, frames, missing, span, kind)";
+
+// Indices of the exams for which all conditions hold, in the order of the cache. "label=covid"
+// holds for equal texts and for equal numbers; "label=" for exams without a value; < and > compare
+// numbers and hold for nothing else. A column of the input goes before a word of our own.
+// ConfigError: not a condition, a column that is not there, a bound that is not a number.
+std::vector<std::size_t> select_exams(const CacheReader& cache,
+                                      const std::vector<std::string>& conditions);
+
+// Of `count` things at most `most`, evenly spaced: number i is floor(i · count / most).
+std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);
+
+}  // namespace coldframe::cache
