@@ -22,7 +22,7 @@ Batch::Batch(vit::Backbone& backbone, DeviceInput input, std::int64_t image_size
 void Batch::add(const DecodedFrame& frame) {
   const auto position = static_cast<std::int64_t>(places_.size());
   std::memcpy(frames_[position].data_ptr(), frame.pixels.data(), frame.pixels.size());
-  places_.emplace_back(frame.task, frame.slot);
+  places_.push_back(frame.place);
   if (position + 1 == frames_.size(0)) compute();
 }
 
@@ -46,8 +46,8 @@ void Batch::compute() {
                                         static_cast<std::size_t>(features.numel()));
     const auto dimension = static_cast<std::size_t>(features.size(1));
     for (std::int64_t i = 0; i < size; ++i) {
-      const auto [task, slot] = places_[static_cast<std::size_t>(begin + i)];
-      sink_(task, slot, values.subspan(static_cast<std::size_t>(i) * dimension, dimension));
+      sink_(places_[static_cast<std::size_t>(begin + i)],
+            values.subspan(static_cast<std::size_t>(i) * dimension, dimension));
     }
     begin += size;
   }

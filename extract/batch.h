@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "extract/decode_stage.h"
@@ -18,8 +17,7 @@ namespace coldframe {
 // memory, the batch is halved, computed again, and the smaller size remembered.
 class Batch {
  public:
-  using Sink =
-      std::function<void(std::size_t task, std::size_t slot, std::span<const float> feature)>;
+  using Sink = std::function<void(const FramePlace& place, std::span<const float> feature)>;
 
   Batch(vit::Backbone& backbone, DeviceInput input, std::int64_t image_size, std::int64_t capacity,
         Sink sink);
@@ -33,9 +31,9 @@ class Batch {
 
   vit::Backbone& backbone_;
   DeviceInput input_;
-  torch::Tensor frames_;                                     // [capacity, S, S, 3] uint8
-  std::vector<std::pair<std::size_t, std::size_t>> places_;  // (task, slot) of each collected frame
-  std::int64_t part_;  // frames per forward pass that are known to fit
+  torch::Tensor frames_;            // [capacity, S, S, 3] uint8
+  std::vector<FramePlace> places_;  // of each collected frame
+  std::int64_t part_;               // frames per forward pass that are known to fit
   std::int64_t done_ = 0;
   Sink sink_;
 };

@@ -5,8 +5,41 @@
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/text.h"
+#include "extract/crop_plan.h"
+#include "extract/frames/opened_exam.h"
+#include "extract/preprocess/crop.h"
+#include "extract/preprocess/prepare.h"
+#include "extract/preprocess/tiles.h"
 
 namespace coldframe {
+namespace {
+
+// Adds a slot to what is known of the exam.
+void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache::ExamInfo& info) {
+  info.time_s.push_back(slot.frame.time_s);
+  info.present.push_back(slot.present);
+  // A missing frame names its row, so that a later run finds it again.
+  info.frame_index.push_back(slot.present ? slot.frame.index
+                                          : static_cast<std::int64_t>(slot.item));
+  info.frame_source.push_back(exam.items[slot.item].name);
+  if (slot.present && info.frame_width == 0) {
+    info.frame_width = slot.frame.pixels.width;
+    info.frame_height = slot.frame.pixels.height;
+  }
+}
+
+frames::Image prepare(const preprocess::Preprocessing& steps, const frames::ExamSpec& exam,
+                      frames::ExamSlot&& slot, const std::optional<frames::Rect>& crop) {
+  const std::int64_t index = slot.frame.index;
+  try {
+    return preprocess::prepare_frame(steps, std::move(slot.frame), crop);
+  } catch (const DataError& error) {
+    throw DataError(
+        concat("'", exam.items[slot.item].name, "', frame ", index, ": ", error.what()));
+  }
+}
+
+}  // namespace
 
 DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
                          const DecodeSettings& settings)
@@ -57,7 +90,23 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
+bool DecodeStage::push_frame(FramePlace place, const frames::Image& image) {
+  const preprocess::Preprocessing& steps = settings_.preprocessing;
+  const std::size_t size = static_cast<std::size_t>(steps.image_size);
+  const auto tiles = preprocess::plan_tiles(steps.tiles, image.width, image.height);
+  place.tiles = tiles.size();
+  for (const frames::Rect& tile : tiles) {
+    DecodedFrame decoded{place, std::vector<std::uint8_t>(size * size * 3)};
+    const bool whole = tile.width == image.width && tile.height == image.height;
+    preprocess::resize_frame(steps, whole ? image : preprocess::crop_image(image, tile),
+                             decoded.pixels.data());
+    if (stop_requested() || !queue_.push(std::move(decoded))) return false;
+  }
+  return true;
+}
+
+// What is known of the exam before any of its frames is decoded.
+cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   const frames::ExamSpec& exam = *tasks_[task].exam;
   cache::ExamInfo info;
   info.id = exam.id;
@@ -67,39 +116,37 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
   info.start_time = exam.start_time;
   info.columns = columns_of(exam);
   info.source_stamp = exam_stamp(exam);
+  return info;
+}
 
-  const std::size_t size = static_cast<std::size_t>(settings_.preprocessing.image_size);
+cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
+  const frames::ExamSpec& exam = *tasks_[task].exam;
+  cache::ExamInfo info = describe(task);
+  const frames::OpenedExam opened(exam, settings_.reader);
+  const CropPlan plan(exam, opened, settings_.preprocessing);
   std::vector<std::size_t> item_of_slot;
-  const auto summary =
-      frames::read_exam(exam, settings_.selection, settings_.reader, [&](frames::ExamSlot&& slot) {
-        item_of_slot.push_back(slot.item);
-        info.time_s.push_back(slot.frame.time_s);
-        info.present.push_back(slot.present);
-        // A missing frame names its row, so that a later run finds it again.
-        info.frame_index.push_back(slot.present ? slot.frame.index
-                                                : static_cast<std::int64_t>(slot.item));
-        info.frame_source.push_back(exam.items[slot.item].name);
-        if (slot.present) {
-          if (info.frame_width == 0) {
-            info.frame_width = slot.frame.pixels.width;
-            info.frame_height = slot.frame.pixels.height;
-          }
-          DecodedFrame decoded{task, slot.slot, std::vector<std::uint8_t>(size * size * 3)};
-          preprocess::resize_frame(settings_.preprocessing, slot.frame.pixels,
-                                   decoded.pixels.data());
-          stopped = !queue_.push(std::move(decoded));
-        }
-        stopped = stopped || stop_requested();
-        return !stopped;
-      });
+  std::vector<std::optional<frames::Rect>> crop_of_slot;
+  opened.read(opened.select(settings_.selection), [&](frames::ExamSlot&& slot) {
+    note_slot(exam, slot, info);
+    item_of_slot.push_back(slot.item);
+    crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
+    if (slot.present) {
+      const FramePlace place{task, slot.slot};
+      stopped = !push_frame(
+          place, prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back()));
+    }
+    stopped = stopped || stop_requested();
+    return !stopped;
+  });
   if (stopped) return info;
   if (info.frame_width == 0)
     throw DataError(concat("exam '", exam.id, "' has no frame that is present"));
-  info.source_kind = summary.kind;
+  info.source_kind = opened.kind();
   info.source_digest = frames::source_digest(exam);
   if (exam_stamp(exam) != info.source_stamp)
     throw DataError("its files changed while they were read; run the same command again");
   info.frame_columns = frame_columns_of(input_, exam, item_of_slot);
+  record_crops(crop_of_slot, info);
   return info;
 }
 

@@ -13,16 +13,16 @@
 
 #include "cache/exam.h"
 #include "common/bounded_queue.h"
+#include "extract/frame_place.h"
 #include "extract/frames/source.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/resume.h"
 
 namespace coldframe {
 
-// One frame, ready for the backbone's input: [S, S, 3] uint8.
+// One frame, or one tile of it, ready for the backbone's input: [S, S, 3] uint8.
 struct DecodedFrame {
-  std::size_t task = 0;  // index into the tasks
-  std::size_t slot = 0;  // its place within the exam
+  FramePlace place;
   std::vector<std::uint8_t> pixels;
 };
 
@@ -43,8 +43,9 @@ struct DecodeSettings {
   std::size_t queue_frames = 64;  // decoded frames that may wait
 };
 
-// Frames of one exam arrive in order, exams of different threads interleaved. After a stop request
-// the exam at hand is dropped without a word and no further one is begun.
+// Frames of one exam, and tiles of one frame, arrive in order, exams of different threads
+// interleaved. After a stop request the exam at hand is dropped without a word and no further one
+// is begun.
 class DecodeStage {
  public:
   DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
@@ -57,7 +58,9 @@ class DecodeStage {
  private:
   void work();
   bool decode_exam(std::size_t task);  // false: the stage is stopping
+  cache::ExamInfo describe(std::size_t task) const;
   cache::ExamInfo read(std::size_t task, bool& stopped);
+  bool push_frame(FramePlace place, const frames::Image& image);  // false: the stage is stopping
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
   const frames::ExamList& input_;

@@ -9,10 +9,26 @@ namespace coldframe {
 ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release)
     : dimension_(dimension), release_(std::move(release)) {}
 
-void ExamAssembly::add_feature(std::size_t task, std::size_t slot, std::span<const float> feature) {
-  if (failed_.contains(task)) return;
-  pending_[task].features.emplace(slot, std::vector<float>(feature.begin(), feature.end()));
-  release_if_complete(task);
+void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> feature) {
+  if (failed_.contains(place.task)) return;
+  Pending& exam = pending_[place.task];
+  if (place.tiles == 1)
+    exam.features.emplace(place.slot, std::vector<float>(feature.begin(), feature.end()));
+  else
+    pool(exam, place, feature);
+  release_if_complete(place.task);
+}
+
+void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const float> feature) {
+  Pooled& pooled = exam.open[place.slot];
+  pooled.sum.resize(feature.size());
+  for (std::size_t i = 0; i < feature.size(); ++i) pooled.sum[i] += feature[i];
+  if (++pooled.tiles < place.tiles) return;
+  std::vector<float> mean;
+  for (const double sum : pooled.sum)
+    mean.push_back(static_cast<float>(sum / static_cast<double>(pooled.tiles)));
+  exam.open.erase(place.slot);
+  exam.features.emplace(place.slot, std::move(mean));
 }
 
 void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info) {

@@ -11,27 +11,36 @@
 #include <vector>
 
 #include "cache/exam.h"
+#include "extract/frame_place.h"
 
 namespace coldframe {
 
 using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
 
-// Each exam is released as soon as it is complete, so that a long one holds up no other; the
-// exam's ordinal keeps the input's order.
+// The features of a frame's tiles are averaged as they come, so that memory holds one feature per
+// frame, however many tiles it has. Each exam is released as soon as it is complete, so that a long
+// one holds up no other; the exam's ordinal keeps the input's order.
 class ExamAssembly {
  public:
   ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release);
 
-  void add_feature(std::size_t task, std::size_t slot, std::span<const float> feature);
+  void add_feature(const FramePlace& place, std::span<const float> feature);
   void add_exam(std::size_t task, cache::ExamInfo info);       // after its last frame was decoded
   void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
 
  private:
+  // Sums in float64: the order of tiles cannot show in the float32 mean.
+  struct Pooled {
+    std::vector<double> sum;
+    std::size_t tiles = 0;  // that are in it
+  };
   struct Pending {
-    std::map<std::size_t, std::vector<float>> features;  // by slot
+    std::map<std::size_t, Pooled> open;                  // frames with tiles to come, by slot
+    std::map<std::size_t, std::vector<float>> features;  // complete, by slot
     std::optional<cache::ExamInfo> info;
     std::size_t expected = 0;  // present slots, once `info` is there
   };
+  void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
   void release_if_complete(std::size_t task);
 
   std::int64_t dimension_;

@@ -11,6 +11,7 @@
 #include "common/text.h"
 #include "common/torch/device.h"
 #include "extract/options.h"
+#include "extract/patient_salt.h"
 #include "extract/pipeline.h"
 #include "extract/recipe.h"
 #include "extract/resume.h"
@@ -112,8 +113,9 @@ int run(const std::vector<std::string>& arguments) {
   const auto options = parse_extract_options(arguments);
   if (!options) return 0;
   install_stop_handlers();
+  if (options->dry_run) throw ConfigError("--dry-run is not part of this build");
 
-  const frames::ExamList input = frames::list_exams(
+  const frames::ExamList input = list_exams_salted(
       options->input, {options->frame_columns, options->allow_unordered, options->reader});
   for (const auto& warning : input.warnings) log_warning(warning);
 
@@ -126,7 +128,7 @@ int run(const std::vector<std::string>& arguments) {
   const cache::Recipe recipe = make_recipe(*options, *backbone);
   check_recipe(recipe, cached, options->out);
 
-  const Plan plan = plan_extraction(input, {options->frames}, cached ? &*cached : nullptr);
+  const Plan plan = plan_extraction(input, options->selection, cached ? &*cached : nullptr);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   discard_failures_alone(location, cached);
   cached.reset();

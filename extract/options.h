@@ -9,6 +9,7 @@
 
 #include "cache/writer.h"
 #include "extract/frames/reader_options.h"
+#include "extract/frames/source.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/vit/backbone.h"
 
@@ -17,16 +18,17 @@ namespace coldframe {
 struct ExtractOptions {
   std::filesystem::path input;  // a folder, a file or a CSV manifest
   std::filesystem::path out;    // x.h5 (one file) or a folder of shards
+  bool dry_run = false;         // look at the input only; no backbone and no `out` are needed
 
   vit::BackboneOptions
       backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
   std::string preset;  // its name, "" for none
   preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
 
-  std::int64_t frames = 0;  // N frames spread evenly over an exam; 0: all
+  frames::FrameSelection selection;  // --frames: N frames spread evenly over an exam
   std::vector<std::string> frame_columns;
   bool allow_unordered = false;
-  frames::ReaderOptions reader;
+  frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
 
   std::string device = "auto";
   std::string precision = "auto";
@@ -37,7 +39,7 @@ struct ExtractOptions {
   bool allow_mixed_precision = false;
 
   bool strict = false;  // stop at the first exam that fails
-  bool json = false;    // the summary as JSON on stdout
+  bool json = false;    // the summary (of --dry-run: everything) as JSON on stdout
 };
 
 // Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an

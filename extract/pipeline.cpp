@@ -16,7 +16,7 @@ namespace {
 DecodeSettings decode_settings(const ExtractOptions& options) {
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
-  settings.selection = {options.frames};
+  settings.selection = options.selection;
   settings.reader = options.reader;
   settings.threads = options.decode_threads;
   settings.queue_frames = static_cast<std::size_t>(2 * options.batch);
@@ -44,8 +44,8 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   });
   Batch batch(backbone, DeviceInput(options.preprocessing, device),
               options.preprocessing.image_size, options.batch,
-              [&](std::size_t task, std::size_t slot, std::span<const float> feature) {
-                assembly.add_feature(task, slot, feature);
+              [&](const FramePlace& place, std::span<const float> feature) {
+                assembly.add_feature(place, feature);
               });
   DecodeStage decoder(input, tasks, decode_settings(options));
 

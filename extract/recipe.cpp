@@ -1,14 +1,50 @@
 #include "extract/recipe.h"
 
-namespace coldframe {
+#include "common/text.h"
 
+namespace coldframe {
+namespace {
+
+using frames::Window;
+
+std::string to_text(const Window& window) {
+  if (window.kind == Window::Kind::kFixed) return concat(window.center, ',', window.width);
+  return concat(window.low, "%,", window.high, '%');
+}
+
+// How values and volumes became frames.
+Json describe_reading(const frames::ReaderOptions& reader) {
+  Json json = Json::object();
+  if (reader.window.kind != Window::Kind::kFile) json["window"] = to_text(reader.window);
+  if (reader.axis != frames::ReaderOptions{}.axis)
+    json["axis"] = std::string(1, "xyz"[reader.axis]);
+  return json;
+}
+
+Json describe_slices(const frames::SliceRange& slices) {
+  return {{"begin", slices.begin},
+          {"end", slices.end < 0 ? Json("last") : Json(slices.end)},
+          {"step", slices.step}};
+}
+
+}  // namespace
+
+// A key is written only where it says something else than the default, so that caches made before
+// it existed can be continued.
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone) {
+  const frames::ReaderOptions& reader = options.reader;
   cache::Recipe recipe;
   recipe.features["backbone"] = backbone.describe();
   recipe.features["preprocessing"] = preprocess::to_json(options.preprocessing);
-  recipe.storage["frames"] = options.frames == 0 ? Json("all") : Json(options.frames);
+  if (const Json reading = describe_reading(reader); !reading.empty())
+    recipe.features["reading"] = reading;
+  const std::int64_t frames = options.selection.count;
+  recipe.storage["frames"] = frames == 0 ? Json("all") : Json(frames);
   recipe.storage["views"] = Json::array({"clean"});
   recipe.storage["store"] = options.storage == cache::StorageType::kFloat16 ? "float16" : "float32";
+  if (reader.slices != frames::SliceRange{})
+    recipe.storage["slices"] = describe_slices(reader.slices);
+  if (reader.grouping == frames::DicomGrouping::kStudy) recipe.storage["group"] = "study";
   return recipe;
 }
 

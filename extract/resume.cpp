@@ -12,6 +12,8 @@
 #include "common/interrupt.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "extract/crop_plan.h"
+#include "extract/preprocess/crop.h"
 
 namespace coldframe {
 namespace {
@@ -23,7 +25,8 @@ std::string digest_of(const std::string& text) {
   return to_hex(xxh3_128(std::as_bytes(std::span(text)))).substr(0, 16);
 }
 
-// Name and content of the files, which frames of them, and when the input says that they were made.
+// Name and content of the files, which frames of them and which part of each, and when the input
+// says that they were made.
 struct Stamp {
   std::string files, ranges, times;
 };
@@ -33,6 +36,7 @@ Stamp stamp_of(const ExamSpec& exam) {
   for (const auto& item : exam.items) {
     names += concat(item.name, '\n');
     ranges += concat(item.path.empty(), ':', item.first, '-', item.last, ';');
+    if (item.crop) ranges += concat("crop ", preprocess::to_text(*item.crop), ';');
     times += concat(std::bit_cast<std::uint64_t>(item.time_s), ';');
   }
   return {concat(frames::source_stamp(exam), '/', digest_of(names)), digest_of(ranges),
@@ -189,11 +193,17 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
   now.ordinal = task.ordinal;
   now.start_time = exam.start_time;
   now.columns = columns_of(exam);
-  if (freshness == Freshness::kUnreadable) return now;
+  now.frame_columns.clear();
+  keep_crops(cached, now);
+  if (freshness == Freshness::kUnreadable) {
+    now.frame_columns = cached.frame_columns;
+    return now;
+  }
   const auto item_of_slot = match_slots(exam, selection, cached);
   if (item_of_slot.empty()) return std::nullopt;
   now.source_stamp = stamp;
-  now.frame_columns = frame_columns_of(input, exam, item_of_slot);
+  auto stated = frame_columns_of(input, exam, item_of_slot);
+  now.frame_columns.insert(now.frame_columns.begin(), stated.begin(), stated.end());
   for (std::size_t slot = 0; slot < now.frames(); ++slot) {
     const frames::ExamItem& item = exam.items[item_of_slot[slot]];
     now.frame_source[slot] = item.name;

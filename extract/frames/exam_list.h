@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "extract/frames/frame.h"
 #include "extract/frames/reader_options.h"
 
 namespace coldframe::frames {
@@ -22,7 +24,8 @@ struct ExamItem {
   double time_s = std::numeric_limits<double>::quiet_NaN();  // of the item's first frame, as the
                                                              // input states it: seconds since the
                                                              // exam's first item
-  std::vector<std::string> frame_columns;  // values, in the order of ExamList::frame_columns
+  std::vector<std::string> frame_columns;       // values, in the order of ExamList::frame_columns
+  std::optional<CropRule> crop = std::nullopt;  // the column `crop`; absent: as --crop says
 };
 
 struct ExamSpec {

@@ -24,6 +24,19 @@ struct Rect {
   bool operator==(const Rect&) const = default;
 };
 
+// Which part of a frame is kept: --crop and the manifest's column `crop`.
+struct CropRule {
+  enum class Kind {
+    kNone,   // all of it
+    kFixed,  // `rect`
+    kAuto    // what the file states as the image proper, else what preprocess/auto_crop.h finds
+  };
+  Kind kind = Kind::kNone;
+  Rect rect;
+
+  bool operator==(const CropRule&) const = default;
+};
+
 inline constexpr double kUnknownSpacing = std::numeric_limits<double>::quiet_NaN();
 
 struct Frame {

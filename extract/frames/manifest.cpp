@@ -8,13 +8,15 @@
 #include "common/csv.h"
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/crop_rule.h"
 #include "extract/frames/exam_list.h"
 #include "extract/frames/timestamp.h"
 
 namespace coldframe::frames {
 namespace {
 
-constexpr std::array<std::string_view, 5> kOwnColumns{"exam", "path", "frame", "time", "patient"};
+constexpr std::array<std::string_view, 6> kOwnColumns{"exam", "path",    "frame",
+                                                      "time", "patient", "crop"};
 
 // An exam while its rows are being read.
 struct Draft {
@@ -33,7 +35,8 @@ class ManifestReader {
         path_(table_.require_column("path")),
         frame_(table_.column("frame")),
         time_(table_.column("time")),
-        patient_(table_.column("patient")) {
+        patient_(table_.column("patient")),
+        crop_(table_.column("crop")) {
     choose_columns();
   }
 
@@ -58,6 +61,7 @@ class ManifestReader {
   void check_unique(const std::string& exam, std::size_t row);
   ExamItem make_item(std::size_t row) const;
   void parse_range(std::size_t row, ExamItem& item) const;
+  std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
   void settle_times(Draft& draft) const;
 
@@ -75,7 +79,7 @@ class ManifestReader {
   const ExamListOptions& options_;
   CsvTable table_;
   std::size_t exam_, path_;
-  std::optional<std::size_t> frame_, time_, patient_;
+  std::optional<std::size_t> frame_, time_, patient_, crop_;
   std::vector<std::size_t> frame_columns_, exam_columns_;
   std::vector<Draft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
@@ -149,6 +153,7 @@ ExamItem ManifestReader::make_item(std::size_t row) const {
   item.name = trim(value(row, path_));
   if (!item.name.empty()) item.path = folder_ / std::filesystem::path(item.name);
   parse_range(row, item);
+  item.crop = crop_of(row);
   for (const std::size_t column : frame_columns_) item.frame_columns.push_back(value(row, column));
   return item;
 }
@@ -168,6 +173,14 @@ void ManifestReader::parse_range(std::size_t row, ExamItem& item) const {
   if (item.path.empty() && item.first != item.last) {
     refuse(row, "a row without a path stands for one missing frame; give it one index in 'frame'");
   }
+}
+
+std::optional<CropRule> ManifestReader::crop_of(std::size_t row) const {
+  const std::string text = value(row, crop_);
+  if (text.empty()) return std::nullopt;
+  const auto crop = parse_crop(text);
+  if (!crop) refuse(row, concat("column 'crop' holds '", text, "'; expected ", kCropHelp));
+  return crop;
 }
 
 std::optional<Timestamp> ManifestReader::time_of(std::size_t row) const {

@@ -33,7 +33,17 @@ bool pillow_13_takes_the_height_first(const Axis& x, const Axis& y) {
   return y.input - y.scaled > 2 * lost_width;
 }
 
+bool takes_the_height_first(Resampler resampler, const Geometry& plan) {
+  return resampler == Resampler::kPillow && pillow_13_takes_the_height_first(plan.x, plan.y);
+}
+
 }  // namespace
+
+Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, int height) {
+  Geometry plan{{image.width, width, 0, 0, width}, {image.height, height, 0, 0, height}};
+  plan.vertical_first = takes_the_height_first(resampler, plan);
+  return plan;
+}
 
 Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height) {
   const int target = preprocessing.image_size;
@@ -54,8 +64,7 @@ Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height
   }
   Geometry plan{centre(width, static_cast<std::int64_t>(scaled_width), target),
                 centre(height, static_cast<std::int64_t>(scaled_height), target)};
-  plan.vertical_first = preprocessing.resampler == Resampler::kPillow &&
-                        pillow_13_takes_the_height_first(plan.x, plan.y);
+  plan.vertical_first = takes_the_height_first(preprocessing.resampler, plan);
   return plan;
 }
 

@@ -21,6 +21,9 @@ struct Geometry {
   bool vertical_first = false;  // the order of the resampler's two passes
 };
 
+// The whole image, scaled to width × height.
+Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, int height);
+
 Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height);
 
 }  // namespace coldframe::preprocess

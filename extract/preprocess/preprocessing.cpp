@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/preprocess/crop.h"
 #include "extract/preprocess/geometry.h"
 #include "extract/preprocess/resample.h"
 
@@ -67,7 +68,7 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 }  // namespace
 
 Json to_json(const Preprocessing& preprocessing) {
-  return Json{
+  Json json{
       {"image_size", preprocessing.image_size},
       {"resize", name(kResizes, preprocessing.resize)},
       {"crop_pct", preprocessing.crop_pct},
@@ -76,6 +77,13 @@ Json to_json(const Preprocessing& preprocessing) {
       {"mean", shortest(preprocessing.mean)},
       {"std", shortest(preprocessing.std)},
   };
+  if (preprocessing.mask) json["mask"] = preprocessing.mask->digest;
+  if (preprocessing.crop != frames::CropRule{}) json["crop"] = to_text(preprocessing.crop);
+  if (preprocessing.spacing_mm > 0) json["spacing_mm"] = preprocessing.spacing_mm;
+  if (preprocessing.tiles.size > 0)
+    json["tiles"] =
+        Json{{"size", preprocessing.tiles.size}, {"overlap", preprocessing.tiles.overlap}};
+  return json;
 }
 
 void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,

@@ -1,13 +1,16 @@
-// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it.
+// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it, in
+// the order mask, crop, spacing, tiles, resize, normalise.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/json.h"
 #include "extract/frames/frame.h"
+#include "extract/preprocess/mask.h"
 
 namespace coldframe::preprocess {
 
@@ -17,6 +20,14 @@ enum class Interpolation { kBicubic, kBilinear };
 // before it, with which every published backbone was trained, resample horizontally first. The two
 // orders differ by a level here and there.
 enum class Resampler { kPillow, kTorch, kPillow12 };
+
+// A window that slides over large frames; each place is an input of the backbone of its own.
+struct Tiling {
+  int size = 0;           // side of a tile in pixels of the frame; 0: no tiling
+  double overlap = 0.25;  // of a tile with the next, as a fraction of its side
+
+  bool operator==(const Tiling&) const = default;
+};
 
 struct Preprocessing {
   int image_size = 224;               // S: the backbone's input is S×S pixels
@@ -28,8 +39,14 @@ struct Preprocessing {
   Resampler resampler = Resampler::kPillow;
   std::array<float, 3> mean{},
       std{};  // of pixels scaled to [0, 1]; never assumed for an unknown checkpoint
+
+  std::shared_ptr<const Mask> mask = nullptr;  // --mask; null: none
+  frames::CropRule crop = {};                  // --crop; an exam's own rule goes before it
+  double spacing_mm = 0;                       // --spacing: millimetres per pixel; 0: as they are
+  Tiling tiles = {};                           // --tiles
 };
 
+// Steps that do nothing are left out, so that they leave a recipe as it was before they existed.
 Json to_json(const Preprocessing& preprocessing);
 
 // Resizes and crops. `out` has S·S·3 bytes, RGB interleaved [S, S, 3]. Bit-identical to

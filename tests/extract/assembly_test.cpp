@@ -23,8 +23,8 @@ class Assembly : public ::testing::Test {
   const cache::ExamFeatures& exam_at(std::size_t i) {
     return std::get<cache::ExamFeatures>(released.at(i));
   }
-  void feature(std::size_t task, std::size_t slot, float value) {
-    assembly.add_feature(task, slot, std::vector{value, -value});
+  void feature(std::size_t task, std::size_t slot, float value, std::size_t tiles = 1) {
+    assembly.add_feature({task, slot, tiles}, std::vector{value, -value});
   }
 };
 
@@ -50,6 +50,34 @@ TEST_F(Assembly, MissingFramesKeepTheirSlotAsNaN) {
   ASSERT_EQ(values.size(), 6u);
   EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[3]));
   EXPECT_EQ(values[4], 3);
+}
+
+TEST_F(Assembly, TilesAreAveragedOverTheirFrame) {
+  feature(0, 0, 1, 3);
+  feature(0, 1, 10);
+  assembly.add_exam(0, exam("tiled", {1, 1, 0}));
+  feature(0, 0, 2, 3);
+  EXPECT_TRUE(released.empty());
+  feature(0, 0, 6, 3);
+  ASSERT_EQ(released.size(), 1u);
+  const auto& values = exam_at(0).views.at(0).values;
+  EXPECT_EQ(std::vector<float>(values.begin(), values.begin() + 4),
+            (std::vector<float>{3, -3, 10, -10}));
+  EXPECT_TRUE(std::isnan(values[4]));
+}
+
+TEST_F(Assembly, AMeanOfManyTilesIsThatOfFloat64) {
+  constexpr std::size_t kTiles = 5000;
+  double sum = 0;
+  for (std::size_t i = 0; i < kTiles; ++i) {
+    const float value = 0.1f + static_cast<float>(i % 7);
+    sum += value;
+    feature(0, 0, value, kTiles);
+  }
+  assembly.add_exam(0, exam("large", {1}));
+  ASSERT_EQ(released.size(), 1u);
+  EXPECT_EQ(exam_at(0).views.at(0).values[0],
+            static_cast<float>(sum / static_cast<double>(kTiles)));
 }
 
 TEST_F(Assembly, AFailureDropsEarlyAndLateFeatures) {

@@ -17,13 +17,13 @@ BatchRun run(std::size_t frames, std::int64_t capacity, std::int64_t fits) {
   MeanBackbone backbone(fits);
   BatchRun result;
   Batch batch(backbone, DeviceInput(options.preprocessing, torch::kCPU), 16, capacity,
-              [&](std::size_t task, std::size_t slot, std::span<const float> feature) {
-                EXPECT_EQ(task, result.features.size());
-                EXPECT_EQ(slot, task + 100);
+              [&](const FramePlace& place, std::span<const float> feature) {
+                EXPECT_EQ(place.task, result.features.size());
+                EXPECT_EQ(place.slot, place.task + 100);
                 result.features.push_back(feature[0]);
               });
   for (std::size_t i = 0; i < frames; ++i)
-    batch.add({i, i + 100, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
+    batch.add({{i, i + 100}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
   batch.compute();
   result.batches = backbone.batches;
   return result;

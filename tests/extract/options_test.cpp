@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "common/error.h"
+#include "common/fingerprint.h"
 #include "common/text.h"
 #include "extract/options.h"
+#include "extract/recipe.h"
+#include "tests/extract/support.h"
 
 namespace coldframe {
 namespace {
@@ -25,13 +28,80 @@ TEST(ExtractOptions, PresetFillsAndOptionsOverride) {
   EXPECT_EQ(options->preprocessing.interpolation, preprocess::Interpolation::kBilinear);
   EXPECT_EQ(options->preprocessing.mean, (std::array{0.5f, 0.5f, 0.5f}));
   EXPECT_EQ(options->preprocessing.std, (std::array{0.25f, 0.25f, 0.25f}));
-  EXPECT_EQ(options->frames, 12);
+  EXPECT_EQ(options->selection.count, 12);
 }
 
 TEST(ExtractOptions, ThreeChannelConstants) {
   const auto options =
       parse_extract_options(words(kRandom + "--pool mean --mean 0.1,0.2,0.3 --std 1"));
   EXPECT_EQ(options->preprocessing.mean, (std::array{0.1f, 0.2f, 0.3f}));
+}
+
+TEST(ExtractOptions, SayHowFilesBecomeFrames) {
+  const auto options = parse_extract_options(
+      words(kRandom + "--pool cls --mean 0 --std 1 --window 40,400 --axis coronal "
+                      "--slices 5::2 --group study --keep-patient-id --patient-salt pepper"));
+  const frames::ReaderOptions& reader = options->reader;
+  EXPECT_EQ(reader.window.kind, frames::Window::Kind::kFixed);
+  EXPECT_EQ(reader.window.width, 400);
+  EXPECT_EQ(reader.axis, 1);
+  EXPECT_EQ(reader.slices, (frames::SliceRange{5, -1, 2}));
+  EXPECT_EQ(reader.grouping, frames::DicomGrouping::kStudy);
+  EXPECT_TRUE(reader.keep_patient_id);
+  EXPECT_EQ(reader.patient_salt, "pepper");
+}
+
+TEST(ExtractOptions, SlicesAreReadAsPythonsAre) {
+  const auto slices = [](const std::string& text) {
+    return parse_extract_options(words("--dry-run --input a --slices " + text))->reader.slices;
+  };
+  EXPECT_EQ(slices("3"), (frames::SliceRange{3, 4, 1}));
+  EXPECT_EQ(slices(":8"), (frames::SliceRange{0, 8, 1}));
+  EXPECT_EQ(slices("2:8:3"), (frames::SliceRange{2, 8, 3}));
+  EXPECT_EQ(slices("::2"), (frames::SliceRange{0, -1, 2}));
+}
+
+TEST(ExtractOptions, SayWhatHappensToPixels) {
+  const auto options = parse_extract_options(
+      words("--input a --dry-run --crop 1,2,30,40 --spacing 0.5 --tiles --tile-size 300"));
+  const preprocess::Preprocessing& p = options->preprocessing;
+  EXPECT_EQ(p.crop, (frames::CropRule{frames::CropRule::Kind::kFixed, {1, 2, 30, 40}}));
+  EXPECT_EQ(p.spacing_mm, 0.5);
+  EXPECT_EQ(p.tiles, (preprocess::Tiling{300, 0.25}));
+  const auto more =
+      parse_extract_options(words("--input a --dry-run --tiles 0.5 --image-size 112 --crop auto"));
+  EXPECT_EQ(more->preprocessing.tiles, (preprocess::Tiling{112, 0.5}));
+  EXPECT_EQ(more->preprocessing.crop.kind, frames::CropRule::Kind::kAuto);
+}
+
+TEST(ExtractOptions, ADryRunNeedsTheInputOnly) {
+  EXPECT_TRUE(parse_extract_options(words("--input a --dry-run"))->dry_run);
+}
+
+TEST(ExtractOptions, TheSaltMayComeFromTheEnvironment) {
+  ::setenv("COLDFRAME_PATIENT_SALT", "sea", 1);
+  const auto salt = [](const std::string& line) {
+    return parse_extract_options(words(line))->reader.patient_salt;
+  };
+  EXPECT_EQ(salt("--input a --dry-run"), "sea");
+  EXPECT_EQ(salt("--input a --dry-run --patient-salt rock"), "rock");
+  ::unsetenv("COLDFRAME_PATIENT_SALT");
+  EXPECT_EQ(salt("--input a --dry-run"), "");
+}
+
+TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
+  MeanBackbone backbone;
+  const auto plain = make_recipe(small_options(), backbone);
+  EXPECT_EQ(plain.feature_digest(),
+            sha256_hex("{\"backbone\":{\"kind\":\"mean of red\"},\"preprocessing\":{\"crop_pct\":"
+                       "1.0,\"image_size\":16,\"interpolation\":\"bicubic\",\"mean\":[0.0,0.0,0.0],"
+                       "\"resampler\":\"pillow\",\"resize\":\"shortest\",\"std\":[1.0,1.0,1.0]}}"));
+  auto other = small_options();
+  other.reader.slices.step = 2;
+  EXPECT_EQ(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
+  EXPECT_NE(make_recipe(other, backbone).cache_digest(), plain.cache_digest());
+  other.reader.window = frames::parse_window("1%,99%");
+  EXPECT_NE(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
 }
 
 struct BadLine {
@@ -75,6 +145,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --frames 0", "--frames"},
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --image-size 0", "--image-size"},
         BadLine{kRandom + "--pool cls --mean 0 --std 1 --heads 0", "--heads"},
+        BadLine{kRandom + "--pool cls --mean 0 --std 1 --window wide", "--window"},
+        BadLine{"--input a --dry-run --axis q", "--axis"},
+        BadLine{"--input a --dry-run --slices 5:5", "--slices"},
+        BadLine{"--input a --dry-run --slices ::0", "--slices"},
+        BadLine{"--input a --dry-run --slices -3:", "--slices"},
+        BadLine{"--input a --dry-run --slices 1:2:3:4", "--slices"},
+        BadLine{"--input a --dry-run --group patient", "study"},
+        BadLine{"--input a --dry-run --crop 1,2,3", "--crop"},
+        BadLine{"--input a --dry-run --crop 1,2,3,0", "--crop"},
+        BadLine{"--input a --dry-run --crop -1,2,3,4", "--crop"},
+        BadLine{"--input a --dry-run --spacing 0", "--spacing"},
+        BadLine{"--input a --dry-run --tiles 0.95", "--tiles"},
+        BadLine{"--input a --dry-run --tiles --tile-size 4", "--tile-size"},
+        BadLine{"--input a --dry-run --tile-size 400", "needs --tiles"},
+        BadLine{"--dry-run", "--input"},
         BadLine{"--input a --out b --backbone m --pool cls --mean 0 --std 1", "--pool"},
         BadLine{"--input a --out b --preset nosuch --weights w", "retfound-green"},
         BadLine{"--input a --out b --random-weights x --architecture y --pool cls --mean 0 --std 1",

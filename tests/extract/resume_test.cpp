@@ -32,7 +32,7 @@ class Resume : public ::testing::Test {
 
   void extract(const frames::FrameSelection& selection = {}) {
     auto options = small_options();
-    options.frames = selection.count;
+    options.selection = selection;
     std::optional<cache::CacheReader> cached;
     if (!location().files().empty()) cached.emplace(location().path);
     const Plan plan = plan_extraction(input, selection, cached ? &*cached : nullptr);
@@ -190,6 +190,29 @@ TEST_F(Resume, AColumnThatLeftTheManifestSettlesAfterOneUpdate) {
              "B,2.png,0,p2,2\nB,3.png,7,p2,2\n");
   input = frames::list_exams(scratch / "exams.csv", {});
   extract();
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, AChangedCropIsExtractedAgainAndAnUnchangedOneIsNot) {
+  const auto with_crops = [&](const std::string& a, const std::string& b) {
+    write_text(scratch / "exams.csv",
+               concat("exam,path,crop\nA,0.png,", a, "\nA,1.png,\"0,0,8,8\"\nB,2.png,", b, "\n"));
+    input = frames::list_exams(scratch / "exams.csv", {});
+  };
+  with_crops("\"0,0,8,8\"", "auto");
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cache::column_value(cached.exams()[0], "crop"), "0,0,8,8");
+  EXPECT_EQ(cache::column_value(cached.exams()[1], "crop"), "0,0,16,16");
+  with_crops("\"4,4,8,8\"", "auto");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "A");
+  extract();
+  const cache::CacheReader again(scratch / "out.cache");
+  EXPECT_EQ(again.exams()[0].frame_columns.at(0).values,
+            (std::vector<std::string>{"4,4,8,8", "0,0,8,8"}));
   EXPECT_EQ(plan().unchanged, 2u);
 }
 

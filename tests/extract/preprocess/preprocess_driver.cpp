@@ -4,6 +4,8 @@
 // reads WIDTH × HEIGHT × 3 bytes from stdin and writes the resized S × S × 3 bytes and then the
 // normalised 3 × S × S floats to stdout. With REPEATS it prints frames per second of processor time
 // instead.
+//   preprocess_driver rescale WIDTH HEIGHT ROW_MM COLUMN_MM WANTED_MM INTERPOLATION RESAMPLER
+// writes "WIDTH HEIGHT\n" and the pixels of the frame at that spacing.
 #include <ctime>
 #include <iostream>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "common/cli.h"
 #include "extract/preprocess/preprocessing.h"
+#include "extract/preprocess/rescale.h"
 
 namespace {
 
@@ -41,9 +44,28 @@ void measure(const preprocess::Preprocessing& preprocessing, const frames::Image
   std::cout << repeats / seconds << "\n";
 }
 
+int rescale(char** argv) {
+  preprocess::Preprocessing steps;
+  steps.spacing_mm = std::stod(argv[6]);
+  steps.interpolation = static_cast<preprocess::Interpolation>(
+      choice("interpolation", argv[7], {"bicubic", "bilinear"}));
+  steps.resampler = static_cast<preprocess::Resampler>(
+      choice("resampler", argv[8], {"pillow", "torch", "pillow12"}));
+  frames::Frame frame;
+  frame.pixels = {std::stoi(argv[2]), std::stoi(argv[3]), {}};
+  frame.pixels.rgb.assign(std::istreambuf_iterator<char>(std::cin), {});
+  frame.spacing_mm = {std::stod(argv[4]), std::stod(argv[5])};
+  const frames::Image result = preprocess::rescale_frame(steps, frame);
+  std::cout << result.width << ' ' << result.height << '\n';
+  std::cout.write(reinterpret_cast<const char*>(result.rgb.data()),
+                  static_cast<std::streamsize>(result.rgb.size()));
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 9 && std::string(argv[1]) == "rescale") return rescale(argv);
   if (argc < 14) return 2;
   const auto preprocessing = parse(argv);
   frames::Image image{std::stoi(argv[1]), std::stoi(argv[2]), {}};

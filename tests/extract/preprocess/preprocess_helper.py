@@ -38,3 +38,14 @@ def preprocess(rgb, *args, **options):
     count = size * size * 3
     resized = np.frombuffer(output[:count], np.uint8).reshape(size, size, 3)
     return resized, np.frombuffer(output[count:], np.float32).reshape(3, size, size)
+
+
+def rescale(rgb, row_mm, column_mm, wanted_mm, interpolation, resampler):
+    """The pixels of a frame of this spacing at `wanted_mm` in both directions."""
+    height, width = rgb.shape[:2]
+    argv = ["rescale", width, height, row_mm, column_mm, wanted_mm, interpolation, resampler]
+    output = subprocess.run([BUILD / "tests/preprocess_driver", *map(str, argv)],
+                            input=np.ascontiguousarray(rgb).tobytes(), stdout=subprocess.PIPE, check=True).stdout
+    size, pixels = output.split(b"\n", 1)
+    width, height = map(int, size.split())
+    return np.frombuffer(pixels, np.uint8).reshape(height, width, 3)

@@ -11,7 +11,7 @@ from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2
 
-from preprocess_helper import picture, preprocess
+from preprocess_helper import picture, preprocess, rescale
 
 # "pillow" follows Pillow 13's order of passes, "pillow12" that of every version before.
 PILLOW = "pillow" if int(PIL.__version__.split(".")[0]) >= 13 else "pillow12"
@@ -107,3 +107,13 @@ def test_torch_resampler_equals_torchvision_v2_on_tensors(layout, interpolation)
             resized, _ = preprocess(rgb, size, "squash" if squash else "shortest", 1.0,
                                     interpolation, "torch")
             assert np.count_nonzero(resized != expected) == 0, (size, width, height)
+
+
+@pytest.mark.parametrize("interpolation", MODES)
+def test_spacing_equals_pillows_resize(interpolation):
+    for width, height, row, column, wanted in [(301, 200, 0.7, 0.35, 0.5), (64, 64, 1.0, 1.0, 0.3),
+                                               (640, 481, 0.1, 0.1, 0.26), (33, 900, 0.05, 0.4, 0.2)]:
+        rgb = picture(width, height, seed=5)
+        size = (round(width * column / wanted), round(height * row / wanted))
+        expected = np.asarray(Image.fromarray(rgb).resize(size, Image.Resampling[interpolation.upper()]))
+        assert np.array_equal(rescale(rgb, row, column, wanted, interpolation, PILLOW), expected), (width, height)
