@@ -149,13 +149,17 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   }
 }
 
+// "scan.nii.gz" is a scan, too.
+fs::path without_suffix(fs::path path) {
+  if (lower(path.extension().string()) == ".gz") path.replace_extension();
+  return path.replace_extension();
+}
+
 // A clip's id is its path without extension, unless another exam would get the same one.
 void FolderWalk::add_clips() {
   std::map<std::string, int> uses;
   for (const ExamSpec& exam : list_.exams) ++uses[exam.id];
-  const auto short_id = [&](const fs::path& path) {
-    return relative(fs::path(path).replace_extension());
-  };
+  const auto short_id = [&](const fs::path& path) { return relative(without_suffix(path)); };
   for (const fs::path& path : clips_) ++uses[short_id(path)];
   for (const fs::path& path : clips_) {
     ExamSpec exam;

@@ -15,6 +15,7 @@ constexpr std::array kKinds{
     SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image, nullptr},
     SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF", true, detect_video,
                open_video, nullptr},
+    SourceKind{"nifti", "NIfTI", true, detect_nifti, open_nifti, nullptr},
 };
 
 constexpr std::size_t kHeadBytes = 4096;

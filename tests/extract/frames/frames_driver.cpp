@@ -1,13 +1,17 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
-//   frames_driver INPUT FRAMES [FRAME_COLUMN …]
-// One line per exam: its slots with index, time, size and the SHA-256 of the RGB pixels, or the
-// error. Errors of the list itself go to stderr, exit 3.
+//   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
+//                 [--peak] [FRAME_COLUMN …]
+// One line per exam: its slots with index, time, size, spacing and the SHA-256 of the RGB pixels,
+// or the error. Errors of the list itself go to stderr, exit 3; so does, with --peak, the largest
+// resident set in bytes.
 #include <iostream>
 #include <string>
 
 #include "common/error.h"
 #include "common/fingerprint.h"
 #include "common/json.h"
+#include "common/system/memory.h"
+#include "common/text.h"
 #include "extract/frames/source.h"
 
 namespace {
@@ -17,6 +21,7 @@ using namespace coldframe;
 Json describe(const frames::ExamSlot& slot) {
   const auto& pixels = slot.frame.pixels;
   const std::string_view bytes(reinterpret_cast<const char*>(pixels.rgb.data()), pixels.rgb.size());
+  const auto& spacing = slot.frame.spacing_mm;
   return {{"slot", slot.slot},
           {"item", slot.item},
           {"present", slot.present},
@@ -24,14 +29,15 @@ Json describe(const frames::ExamSlot& slot) {
           {"time_s", json_number(slot.frame.time_s)},
           {"width", pixels.width},
           {"height", pixels.height},
+          {"spacing_mm", {json_number(spacing[0]), json_number(spacing[1])}},
           {"sha256", sha256_hex(bytes)}};
 }
 
-Json read(const frames::ExamSpec& exam, std::int64_t count) {
+Json read(const frames::ExamSpec& exam, std::int64_t count, const frames::ReaderOptions& options) {
   Json line{{"id", exam.id}, {"items", exam.items.size()}};
   Json slots = Json::array();
   try {
-    const auto summary = frames::read_exam(exam, {count}, {}, [&](frames::ExamSlot&& slot) {
+    const auto summary = frames::read_exam(exam, {count}, options, [&](frames::ExamSlot&& slot) {
       slots.push_back(describe(slot));
       return true;
     });
@@ -43,18 +49,43 @@ Json read(const frames::ExamSpec& exam, std::int64_t count) {
   return line;
 }
 
+// True when `argument` is one of the reader's options.
+bool parse_reader_option(std::string_view argument, frames::ReaderOptions& options) {
+  const auto value = argument.substr(std::min(argument.find('=') + 1, argument.size()));
+  if (argument.starts_with("--axis=")) {
+    options.axis = std::stoi(std::string(value));
+  } else if (argument.starts_with("--window=")) {
+    options.window = frames::parse_window(value);
+  } else if (argument.starts_with("--slices=")) {
+    const auto parts = split(value, ':');
+    options.slices = {std::stoll(std::string(parts.at(0))), std::stoll(std::string(parts.at(1))),
+                      std::stoll(std::string(parts.at(2)))};
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   try {
     frames::ExamListOptions options;
-    options.frame_columns.assign(argv + 3, argv + argc);
+    bool peak = false;
+    for (int i = 3; i < argc; ++i) {
+      if (std::string_view(argv[i]) == "--peak") {
+        peak = true;
+      } else if (!parse_reader_option(argv[i], options.reader)) {
+        options.frame_columns.push_back(argv[i]);
+      }
+    }
     const auto list = frames::list_exams(argv[1], options);
     for (const auto& warning : list.warnings) std::cerr << "warning: " << warning << "\n";
     for (const auto& exam : list.exams) {
-      std::cout << read(exam, std::stoll(argv[2])).dump() << std::endl;
+      std::cout << read(exam, std::stoll(argv[2]), options.reader).dump() << std::endl;
     }
+    if (peak) std::cerr << peak_resident_bytes() << std::endl;
   } catch (const Error& error) {
     std::cerr << "error: " << error.what() << "\n";
     return static_cast<int>(error.exit_code());

@@ -12,14 +12,14 @@ BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 SHARED = ROOT.parent / "shared"
 
 
-def run(source, frames=0):
-    return subprocess.run([BUILD / "tests/frames_driver", str(source), str(frames)],
+def run(source, frames=0, options=()):
+    return subprocess.run([BUILD / "tests/frames_driver", str(source), str(frames), *options],
                           capture_output=True, text=True, timeout=600)
 
 
-def read(source, frames=0):
+def read(source, frames=0, options=()):
     """{exam id: what came of it}; nothing may be printed but our own messages."""
-    done = run(source, frames)
+    done = run(source, frames, options)
     assert done.returncode == 0, done.stderr
     exams = [json.loads(line) for line in done.stdout.splitlines()]
     return {exam["id"]: exam for exam in exams}

@@ -1,0 +1,45 @@
+// The header of a NIfTI-1 or NIfTI-2 file. Sources: nifti1.h and nifti2.h of the NIfTI Data Format
+// Working Group, which libnifti ships; nibabel's reading of what they leave open.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "extract/frames/nifti/orientation.h"
+#include "extract/frames/nifti/voxel_type.h"
+
+namespace coldframe::frames {
+
+inline constexpr std::size_t kNiftiHeaderBytes = 540;  // of NIfTI-2; NIfTI-1 has 348
+
+struct NiftiHeader {
+  VoxelType type;
+  bool swapped = false;  // the voxels' bytes are in the order that is not this machine's
+  bool is_pair = false;  // the voxels are in the .img file beside
+  std::array<std::int64_t, 3> size{1, 1, 1};  // of the file's axes, the fastest first
+  std::int64_t times = 1;                     // dim[4]
+  std::int64_t components = 1;                // dim[5], or dim[4] of vectors: 3 or 4, a colour
+  std::uint64_t offset = 0;                   // of the first voxel in its file
+  Rescale rescale;
+  double cal_min = 0, cal_max = 0;  // the window that the file states, where cal_min < cal_max
+  Orientation orientation;          // of sform, else qform, else pixdim with x flipped (as nibabel)
+  std::array<double, 3> spacing_mm{};  // of the file's axes, NaN if unknown
+  double interval_s = 0;               // between time points, NaN if unknown
+
+  std::int64_t volume_voxels() const { return size[0] * size[1] * size[2]; }
+  std::uint64_t data_end() const {
+    return offset +
+           static_cast<std::uint64_t>(volume_voxels() * times * components) * type.voxel_bytes();
+  }
+};
+
+// By size and magic, in either byte order.
+bool is_nifti_header(std::string_view head);
+
+// `head` is the file's first kNiftiHeaderBytes or all it has. DataError, without the file's name:
+// dimensions that are damaged, too many or too large, a type that is not read, an intercept that is
+// no number, a singular orientation, CIFTI (brain models, not volumes).
+NiftiHeader parse_nifti_header(std::string_view head);
+
+}  // namespace coldframe::frames

@@ -1,0 +1,208 @@
+#include "extract/frames/nifti/nifti_source.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/kinds.h"
+#include "extract/frames/nifti/slice_reader.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::int64_t kMaxFrames = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
+constexpr std::string_view kAxisNames = "xyz";
+
+using Opener = std::function<std::unique_ptr<ByteSource>()>;
+
+std::string read_header_bytes(ByteSource& bytes) {
+  std::string head(kNiftiHeaderBytes, '\0');
+  head.resize(bytes.read_some(0, std::as_writable_bytes(std::span(head))));
+  return head;
+}
+
+// What `head`, the first bytes of a gzip file, decompresses to.
+std::string inflated_head(std::string_view head) {
+  try {
+    return read_header_bytes(*decompressed(std::make_unique<MemoryBytes>(head)));
+  } catch (const DataError&) {
+    return {};
+  }
+}
+
+bool calls_itself_nifti(const std::filesystem::path& path) {
+  const std::string name = lower(path.filename().string());
+  return name.ends_with(".nii") || name.ends_with(".nii.gz");
+}
+
+// The voxels of NAME.hdr are in NAME.img or NAME.img.gz (those of NAME.hdr.gz, too).
+std::filesystem::path voxel_file(const std::filesystem::path& header) {
+  std::filesystem::path stem = header;
+  if (lower(stem.extension().string()) == ".gz") stem.replace_extension();
+  for (const char* suffix : {".img", ".img.gz", ".IMG"}) {
+    std::filesystem::path path = std::filesystem::path(stem).replace_extension(suffix);
+    std::error_code error;
+    if (std::filesystem::is_regular_file(path, error)) return path;
+  }
+  throw DataError(
+      "its voxels are in a file of the same name that ends with .img, which is not there");
+}
+
+class NiftiSource : public Source {
+ public:
+  // `open_voxels` gives the file beside a header that is one of a pair.
+  NiftiSource(std::string name, const Opener& open_header, Opener open_voxels,
+              const ReaderOptions& options)
+      : name_(std::move(name)), options_(options) {
+    guarded([&] {
+      const auto bytes = open_header();
+      header_ = parse_nifti_header(read_header_bytes(*bytes));
+      open_ = header_.is_pair ? std::move(open_voxels) : open_header;
+      geometry_.emplace(header_, options.axis);
+      check_size();
+      choose_slices();
+    });
+  }
+
+  std::int64_t frame_count() override { return header_.times * slices(); }
+  double time_s(std::int64_t index) const override {
+    if (header_.times == 1) return std::numeric_limits<double>::quiet_NaN();
+    return static_cast<double>(index / slices()) * header_.interval_s;
+  }
+  void read(std::span<const std::int64_t> indices,
+            const std::function<void(Frame&&)>& sink) override;
+
+ private:
+  template <typename Work>
+  void guarded(const Work& work) const;
+  void check_size() const;
+  void choose_slices();
+  void find_range(ByteSource& bytes);
+  std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
+
+  std::string name_;
+  ReaderOptions options_;
+  NiftiHeader header_;
+  Opener open_;
+  std::optional<SliceGeometry> geometry_;
+  std::vector<std::int64_t> slices_;  // that are frames, ascending
+  std::optional<ValueRange> range_;   // of the whole file, found when it is first read
+};
+
+template <typename Work>
+void NiftiSource::guarded(const Work& work) const {
+  try {
+    work();
+  } catch (const DataError& error) {
+    throw DataError(concat("volume '", name_, "': ", error.what()));
+  }
+}
+
+void NiftiSource::check_size() const {
+  const std::uint64_t limit = open_()->size_limit();
+  if (header_.data_end() > limit) {
+    throw DataError(concat("it is truncated: its header asks for ", header_.data_end(),
+                           " bytes, and it holds at most ", limit));
+  }
+  const std::int64_t width = geometry_->width, height = geometry_->height;
+  if (width > kMaxSide || height > kMaxSide || width * height > kMaxPixels) {
+    throw DataError(concat("its slices have ", width, "×", height, " voxels; at most ", kMaxSide,
+                           " a side and ", kMaxPixels, " in all are read"));
+  }
+}
+
+void NiftiSource::choose_slices() {
+  const SliceRange& wanted = options_.slices;
+  const std::int64_t available = geometry_->slices;
+  const std::int64_t end = wanted.end < 0 ? available : wanted.end;
+  if (wanted.begin < 0 || wanted.begin >= end || end > available || wanted.step < 1) {
+    throw DataError(concat("it has ", plural(available, "slice"), " along ",
+                           kAxisNames[static_cast<std::size_t>(options_.axis)], "; --slices asks ",
+                           "for ", wanted.begin, " to ", end, " (they count from 0)"));
+  }
+  const std::int64_t count = (end - wanted.begin + wanted.step - 1) / wanted.step;
+  if (header_.times > kMaxFrames || count > kMaxFrames / header_.times) {
+    throw DataError(concat("it has ", header_.times, " time points of ", count, " slices; at most ",
+                           kMaxFrames, " frames are read: choose fewer with --slices"));
+  }
+  for (std::int64_t slice = wanted.begin; slice < end; slice += wanted.step) {
+    slices_.push_back(slice);
+  }
+}
+
+void NiftiSource::find_range(ByteSource& bytes) {
+  const Window& window = options_.window;
+  if (window.kind == Window::Kind::kFixed) {
+    range_ = ValueRange{window.center - window.width / 2, window.center + window.width / 2};
+  } else if (window.kind == Window::Kind::kFile && header_.type.is_colour()) {
+    range_ = ValueRange{0, 255};
+  } else if (window.kind == Window::Kind::kFile && std::isfinite(header_.cal_min) &&
+             std::isfinite(header_.cal_max) && header_.cal_min < header_.cal_max) {
+    range_ = ValueRange{header_.cal_min, header_.cal_max};
+  } else {
+    const ValuePass pass = [&](const ValueBlock& visit) { for_each_value(bytes, header_, visit); };
+    range_ = percentile_range(pass, header_.type.kind, header_.rescale, window);
+    if (!range_) throw DataError("none of its values is a finite number");
+  }
+}
+
+void NiftiSource::read(std::span<const std::int64_t> indices,
+                       const std::function<void(Frame&&)>& sink) {
+  if (indices.empty()) return;
+  std::unique_ptr<ByteSource> bytes;
+  guarded([&] {
+    bytes = open_();
+    if (!range_) find_range(*bytes);
+  });
+  for (std::size_t begin = 0; begin < indices.size();) {
+    const std::int64_t time = indices[begin] / slices();
+    std::vector<std::int64_t> wanted;
+    std::size_t end = begin;
+    for (; end < indices.size() && indices[end] / slices() == time; ++end) {
+      wanted.push_back(slices_[static_cast<std::size_t>(indices[end] % slices())]);
+    }
+    std::size_t at = begin;
+    guarded([&] {
+      read_slices(*bytes, header_, *geometry_, time, wanted, *range_, [&](Image&& image) {
+        const std::int64_t index = indices[at++];
+        sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm});
+      });
+    });
+    begin = end;
+  }
+}
+
+}  // namespace
+
+bool detect_nifti(std::string_view head, const std::filesystem::path& path) {
+  if (calls_itself_nifti(path) || is_nifti_header(head)) return true;
+  return head.starts_with("\x1f\x8b") && is_nifti_header(inflated_head(head));
+}
+
+std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
+                                   const ReaderOptions& options) {
+  const auto open = [](const std::filesystem::path& file) {
+    return decompressed(std::make_unique<FileBytes>(file));
+  };
+  return std::make_unique<NiftiSource>(
+      path.string(), [=] { return open(path); }, [=] { return open(voxel_file(path)); }, options);
+}
+
+std::unique_ptr<Source> open_nifti_bytes(std::string bytes, std::string name,
+                                         const ReaderOptions& options) {
+  const auto content = std::make_shared<const std::string>(std::move(bytes));
+  return std::make_unique<NiftiSource>(
+      std::move(name), [=] { return decompressed(std::make_unique<MemoryBytes>(*content)); },
+      []() -> std::unique_ptr<ByteSource> { throw DataError("its voxels are in another file"); },
+      options);
+}
+
+}  // namespace coldframe::frames
