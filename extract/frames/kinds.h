@@ -18,4 +18,8 @@ std::unique_ptr<Source> open_nifti(const std::filesystem::path& path, const Read
 bool detect_video(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_video(const std::filesystem::path& path, const ReaderOptions& options);
 
+bool detect_dicom(std::string_view head, const std::filesystem::path& path);
+std::unique_ptr<Source> open_dicom(const std::filesystem::path& path, const ReaderOptions& options);
+SourceFacts dicom_facts(const std::filesystem::path& path, const ReaderOptions& options);
+
 }  // namespace coldframe::frames

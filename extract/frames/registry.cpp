@@ -12,6 +12,8 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::array kKinds{
+    // Before images: the preamble of a DICOM file may be the header of a TIFF file.
+    SourceKind{"dicom", "DICOM", true, detect_dicom, open_dicom, dicom_facts},
     SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image, nullptr},
     SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF", true, detect_video,
                open_video, nullptr},

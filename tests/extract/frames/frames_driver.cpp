@@ -1,9 +1,12 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
 //   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
-//                 [--peak] [FRAME_COLUMN …]
-// One line per exam: its slots with index, time, size, spacing and the SHA-256 of the RGB pixels,
-// or the error. Errors of the list itself go to stderr, exit 3; so does, with --peak, the largest
-// resident set in bytes.
+//                 [--by-study] [--keep-patient-id] [--salt=S] [--dump=FILE] [--peak]
+//                 [FRAME_COLUMN …]
+// One line per exam: what its header says, its slots with index, time, size, spacing, region and
+// the SHA-256 of the RGB pixels, or the error. --dump writes the pixels of all frames to FILE.
+// Errors of the list itself go to stderr, exit 3; so does, with --peak, the largest resident set in
+// bytes.
+#include <fstream>
 #include <iostream>
 #include <string>
 
@@ -18,10 +21,16 @@ namespace {
 
 using namespace coldframe;
 
-Json describe(const frames::ExamSlot& slot) {
+Json describe(const frames::ExamSlot& slot, std::ostream& dump) {
   const auto& pixels = slot.frame.pixels;
   const std::string_view bytes(reinterpret_cast<const char*>(pixels.rgb.data()), pixels.rgb.size());
   const auto& spacing = slot.frame.spacing_mm;
+  dump << bytes;
+  Json region;
+  if (slot.frame.region) {
+    const frames::Rect& rect = *slot.frame.region;
+    region = {rect.x, rect.y, rect.width, rect.height};
+  }
   return {{"slot", slot.slot},
           {"item", slot.item},
           {"present", slot.present},
@@ -30,15 +39,24 @@ Json describe(const frames::ExamSlot& slot) {
           {"width", pixels.width},
           {"height", pixels.height},
           {"spacing_mm", {json_number(spacing[0]), json_number(spacing[1])}},
+          {"region", region},
           {"sha256", sha256_hex(bytes)}};
 }
 
-Json read(const frames::ExamSpec& exam, std::int64_t count, const frames::ReaderOptions& options) {
-  Json line{{"id", exam.id}, {"items", exam.items.size()}};
+Json read(const frames::ExamSpec& exam, std::int64_t count, const frames::ReaderOptions& options,
+          std::ostream& dump) {
+  Json line{{"id", exam.id},
+            {"items", exam.items.size()},
+            {"patient", exam.patient},
+            {"start_time", json_number(exam.start_time)},
+            {"columns", Json::object()},
+            {"files", Json::array()}};
+  for (const auto& [name, value] : exam.columns) line["columns"][name] = value;
+  for (const auto& item : exam.items) line["files"].push_back(item.name);
   Json slots = Json::array();
   try {
     const auto summary = frames::read_exam(exam, {count}, options, [&](frames::ExamSlot&& slot) {
-      slots.push_back(describe(slot));
+      slots.push_back(describe(slot, dump));
       return true;
     });
     line["kind"] = summary.kind;
@@ -60,6 +78,12 @@ bool parse_reader_option(std::string_view argument, frames::ReaderOptions& optio
     const auto parts = split(value, ':');
     options.slices = {std::stoll(std::string(parts.at(0))), std::stoll(std::string(parts.at(1))),
                       std::stoll(std::string(parts.at(2)))};
+  } else if (argument == "--by-study") {
+    options.grouping = frames::DicomGrouping::kStudy;
+  } else if (argument == "--keep-patient-id") {
+    options.keep_patient_id = true;
+  } else if (argument.starts_with("--salt=")) {
+    options.patient_salt = value;
   } else {
     return false;
   }
@@ -72,10 +96,13 @@ int main(int argc, char** argv) {
   if (argc < 3) return 2;
   try {
     frames::ExamListOptions options;
+    std::ofstream dump;
     bool peak = false;
     for (int i = 3; i < argc; ++i) {
       if (std::string_view(argv[i]) == "--peak") {
         peak = true;
+      } else if (std::string_view(argv[i]).starts_with("--dump=")) {
+        dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
       } else if (!parse_reader_option(argv[i], options.reader)) {
         options.frame_columns.push_back(argv[i]);
       }
@@ -83,7 +110,7 @@ int main(int argc, char** argv) {
     const auto list = frames::list_exams(argv[1], options);
     for (const auto& warning : list.warnings) std::cerr << "warning: " << warning << "\n";
     for (const auto& exam : list.exams) {
-      std::cout << read(exam, std::stoll(argv[2]), options.reader).dump() << std::endl;
+      std::cout << read(exam, std::stoll(argv[2]), options.reader, dump).dump() << std::endl;
     }
     if (peak) std::cerr << peak_resident_bytes() << std::endl;
   } catch (const Error& error) {

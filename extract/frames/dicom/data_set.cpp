@@ -1,0 +1,221 @@
+#include "extract/frames/dicom/data_set.h"
+
+#include <dcmtk/dcmdata/dcsequen.h>
+#include <dcmtk/dcmdata/dcxfer.h>
+#include <dcmtk/oflog/oflog.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/byte_reader.h"
+#include "extract/frames/dicom/stream.h"
+
+namespace coldframe::frames::dicom {
+namespace {
+
+constexpr std::uint64_t kPreambleBytes = 132;
+constexpr std::uint64_t kMaxInflatedBytes = 1ull << 31;
+constexpr std::string_view kDeflated = "1.2.840.10008.1.2.1.99";
+
+struct KnownSyntax {
+  std::string_view uid;
+  Coding coding;
+};
+constexpr std::array<KnownSyntax, 17> kCompressed{{
+    {"1.2.840.10008.1.2.4.50", Coding::kJpeg},       // baseline, 8 bits
+    {"1.2.840.10008.1.2.4.51", Coding::kJpeg},       // extended, 12 bits
+    {"1.2.840.10008.1.2.4.53", Coding::kJpeg},       // spectral selection (retired)
+    {"1.2.840.10008.1.2.4.55", Coding::kJpeg},       // progressive (retired)
+    {"1.2.840.10008.1.2.4.57", Coding::kJpeg},       // lossless, process 14
+    {"1.2.840.10008.1.2.4.70", Coding::kJpeg},       // lossless, first-order prediction
+    {"1.2.840.10008.1.2.4.80", Coding::kJpegLs},     // lossless
+    {"1.2.840.10008.1.2.4.81", Coding::kJpegLs},     // near-lossless
+    {"1.2.840.10008.1.2.4.90", Coding::kJpeg2000},   // lossless
+    {"1.2.840.10008.1.2.4.91", Coding::kJpeg2000},   // any
+    {"1.2.840.10008.1.2.4.92", Coding::kJpeg2000},   // part 2, lossless
+    {"1.2.840.10008.1.2.4.93", Coding::kJpeg2000},   // part 2, any
+    {"1.2.840.10008.1.2.4.201", Coding::kJpeg2000},  // High-Throughput, lossless
+    {"1.2.840.10008.1.2.4.202", Coding::kJpeg2000},  // High-Throughput, lossless, by resolution
+    {"1.2.840.10008.1.2.4.203", Coding::kJpeg2000},  // High-Throughput, any
+    {"1.2.840.10008.1.2.5", Coding::kRle},
+    {"1.2.840.10008.1.2.1.98", Coding::kNative},  // encapsulated uncompressed
+}};
+
+TransferSyntax syntax_of(const std::string& uid) {
+  TransferSyntax syntax{uid, Coding::kNative, false, uid == "1.2.840.10008.1.2.2"};
+  if (uid == "1.2.840.10008.1.2" || uid == "1.2.840.10008.1.2.1" || uid == kDeflated ||
+      syntax.big_endian) {
+    return syntax;
+  }
+  syntax.encapsulated = true;
+  syntax.coding = Coding::kUnsupported;
+  for (const KnownSyntax& known : kCompressed) {
+    if (known.uid == uid) syntax.coding = known.coding;
+  }
+  return syntax;
+}
+
+E_TransferSyntax parsed_as(const TransferSyntax& syntax) {
+  if (syntax.big_endian) return EXS_BigEndianExplicit;
+  return syntax.uid == "1.2.840.10008.1.2" ? EXS_LittleEndianImplicit : EXS_LittleEndianExplicit;
+}
+
+struct FileMeta {
+  std::string syntax_uid;  // "" when the file has no group 2
+  std::uint64_t end = 0;   // where the data set starts
+};
+
+// Group 2 is always in explicit little endian (PS3.10 section 7.1).
+FileMeta read_meta(const Bytes& bytes) {
+  constexpr std::uint64_t kMaxMetaBytes = 1 << 20;
+  const std::string head = bytes.read(0, std::min(bytes.size(), kMaxMetaBytes));
+  const ByteReader reader(head, ByteReader::Order::kLittle);
+  FileMeta meta;
+  meta.end = reader.holds(kPreambleBytes - 4, "DICM") ? kPreambleBytes : 0;
+  while (meta.end + 8 <= reader.size() && reader.u16(meta.end) == 2) {
+    const std::uint64_t element = reader.u16(meta.end + 2);
+    const bool is_long = reader.holds(meta.end + 4, "OB") || reader.holds(meta.end + 4, "UN");
+    const std::uint64_t start = meta.end + (is_long ? 12 : 8);
+    const std::uint64_t length = is_long ? reader.u32(meta.end + 8) : reader.u16(meta.end + 6);
+    if (start + length > reader.size()) reader.truncated(start + length);
+    if (element == 0x10) {
+      meta.syntax_uid = trim(head.substr(start, length));
+      meta.syntax_uid.erase(std::find(meta.syntax_uid.begin(), meta.syntax_uid.end(), '\0'),
+                            meta.syntax_uid.end());
+    }
+    meta.end = start + length;
+  }
+  return meta;
+}
+
+}  // namespace
+
+bool looks_like_dicom(std::string_view head) {
+  const ByteReader reader(head, ByteReader::Order::kLittle);
+  if (reader.holds(kPreambleBytes - 4, "DICM")) return true;
+  // Old files without a preamble start with group 2 or 8; then a VR or a small length.
+  if (head.size() < 12 || (reader.u16(0) != 2 && reader.u16(0) != 8)) return false;
+  const std::string_view vr = head.substr(4, 2);
+  const bool is_explicit = vr == "UL" || vr == "CS" || vr == "UI" || vr == "OB" || vr == "DA";
+  const std::uint32_t element = reader.u16(2);
+  return element <= 0x18 && (is_explicit || reader.u32(4) <= 64);
+}
+
+DataSet::DataSet(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {
+  static std::once_flag once;
+  std::call_once(once, [] { OFLog::configure(OFLogger::OFF_LOG_LEVEL); });
+  std::string head(std::min<std::uint64_t>(bytes_->size(), kPreambleBytes), '\0');
+  bytes_->read_some(0, std::as_writable_bytes(std::span(head)));
+  if (!looks_like_dicom(head)) throw DataError("it is not a DICOM file");
+  FileMeta meta = read_meta(*bytes_);
+  E_TransferSyntax parsed = EXS_Unknown;
+  if (!meta.syntax_uid.empty()) {
+    syntax_ = syntax_of(meta.syntax_uid);
+    parsed = parsed_as(syntax_);
+  }
+  deflated_ = meta.syntax_uid == kDeflated;
+  if (deflated_) {
+    bytes_ = bytes_in_memory(inflate(*bytes_, meta.end, kMaxInflatedBytes));
+    meta.end = 0;
+  }
+  BytesStream stream(bytes_, meta.end);
+  root_ = std::make_unique<DcmDataset>();
+  root_->transferInit();
+  const OFCondition status = root_->readUntilTag(stream, parsed, EGL_noChange, DCM_MaxReadLength,
+                                                 DcmTagKey(0x7FE0, 0x0008));
+  if (status.bad()) {
+    throw DataError(concat("its DICOM header cannot be read beyond byte ", stream.position(), ": ",
+                           status.text()));
+  }
+  root_->transferEnd();
+  if (meta.syntax_uid.empty()) {
+    const DcmXfer found(root_->getOriginalXfer());
+    syntax_ = syntax_of(found.getXferID());
+    parsed = root_->getOriginalXfer();
+  }
+  find_pixels(stream.position());
+}
+
+// DCMTK stops behind the header of the first element that it is not to read.
+void DataSet::find_pixels(std::uint64_t position) {
+  const bool implicit = parsed_as(syntax_) == EXS_LittleEndianImplicit;
+  const std::uint64_t header = implicit ? 8 : 12;
+  if (position < header) return;
+  const std::string text = bytes_->read(position - header, header);
+  const ByteReader reader(
+      text, syntax_.big_endian ? ByteReader::Order::kBig : ByteReader::Order::kLittle);
+  if (reader.u16(0) != 0x7FE0) return;
+  switch (reader.u16(2)) {
+    case 0x0008:
+      pixels_.kind = PixelElement::Kind::kFloat;
+      break;
+    case 0x0009:
+      pixels_.kind = PixelElement::Kind::kDouble;
+      break;
+    case 0x0010:
+      pixels_.kind = PixelElement::Kind::kInteger;
+      break;
+    default:
+      return;
+  }
+  pixels_.words = implicit || text.substr(4, 2) == "OW";
+  pixels_.offset = position;
+  pixels_.length = reader.u32(header - 4);
+  pixels_.undefined_length = pixels_.length == 0xFFFFFFFFu;
+}
+
+std::string text_of(DcmItem& item, const DcmTagKey& tag) {
+  OFString text;
+  if (item.findAndGetOFString(tag, text).bad()) return "";
+  return trim(std::string_view(text.c_str(), text.size()));
+}
+
+std::vector<double> numbers_of(DcmItem& item, const DcmTagKey& tag) {
+  std::vector<double> numbers;
+  OFString text;
+  if (item.findAndGetOFStringArray(tag, text).bad() || text.empty()) return numbers;
+  for (const std::string& part : split(std::string_view(text.c_str(), text.size()), '\\')) {
+    double number = 0;
+    if (parse_double(trim(part), number) && std::isfinite(number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+double number_of(DcmItem& item, const DcmTagKey& tag, double otherwise) {
+  const auto numbers = numbers_of(item, tag);
+  return numbers.empty() ? otherwise : numbers.front();
+}
+
+DcmItem* item_of(DcmItem& item, const DcmTagKey& sequence, unsigned long index) {
+  DcmSequenceOfItems* items = nullptr;
+  if (item.findAndGetSequence(sequence, items).bad() || items == nullptr) return nullptr;
+  return index < items->card() ? items->getItem(index) : nullptr;
+}
+
+unsigned long item_count(DcmItem& item, const DcmTagKey& sequence) {
+  DcmSequenceOfItems* items = nullptr;
+  return item.findAndGetSequence(sequence, items).good() && items != nullptr ? items->card() : 0;
+}
+
+FunctionalGroups::FunctionalGroups(DcmItem& root)
+    : shared_(item_of(root, DCM_SharedFunctionalGroupsSequence)) {
+  DcmSequenceOfItems* items = nullptr;
+  if (root.findAndGetSequence(DCM_PerFrameFunctionalGroupsSequence, items).bad()) return;
+  for (DcmObject* item = nullptr; (item = items->nextInContainer(item)) != nullptr;) {
+    own_.push_back(dynamic_cast<DcmItem*>(item));
+  }
+}
+
+DcmItem* FunctionalGroups::find(std::int64_t frame, const DcmTagKey& macro) const {
+  const auto at = static_cast<std::size_t>(frame);
+  DcmItem* own = at < own_.size() ? own_[at] : nullptr;
+  DcmItem* found = own != nullptr ? item_of(*own, macro) : nullptr;
+  if (found != nullptr || shared_ == nullptr) return found;
+  return item_of(*shared_, macro);
+}
+
+}  // namespace coldframe::frames::dicom

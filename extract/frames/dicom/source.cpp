@@ -1,0 +1,207 @@
+#include "extract/frames/dicom/source.h"
+
+#include <algorithm>
+#include <functional>
+#include <new>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/dicom/color.h"
+#include "extract/frames/dicom/frame_data.h"
+#include "extract/frames/dicom/grey_scale.h"
+#include "extract/frames/dicom/samples.h"
+#include "extract/frames/dicom/times.h"
+#include "extract/frames/kinds.h"
+
+namespace coldframe::frames::dicom {
+namespace {
+
+using OpenBytes = std::function<std::shared_ptr<const Bytes>()>;
+
+constexpr int kMaxTableBits = 16;
+
+// What a file is, without the file: frames are read by their place in it.
+struct DicomImage {
+  DicomImage(const DataSet& data, const ReaderOptions& options)
+      : layout(read_layout(data)),
+        frames(data, layout),
+        grey(data, layout, options.window),
+        times(frame_times(data, layout.frames)) {
+    if (layout.photometric == Photometric::kPalette) palette = read_palettes(data, layout);
+    const FunctionalGroups groups(data.root());
+    const bool own = groups.frames() > 0;
+    for (std::int64_t frame = 0; frame < (own ? layout.frames : 1); ++frame) {
+      geometry.push_back(read_geometry(data, groups, frame));
+    }
+  }
+
+  bool is_grey() const {
+    return layout.photometric == Photometric::kMonochrome1 ||
+           layout.photometric == Photometric::kMonochrome2;
+  }
+  const Geometry& geometry_of(std::int64_t frame) const {
+    return geometry[geometry.size() == 1 ? 0 : static_cast<std::size_t>(frame)];
+  }
+
+  PixelLayout layout;
+  FrameData frames;
+  GreyScale grey;
+  std::vector<double> times;
+  Palette palette;
+  std::vector<Geometry> geometry;
+};
+
+class DicomSource : public Source {
+ public:
+  DicomSource(std::string name, OpenBytes open, const ReaderOptions& options)
+      : name_(std::move(name)), open_(std::move(open)), window_(options.window) {
+    named([&] { image_ = std::make_unique<DicomImage>(DataSet(open_()), options); });
+  }
+
+  std::int64_t frame_count() override { return image_->layout.frames; }
+  double time_s(std::int64_t index) const override {
+    return image_->times.at(static_cast<std::size_t>(index));
+  }
+  bool wants_range() const override { return image_->is_grey() && image_->grey.wants_range(); }
+  void set_range(const ValueRange& range) override { image_->grey.set_range(range); }
+
+  void survey(ValueSurvey& survey) override {
+    named([&] {
+      const auto bytes = data_bytes();
+      for (std::int64_t frame = 0; frame < frame_count(); ++frame) {
+        survey_frame(image_->frames.read(*bytes, frame), frame, survey);
+      }
+    });
+  }
+
+  void read(std::span<const std::int64_t> indices,
+            const std::function<void(Frame&&)>& sink) override {
+    if (wants_range()) {
+      ValueSurvey own;
+      survey(own);
+      set_range(own.range(window_));
+    }
+    std::shared_ptr<const Bytes> bytes;
+    named([&] { bytes = data_bytes(); });
+    for (const std::int64_t index : indices) {
+      Frame frame;
+      named([&] { frame = read_frame(*bytes, index); });
+      sink(std::move(frame));
+    }
+  }
+
+ private:
+  // Whatever goes wrong becomes a DataError that names the file.
+  template <typename Action>
+  void named(const Action& action) const {
+    std::string reason;
+    try {
+      return action();
+    } catch (const DataError& error) {
+      reason = error.what();
+    } catch (const std::bad_alloc&) {
+      reason = "it takes more memory than there is";
+    }
+    throw DataError(concat("DICOM '", name_, "': ", reason));
+  }
+
+  // Deflated files are inflated anew, so that none of many opened files is held in memory.
+  std::shared_ptr<const Bytes> data_bytes() const {
+    return image_->frames.deflated() ? DataSet(open_()).bytes() : open_();
+  }
+
+  void survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const;
+  Frame read_frame(const Bytes& bytes, std::int64_t index);
+  Image grey_image(const RawFrame& raw, std::int64_t frame);
+
+  std::string name_;
+  OpenBytes open_;
+  Window window_;
+  std::unique_ptr<DicomImage> image_;
+  std::vector<std::uint8_t> levels_;  // of every stored value, for frame `levels_frame_`
+  std::int64_t levels_frame_ = -1;
+};
+
+void DicomSource::survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const {
+  const Samples samples(raw);
+  const std::size_t pixels = raw.layout.pixels();
+  if (raw.layout.kind != PixelElement::Kind::kInteger || raw.layout.bits_stored > kMaxTableBits) {
+    for (std::size_t i = 0; i < pixels; ++i) {
+      survey.add(image_->grey.value(frame, samples.value(i)));
+    }
+    return;
+  }
+  std::vector<std::uint64_t> counts(std::size_t{1} << raw.layout.bits_stored);
+  for (std::size_t i = 0; i < pixels; ++i) ++counts[samples.bits(i)];
+  for (std::uint32_t bits = 0; bits < counts.size(); ++bits) {
+    survey.add(image_->grey.value(frame, samples.value_of_bits(bits)), counts[bits]);
+  }
+}
+
+Image DicomSource::grey_image(const RawFrame& raw, std::int64_t frame) {
+  const Samples samples(raw);
+  Image image{raw.layout.columns, raw.layout.rows, {}};
+  image.rgb.resize(raw.layout.pixels() * 3);
+  const bool tabled =
+      raw.layout.kind == PixelElement::Kind::kInteger && raw.layout.bits_stored <= kMaxTableBits;
+  const std::size_t entries = tabled ? std::size_t{1} << raw.layout.bits_stored : 0;
+  if (tabled && (levels_.size() != entries || !image_->grey.same(frame, levels_frame_))) {
+    levels_.resize(entries);
+    for (std::uint32_t bits = 0; bits < entries; ++bits) {
+      levels_[bits] = image_->grey.level(frame, samples.value_of_bits(bits));
+    }
+    levels_frame_ = frame;
+  }
+  for (std::size_t i = 0; i < raw.layout.pixels(); ++i) {
+    const std::uint8_t level =
+        tabled ? levels_[samples.bits(i)] : image_->grey.level(frame, samples.value(i));
+    std::fill_n(&image.rgb[i * 3], 3, level);
+  }
+  return image;
+}
+
+Frame DicomSource::read_frame(const Bytes& bytes, std::int64_t index) {
+  const RawFrame raw = image_->frames.read(bytes, index);
+  const Geometry& geometry = image_->geometry_of(index);
+  Frame frame;
+  frame.index = index;
+  frame.time_s = time_s(index);
+  frame.spacing_mm = geometry.spacing_mm;
+  frame.region = geometry.region;
+  if (image_->is_grey()) {
+    frame.pixels = grey_image(raw, index);
+  } else if (raw.layout.photometric == Photometric::kPalette) {
+    frame.pixels = palette_image(raw, image_->palette);
+  } else {
+    frame.pixels = color_image(raw);
+  }
+  return frame;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_dicom_bytes(std::string content, const ReaderOptions& options) {
+  const auto bytes = bytes_in_memory(std::move(content));
+  return std::make_unique<DicomSource>(
+      "(memory)", [bytes] { return bytes; }, options);
+}
+
+}  // namespace coldframe::frames::dicom
+
+namespace coldframe::frames {
+
+bool detect_dicom(std::string_view head, const std::filesystem::path&) {
+  return dicom::looks_like_dicom(head);
+}
+
+std::unique_ptr<Source> open_dicom(const std::filesystem::path& path,
+                                   const ReaderOptions& options) {
+  return std::make_unique<dicom::DicomSource>(
+      path.string(), [path] { return dicom::bytes_of_file(path); }, options);
+}
+
+SourceFacts dicom_facts(const std::filesystem::path& path, const ReaderOptions& options) {
+  return dicom::read_facts(dicom::DataSet(dicom::bytes_of_file(path)), options);
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,147 @@
+#include "extract/frames/dicom/times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "common/text.h"
+#include "extract/frames/timestamp.h"
+
+namespace coldframe::frames::dicom {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+std::string digits_only(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c >= '0' && c <= '9') digits += c;
+  }
+  return digits;
+}
+
+// DA "20240301" (in old files "2024.03.01") and TM "123005.25" (in old files "12:30:05").
+double unix_seconds(std::string_view date, std::string_view time, std::string_view zone) {
+  const std::string day = digits_only(date);
+  if (day.size() != 8) return kUnknown;
+  const std::size_t point = std::min(time.find('.'), time.size());
+  std::string clock = digits_only(time.substr(0, point));
+  if (clock.size() > 6 || clock.size() % 2 != 0) return kUnknown;
+  clock.append(6 - clock.size(), '0');
+  const std::string fraction = digits_only(time.substr(point));
+  const auto parsed = parse_timestamp(concat(
+      day.substr(0, 4), "-", day.substr(4, 2), "-", day.substr(6), "T", clock.substr(0, 2), ":",
+      clock.substr(2, 2), ":", clock.substr(4), fraction.empty() ? "" : ".", fraction, zone));
+  return parsed ? parsed->seconds : kUnknown;
+}
+
+// DT "20240301123005.25+0100".
+double unix_seconds(std::string_view date_time, std::string_view zone) {
+  const std::size_t sign = date_time.find_first_of("+-");
+  if (sign != std::string_view::npos) zone = date_time.substr(sign);
+  date_time = date_time.substr(0, sign);
+  if (date_time.size() < 8) return kUnknown;
+  return unix_seconds(date_time.substr(0, 8), date_time.substr(8), zone);
+}
+
+// Seconds since the first; nothing unless all are known, none decreases and one rises.
+std::vector<double> as_times(std::vector<double> seconds) {
+  const auto unknown = [](double second) { return !std::isfinite(second); };
+  if (seconds.size() < 2 || std::any_of(seconds.begin(), seconds.end(), unknown) ||
+      !std::is_sorted(seconds.begin(), seconds.end()) || seconds.front() == seconds.back()) {
+    return {};
+  }
+  const double first = seconds.front();
+  for (double& second : seconds) second -= first;
+  return seconds;
+}
+
+std::vector<double> regular_times(std::int64_t frames, double step) {
+  std::vector<double> times;
+  if (!(step > 0) || !std::isfinite(step)) return times;
+  for (std::int64_t i = 0; i < frames; ++i) times.push_back(static_cast<double>(i) * step);
+  return times;
+}
+
+std::vector<double> cine_times(DcmItem& root, std::int64_t frames) {
+  const auto steps = numbers_of(root, DCM_FrameTimeVector);  // milliseconds, the first before it
+  if (steps.size() == static_cast<std::size_t>(frames)) {
+    std::vector<double> times(1, 0.0);
+    for (std::size_t i = 1; i < steps.size(); ++i) times.push_back(times.back() + steps[i] / 1e3);
+    if (times = as_times(std::move(times)); !times.empty()) return times;
+  }
+  return regular_times(frames, number_of(root, DCM_FrameTime, 0) / 1e3);
+}
+
+// Each frame at a place of its own: slices of a volume, however long they took.
+bool is_volume(const FunctionalGroups& groups, std::int64_t frames) {
+  std::set<std::vector<double>> places;
+  for (std::int64_t frame = 0; frame < frames; ++frame) {
+    DcmItem* plane = groups.find(frame, DCM_PlanePositionSequence);
+    const auto place =
+        plane != nullptr ? numbers_of(*plane, DCM_ImagePositionPatient) : std::vector<double>();
+    if (place.empty() || !places.insert(place).second) return false;
+  }
+  return true;
+}
+
+std::vector<double> enhanced_times(const FunctionalGroups& groups, std::int64_t frames,
+                                   const std::string& zone) {
+  const auto gather = [&](const DcmTagKey& macro, const auto& seconds) {
+    std::vector<double> list;
+    for (std::int64_t frame = 0; frame < frames; ++frame) {
+      DcmItem* item = groups.find(frame, macro);
+      list.push_back(item != nullptr ? seconds(*item) : kUnknown);
+    }
+    return as_times(std::move(list));
+  };
+  for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime}) {
+    auto times = gather(DCM_FrameContentSequence,
+                        [&](DcmItem& item) { return unix_seconds(text_of(item, tag), zone); });
+    if (!times.empty()) return times;
+  }
+  auto times = gather(DCM_TemporalPositionSequence, [](DcmItem& item) {
+    return number_of(item, DCM_TemporalPositionTimeOffset, kUnknown);
+  });
+  if (!times.empty()) return times;
+  return gather(DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
+    return number_of(item, DCM_NominalCardiacTriggerDelayTime, kUnknown) / 1e3;
+  });
+}
+
+}  // namespace
+
+std::vector<double> frame_times(const DataSet& data, std::int64_t frames) {
+  if (frames == 1) return {0.0};
+  DcmItem& root = data.root();
+  std::vector<double> times = cine_times(root, frames);
+  if (!times.empty()) return times;
+  const FunctionalGroups groups(root);
+  if (!is_volume(groups, frames)) {
+    times = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
+    for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {
+      if (times.empty()) times = regular_times(frames, 1 / number_of(root, rate, 0));
+    }
+  }
+  if (times.empty()) times.assign(static_cast<std::size_t>(frames), kUnknown);
+  return times;
+}
+
+double start_time(DcmItem& root) {
+  const std::string zone = text_of(root, DCM_TimezoneOffsetFromUTC);
+  const double exact = unix_seconds(text_of(root, DCM_AcquisitionDateTime), zone);
+  if (!std::isnan(exact)) return exact;
+  const std::array<std::array<DcmTagKey, 2>, 4> pairs{{{DCM_AcquisitionDate, DCM_AcquisitionTime},
+                                                       {DCM_ContentDate, DCM_ContentTime},
+                                                       {DCM_SeriesDate, DCM_SeriesTime},
+                                                       {DCM_StudyDate, DCM_StudyTime}}};
+  for (const auto& [date, time] : pairs) {
+    const double seconds = unix_seconds(text_of(root, date), text_of(root, time), zone);
+    if (!std::isnan(seconds)) return seconds;
+  }
+  return kUnknown;
+}
+
+}  // namespace coldframe::frames::dicom
