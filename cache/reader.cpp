@@ -64,6 +64,10 @@ std::uint32_t CacheReader::next_revision(const std::string& id) const {
   return state_->cache.next_revision(id);
 }
 
+const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const {
+  return state_->cache.checksums(exam);
+}
+
 std::vector<std::string> CacheReader::column_names() const {
   std::vector<std::string> names;
   for (const ExamInfo& exam : exams())

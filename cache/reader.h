@@ -45,6 +45,9 @@ class CacheReader {
   // that of its features and its failures.
   std::uint32_t next_revision(const std::string& id) const;
 
+  // XXH3-64 of the exam's rows as stored, one per view: equal for equal features in equal storage.
+  const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
+
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
   // exam's checksum. Thread-safe (HDF5 itself is serialised by a lock).
   std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;

@@ -50,7 +50,8 @@ Json describe(const CacheReader& cache, std::span<const std::size_t> exams, cons
   column["counts"] = Json::array();
   for (const auto& [value, times] : frequent)
     column["counts"].push_back(Json{{"value", value}, {"exams", times}});
-  if (type != ColumnType::kText && !counts.empty()) add_range(column, counts, type == ColumnType::kInteger);
+  if (type != ColumnType::kText && !counts.empty())
+    add_range(column, counts, type == ColumnType::kInteger);
   return column;
 }
 

@@ -10,8 +10,9 @@
 namespace coldframe::cache {
 namespace {
 
-const Command* const kCommands[] = {&kLsCommand, &kShowCommand, &kInfoCommand, &kStatsCommand,
-                                    &kVerifyCommand};
+const Command* const kCommands[] = {&kLsCommand,     &kShowCommand,  &kInfoCommand,  &kStatsCommand,
+                                    &kVerifyCommand, &kDiffCommand,  &kMergeCommand, &kPackCommand,
+                                    &kExportCommand, &kImportCommand};
 
 void print_help() {
   std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"

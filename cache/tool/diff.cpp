@@ -1,0 +1,231 @@
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+
+#include "cache/contents.h"
+#include "cache/reader.h"
+#include "cache/tool/command.h"
+#include "cache/tool/similarity.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kMostPrinted = 20;
+
+bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+// Columns by name; one that is not there is empty everywhere.
+std::map<std::string, std::vector<std::string>> columns_of(const ExamInfo& exam) {
+  std::map<std::string, std::vector<std::string>> columns;
+  for (const ExamColumn& column : exam.columns)
+    if (!column.value.empty()) columns["column " + column.name] = {column.value};
+  for (const FrameColumn& column : exam.frame_columns)
+    if (std::any_of(column.values.begin(), column.values.end(),
+                    [](const std::string& value) { return !value.empty(); }))
+      columns["frame column " + column.name] = column.values;
+  return columns;
+}
+
+// What differs besides the features. Where sources lie and when they were touched is no content.
+std::vector<std::string> metadata_differences(const ExamInfo& a, const ExamInfo& b) {
+  std::vector<std::string> lines;
+  const auto changed = [&](const std::string& what, const std::string& before,
+                           const std::string& after) {
+    if (before != after) lines.push_back(concat(what, " '", before, "' -> '", after, "'"));
+  };
+  changed("patient", a.patient, b.patient);
+  changed("place in the input", concat(a.ordinal), concat(b.ordinal));
+  if (a.present != b.present) lines.push_back("other frames are missing");
+  if (!same_times(a.time_s, b.time_s) || !same_times({a.start_time}, {b.start_time}))
+    lines.push_back("times");
+  if (a.frame_index != b.frame_index) lines.push_back("indices of frames");
+  auto before = columns_of(a), after = columns_of(b);
+  for (const auto& [name, values] : after) before[name];
+  for (const auto& [name, values] : before) {
+    if (values.size() <= 1 && after[name].size() <= 1)
+      changed(name, values.empty() ? "" : values[0], after[name].empty() ? "" : after[name][0]);
+    else if (values != after[name])
+      lines.push_back(name);
+  }
+  return lines;
+}
+
+// How far two exams' features are apart, frame by frame, where both have the frame.
+Json compare_features(std::span<const float> a, std::span<const float> b, std::size_t dimension) {
+  double lowest = 1, sum = 0, largest = 0;
+  std::size_t frames = 0;
+  for (std::size_t at = 0; at < a.size(); at += dimension) {
+    const auto left = a.subspan(at, dimension), right = b.subspan(at, dimension);
+    if (std::isnan(left[0]) || std::isnan(right[0])) continue;
+    for (std::size_t d = 0; d < dimension; ++d)
+      largest = std::max(largest, std::abs(static_cast<double>(left[d]) - right[d]));
+    const double similarity = cosine(left, right);
+    if (std::isnan(similarity)) continue;
+    lowest = std::min(lowest, similarity);
+    sum += similarity;
+    ++frames;
+  }
+  Json json = Json::object();
+  json["max_difference"] = largest;
+  json["mean_cosine"] = frames == 0 ? Json() : Json(sum / static_cast<double>(frames));
+  json["min_cosine"] = frames == 0 ? Json() : Json(lowest);
+  return json;
+}
+
+class Comparison {
+ public:
+  Comparison(const CacheReader& a, const CacheReader& b) : a_(a), b_(b) {}
+  Json run();
+
+ private:
+  void compare_recipes();
+  void compare_exam(std::size_t a, std::size_t b);
+  bool same_bits(std::size_t a, std::size_t b, std::size_t view_a, std::size_t view_b) const;
+  Json features_json(std::size_t a, std::size_t b) const;
+
+  const CacheReader &a_, &b_;
+  std::vector<std::string> common_views_;
+  Json result_ = Json::object();
+};
+
+void Comparison::compare_recipes() {
+  std::vector<std::string> lines = differences(a_.recipe(), b_.recipe());
+  const auto compare = [&](const char* key, const std::string& a, const std::string& b) {
+    if (a != b) lines.push_back(concat(key, ": cache has ", a, ", now ", b));
+  };
+  compare("dimension", concat(a_.dimension()), concat(b_.dimension()));
+  compare("storage", storage_name(a_.storage()), storage_name(b_.storage()));
+  compare("views", join(a_.views(), ", "), join(b_.views(), ", "));
+  // `differences` speaks of a cache and a job; here there are two caches.
+  for (std::string& line : lines) {
+    const std::size_t now = line.rfind(", now "), cache = line.find(": cache has ");
+    if (now != std::string::npos) line.replace(now, 6, ", B ");
+    if (cache != std::string::npos) line.replace(cache, 12, ": A has ");
+  }
+  result_["recipe"] = lines;
+  for (const std::string& view : a_.views())
+    if (std::count(b_.views().begin(), b_.views().end(), view) != 0) common_views_.push_back(view);
+}
+
+bool Comparison::same_bits(std::size_t a, std::size_t b, std::size_t view_a,
+                           std::size_t view_b) const {
+  return a_.storage() == b_.storage() && a_.checksums(a)[view_a] == b_.checksums(b)[view_b];
+}
+
+Json Comparison::features_json(std::size_t a, std::size_t b) const {
+  Json views = Json::object();
+  const auto index = [](const std::vector<std::string>& views_of, const std::string& view) {
+    return static_cast<std::size_t>(std::find(views_of.begin(), views_of.end(), view) -
+                                    views_of.begin());
+  };
+  for (const std::string& view : common_views_) {
+    if (same_bits(a, b, index(a_.views(), view), index(b_.views(), view))) continue;
+    Json json = compare_features(a_.features(a, view), b_.features(b, view),
+                                 static_cast<std::size_t>(a_.dimension()));
+    // Equal numbers may be stored in other types.
+    if (json["max_difference"] != 0.0) views[view] = std::move(json);
+  }
+  return views;
+}
+
+void Comparison::compare_exam(std::size_t a, std::size_t b) {
+  const ExamInfo &first = a_.exams()[a], &second = b_.exams()[b];
+  Json entry = Json::object();
+  entry["exam"] = first.id;
+  if (first.frames() != second.frames())
+    entry["frames"] = {first.frames(), second.frames()};
+  else
+    entry["metadata"] = metadata_differences(first, second);
+  if (first.frames() == second.frames() && a_.dimension() == b_.dimension())
+    entry["features"] = features_json(a, b);
+  const bool same = !entry.contains("frames") && entry["metadata"].empty() &&
+                    (!entry.contains("features") || entry["features"].empty());
+  if (!same) result_["different"].push_back(std::move(entry));
+}
+
+Json Comparison::run() {
+  compare_recipes();
+  for (const char* key : {"only_in_a", "only_in_b", "different"}) result_[key] = Json::array();
+  std::size_t common = 0;
+  for (std::size_t i = 0; i < a_.exams().size(); ++i) {
+    const std::size_t other = b_.find(a_.exams()[i].id);
+    if (other == CacheReader::npos) {
+      result_["only_in_a"].push_back(a_.exams()[i].id);
+      continue;
+    }
+    ++common;
+    compare_exam(i, other);
+  }
+  for (const ExamInfo& exam : b_.exams())
+    if (a_.find(exam.id) == CacheReader::npos) result_["only_in_b"].push_back(exam.id);
+  result_["common"] = common;
+  result_["same"] = result_["recipe"].empty() && result_["only_in_a"].empty() &&
+                    result_["only_in_b"].empty() && result_["different"].empty();
+  return std::move(result_);
+}
+
+void print_names(const char* title, const Json& names) {
+  if (names.empty()) return;
+  std::vector<std::string> shown;
+  for (const Json& name : names)
+    if (shown.size() < kMostPrinted) shown.push_back(name.get<std::string>());
+  std::cout << title << " (" << names.size() << "): " << join(shown, ", ")
+            << (names.size() > shown.size() ? ", …" : "") << '\n';
+}
+
+std::string features_text(const std::string& view, const Json& features) {
+  const auto text = [&](const char* key) {
+    return features[key].is_null() ? std::string("unknown") : fixed(features[key].get<double>(), 6);
+  };
+  return concat("features of view ", view, ": cosine ", text("mean_cosine"), " (lowest frame ",
+                text("min_cosine"), "), largest difference ", features["max_difference"].dump());
+}
+
+void print_text(const Json& result) {
+  if (!result["recipe"].empty()) std::cout << "recipe\n";
+  for (const Json& line : result["recipe"]) std::cout << "  " << line.get<std::string>() << '\n';
+  print_names("only in A", result["only_in_a"]);
+  print_names("only in B", result["only_in_b"]);
+  Rows rows;
+  for (const Json& entry : result["different"]) {
+    if (rows.size() >= kMostPrinted) break;
+    const std::string exam = entry["exam"].get<std::string>();
+    if (entry.contains("frames"))
+      rows.push_back(
+          {exam, concat("frames ", entry["frames"][0].dump(), " -> ", entry["frames"][1].dump())});
+    if (entry.contains("metadata"))
+      for (const Json& line : entry["metadata"]) rows.push_back({exam, line.get<std::string>()});
+    if (entry.contains("features"))
+      for (const auto& [view, features] : entry["features"].items())
+        rows.push_back({exam, features_text(view, features)});
+  }
+  if (!rows.empty()) std::cout << "different (" << result["different"].size() << ")\n";
+  for (std::vector<std::string>& row : rows) row[0] = "  " + row[0];
+  print_table(rows);
+  if (result["same"] == true) std::cout << "the same: " << result["common"] << " exams\n";
+}
+
+int run_diff(const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  if (!parse_verb(kDiffCommand, arguments, options)) return 0;
+  const CacheReader a(options.words[0]), b(options.words[1]);
+  const Json result = Comparison(a, b).run();
+  options.json ? print_json(result) : print_text(result);
+  return static_cast<int>(result["same"] == true ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
+}  // namespace
+
+const Command kDiffCommand{
+    "diff", "A B", "before.h5 after.h5",
+    "recipes key by key, exams only in one, features and metadata of the others; exit code 1 when "
+    "they differ",
+    run_diff};
+
+}  // namespace coldframe::cache

@@ -1,0 +1,232 @@
+"""export, import, merge, pack, diff: outputs against numpy, pandas, safetensors and the example reader, bit for bit."""
+import importlib.util
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+
+from tool_support import ROOT, driver, dump, refusal, tool, tool_json
+
+spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
+read_cache = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(read_cache)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    path = tmp_path_factory.mktemp("exchange") / "x.h5"
+    driver("write", path, 0, 9)
+    return path, read_cache.Cache(path)
+
+
+def halves(array):
+    """Bits, so that NaN equals NaN."""
+    assert array.dtype == np.float16
+    return array.view(np.uint16)
+
+
+def stored(reader, exams, view="clean"):
+    return np.concatenate([reader.features(exam, view) for exam in exams]).astype(np.float16)
+
+
+def run(*words):
+    result = tool(*words)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+@pytest.mark.parametrize("where, view", [((), "clean"), (("--where", "label=yes"), "flip/1")])
+@pytest.mark.parametrize("ending", ["npy", "npz", "safetensors", "csv"])
+def test_export_equals_the_cache_bit_for_bit(cache, tmp_path, ending, where, view):
+    path, reader = cache
+    out = tmp_path / f"x.{ending}"
+    run("export", path, out, "--view", view, *where)
+    exams = pd.read_csv(tmp_path / "x.exams.csv", dtype=str, keep_default_na=False)
+    frames = pd.read_csv(tmp_path / "x.frames.csv", keep_default_na=False, na_values={"time_s": [""]})
+    chosen = [exam for exam in reader.exams["id"] if not where or reader.exams.set_index("id")["label"][exam] == "yes"]
+    assert exams["exam"].tolist() == chosen
+    expected = stored(reader, chosen, view)
+    tables = pd.concat([reader.frames(exam) for exam in chosen])
+    if ending == "npy":
+        np.testing.assert_array_equal(halves(np.load(out)), halves(expected))
+    elif ending == "csv":
+        table = pd.read_csv(out, dtype={f"f{d}": np.float32 for d in range(40)})
+        np.testing.assert_array_equal(halves(table.filter(regex=r"^f\d").to_numpy().astype(np.float16)), halves(expected))
+        assert table["exam"].astype(str).tolist() == frames["exam"].astype(str).tolist()
+    else:
+        arrays = dict(np.load(out)) if ending == "npz" else safetensors.numpy.load_file(out)
+        assert set(arrays) == {"features", "offset", "time_s", "index", "present"}
+        np.testing.assert_array_equal(halves(arrays["features"]), halves(expected))
+        np.testing.assert_array_equal(arrays["offset"], np.cumsum([0, *exams["frames"].astype(int)]))
+        for name in ("time_s", "index", "present"):
+            np.testing.assert_array_equal(arrays[name], tables[name].to_numpy().astype(arrays[name].dtype))
+    assert exams["offset"].astype(int).tolist() == np.cumsum([0, *exams["frames"].astype(int)])[:-1].tolist()
+    assert exams["größe/cm"].tolist() == [dump_column(path, exam) for exam in chosen]
+    assert frames["phase"].tolist() == ["é"] * len(frames)
+    np.testing.assert_array_equal(frames["time_s"], tables["time_s"])
+    assert frames["source"].tolist() == tables["source"].tolist()
+
+
+def dump_column(path, exam):
+    return next(each["columns"]["größe/cm"] for each in dump(path) if each["id"] == exam)
+
+
+def test_npz_is_a_sound_archive_and_safetensors_tell_the_recipe(cache, tmp_path):
+    run("export", cache[0], tmp_path / "x.npz")
+    with zipfile.ZipFile(tmp_path / "x.npz") as archive:
+        assert archive.testzip() is None
+    run("export", cache[0], tmp_path / "y.safetensors")
+    with safetensors.safe_open(tmp_path / "y.safetensors", "np") as file:
+        assert json.loads(file.metadata()["recipe"]) == cache[1].recipe
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8"])
+def test_import_reads_back_what_numpy_saved(tmp_path, dtype):
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(12, 5)).astype(np.float16).astype(dtype)
+    values[4] = np.nan
+    np.save(tmp_path / "f.npy", values)
+    names = ["b", "a", "b", "c", "a", "a", "b", "c", "c", "c", "c", "c"]  # exams need not be in one piece
+    table = pd.DataFrame({"exam": names, "time": [str(3 + 0.5 * i) for i in range(12)], "patient": names,
+                          "label": [n + "!" for n in names], "phase": [f"p{i}" for i in range(12)]})
+    table.to_csv(tmp_path / "f.csv", index=False)
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test", "--frame-columns", "phase")
+    reader = read_cache.Cache(tmp_path / "x.h5")
+    assert reader.exams["id"].tolist() == ["b", "a", "c"]
+    assert reader.recipe["features"]["imported"] == "test"
+    for exam in "abc":
+        rows = [i for i, name in enumerate(names) if name == exam]
+        np.testing.assert_array_equal(reader.features(exam), values[rows].astype(np.float32))
+        frames = reader.frames(exam)
+        assert frames["phase"].tolist() == [f"p{i}" for i in rows]
+        np.testing.assert_allclose(frames["time_s"], [0.5 * (i - rows[0]) for i in rows])
+        assert frames["present"].tolist() == [i != 4 for i in rows]
+    assert tool("verify", tmp_path / "x.h5").returncode == 0
+
+
+CSV = "exam,label\na,1\na,1\n"
+
+
+@pytest.mark.parametrize("array, table, words", [
+    (np.zeros((3, 4), np.float32), CSV, "2 rows and the features have 3"),
+    (np.zeros((2, 4), np.int64), CSV, "'<i8'"),
+    (np.zeros((2, 4), ">f4"), CSV, "'>f4'"),
+    (np.zeros((2, 4, 2), np.float32), CSV, "(2, 4, 2)"),
+    (np.zeros(2, np.float32), CSV, "(frames, dimension)"),
+    (np.asfortranarray(np.zeros((2, 4), np.float32)), CSV, "Fortran"),
+    (np.array([[1, np.nan], [1, 1]], np.float32), CSV, "1 of 2 features are NaN"),
+    (np.array([[1, np.inf], [1, 1]], np.float32), CSV, "is inf"),
+    (np.array([[1, 1e6], [1, 1]], np.float32), CSV, "--store float32"),
+    (np.zeros((2, 4), np.float32), "exam,label\na,1\na,2\n", "--frame-columns"),
+    (np.zeros((2, 4), np.float32), "exam,time\na,1\na,later\n", "expected seconds"),
+    (np.zeros((2, 4), np.float32), "exam,frame\na,1\na,-2\n", "counted from 0"),
+    (np.zeros((2, 4), np.float32), "exam\na\n\"\"\n", "is empty"),
+    (np.zeros((2, 4), np.float32), "case\na\na\n", "'exam'"),
+])
+def test_import_refuses(tmp_path, array, table, words):
+    np.save(tmp_path / "f.npy", array)
+    (tmp_path / "f.csv").write_text(table)
+    assert words in refusal("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f.csv", "f.npy"]
+
+
+def test_damaged_npy_files_end_in_one_error(tmp_path):
+    np.save(tmp_path / "f.npy", np.zeros((2, 4), np.float32))
+    (tmp_path / "f.csv").write_text(CSV)
+    content = (tmp_path / "f.npy").read_bytes()
+    cases = [content[:n] for n in (0, 5, 9, 11, 40, 127, 128, 159)] + [content + b"x"]
+    cases += [content.replace(b"(2, 4)", shape) for shape in (b"(2,-4)", b"(-2,4)", b"(9e9,)", b"(2, 0)")]
+    cases += [b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + content[10:], content.replace(b"(2, 4)", b"(4611686018427387904, 4)")]
+    for damaged in cases:
+        (tmp_path / "f.npy").write_bytes(damaged)
+        refusal("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
+    assert not (tmp_path / "x.h5").exists()
+
+
+def test_merge_of_an_array_jobs_parts_is_the_whole(cache, tmp_path):
+    path, _ = cache
+    driver("write", tmp_path / "a.cache", 0, 4)
+    driver("write", tmp_path / "b.h5", 4, 9)
+    merged = tool_json("merge", tmp_path / "all.h5", tmp_path / "a.cache", tmp_path / "b.h5")
+    # Exam 4 of b took the place at which a's failure stands: places collide only between exams.
+    assert merged["exams"] == 9 and merged["duplicates"] == 0 and not merged["renumbered"]
+    assert dump(tmp_path / "all.h5") == dump(path)
+    assert tool("verify", tmp_path / "all.h5").returncode == 0
+    assert tool("diff", path, tmp_path / "all.h5").returncode == 0
+
+
+def test_merge_settles_revisions_and_places(tmp_path):
+    driver("write", tmp_path / "a.h5", 0, 3)
+    driver("write", tmp_path / "b.h5", 2, 5)
+    merged = tool_json("merge", tmp_path / "m.h5", tmp_path / "a.h5", tmp_path / "b.h5", tmp_path / "a.h5")
+    assert merged["exams"] == 5 and merged["duplicates"] == 4
+    names = ["exam", "label"]
+    for name, ids in (("c", "pq"), ("d", "rs")):
+        np.save(tmp_path / f"{name}.npy", np.eye(2, 3, dtype=np.float32))
+        pd.DataFrame([[i, "l"] for i in ids], columns=names).to_csv(tmp_path / f"{name}.csv", index=False)
+        run("import", tmp_path / f"{name}.h5", tmp_path / f"{name}.npy", tmp_path / f"{name}.csv", "--describe", "t")
+    merged = tool_json("merge", tmp_path / "n.h5", tmp_path / "d.h5", tmp_path / "c.h5")
+    assert merged["renumbered"]
+    assert [exam["id"] for exam in tool_json("ls", tmp_path / "n.h5")] == list("rspq")
+    assert [exam["ordinal"] for exam in tool_json("ls", tmp_path / "n.h5")] == [0, 1, 2, 3]
+    assert "imported" in refusal("merge", tmp_path / "o.h5", tmp_path / "a.h5", tmp_path / "c.h5")
+    np.save(tmp_path / "e.npy", 2 * np.eye(2, 3, dtype=np.float32))
+    run("import", tmp_path / "e.h5", tmp_path / "e.npy", tmp_path / "c.csv", "--describe", "t")
+    assert "'p' has different features" in refusal("merge", tmp_path / "o.h5", tmp_path / "c.h5", tmp_path / "e.h5")
+    assert "is there already" in refusal("merge", tmp_path / "c.h5", tmp_path / "c.h5", tmp_path / "d.h5")
+    assert "must end in .h5" in refusal("merge", tmp_path / "o.cache", tmp_path / "c.h5", tmp_path / "d.h5")
+    assert not (tmp_path / "o.h5").exists()
+
+
+def test_pack_makes_one_file_of_a_folder(cache, tmp_path):
+    driver("write", tmp_path / "x.cache", 0, 9)
+    run("pack", tmp_path / "x.h5", tmp_path / "x.cache")
+    assert dump(tmp_path / "x.h5") == dump(cache[0])
+    assert (tmp_path / "x.h5").read_bytes() == cache[0].read_bytes()
+
+
+def test_diff_tells_what_differs(tmp_path):
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(6, 8)).astype(np.float32)
+    table = pd.DataFrame({"exam": list("aabbcc"), "patient": list("ppqqrr"), "label": list("xxyyzz")})
+
+    def make(name, array, rows, *options):
+        np.save(tmp_path / "f.npy", array)
+        rows.to_csv(tmp_path / "f.csv", index=False)
+        run("import", tmp_path / name, tmp_path / "f.npy", tmp_path / "f.csv", *options)
+        return tmp_path / name
+
+    a = make("a.h5", values, table, "--describe", "one", "--store", "float32")
+    other = values.copy()
+    other[1, 3] += 0.25
+    changed = table.replace({"exam": {"c": "d"}, "label": {"x": "w"}})
+    b = make("b.h5", other, changed, "--describe", "two", "--store", "float32")
+    result = tool_json("diff", a, b)
+    assert result["recipe"] == ['imported: A has "one", B "two"']
+    assert result["only_in_a"] == ["c"] and result["only_in_b"] == ["d"] and result["common"] == 2
+    assert [entry["exam"] for entry in result["different"]] == ["a"]
+    entry = result["different"][0]
+    assert entry["metadata"] == ["column label 'x' -> 'w'"]
+    cosines = [np.dot(x, y) / np.linalg.norm(x) / np.linalg.norm(y)
+               for x, y in zip(values[:2].astype(float), other[:2].astype(float))]
+    assert entry["features"]["clean"]["min_cosine"] == pytest.approx(min(cosines))
+    assert entry["features"]["clean"]["mean_cosine"] == pytest.approx(np.mean(cosines))
+    assert entry["features"]["clean"]["max_difference"] == pytest.approx(0.25, abs=1e-6)
+    text = tool("diff", a, b)
+    assert text.returncode == 1 and "only in B (1): d" in text.stdout
+    same = tool("diff", a, a)
+    assert same.returncode == 0 and same.stdout == "the same: 3 exams\n"
+
+
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.parquet"])
+def test_export_says_which_formats_there_are(cache, tmp_path, name):
+    assert "safetensors" in refusal("export", cache[0], tmp_path / name)
+
+
+def test_export_never_replaces(cache, tmp_path):
+    (tmp_path / "x.frames.csv").write_text("mine")
+    assert "is there already" in refusal("export", cache[0], tmp_path / "x.npy")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.frames.csv"]
