@@ -1,4 +1,4 @@
-// A folder of sub-folders of images and of clips: each is an exam.
+// A folder of sub-folders of images, of clips and of DICOM series: each is an exam.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/dicom/series.h"
 #include "extract/frames/exam_list.h"
 #include "extract/frames/source.h"
 
@@ -33,7 +34,8 @@ bool has_suffix(std::span<const std::string_view> suffixes, std::string_view suf
 
 class FolderWalk {
  public:
-  explicit FolderWalk(const fs::path& root) : root_(root) {}
+  FolderWalk(const fs::path& root, const ReaderOptions& options)
+      : root_(root), series_(options.grouping) {}
 
   ExamList list();
 
@@ -41,6 +43,7 @@ class FolderWalk {
   void visit(const fs::path& folder);
   void visit_entry(const fs::path& path, ExamSpec& images);
   void visit_file(const fs::path& path, ExamSpec& images);
+  void visit_dicom(const fs::path& path);
   void pass_over(const fs::path& path, const std::string& reason);
   void enter(const fs::path& folder);
   void add_clips();
@@ -58,6 +61,7 @@ class FolderWalk {
   std::vector<fs::path> ancestors_;  // real paths of the folders we are in
   ExamList list_;
   std::vector<fs::path> clips_;
+  dicom::SeriesList series_;
   std::size_t hidden_ = 0, passed_over_ = 0;
 };
 
@@ -142,6 +146,8 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
     pass_over(path, suffix == ".csv"
                         ? "it is a CSV file; to use it as the manifest, pass it as --input"
                         : "it is neither an image nor a clip that can be read");
+  } else if (std::string_view(kind->name) == "dicom") {
+    visit_dicom(path);
   } else if (kind->is_clip) {
     clips_.push_back(path);
   } else {
@@ -153,6 +159,18 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
 fs::path without_suffix(fs::path path) {
   if (lower(path.extension().string()) == ".gz") path.replace_extension();
   return path.replace_extension();
+}
+
+// A damaged header fails as an exam of its own, with the reason.
+void FolderWalk::visit_dicom(const fs::path& path) {
+  std::string reason;
+  auto verdict = dicom::SeriesList::Verdict::kClip;
+  try {
+    verdict = series_.add(item(path), reason);
+  } catch (const DataError&) {
+  }
+  if (verdict == dicom::SeriesList::Verdict::kClip) clips_.push_back(path);
+  if (verdict == dicom::SeriesList::Verdict::kNoImage) pass_over(path, reason);
 }
 
 // A clip's id is its path without extension, unless another exam would get the same one.
@@ -171,6 +189,7 @@ void FolderWalk::add_clips() {
 
 ExamList FolderWalk::list() {
   visit(root_);
+  for (ExamSpec& exam : series_.take_exams()) list_.exams.push_back(std::move(exam));
   add_clips();
   std::stable_sort(list_.exams.begin(), list_.exams.end(),
                    [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
@@ -192,8 +211,8 @@ ExamList FolderWalk::list() {
 
 }  // namespace
 
-ExamList list_folder(const fs::path& folder, const ExamListOptions&) {
-  return FolderWalk(folder).list();
+ExamList list_folder(const fs::path& folder, const ExamListOptions& options) {
+  return FolderWalk(folder, options.reader).list();
 }
 
 }  // namespace coldframe::frames

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
-#include "common/error.h"
 #include "extract/frames/dicom/samples.h"
 #include "extract/frames/window.h"
 
@@ -24,7 +24,7 @@ void ybr_to_rgb(std::uint8_t* pixel) {
   constexpr float kGreenCr = static_cast<float>(-0.299 * 1.402 / 0.587);
   const float rgb[3] = {y + 1.402f * cr, y + kGreenCb * cb + kGreenCr * cr, y + 1.772f * cb};
   for (int i = 0; i < 3; ++i) {
-    pixel[i] = static_cast<std::uint8_t>(std::clamp(std::floor(rgb[i] + 0.5f), 0.0f, 255.0f));
+    pixel[i] = static_cast<std::uint8_t>(std::clamp(rgb[i] + 0.5f, 0.0f, 255.0f));
   }
 }
 
@@ -67,6 +67,8 @@ Image color_image(const RawFrame& raw) {
   Image image = empty_image(layout);
   if (layout.photometric == Photometric::kYbrFull422) {
     copy_422(raw, image);
+  } else if (layout.bits_allocated == 8 && layout.bits_stored == 8 && !layout.planar) {
+    std::memcpy(image.rgb.data(), raw.samples.data(), image.rgb.size());
   } else {
     const Samples samples(raw);
     const std::size_t pixels = layout.pixels();

@@ -18,8 +18,11 @@ class Samples {
 
   // The bits of a value, overlays and padding taken away; an index for a table of levels.
   std::uint32_t bits(std::size_t sample) const {
-    std::uint32_t value = 0;
-    std::memcpy(&value, raw_.samples.data() + sample * unit_, unit_);
+    const auto* at = reinterpret_cast<const unsigned char*>(raw_.samples.data()) + sample * unit_;
+    std::uint32_t value = at[0];
+    if (unit_ >= 2) value |= static_cast<std::uint32_t>(at[1]) << 8;
+    if (unit_ == 4)
+      value |= static_cast<std::uint32_t>(at[3]) << 24 | static_cast<std::uint32_t>(at[2]) << 16;
     return value >> shift_ & mask_;
   }
   double value_of_bits(std::uint32_t bits) const {

@@ -1,0 +1,121 @@
+#include "extract/frames/dicom/series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/dicom/data_set.h"
+#include "extract/frames/dicom/pixel_layout.h"
+#include "extract/frames/dicom/times.h"
+
+namespace coldframe::frames::dicom {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// PS3.3 C.7.6.2: the position's part along the normal of rows and columns.
+double slice_position(DcmItem& root) {
+  const auto place = numbers_of(root, DCM_ImagePositionPatient);
+  const auto axes = numbers_of(root, DCM_ImageOrientationPatient);
+  if (place.size() != 3) return kUnknown;
+  if (axes.size() != 6) return kUnknown;
+  return place[0] * (axes[1] * axes[5] - axes[2] * axes[4]) +
+         place[1] * (axes[2] * axes[3] - axes[0] * axes[5]) +
+         place[2] * (axes[0] * axes[4] - axes[1] * axes[3]);
+}
+
+using Key = double SeriesKeys::*;
+
+bool all_known(const std::vector<SeriesKeys>& keys, Key key) {
+  return std::none_of(keys.begin(), keys.end(),
+                      [&](const SeriesKeys& each) { return std::isnan(each.*key); });
+}
+
+std::size_t count_different(const std::vector<SeriesKeys>& keys, Key key) {
+  std::set<double> values;
+  for (const SeriesKeys& each : keys) values.insert(each.*key);
+  return values.size();
+}
+
+template <typename T>
+void reorder(std::vector<T>& list, const std::vector<std::size_t>& order) {
+  std::vector<T> sorted;
+  for (const std::size_t index : order) sorted.push_back(std::move(list[index]));
+  list = std::move(sorted);
+}
+
+}  // namespace
+
+void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys>& keys, bool may_be_volume) {
+  const bool placed = all_known(keys, &SeriesKeys::position);
+  const bool volume = may_be_volume && placed && keys.size() > 1 &&
+                      count_different(keys, &SeriesKeys::position) == keys.size();
+  const bool timed =
+      !volume && all_known(keys, &SeriesKeys::time) && count_different(keys, &SeriesKeys::time) > 1;
+  std::vector<Key> decisive;
+  if (timed) decisive.push_back(&SeriesKeys::time);
+  if (placed) decisive.push_back(&SeriesKeys::position);
+  if (all_known(keys, &SeriesKeys::instance)) decisive.push_back(&SeriesKeys::instance);
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    for (const Key key : decisive) {
+      if (keys[a].*key != keys[b].*key) return keys[a].*key < keys[b].*key;
+    }
+    return false;
+  });
+  reorder(items, order);
+  reorder(keys, order);
+  if (!timed) return;
+  for (std::size_t i = 0; i < items.size(); ++i) items[i].time_s = keys[i].time - keys[0].time;
+}
+
+SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
+  const DataSet data(bytes_of_file(item.path));
+  DcmItem& root = data.root();
+  if (data.pixels().kind == PixelElement::Kind::kNone) {
+    reason = concat("it is ", describe_without_image(data));
+    return Verdict::kNoImage;
+  }
+  const bool by_study = grouping_ == DicomGrouping::kStudy;
+  const std::string uid = text_of(root, by_study ? DCM_StudyInstanceUID : DCM_SeriesInstanceUID);
+  if (number_of(root, DCM_NumberOfFrames, 1) > 1 || uid.empty()) return Verdict::kClip;
+  const auto [entry, is_new] = index_.try_emplace(uid, series_.size());
+  if (is_new) series_.emplace_back();
+  Series& series = series_[entry->second];
+  const double number = number_of(root, DCM_SeriesNumber, kUnknown);
+  series.items.push_back(item);
+  series.keys.push_back({std::isnan(number) ? "" : fixed(number, 0), start_time(root),
+                         slice_position(root), number_of(root, DCM_InstanceNumber, kUnknown)});
+  return Verdict::kTaken;
+}
+
+std::string SeriesList::name(const Series& series) {
+  const bool by_study = grouping_ == DicomGrouping::kStudy;
+  const auto folder = std::filesystem::path(series.items.front().name).parent_path();
+  const std::string& number = series.keys.front().series_number;
+  const std::string plain = by_study || number.empty() ? "" : concat("-", number);
+  const std::string stem = (folder / concat(by_study ? "study" : "series", plain)).generic_string();
+  const int use = ++uses_[stem];
+  return use == 1 && !by_study ? stem : concat(stem, "-", use);
+}
+
+std::vector<ExamSpec> SeriesList::take_exams() {
+  std::vector<ExamSpec> exams;
+  for (Series& series : series_) {
+    ExamSpec exam;
+    exam.id = name(series);
+    order_series(series.items, series.keys, grouping_ == DicomGrouping::kSeries);
+    exam.items = std::move(series.items);
+    exams.push_back(std::move(exam));
+  }
+  series_.clear();
+  index_.clear();
+  return exams;
+}
+
+}  // namespace coldframe::frames::dicom

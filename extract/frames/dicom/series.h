@@ -1,0 +1,55 @@
+// Single-frame DICOM files of a folder become exams: a series each, or a study each.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "extract/frames/exam_list.h"
+#include "extract/frames/reader_options.h"
+
+namespace coldframe::frames::dicom {
+
+// What decides over a file's place in its exam.
+struct SeriesKeys {
+  std::string series_number;
+  double time = 0;      // Unix seconds, NaN if unknown
+  double position = 0;  // millimetres along the slices' normal, NaN if unknown
+  double instance = 0;  // InstanceNumber, NaN if unknown
+};
+
+// Sorts an exam's items and sets their times. Files that each have a position of their own are
+// slices of a volume: in the order of position, without times. Else files are in the order of
+// acquisition time where they have one that rises, then of position and instance number, then as
+// they came; their times are seconds since the first, NaN when one is unknown or none rises.
+// `may_be_volume` is false for a study, whose series overlap.
+void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys>& keys, bool may_be_volume);
+
+class SeriesList {
+ public:
+  explicit SeriesList(DicomGrouping grouping) : grouping_(grouping) {}
+
+  enum class Verdict { kTaken, kClip, kNoImage };
+  // Reads the file's header. kClip: it has several frames, or no series, and is an exam of its own.
+  // kNoImage: `reason` says what it is instead. DataError when it is damaged.
+  Verdict add(const ExamItem& item, std::string& reason);
+
+  // Named FOLDER/series-NUMBER (or FOLDER/study-1, -2, …) after the first file's folder, with -2,
+  // -3 … behind where the number repeats. Leaves the list empty.
+  std::vector<ExamSpec> take_exams();
+
+ private:
+  struct Series {
+    std::vector<ExamItem> items;
+    std::vector<SeriesKeys> keys;
+  };
+
+  std::string name(const Series& series);
+
+  DicomGrouping grouping_;
+  std::map<std::string, std::size_t> index_;  // UID -> place in series_
+  std::vector<Series> series_;                // in the order of their first files
+  std::map<std::string, int> uses_;           // of names
+};
+
+}  // namespace coldframe::frames::dicom
