@@ -5,7 +5,6 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "extract/frames/byte_reader.h"
-#include "extract/frames/tiff_header.h"
 
 namespace coldframe::frames {
 namespace {
@@ -79,7 +78,6 @@ ImageSize check_png(std::string_view bytes) {
   const ByteReader in(bytes, ByteReader::Order::kBig);
   if (!in.holds(12, "IHDR")) throw DataError("its PNG header is damaged");
   const ImageSize size{in.u32(16), in.u32(20)};
-  if (in.u8(24) == 16) unsupported("a PNG of 16 bits per channel");
   std::uint64_t at = 8;
   while (!in.holds(at + 4, "IEND")) {
     if (in.holds(at + 4, "acTL")) unsupported("an animated PNG");
@@ -129,8 +127,7 @@ ImageSize check_format(std::string_view bytes) {
       return check_png(bytes);
     case ImageFormat::kBmp:
       return check_bmp(bytes);
-    case ImageFormat::kTiff:
-      return check_tiff(bytes);
+    case ImageFormat::kTiff:  // libtiff checks these as it reads
     case ImageFormat::kWebp:
       return check_webp(bytes);
     case ImageFormat::kNone:
@@ -145,7 +142,9 @@ ImageFormat image_format(std::string_view head) {
   if (head.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
   if (head.starts_with(kPngSignature)) return ImageFormat::kPng;
   if (is_bmp(head)) return ImageFormat::kBmp;
-  if (head.starts_with("II*\0"sv) || head.starts_with("MM\0*"sv)) return ImageFormat::kTiff;
+  for (const auto signature : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
+    if (head.starts_with(signature)) return ImageFormat::kTiff;
+  }
   if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "WEBP") {
     return ImageFormat::kWebp;
   }
@@ -155,6 +154,15 @@ ImageFormat image_format(std::string_view head) {
 const char* to_string(ImageFormat format) {
   constexpr const char* kNames[] = {"unknown", "JPEG", "PNG", "BMP", "TIFF", "WebP"};
   return kNames[static_cast<int>(format)];
+}
+
+bool is_deep_png(std::string_view head) {
+  return image_format(head) == ImageFormat::kPng && head.size() > 24 && head[24] == 16;
+}
+
+bool is_grey_png(std::string_view head) {
+  return image_format(head) == ImageFormat::kPng && head.size() > 25 &&
+         (head[25] == 0 || head[25] == 4);
 }
 
 ImageSize check_image(std::string_view bytes) {

@@ -10,6 +10,8 @@ namespace coldframe::frames {
 enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp };
 
 ImageFormat image_format(std::string_view head);  // by signature
+bool is_deep_png(std::string_view head);          // of 16 bits per channel
+bool is_grey_png(std::string_view head);          // with or without alpha
 const char* to_string(ImageFormat format);
 
 struct ImageSize {
@@ -17,8 +19,8 @@ struct ImageSize {
 };
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
-// name, for content that is truncated, larger than 2^28 pixels, or of a variety (16 bits, CMYK,
-// several pages, …) whose pixels would not come out as Pillow's.
+// name, for content that is truncated, larger than 2^28 pixels, or of a variety (CMYK, animated,
+// …) whose pixels would not come out as Pillow's.
 ImageSize check_image(std::string_view bytes);
 
 }  // namespace coldframe::frames

@@ -1,4 +1,4 @@
-// JPEG, PNG, BMP, TIFF and WebP through OpenCV's decoders, on bytes that were looked at first. (Not
+// JPEG, PNG, BMP and WebP through OpenCV's decoders, on bytes that were looked at first. (Not
 // cv::imread: Debian's build hands files to GDCM, which crashes and hangs on malformed ones.)
 #include <limits>
 #include <opencv2/imgcodecs.hpp>
@@ -10,6 +10,7 @@
 #include "extract/frames/image_header.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/opencv_settings.h"
+#include "extract/frames/value_scale.h"
 
 namespace coldframe::frames {
 namespace {
@@ -18,7 +19,8 @@ constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
 
 class ImageSource : public Source {
  public:
-  explicit ImageSource(std::filesystem::path path) : path_(std::move(path)) {}
+  ImageSource(std::filesystem::path path, const ValueScale& scale, bool is_grey)
+      : path_(std::move(path)), scale_(scale), is_grey_(is_grey) {}
 
   std::int64_t frame_count() override { return 1; }
   double time_s(std::int64_t) const override { return 0.0; }
@@ -26,22 +28,53 @@ class ImageSource : public Source {
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override {
     if (indices.empty()) return;
-    sink(Frame{0, 0.0, decode()});
+    const cv::Mat bgr = decode();
+    sink(Frame{0, 0.0, bgr.depth() == CV_16U ? to_levels(bgr) : to_rgb_image(bgr)});
+  }
+
+  bool wants_range() const override { return scale_.wants_range(); }
+  void set_range(const ValueRange& range) override { scale_.surveyed = range; }
+  void survey(ValueSurvey& survey) override {
+    const cv::Mat bgr = decode();
+    if (bgr.depth() != CV_16U) return;
+    std::vector<std::uint64_t> counts(65536);
+    for (int y = 0; y < bgr.rows; ++y) {
+      const auto values = row(bgr, y);  // OpenCV triples grey ones
+      for (std::size_t i = 0; i < values.size(); i += is_grey_ ? 3 : 1) ++counts[values[i]];
+    }
+    for (std::size_t value = 0; value < counts.size(); ++value) {
+      survey.add(static_cast<double>(value), counts[value]);
+    }
   }
 
  private:
-  Image decode() const {
+  static std::span<const std::uint16_t> row(const cv::Mat& bgr, int y) {
+    return {bgr.ptr<std::uint16_t>(y), 3 * static_cast<std::size_t>(bgr.cols)};
+  }
+
+  Image to_levels(const cv::Mat& bgr) const {
+    const ValueRange range = scale_.range();
+    cv::Mat narrow(bgr.rows, bgr.cols, CV_8UC3);
+    for (int y = 0; y < bgr.rows; ++y) {
+      std::uint8_t* to = narrow.ptr<std::uint8_t>(y);
+      for (const std::uint16_t value : row(bgr, y)) *to++ = to_level(value, range);
+    }
+    return to_rgb_image(narrow);
+  }
+
+  cv::Mat decode() const {
     const std::string bytes = read_text_file(path_, kMaxFileBytes);
     try {
       const ImageSize size = check_image(bytes);
       // As Pillow's convert("RGB"): the EXIF rotation is left alone, transparency is dropped.
       const cv::Mat raw(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
-      const cv::Mat bgr = cv::imdecode(raw, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
+      const int depth = scale_.depth == Depth::k16 ? cv::IMREAD_ANYDEPTH : 0;
+      cv::Mat bgr = cv::imdecode(raw, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION | depth);
       if (bgr.empty() || bgr.cols != size.width || bgr.rows != size.height) {
         throw DataError(concat("its ", to_string(image_format(bytes)),
                                " data is damaged and cannot be decoded"));
       }
-      return to_rgb_image(bgr);
+      return bgr;
     } catch (const DataError& error) {
       throw DataError(concat("image '", path_.string(), "': ", error.what()));
     } catch (const cv::Exception& error) {
@@ -50,6 +83,8 @@ class ImageSource : public Source {
   }
 
   std::filesystem::path path_;
+  ValueScale scale_;
+  bool is_grey_;
 };
 
 }  // namespace
@@ -58,9 +93,15 @@ bool detect_image(std::string_view head, const std::filesystem::path&) {
   return image_format(head) != ImageFormat::kNone;
 }
 
-std::unique_ptr<Source> open_image(const std::filesystem::path& path, const ReaderOptions&) {
+std::unique_ptr<Source> open_image(const std::filesystem::path& path,
+                                   const ReaderOptions& options) {
+  std::string head(32, '\0');
+  const InputFile file(path);
+  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
+  if (image_format(head) == ImageFormat::kTiff) return open_stack(path, options);
   configure_opencv();
-  return std::make_unique<ImageSource>(path);
+  const Depth depth = is_deep_png(head) ? Depth::k16 : Depth::k8;
+  return std::make_unique<ImageSource>(path, ValueScale{options.window, depth}, is_grey_png(head));
 }
 
 }  // namespace coldframe::frames

@@ -15,6 +15,9 @@ std::unique_ptr<Source> open_image(const std::filesystem::path& path, const Read
 bool detect_nifti(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_nifti(const std::filesystem::path& path, const ReaderOptions& options);
 
+bool detect_stack(std::string_view head, const std::filesystem::path& path);  // of TIFF pages
+std::unique_ptr<Source> open_stack(const std::filesystem::path& path, const ReaderOptions& options);
+
 bool detect_video(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_video(const std::filesystem::path& path, const ReaderOptions& options);
 

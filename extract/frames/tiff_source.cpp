@@ -1,0 +1,117 @@
+// TIFF images, and TIFF stacks as clips: each page is a frame.
+#include <limits>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/image_header.h"
+#include "extract/frames/kinds.h"
+#include "extract/frames/tiff_file.h"
+
+namespace coldframe::frames {
+namespace {
+
+class TiffSource : public Source {
+ public:
+  TiffSource(std::filesystem::path path, const ReaderOptions& options)
+      : path_(std::move(path)), scale_{options.window} {
+    guarded([&] {
+      TiffFile file(path_);
+      const std::uint64_t first = file.pages().front();
+      scale_.depth = file.open_page(first).depth;
+    });
+  }
+
+  std::int64_t frame_count() override {
+    if (pages_.empty()) guarded([&] { pages_ = TiffFile(path_).pages(); });
+    return static_cast<std::int64_t>(pages_.size());
+  }
+  double time_s(std::int64_t) const override {
+    return pages_.size() == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+  }
+  void read(std::span<const std::int64_t> indices,
+            const std::function<void(Frame&&)>& sink) override;
+
+  bool wants_range() const override { return scale_.wants_range(); }
+  void survey(ValueSurvey& survey) override;
+  void set_range(const ValueRange& range) override { scale_.surveyed = range; }
+
+ private:
+  template <typename Work>
+  void guarded(const Work& work) const {
+    try {
+      work();
+    } catch (const DataError& error) {
+      throw DataError(concat("image '", path_.string(), "': ", error.what()));
+    }
+  }
+  Image decode(TiffFile& file, std::int64_t index) const;
+
+  std::filesystem::path path_;
+  ValueScale scale_;
+  std::vector<std::uint64_t> pages_;  // offsets of their directories
+};
+
+Image TiffSource::decode(TiffFile& file, std::int64_t index) const {
+  const TiffPage page = file.open_page(pages_[static_cast<std::size_t>(index)]);
+  if (page.depth != scale_.depth) {
+    throw DataError(concat("page ", index, " has another depth than page 0"));
+  }
+  const auto width = static_cast<std::size_t>(page.width);
+  Image image{static_cast<int>(page.width), static_cast<int>(page.height),
+              std::vector<std::uint8_t>(width * static_cast<std::size_t>(page.height) * 3)};
+  const ValueRange range = scale_.range();
+  std::uint8_t* to = image.rgb.data();
+  file.read_rows([&](std::int64_t, std::span<const double> row) {
+    const std::size_t channels = static_cast<std::size_t>(page.channels);
+    for (std::size_t i = 0; i < 3 * width; ++i) {
+      *to++ = to_level(row[channels == 3 ? i : i / 3], range);
+    }
+  });
+  return image;
+}
+
+void TiffSource::read(std::span<const std::int64_t> indices,
+                      const std::function<void(Frame&&)>& sink) {
+  if (indices.empty()) return;
+  frame_count();
+  std::unique_ptr<TiffFile> file;
+  for (const std::int64_t index : indices) {
+    Frame frame{index, time_s(index), {}};
+    guarded([&] {
+      if (!file) file = std::make_unique<TiffFile>(path_);
+      frame.pixels = decode(*file, index);
+    });
+    sink(std::move(frame));
+  }
+}
+
+void TiffSource::survey(ValueSurvey& survey) {
+  frame_count();
+  guarded([&] {
+    TiffFile file(path_);
+    for (const std::uint64_t page : pages_) {
+      file.open_page(page);
+      file.read_rows([&](std::int64_t, std::span<const double> row) {
+        for (const double value : row) survey.add(value);
+      });
+    }
+  });
+}
+
+}  // namespace
+
+bool detect_stack(std::string_view head, const std::filesystem::path& path) {
+  if (image_format(head) != ImageFormat::kTiff) return false;
+  try {
+    return TiffFile(path).pages().size() > 1;
+  } catch (const DataError&) {
+    return false;  // an image, whose reader says what is wrong
+  }
+}
+
+std::unique_ptr<Source> open_stack(const std::filesystem::path& path,
+                                   const ReaderOptions& options) {
+  return std::make_unique<TiffSource>(path, options);
+}
+
+}  // namespace coldframe::frames

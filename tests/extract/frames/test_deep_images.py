@@ -1,0 +1,109 @@
+"""Images of more than 8 bits and TIFF stacks, written by tifffile and OpenCV, against numpy."""
+
+import cv2
+import numpy as np
+import pytest
+import tifffile
+
+from frames_helper import read, sha256
+from nifti_helper import levels
+
+RNG = np.random.default_rng(23)
+
+
+def shown(values, low=0, high=65535):
+    image = levels(values, low, high)
+    return sha256(image if image.ndim == 3 else np.repeat(image[..., None], 3, -1))
+
+
+def hashes(exam):
+    assert "slots" in exam, exam
+    return [slot["sha256"] for slot in exam["slots"]]
+
+
+def deep(*shape):
+    return RNG.integers(0, 65536, shape, np.uint16)
+
+
+def percentiles(values):
+    return np.percentile(values.astype(float), (1, 99))
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_sixteen_bits(tmp_path, suffix, channels):
+    values = deep(21, 34) if channels == 1 else deep(21, 34, channels)
+    folder = tmp_path / "exam"
+    folder.mkdir()
+    for number in range(2):
+        path = folder / f"{number}.{suffix}"
+        content = values // (number + 1)
+        if suffix == "tif":
+            tifffile.imwrite(path, content, photometric="rgb" if channels > 1 else "minisblack",
+                             extrasamples=["unassalpha"] if channels == 4 else None)
+        else:
+            bgr = content if channels == 1 else content[..., [2, 1, 0, 3][:channels]]
+            cv2.imwrite(str(path), bgr)
+    both = [(values // n)[..., :3] if channels > 1 else values // n for n in (1, 2)]
+    assert hashes(read(tmp_path)["exam"]) == [shown(each) for each in both]
+    fixed = read(tmp_path, options=["--window=3000,4000"])["exam"]
+    assert hashes(fixed) == [shown(each, 1000, 5000) for each in both]
+    low, high = percentiles(np.concatenate([each.ravel() for each in both]))
+    one_scale = read(tmp_path, options=["--window=1%,99%"])["exam"]
+    assert hashes(one_scale) == [shown(each, low, high) for each in both]
+
+
+@pytest.mark.parametrize("options", [{}, {"bigtiff": True}, {"byteorder": ">"},
+                                     {"compression": "zlib"}, {"compression": "lzw"},
+                                     {"compression": "zlib", "predictor": True}])
+def test_stacks_are_clips(tmp_path, options):
+    if options.get("compression") == "lzw":
+        pytest.importorskip("imagecodecs")
+    stack = deep(7, 15, 22)
+    tifffile.imwrite(tmp_path / "sixteen.tif", stack, photometric="minisblack", **options)
+    eight = (stack >> 8).astype(np.uint8)
+    tifffile.imwrite(tmp_path / "eight.tif", eight, photometric="minisblack", **options)
+    floats = RNG.normal(0, 1, (5, 15, 22)).astype("f4")
+    if "predictor" not in options:
+        tifffile.imwrite(tmp_path / "floats.tif", floats, photometric="minisblack", **options)
+    exams = read(tmp_path)
+    assert hashes(exams["sixteen"]) == [shown(page) for page in stack]
+    assert hashes(exams["eight"]) == [shown(page, 0, 255) for page in eight]
+    assert exams["eight"]["kind"] == "stack"
+    assert [slot["time_s"] for slot in exams["eight"]["slots"]] == [None] * 7
+    if "predictor" not in options:
+        low, high = float(floats.min()), float(floats.max())
+        assert hashes(exams["floats"]) == [shown(page, low, high) for page in floats]
+    selected = read(tmp_path, frames=3)["sixteen"]
+    assert hashes(selected) == [shown(stack[index]) for index in (0, 3, 6)]
+
+
+def test_memory_of_a_stack_is_that_of_a_page(tmp_path):
+    from frames_helper import run
+    tifffile.imwrite(tmp_path / "small.tif", deep(2, 512, 512), photometric="minisblack")
+    base = int(run(tmp_path / "small.tif", options=["--peak"]).stderr)
+    tifffile.imwrite(tmp_path / "large.tif", np.tile(deep(1, 512, 512), (200, 1, 1)),
+                     photometric="minisblack")
+    assert (tmp_path / "large.tif").stat().st_size > 100 << 20
+    assert int(run(tmp_path / "large.tif", options=["--peak"]).stderr) - base < 16 << 20
+
+
+@pytest.mark.parametrize("length", [9, 60, 300, 2000, 4000])
+def test_truncated_stacks_are_refused(tmp_path, length):
+    tifffile.imwrite(tmp_path / "stack.tif", deep(7, 15, 22), photometric="minisblack")
+    whole = (tmp_path / "stack.tif").read_bytes()
+    (tmp_path / "stack.tif").write_bytes(whole[:length])
+    (exam,) = read(tmp_path).values()
+    assert "damaged or truncated" in exam["error"]
+
+
+def test_flipped_bytes_never_crash_the_reader(tmp_path):
+    tifffile.imwrite(tmp_path / "stack.tif", deep(3, 5, 6), photometric="minisblack")
+    whole = (tmp_path / "stack.tif").read_bytes()
+    (tmp_path / "stack.tif").unlink()
+    for at in range(min(len(whole), 400)):
+        damaged = bytearray(whole)
+        damaged[at] ^= int(RNG.integers(1, 256))
+        (tmp_path / f"{at}").mkdir()
+        (tmp_path / f"{at}/stack.tif").write_bytes(damaged)
+    assert len(read(tmp_path)) >= 390
