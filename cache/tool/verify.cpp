@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "cache/tool/command.h"
+#include "cache/tool/manifest_check.h"
 #include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
@@ -26,10 +27,28 @@ Json as_json(const VerifyReport& report) {
   return json;
 }
 
+void add_manifest_findings(const std::string& cache, const std::string& manifest,
+                           VerifyReport& report) {
+  try {
+    const std::vector<Finding> more = check_manifest(CacheReader(cache), manifest);
+    report.findings.insert(report.findings.end(), more.begin(), more.end());
+  } catch (const CacheError&) {  // which verify has found already
+    if (report.findings.empty()) throw;
+    log_warning("the manifest was not compared, since the cache cannot be read");
+  }
+}
+
 int run_verify(const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
   VerbOptions options;
-  if (!parse_verb(kVerifyCommand, arguments, options)) return 0;
-  const VerifyReport report = verify(locate(options.path()));
+  std::string input;
+  po::options_description more;
+  more.add_options()("input", po::value(&input)->value_name("CSV"),
+                     "also list exams of this manifest that are missing, failed or stale, and "
+                     "those that it does not name");
+  if (!parse_verb(kVerifyCommand, arguments, options, more)) return 0;
+  VerifyReport report = verify(locate(options.path()));
+  if (!input.empty()) add_manifest_findings(options.path(), input, report);
   if (options.json) {
     print_json(as_json(report));
   } else {
@@ -54,7 +73,7 @@ int run_verify(const std::vector<std::string>& arguments) {
 }  // namespace
 
 const Command kVerifyCommand{
-    "verify", "PATH", "x.h5",
+    "verify", "PATH", "x.h5 --input exams.csv",
     "check every checksum, the structure and completeness; exit code 1 with findings", run_verify};
 
 }  // namespace coldframe::cache

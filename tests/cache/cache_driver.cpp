@@ -10,6 +10,7 @@
 #include "cache/trailer.h"
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/source_stamp.h"
 #include "common/text.h"
 #include "tests/cache/support.h"
 
@@ -87,12 +88,31 @@ int halves() {
   return 0;
 }
 
+// stamped PATH (EXAM FILE)…: exams of these source files, and a failure.
+int stamped(const std::vector<std::string>& words) {
+  std::vector<std::pair<std::string, std::vector<std::filesystem::path>>> exams;
+  for (std::size_t i = 2; i + 1 < words.size(); i += 2) {
+    if (exams.empty() || exams.back().first != words[i]) exams.push_back({words[i], {}});
+    exams.back().second.push_back(words[i + 1]);
+  }
+  ShardWriter writer(locate(words[1]), make_recipe(), 4, {});
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    ExamFeatures exam = make_exam(exams[i].first, i, 2, 4);
+    exam.info.source_stamp = files_stamp(exams[i].second) + "/0123456789abcdef|0|0";
+    writer.add(exam);
+  }
+  writer.add_failure({"broken", exams.size(), 0, "x.gif", "cannot be decoded"});
+  writer.finish();
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "write")
     return write(words[1], std::stoull(words[2]), std::stoull(words[3]));
   if (words.size() == 2 && words[0] == "dump") return dump(words[1]);
   if (words.size() == 2 && words[0] == "seal") return seal(words[1]);
   if (words.size() == 1 && words[0] == "halves") return halves();
+  if (words.size() > 2 && words[0] == "stamped") return stamped(words);
   throw ConfigError("write PATH FIRST END | dump PATH | seal PATH | halves");
 }
 

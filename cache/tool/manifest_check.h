@@ -1,0 +1,21 @@
+// Whether a cache holds what a manifest asks for.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cache/reader.h"
+#include "cache/verify.h"
+
+namespace coldframe::cache {
+
+// Findings: exams of the manifest (a CSV with columns `exam` and `path`, as `extract --input`
+// takes) that are missing or failed, exams of the cache that it does not name, and stale ones: a
+// source file has another size or modification time than when it was extracted, or is gone. Content
+// is not read: a file that was only touched counts as stale, and `extract` then tells that its
+// content is the same. Exams without a stamp (imported ones) are never stale. DataError: no
+// manifest.
+std::vector<Finding> check_manifest(const CacheReader& cache,
+                                    const std::filesystem::path& manifest);
+
+}  // namespace coldframe::cache

@@ -1,0 +1,38 @@
+#include "common/source_stamp.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/text.h"
+
+namespace coldframe {
+namespace {
+
+std::string file_stamp(const std::filesystem::path& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) != 0) {
+    throw DataError(concat("cannot read '", path.string(), "': ", std::strerror(errno)));
+  }
+  const std::int64_t nanoseconds =
+      std::int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
+  return concat(status.st_size, ':', nanoseconds);
+}
+
+}  // namespace
+
+std::string files_stamp(const std::vector<std::filesystem::path>& files) {
+  std::string all;
+  for (const auto& path : files) all += concat(all.empty() ? "" : ";", file_stamp(path));
+  if (files.size() <= 1) return all;
+  return concat(files.size(), ':', to_hex(xxh3_128(std::as_bytes(std::span(all)))));
+}
+
+std::string files_part(const std::string& exam_stamp) {
+  return exam_stamp.substr(0, exam_stamp.find('/'));
+}
+
+}  // namespace coldframe

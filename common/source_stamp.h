@@ -1,0 +1,18 @@
+// How files looked when they were read: the quick way to find that one has changed since.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace coldframe {
+
+// Size and modification time (nanoseconds) of each of `files`, as "1024:1700000000000000000"; of
+// several files their number and a digest of all, since a cache stores it per exam. DataError when
+// one of them cannot be looked at.
+std::string files_stamp(const std::vector<std::filesystem::path>& files);
+
+// A cache stores, per exam, "<files_stamp>/<what else tells>": the part before the slash.
+std::string files_part(const std::string& exam_stamp);
+
+}  // namespace coldframe
