@@ -112,7 +112,8 @@ TiffPage TiffFile::open_page(std::uint64_t directory) {
       TIFFSetSubDirectory(tiff_.get(), directory) == 0) {
     damaged();
   }
-  page_ = {field(TIFFTAG_IMAGEWIDTH, 0), field(TIFFTAG_IMAGELENGTH, 0), 1, Depth::k8};
+  page_ = {field(TIFFTAG_IMAGEWIDTH, 0), field(TIFFTAG_IMAGELENGTH, 0), 1, Depth::k8,
+           static_cast<int>(field(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT))};
   bits_ = static_cast<int>(field(TIFFTAG_BITSPERSAMPLE, 1));
   samples_ = static_cast<int>(field(TIFFTAG_SAMPLESPERPIXEL, 1));
   photometric_ = field(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
@@ -157,7 +158,6 @@ void TiffFile::check_page() {
     require("number of bits of a palette", static_cast<std::uint32_t>(bits_), {8});
   }
   require("planar configuration", field(TIFFTAG_PLANARCONFIG, 1), {PLANARCONFIG_CONTIG});
-  require("orientation", field(TIFFTAG_ORIENTATION, 1), {ORIENTATION_TOPLEFT});
   require("compression", field(TIFFTAG_COMPRESSION, 1),
           {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,
            COMPRESSION_PACKBITS});

@@ -20,13 +20,14 @@ struct TiffPage {
   std::int64_t width = 0, height = 0;
   int channels = 1;  // of a row as it is handed over: 1 or 3
   Depth depth = Depth::k8;
+  int orientation = 1;  // 1 … 8, tag 274: how the rows must be turned to be upright
 };
 
 // One open file. Rows are handed over as numbers: grey (inverted where white is zero) or RGB,
 // palettes looked up, alpha dropped as Pillow's convert("RGB") drops it. Read: 1, 8 and 16 bits and
 // 32-bit floats; grey, RGB, palette; in strips. DataError, without the file's name: damaged
-// or truncated data, and what would not come out as Pillow's pixels (a rotation, JPEG inside,
-// planes apart, tiles), named.
+// or truncated data, and what would not come out as Pillow's pixels (JPEG inside, planes
+// apart, tiles), named.
 class TiffFile {
  public:
   explicit TiffFile(const std::filesystem::path& path);

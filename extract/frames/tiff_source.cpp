@@ -1,5 +1,6 @@
 // TIFF images, and TIFF stacks as clips: each page is a frame.
 #include <limits>
+#include <opencv2/core.hpp>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -9,6 +10,21 @@
 
 namespace coldframe::frames {
 namespace {
+
+// As Pillow's exif_transpose, which it applies to TIFF (and not to JPEG) when it opens the file.
+Image upright(Image image, int orientation) {
+  if (orientation < 2 || orientation > 8) return image;
+  cv::Mat turned(image.height, image.width, CV_8UC3, image.rgb.data());
+  if (orientation >= 5) cv::transpose(turned.clone(), turned);
+  const bool mirror_columns =
+      orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  const bool mirror_rows =
+      orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+  if (mirror_columns) cv::flip(turned.clone(), turned, 1);
+  if (mirror_rows) cv::flip(turned.clone(), turned, 0);
+  const cv::Mat whole = turned.isContinuous() ? turned : turned.clone();
+  return {whole.cols, whole.rows, {whole.data, whole.data + whole.total() * 3}};
+}
 
 class TiffSource : public Source {
  public:
@@ -67,7 +83,7 @@ Image TiffSource::decode(TiffFile& file, std::int64_t index) const {
       *to++ = to_level(row[channels == 3 ? i : i / 3], range);
     }
   });
-  return image;
+  return upright(std::move(image), page.orientation);
 }
 
 void TiffSource::read(std::span<const std::int64_t> indices,
