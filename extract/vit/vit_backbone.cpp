@@ -6,6 +6,7 @@
 #include "common/text.h"
 #include "extract/vit/backbone_kinds.h"
 #include "extract/vit/checkpoint.h"
+#include "extract/vit/engine/choose.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
@@ -31,40 +32,47 @@ class VitBackbone : public Backbone {
               const torch::Device& device, Precision precision)
       : model_(std::move(model)),
         source_(std::move(source)),
+        architecture_(model_->architecture),
         pooling_(options.pooling),
         image_size_(options.image_size),
         device_(device),
         type_(scalar_type(precision)) {
     model_->eval();
-    model_->to(device_, type_);
+    if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
+    if (engine_)
+      model_ = nullptr;  // the engine has its own copy of the weights
+    else
+      model_->to(device_, type_);
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
+    if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), pooling_);
     const torch::Tensor input = images.to(device_, type_).contiguous();
     const torch::Tensor features = model_->forward_head(model_->forward_features(input), pooling_);
     return features.to(torch::kCPU, torch::kFloat32).contiguous();
   }
 
   std::int64_t dimension() const override {
-    return model_->architecture.width * (pooling_ == Pooling::kClsMean ? 2 : 1);
+    return architecture_.width * (pooling_ == Pooling::kClsMean ? 2 : 1);
   }
 
   Json describe() const override {
-    const Architecture& architecture = model_->architecture;
     Json json = source_;
-    json["architecture"] = to_json(architecture);
+    json["architecture"] = to_json(architecture_);
     json["pooling"] = to_string(pooling_);
-    const std::int64_t grid = image_size_ / architecture.patch;
-    if (grid != architecture.position_grid)
+    const std::int64_t grid = image_size_ / architecture_.patch;
+    if (grid != architecture_.position_grid)
       json["positions_resampled_to"] = grid;  // bicubic, antialiased
     return json;
   }
 
  private:
-  VisionTransformer model_;
-  Json source_;  // kind, and what the weights are
+  VisionTransformer model_;                 // what computes on a GPU; empty
+  std::unique_ptr<engine::Engine> engine_;  // where the CPU engine does
+  Json source_;                             // kind, and what the weights are
+  Architecture architecture_;
   Pooling pooling_;
   std::int64_t image_size_;
   torch::Device device_;

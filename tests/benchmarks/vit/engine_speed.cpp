@@ -1,0 +1,64 @@
+// The CPU engine for tests/benchmarks/vit/run.py, one line in, one line out, so that it takes turns
+// with its peers.
+//   engine_speed WEIGHTS.safetensors IMAGES.bin SIZE BATCH POOL PRECISION THREADS
+// Reads raw float32 images [BATCH, 3, SIZE, SIZE]. Each line on stdin runs one forward pass and
+// prints its wall seconds and CPU seconds; "features FILE" writes its result as raw float32.
+#include <torch/torch.h>
+
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe::vit {
+namespace {
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 7)
+    throw ConfigError("usage: engine_speed WEIGHTS IMAGES SIZE BATCH POOL PRECISION THREADS");
+  at::set_num_threads(std::stoi(arguments[6]));
+  BackboneOptions options;
+  options.weights = arguments[0];
+  options.image_size = std::stoll(arguments[2]);
+  options.pooling = parse_pooling(arguments[4]);
+  const auto backbone =
+      make_backbone(options, torch::kCPU, parse_precision(arguments[5], torch::kCPU));
+  std::ifstream in(arguments[1], std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  const std::int64_t size = options.image_size, batch = std::stoll(arguments[3]);
+  if (bytes.size() != static_cast<std::size_t>(batch * 3 * size * size) * sizeof(float))
+    throw DataError("the file of images has another size than BATCH and SIZE tell");
+  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, size, size});
+  std::cout << "ready" << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto started = std::chrono::steady_clock::now();
+    const double cpu = cpu_seconds();
+    const torch::Tensor features = backbone->forward(images);
+    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
+    std::cout << wall.count() << ' ' << cpu_seconds() - cpu << std::endl;
+    if (line.starts_with("features ")) {
+      std::ofstream out(line.substr(9), std::ios::binary);
+      out.write(static_cast<const char*>(features.data_ptr()),
+                static_cast<std::streamsize>(features.nbytes()));
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace coldframe::vit
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, coldframe::vit::run);
+}

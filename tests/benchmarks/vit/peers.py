@@ -1,0 +1,94 @@
+"""What a user would run instead: timm eager, torch.compile with freezing, ONNX Runtime and OpenVINO."""
+
+import onnxruntime
+import openvino
+import timm
+import torch
+import torch._inductor.config
+
+
+def build(name, size, seed=0):
+    """A timm model whose weights are drawn from a seed, at a trained model's scale."""
+    model = timm.create_model(name, num_classes=0, img_size=size).eval()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for key, parameter in model.named_parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            if key.endswith("gamma"):
+                parameter.copy_(1 + 0.3 * noise)
+            elif "norm" in key:
+                parameter.copy_(0.2 * noise + (1 if key.endswith("weight") else 0))
+            elif key in ("cls_token", "reg_token", "pos_embed"):
+                parameter.copy_(0.5 * noise)
+            elif key.endswith("bias"):
+                parameter.copy_(0.2 * noise)
+            else:
+                parameter.copy_(noise * parameter[0].numel() ** -0.5)
+    return model
+
+
+def eager(model, images):
+    return lambda: model(images)
+
+
+def compiled(model, images):
+    torch._inductor.config.freezing = True
+    return eager(torch.compile(model), images)
+
+
+def export(model, images, folder):
+    path = folder / "model.onnx"
+    torch.onnx.export(model, (images,), str(path), dynamo=False, input_names=["images"], opset_version=17)
+    return path
+
+
+def onnx_runtime(path, images, threads):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    pixels = images.numpy()
+    return lambda: session.run(None, {"images": pixels})
+
+
+def open_vino(path, images, threads, precision):
+    core = openvino.Core()
+    settings = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": threads,
+                "PERFORMANCE_HINT": "LATENCY"}
+    model = core.read_model(str(path))
+    model.reshape([*images.shape])
+    request = core.compile_model(model, "CPU", settings).create_infer_request()
+    pixels = images.numpy()
+    return lambda: request.infer([pixels])
+
+
+def all_peers(model, images, threads, folder):
+    """Name -> (precision, a function that runs one batch)."""
+    half = build_half(model)
+    half_images = images.bfloat16()
+    path = export(model, images, folder)
+    return {
+        "timm eager fp32": ("fp32", eager(model, images)),
+        "torch.compile fp32": ("fp32", compiled(model, images)),
+        "ONNX Runtime fp32": ("fp32", onnx_runtime(path, images, threads)),
+        "OpenVINO fp32": ("fp32", open_vino(path, images, threads, "f32")),
+        "timm eager bf16": ("bf16", eager(half, half_images)),
+        "torch.compile bf16": ("bf16", compiled(build_half(model), half_images)),
+        "OpenVINO bf16": ("bf16", open_vino(path, images, threads, "bf16")),
+    }
+
+
+def build_half(model):
+    import copy
+    return copy.deepcopy(model).bfloat16()
+
+
+def gemms(size=2048):
+    """Large square products: the machine's limit is the quickest of a precision."""
+    a, b = torch.randn(size, size), torch.randn(size, size)
+    half_a, half_b = a.bfloat16(), b.bfloat16()
+    packed = torch.ops.mkldnn._reorder_linear_weight(b, size)
+    return {
+        "fp32 GEMM, MKL": ("fp32", lambda: a @ b),
+        "fp32 GEMM, oneDNN": ("fp32", lambda: torch.ops.mkldnn._linear_pointwise(a, packed, None, "none", [], "")),
+        "bf16 GEMM, oneDNN": ("bf16", lambda: half_a @ half_b),
+    }, 2 * size ** 3

@@ -1,0 +1,243 @@
+// The CPU engine against the readable ViT, and its kernels against sums in double.
+#include "extract/vit/engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "extract/vit/engine/choose.h"
+#include "extract/vit/random_weights.h"
+
+namespace coldframe::vit::engine {
+namespace {
+
+torch::ScalarType type_of(Element element) {
+  return element == Element::kFp32 ? torch::kFloat32 : torch::kBFloat16;
+}
+
+double tolerance_of(Element element) {
+  return element == Element::kFp32 ? 2e-6 : 8e-3;  // relative: bf16 has 8 bits
+}
+
+class KernelTest : public testing::TestWithParam<const Kernels*> {
+ protected:
+  void SetUp() override { torch::manual_seed(1); }
+
+  torch::Tensor random(torch::IntArrayRef shape) const {
+    return torch::randn(shape).to(type_of(kernels_.element));
+  }
+  torch::Tensor empty(torch::IntArrayRef shape) const {
+    return torch::empty(shape, type_of(kernels_.element));
+  }
+  void expect_near(const torch::Tensor& found, const torch::Tensor& expected, double scale) const {
+    const torch::Tensor difference = (found.to(torch::kFloat64) - expected).abs();
+    EXPECT_LE(difference.max().item<double>(), tolerance_of(kernels_.element) * scale);
+  }
+
+  const Kernels& kernels_ = *GetParam();
+};
+
+TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
+  for (const std::int64_t depth : {2, 14, 64, 130})
+    for (std::int64_t rows = 1; rows <= kernels_.rows; ++rows) {
+      const torch::Tensor a = random({rows, depth}), b = random({kernels_.columns, depth});
+      const std::int64_t words = depth / elements_per_word(kernels_.element);
+      torch::Tensor panel = torch::empty({words, kernels_.columns}, torch::kInt32);
+      kernels_.pack_transposed(static_cast<const Word*>(b.data_ptr()), words, kernels_.columns,
+                               words, static_cast<Word*>(panel.data_ptr()));
+      torch::Tensor sums = torch::full({rows, kernels_.columns + 3}, 7.0f);
+      kernels_.multiply(rows, static_cast<const Word*>(a.data_ptr()), words,
+                        static_cast<const Word*>(panel.data_ptr()), words, sums.data_ptr<float>(),
+                        sums.size(1));
+      const torch::Tensor expected = a.to(torch::kFloat64).mm(b.to(torch::kFloat64).t());
+      const torch::Tensor found = sums.narrow(1, 0, kernels_.columns);
+      EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
+      EXPECT_TRUE((sums.narrow(1, kernels_.columns, 3) == 7).all().item<bool>());
+    }
+}
+
+TEST_P(KernelTest, PacksRowsAndFillsUpWithZeros) {
+  const std::int64_t per_word = elements_per_word(kernels_.element), count = 5;
+  const std::int64_t width = kernels_.columns + 3, words = (count + per_word - 1) / per_word;
+  const torch::Tensor in = random({count, width + 2});
+  torch::Tensor panels = torch::full({2, words, kernels_.columns}, -1, torch::kInt32);
+  kernels_.pack(in.data_ptr(), width + 2, count, width, static_cast<Word*>(panels.data_ptr()));
+  const torch::Tensor elements = panels.view(type_of(kernels_.element))
+                                     .view({2, words, kernels_.columns, per_word})
+                                     .permute({1, 3, 0, 2})
+                                     .reshape({words * per_word, 2 * kernels_.columns});
+  EXPECT_TRUE(elements.slice(0, 0, count).slice(1, 0, width).equal(in.slice(1, 0, width)));
+  EXPECT_TRUE((elements.slice(0, count) == 0).all().item<bool>());
+  EXPECT_TRUE((elements.slice(1, width) == 0).all().item<bool>());
+}
+
+TEST_P(KernelTest, GeluIsTheExactOne) {
+  const torch::Tensor x =
+      torch::cat({torch::linspace(-10, 10, 4001), torch::tensor({-1e4f, 1e4f})});
+  const std::int64_t count = x.size(0);
+  const torch::Tensor bias = torch::zeros({count});
+  torch::Tensor out = empty({count});
+  kernels_.gelu({x.const_data_ptr<float>(), count, 1, count, bias.const_data_ptr<float>(),
+                 out.data_ptr(), count});
+  const torch::Tensor expected = at::gelu(x.to(torch::kFloat64));
+  const torch::Tensor difference = (out.to(torch::kFloat64) - expected).abs();
+  EXPECT_LE((difference / (1 + expected.abs())).max().item<double>(),
+            tolerance_of(kernels_.element));
+}
+
+TEST_P(KernelTest, SoftmaxOfRowsOfAnyLength) {
+  for (const std::int64_t count : {1, 5, 16, 50}) {
+    const std::int64_t stride = 64;
+    torch::Tensor scores = torch::randn({3, stride}) * 30;
+    const torch::Tensor expected =
+        (scores.narrow(1, 0, count).to(torch::kFloat64) * 0.25).softmax(1);
+    torch::Tensor out = empty({3, stride}), inverse = torch::empty({3});
+    const std::int64_t padded = (count + 1) / 2 * 2;
+    kernels_.softmax(scores.data_ptr<float>(), stride, 3, count, padded, 0.25f * 1.44269504f,
+                     out.data_ptr(), inverse.data_ptr<float>());
+    expect_near(out.narrow(1, 0, count).to(torch::kFloat64) * inverse.unsqueeze(1), expected, 4);
+    EXPECT_TRUE((out.narrow(1, count, padded - count) == 0).all().item<bool>());
+  }
+}
+
+TEST_P(KernelTest, LayerNormOfAnyWidth) {
+  for (const std::int64_t width : {3, 64, 100}) {
+    const torch::Tensor x = torch::randn({4, width}) * 3 + 2, weight = torch::randn({width}),
+                        bias = torch::randn({width});
+    torch::Tensor out = empty({4, width});
+    kernels_.layer_norm(x.const_data_ptr<float>(), 4, width, weight.const_data_ptr<float>(),
+                        bias.const_data_ptr<float>(), out.data_ptr());
+    const auto wide = [](const torch::Tensor& tensor) { return tensor.to(torch::kFloat64); };
+    const torch::Tensor expected = at::layer_norm(wide(x), {width}, wide(weight), wide(bias), 1e-6);
+    expect_near(out, expected, 4);
+  }
+}
+
+TEST_P(KernelTest, RoundsToNearestAndKeepsNotANumber) {
+  torch::Tensor x = torch::randn({1000});
+  x[0] = NAN;
+  x[1] = INFINITY;
+  x[999] = NAN;  // one by one, behind the last whole vector
+  torch::Tensor out = empty({1000});
+  kernels_.convert(x.const_data_ptr<float>(), 1000, out.data_ptr());
+  EXPECT_TRUE(at::allclose(out, x.to(type_of(kernels_.element)), 0, 0, /*equal_nan=*/true));
+}
+
+std::string name_of(const testing::TestParamInfo<const Kernels*>& info) {
+  std::string name = info.param->name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, testing::ValuesIn(available_kernels()), name_of);
+
+struct Case {
+  const char* name;
+  Architecture architecture;
+  std::int64_t image_size;
+};
+
+Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
+  Architecture architecture;
+  architecture.patch = patch;
+  architecture.width = width;
+  architecture.depth = 2;
+  architecture.heads = heads;
+  architecture.mlp_hidden = 2 * width + 2;
+  architecture.position_grid = grid;
+  return architecture;
+}
+
+std::vector<Case> cases() {
+  Architecture dinov2 = shape(64, 1, 7, 3);  // an odd patch: 147 pixels do not fill words of bf16
+  dinov2.registers = 4;
+  dinov2.prefix_positions = false;
+  dinov2.layer_scale = true;
+  Architecture bare = shape(96, 2, 4, 4);
+  bare.class_token = bare.qkv_bias = false;
+  Architecture fc_norm = shape(64, 2, 4, 4);
+  fc_norm.fc_norm = true;
+  return {{"plain", shape(128, 2, 8, 5), 40},
+          {"narrow_heads", shape(60, 5, 4, 3), 12},
+          {"wide_head", shape(160, 1, 8, 2), 16},
+          {"dinov2", dinov2, 21},
+          {"bare", bare, 16},
+          {"fc_norm", fc_norm, 16},
+          {"many_tokens", shape(64, 1, 2, 15), 30},
+          {"one_patch", shape(64, 1, 4, 1), 4}};
+}
+
+// Poolings that the architecture has.
+std::vector<Pooling> poolings_of(const Architecture& architecture) {
+  if (!architecture.class_token) return {Pooling::kMean};
+  return {Pooling::kCls, Pooling::kMean, Pooling::kClsMean};
+}
+
+TEST(Engine, EqualsTheReadableViT) {
+  const torch::InferenceMode guard;
+  for (const Case& one : cases()) {
+    RandomSource source(3);
+    VisionTransformer model(Scope(source), one.architecture, one.image_size);
+    torch::manual_seed(2);
+    const torch::Tensor images = torch::randn({5, 3, one.image_size, one.image_size});
+    for (const Kernels* kernels : available_kernels()) {
+      Engine engine(*model, one.image_size, *kernels, type_of(kernels->element));
+      for (const Pooling pooling : poolings_of(one.architecture))
+        for (const std::int64_t batch : {5, 1, 0}) {  // shared among threads, by one, none
+          SCOPED_TRACE(std::string(one.name) + ", " + kernels->name + ", " + to_string(pooling));
+          const torch::Tensor some = images.narrow(0, 0, batch);
+          const torch::Tensor expected =
+              model->forward_head(model->forward_features(some), pooling);
+          const torch::Tensor found = engine.forward(some, pooling);
+          ASSERT_EQ(found.sizes(), expected.sizes());
+          if (batch == 0) continue;
+          if (kernels->element == Element::kFp32)
+            EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
+          else
+            EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
+        }
+    }
+  }
+}
+
+TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
+  const torch::InferenceMode guard;
+  const Case one = cases().front();
+  RandomSource source(3);
+  VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  Engine engine(*model, one.image_size, fastest_fp32_kernels(), torch::kFloat32);
+  const torch::Tensor images = torch::randn({7, 3, one.image_size, one.image_size});
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  const torch::Tensor alone = engine.forward(images, Pooling::kCls);
+  for (const int count : {2, 3, 9}) {
+    at::set_num_threads(count);
+    EXPECT_TRUE(engine.forward(images, Pooling::kCls).equal(alone)) << count << " threads";
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(Engine, SaysWhatItCannotCompute) {
+  const Architecture odd = shape(63, 3, 4, 2);  // heads of 21 features
+  EXPECT_FALSE(refusal(odd, portable_kernels(Element::kFp32)));
+  EXPECT_TRUE(refusal(odd, portable_kernels(Element::kBf16)));
+}
+
+TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
+  const torch::InferenceMode guard;
+  const Case one = cases().front();
+  RandomSource source(3);
+  VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
+  const auto features = [&](Precision precision) {
+    return make_engine(*model, one.image_size, precision)->forward(images, Pooling::kCls);
+  };
+  const torch::Tensor whole = features(Precision::kFp32), half = features(Precision::kBf16);
+  EXPECT_FALSE(whole.equal(half));
+  EXPECT_GE(at::cosine_similarity(whole, half).min().item<double>(), 0.999);
+  EXPECT_EQ(make_engine(*model, one.image_size, Precision::kFp16), nullptr);
+}
+
+}  // namespace
+}  // namespace coldframe::vit::engine
