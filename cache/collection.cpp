@@ -62,7 +62,6 @@ void Collection::load(const std::vector<std::filesystem::path>& paths, Detail de
   files_.resize(paths.size());
   open_.clear();
   views_known_ = false;
-  // Checksums and texts take the time, and only HDF5 itself is serialised.
   parallel_for(paths.size(), [&](std::size_t i) {
     files_[i] = std::make_unique<ShardFile>(paths[i], detail);
     if (i >= kMostOpenFiles) files_[i]->close();

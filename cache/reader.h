@@ -1,7 +1,6 @@
 // Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
 // what is damaged or hostile ends in a CacheError that names the file. Opening reads every file
-// once to compare the checksum at its end before HDF5 sees it (FORMAT.md says why and what it
-// costs).
+// once to compare the checksum at its end (FORMAT.md says why and what it costs).
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ class CacheReader {
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
 
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
-  // exam's checksum. Thread-safe (HDF5 itself is serialised by a lock).
+  // exam's checksum. Thread-safe.
   std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;
   void read_features(std::size_t exam, const std::string& view, std::span<float> destination) const;
 

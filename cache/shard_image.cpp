@@ -104,9 +104,11 @@ class Columns {
     values_[entry->second][row] = &value;
   }
   void write(FileWriter& file, const std::string& group) const {
-    file.add_group(group);
+    std::vector<std::string> escaped;
+    for (const std::string* name : names_) escaped.push_back(escape_name(*name));
+    file.add_group(group, escaped);
     for (std::size_t i = 0; i < names_.size(); ++i)
-      write_texts(file, join_path(group, escape_name(*names_[i])), values_[i]);
+      write_texts(file, join_path(group, escaped[i]), values_[i]);
   }
 
  private:

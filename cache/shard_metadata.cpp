@@ -17,6 +17,8 @@ using hdf5::FileReader;
 using hdf5::Type;
 
 constexpr std::int64_t kLargestDimension = 1 << 20;
+// Every exam carries the names of all columns: few bytes of a file could ask for much memory.
+constexpr std::uint64_t kMostBytesOfNames = 4ull << 30;
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw CacheError(what);
@@ -81,10 +83,15 @@ struct NamedColumn {
 };
 
 std::vector<NamedColumn> read_columns(const FileReader& file, const std::string& group,
-                                      std::uint64_t rows, bool with_values = true) {
+                                      std::uint64_t rows, std::uint64_t exams,
+                                      bool with_values = true) {
   std::vector<NamedColumn> columns;
+  std::uint64_t bytes = 0;
   for (const std::string& name : file.names(group)) {
     const std::string path = join_path(group, name);
+    bytes += name.size();
+    require(exams == 0 || bytes <= kMostBytesOfNames / exams,
+            group + " has names that would fill the memory");
     columns.push_back({unescape_name(name), {}});
     if (with_values)
       columns.back().values = read_texts(file, path, rows);
@@ -194,7 +201,7 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
     exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(views));
     if (exams[i].info.id.empty()) throw CacheError(concat("exam ", i, " has no id"));
   }
-  for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n))
+  for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n, n))
     for (std::size_t i = 0; i < n; ++i)
       exams[i].info.columns.push_back({column.name, column.values[i]});
 }
@@ -217,7 +224,7 @@ void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
     open_rows(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames, 0);
     open_rows(file, join_path(kFrames, kFrameSource), Type::kText, frames, 0);
   }
-  auto columns = read_columns(file, join_path(kFrames, kColumns), frames, all);
+  auto columns = read_columns(file, join_path(kFrames, kColumns), frames, exams.size(), all);
   require(std::all_of(present.begin(), present.end(), [](std::uint8_t mask) { return mask <= 1; }),
           "frames/present has values other than 0 and 1");
   for (std::size_t i = 0; i < exams.size(); ++i) {

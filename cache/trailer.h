@@ -1,5 +1,4 @@
-// The XXH3-128 behind HDF5's own end. It is checked before HDF5 sees a byte: HDF5 1.10 crashes on
-// many damaged files, so a damaged file must never reach it.
+// The XXH3-128 behind HDF5's own end. It is checked before anything else of a file is believed.
 #pragma once
 
 #include <array>

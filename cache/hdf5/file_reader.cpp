@@ -1,56 +1,108 @@
 #include "cache/hdf5/file_reader.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <map>
+#include <unordered_map>
 
 #include "cache/format.h"
-#include "cache/hdf5/driver.h"
-#include "cache/hdf5/handle.h"
-#include "cache/hdf5/types.h"
-#include "common/error.h"
+#include "cache/hdf5/byte_cursor.h"
+#include "cache/hdf5/chunk_index.h"
+#include "cache/hdf5/messages.h"
+#include "cache/hdf5/object_header.h"
 #include "common/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
 
-constexpr hsize_t kMostLinks = 1u << 16;
+constexpr std::size_t kMostLinks = 1u << 16;
 
 void require(bool condition, const std::string& what) {
   if (!condition) throw CacheError(what);
 }
 
-// A hard link to an object that has no other name.
-void check_link(hid_t file, const std::string& path, H5O_type_t expected) {
-  H5L_info_t link;
-  check(H5Lget_info(file, path.c_str(), &link, H5P_DEFAULT), "find " + path);
-  require(link.type == H5L_TYPE_HARD, path + " is a soft or an external link");
-  H5O_info_t object;
-  check(H5Oget_info_by_name2(file, path.c_str(), &object, H5O_INFO_BASIC, H5P_DEFAULT),
-        "open " + path);
-  require(object.type == expected,
-          path + (expected == H5O_TYPE_GROUP ? " is not a group" : " is not a dataset"));
-  require(object.rc == 1, path + " has several names");
+// The superblock of version 3 (II.A). Returns the address of the root group.
+std::uint64_t read_superblock(const ByteStore& store) {
+  const auto bytes = read_block(store, 0, 48);
+  ByteCursor cursor(bytes, "the superblock");
+  cursor.expect("\x89HDF\r\n\x1a\n");
+  require(cursor.number(1) == 3 && cursor.number(1) == 8 && cursor.number(1) == 8,
+          "another superblock than Coldframe writes");
+  require(cursor.number(1) == 0, "marked as being written by another program");
+  require(cursor.number(8) == 0, "content that does not start at the beginning of the file");
+  require(cursor.number(8) == kNoAddress,
+          "a superblock extension, which this format does not have");
+  require(cursor.number(8) == store.size(), "another end of file than the superblock says");
+  return cursor.number(8);
 }
 
-DatasetSpec read_shape(hid_t dataset, const std::string& path, std::uint64_t file_size) {
+// Both kinds of object may have attributes in a heap and say so here; ours never do.
+void require_plain(const ObjectHeader& header, const std::string& path) {
+  for (const MessageKind kind : {MessageKind::kLinkInfo, MessageKind::kAttributeInfo}) {
+    const Message* info = header.find(kind);
+    if (info == nullptr) continue;
+    // Version, flags, [largest creation index], address of the heap.
+    ByteCursor cursor(info->body, "an object header");
+    require(cursor.number(1) == 0, "an object header of another version than this format has");
+    const bool has_index = (cursor.number(1) & 1) != 0;
+    if (has_index) cursor.take(kind == MessageKind::kLinkInfo ? 8 : 2);
+    require(cursor.number(8) == kNoAddress, path + " keeps links or attributes in a heap");
+  }
+  if (const Message* count = header.find(MessageKind::kReferenceCount)) {
+    ByteCursor cursor(count->body, "a reference count");
+    cursor.take(1);
+    require(cursor.number(4) == 1, path + " has several names");
+  }
+}
+
+// The links of a group in order of creation, and where each name is among them.
+struct Group {
+  std::vector<Link> links;
+  std::unordered_map<std::string, std::size_t> places;
+};
+
+Group read_links(const ObjectHeader& header, const std::string& path) {
+  Group group;
+  std::vector<Link>& links = group.links;
+  for (const Message& message : header.messages) {
+    if (message.kind != MessageKind::kLink) continue;
+    require(!message.shared, path + " shares a link");
+    links.push_back(decode_link(message.body));
+    require(links.size() <= kMostLinks, path + " has too many links");
+  }
+  const bool ordered = std::all_of(links.begin(), links.end(),
+                                   [](const Link& link) { return link.order.has_value(); });
+  std::sort(links.begin(), links.end(), [ordered](const Link& a, const Link& b) {
+    return ordered && a.order != b.order ? a.order < b.order : a.name < b.name;
+  });
+  for (std::size_t i = 0; i < links.size(); ++i)
+    require(group.places.emplace(links[i].name, i).second, path + " has two links of one name");
+  return group;
+}
+
+DatasetSpec read_shape(const ObjectHeader& header, const std::string& path,
+                       std::uint64_t file_size) {
+  const Message* type = header.find(MessageKind::kDatatype);
+  const Message* space = header.find(MessageKind::kDataspace);
+  require(type != nullptr && space != nullptr, path + " is not a dataset");
+  require(!type->shared, path + " shares a named type");
+  require(!space->shared, path + " shares a data space");
   DatasetSpec spec;
-  const Handle type(check_id(H5Dget_type(dataset), "read the type of " + path), H5Tclose);
-  require(H5Tcommitted(type) == 0, path + " shares a named type");
   try {
-    spec.type = known_type(type, spec.text_bytes);
+    const Datatype known = decode_datatype(type->body);
+    spec.type = known.type;
+    spec.text_bytes = known.text_bytes;
   } catch (const CacheError& error) {
     throw CacheError(concat(path, " has ", error.what()));
   }
-  const Handle space(check_id(H5Dget_space(dataset), "read the shape of " + path), H5Sclose);
-  require(H5Sget_simple_extent_type(space) == H5S_SIMPLE, path + " is not an array");
-  const int rank = H5Sget_simple_extent_ndims(space);
-  require(rank == 1 || rank == 2, concat(path, " has ", rank, " dimensions"));
-  hsize_t size[2] = {0, 0}, largest[2] = {0, 0};
-  check(H5Sget_simple_extent_dims(space, size, largest), "read the shape of " + path);
-  require(size[0] == largest[0] && size[1] == largest[1], path + " may grow");
-  spec.rows = size[0];
-  spec.columns = rank == 2 ? size[1] : 0;
-  require(rank == 1 || spec.columns > 0, path + " has rows without columns");
+  const Dataspace shape = decode_dataspace(space->body);
+  require(shape.kind == Dataspace::Kind::kSimple, path + " is not an array");
+  require(shape.size.size() == 1 || shape.size.size() == 2,
+          concat(path, " has ", shape.size.size(), " dimensions"));
+  require(!shape.may_grow, path + " may grow");
+  spec.rows = shape.size[0];
+  spec.columns = shape.size.size() == 2 ? shape.size[1] : 0;
+  require(shape.size.size() == 1 || spec.columns > 0, path + " has rows without columns");
   const std::uint64_t element = element_bytes(spec.type, spec.text_bytes);
   require(spec.columns <= file_size / element, path + " claims more columns than fit in the file");
   require(spec.rows <= file_size / spec.row_bytes(),
@@ -58,40 +110,31 @@ DatasetSpec read_shape(hid_t dataset, const std::string& path, std::uint64_t fil
   return spec;
 }
 
-void check_storage(hid_t dataset, const std::string& path, const DatasetSpec& spec) {
-  const Handle made(check_id(H5Dget_create_plist(dataset), "read the layout of " + path), H5Pclose);
-  require(H5Pget_layout(made) == H5D_CHUNKED, path + " is not chunked");
-  require(H5Pget_external_count(made) <= 0, path + " lies in an external file");
-  require(H5Pget_nfilters(made) == 1, path + " has filters other than fletcher32");
-  unsigned flags = 0, config = 0;
-  size_t values = 0;
-  const H5Z_filter_t filter =
-      H5Pget_filter2(made, 0, &flags, &values, nullptr, 0, nullptr, &config);
-  require(filter == H5Z_FILTER_FLETCHER32, path + " has filters other than fletcher32");
-  hsize_t chunk[2] = {0, 0};
-  const int rank = H5Pget_chunk(made, 2, chunk);
-  require(rank == (spec.columns == 0 ? 1 : 2), path + " has odd chunks");
-  require(chunk[0] >= 1 && chunk[0] <= std::max<std::uint64_t>(1, spec.rows) &&
-              (rank == 1 || chunk[1] == spec.columns),
+ChunkLayout read_storage(const ObjectHeader& header, const std::string& path,
+                         const DatasetSpec& spec) {
+  const Message& message = *header.find(MessageKind::kLayout);
+  require(!message.shared, path + " shares a layout");
+  require(header.find(MessageKind::kExternalFiles) == nullptr, path + " lies in an external file");
+  ChunkLayout layout;
+  try {
+    layout = decode_layout(message.body);
+  } catch (const CacheError& error) {
+    throw CacheError(concat(path, " ", error.what()));
+  }
+  const Message* filters = header.find(MessageKind::kFilters);
+  require(filters != nullptr && !filters->shared && is_fletcher32_alone(filters->body),
+          path + " has filters other than fletcher32");
+  const std::size_t rank = spec.columns == 0 ? 1 : 2;
+  const std::vector<std::uint64_t>& chunk = layout.chunk;
+  require(chunk.size() == rank + 1 && chunk[0] >= 1 &&
+              chunk[0] <= std::max<std::uint64_t>(1, spec.rows) &&
+              (rank == 1 || chunk[1] == spec.columns) &&
+              chunk[rank] == element_bytes(spec.type, spec.text_bytes),
           path + " has odd chunks");
-  const std::uint64_t chunks = (spec.rows + chunk[0] - 1) / chunk[0];
-  const std::uint64_t stored = chunks * (chunk[0] * spec.row_bytes() + kFletcherBytes);
-  require(H5Dget_storage_size(dataset) == stored, path + " has missing chunks");
+  return layout;
 }
 
 }  // namespace
-
-struct FileReader::State {
-  DriverTarget target;
-  Handle file;
-};
-
-struct DatasetReader::State {
-  DatasetSpec spec;
-  std::string path;
-  const DriverTarget* target = nullptr;
-  Handle type, dataset;
-};
 
 std::string unpad(std::span<const std::byte> field) {
   const char* text = reinterpret_cast<const char*>(field.data());
@@ -100,14 +143,15 @@ std::string unpad(std::span<const std::byte> field) {
   return {text, length};
 }
 
-DatasetReader::DatasetReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
-DatasetReader::DatasetReader(DatasetReader&&) noexcept = default;
-DatasetReader& DatasetReader::operator=(DatasetReader&&) noexcept = default;
+struct DatasetReader::State {
+  const ByteStore* store = nullptr;
+  std::string path;
+  DatasetSpec spec;
+  std::uint64_t chunk_rows = 1;
+  std::vector<std::uint64_t> chunks;  // addresses
+};
 
-DatasetReader::~DatasetReader() {
-  const auto lock = library_lock();
-  state_.reset();
-}
+DatasetReader::DatasetReader(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 
 const DatasetSpec& DatasetReader::spec() const {
   return state_->spec;
@@ -115,136 +159,149 @@ const DatasetSpec& DatasetReader::spec() const {
 
 void DatasetReader::read_rows(std::uint64_t first, std::uint64_t count,
                               std::span<std::byte> destination) const {
-  const auto lock = library_lock();
   const DatasetSpec& spec = state_->spec;
-  require(first <= spec.rows && count <= spec.rows - first &&
-              destination.size() == count * spec.row_bytes(),
-          state_->path + ": rows outside the dataset were asked for");
-  if (count == 0) return;
-  const hsize_t start[2] = {first, 0}, size[2] = {count, spec.columns};
-  const int rank = spec.columns == 0 ? 1 : 2;
-  const Handle memory(check_id(H5Screate_simple(rank, size, nullptr), "make a space"), H5Sclose);
-  const Handle space(check_id(H5Dget_space(state_->dataset), "get a data space"), H5Sclose);
-  check(H5Sselect_hyperslab(space, H5S_SELECT_SET, start, nullptr, size, nullptr), "select rows");
-  const herr_t code =
-      H5Dread(state_->dataset, state_->type, memory, space, H5P_DEFAULT, destination.data());
-  if (state_->target->first_error) std::rethrow_exception(state_->target->first_error);
-  check(code, "read " + state_->path);
+  const std::uint64_t row_bytes = spec.row_bytes(), chunk_rows = state_->chunk_rows;
+  require(
+      first <= spec.rows && count <= spec.rows - first && destination.size() == count * row_bytes,
+      state_->path + ": rows outside the dataset were asked for");
+  while (count > 0) {
+    const std::uint64_t skipped = first % chunk_rows;
+    const std::uint64_t rows = std::min(count, chunk_rows - skipped);
+    state_->store->read_at(state_->chunks[first / chunk_rows] + skipped * row_bytes,
+                           destination.first(rows * row_bytes));
+    destination = destination.subspan(rows * row_bytes);
+    first += rows;
+    count -= rows;
+  }
 }
 
-FileReader::FileReader(ByteStore& store) : state_(std::make_unique<State>()) {
-  const auto lock = library_lock();
-  state_->target.store = &store;
-  const Handle access(file_access(state_->target), H5Pclose);
-  const hid_t file = H5Fopen("shard", H5F_ACC_RDONLY, access);
-  if (state_->target.first_error) std::rethrow_exception(state_->target.first_error);
-  state_->file = Handle(check_id(file, "open the file"), H5Fclose);
+struct FileReader::State {
+  explicit State(const ByteStore& bytes) : store(bytes), headers(bytes) {}
+
+  const ByteStore& store;
+  HeaderReader headers;
+  ObjectHeader root;
+  std::map<std::string, Group> groups;                   // those looked into, by their paths
+  std::unordered_map<std::uint64_t, std::string> paths;  // of the objects, by their addresses
+  std::map<std::string, DatasetReader> datasets;
+  std::uint64_t bytes_left = 0;  // that further datasets can hold
+
+  const Group& group(const std::string& path);
+  ObjectHeader open(const std::string& path);
+  std::shared_ptr<DatasetReader::State> open_dataset(const std::string& path);
+};
+
+ObjectHeader FileReader::State::open(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "/" : path.substr(0, slash);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const Group& siblings = group(parent);
+  const auto place = siblings.places.find(name);
+  require(place != siblings.places.end(), path + " is missing");
+  const Link& link = siblings.links[place->second];
+  require(link.is_hard, path + " is a soft or an external link");
+  require(paths.emplace(link.address, path).first->second == path, path + " has several names");
+  ObjectHeader header = headers.read(link.address);
+  require_plain(header, path);
+  return header;
 }
 
-FileReader::~FileReader() {
-  const auto lock = library_lock();
-  state_.reset();
+const Group& FileReader::State::group(const std::string& path) {
+  const auto known = groups.find(path);
+  if (known != groups.end()) return known->second;
+  const ObjectHeader header = open(path);
+  require(header.find(MessageKind::kLayout) == nullptr &&
+              header.find(MessageKind::kDatatype) == nullptr &&
+              header.find(MessageKind::kLinkInfo) != nullptr,
+          path + " is not a group");
+  return groups.emplace(path, read_links(header, path)).first->second;
 }
+
+FileReader::FileReader(const ByteStore& store) : state_(std::make_unique<State>(store)) {
+  const std::uint64_t address = read_superblock(store);
+  state_->bytes_left = store.size();
+  state_->root = state_->headers.read(address);
+  require_plain(state_->root, "/");
+  state_->paths.emplace(address, "/");
+  state_->groups.emplace("/", read_links(state_->root, "/"));
+}
+
+FileReader::~FileReader() = default;
 
 std::vector<std::string> FileReader::names(const std::string& group) const {
-  const auto lock = library_lock();
-  const hid_t file = state_->file;
-  if (group != "/") check_link(file, group, H5O_TYPE_GROUP);
-  const Handle opened(check_id(H5Gopen2(file, group.c_str(), H5P_DEFAULT), "open group " + group),
-                      H5Gclose);
-  const Handle made(check_id(H5Gget_create_plist(opened), "read group " + group), H5Pclose);
-  unsigned order = 0;
-  check(H5Pget_link_creation_order(made, &order), "read group " + group);
-  const H5_index_t index = (order & H5P_CRT_ORDER_INDEXED) ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME;
-  H5G_info_t info;
-  check(H5Gget_info(opened, &info), "read group " + group);
-  require(info.nlinks <= kMostLinks, group + " has too many links");
   std::vector<std::string> names;
-  for (hsize_t i = 0; i < info.nlinks; ++i) {
-    char name[kLongestLinkName + 1];
-    const ssize_t length =
-        H5Lget_name_by_idx(opened, ".", index, H5_ITER_INC, i, name, sizeof name, H5P_DEFAULT);
-    check(length < 0 ? -1 : 0, "read group " + group);
-    require(static_cast<std::size_t>(length) < sizeof name, group + " has too long a name");
-    names.emplace_back(name);
-  }
+  for (const Link& link : state_->group(group).links) names.push_back(link.name);
   return names;
 }
 
+std::shared_ptr<DatasetReader::State> FileReader::State::open_dataset(const std::string& path) {
+  const ObjectHeader header = open(path);
+  require(header.find(MessageKind::kLayout) != nullptr, path + " is not a dataset");
+  auto dataset = std::make_shared<DatasetReader::State>();
+  dataset->store = &store;
+  dataset->path = path;
+  dataset->spec = read_shape(header, path, store.size());
+  const ChunkLayout layout = read_storage(header, path, dataset->spec);
+  dataset->chunk_rows = layout.chunk[0];
+  try {
+    dataset->chunks = chunk_addresses(store, layout, dataset->spec);
+  } catch (const CacheError& error) {
+    throw CacheError(concat(path, " ", error.what()));
+  }
+  const std::uint64_t bytes = dataset->spec.rows * dataset->spec.row_bytes();
+  require(bytes <= bytes_left, path + " shares its chunks with other datasets");
+  bytes_left -= bytes;
+  return dataset;
+}
+
 DatasetReader FileReader::dataset(const std::string& path) const {
-  const auto lock = library_lock();
-  check_link(state_->file, path, H5O_TYPE_DATASET);
-  auto opened = std::make_unique<DatasetReader::State>();
-  opened->path = path;
-  opened->target = &state_->target;
-  opened->dataset =
-      Handle(check_id(H5Dopen2(state_->file, path.c_str(), H5P_DEFAULT), "open " + path), H5Dclose);
-  opened->spec = read_shape(opened->dataset, path, state_->target.store->size());
-  check_storage(opened->dataset, path, opened->spec);
-  opened->type = make_type(opened->spec.type, opened->spec.text_bytes);
-  return DatasetReader(std::move(opened));
+  const auto known = state_->datasets.find(path);
+  if (known != state_->datasets.end()) return known->second;
+  return state_->datasets.emplace(path, DatasetReader(state_->open_dataset(path))).first->second;
 }
 
 namespace {
 
-struct AttributeValue {
-  Type type;
-  std::size_t text_bytes = 0;
-  bool scalar = false;
-  std::vector<std::byte> bytes;
-};
-
-AttributeValue read_attribute(hid_t file, const std::string& name) {
-  require(H5Aexists(file, name.c_str()) > 0, "attribute " + name + " is missing");
-  const Handle attribute(
-      check_id(H5Aopen(file, name.c_str(), H5P_DEFAULT), "open attribute " + name), H5Aclose);
-  const Handle type(check_id(H5Aget_type(attribute), "read attribute " + name), H5Tclose);
-  AttributeValue value;
-  try {
-    value.type = known_type(type, value.text_bytes);
-  } catch (const CacheError& error) {
-    throw CacheError(concat("attribute ", name, " has ", error.what()));
+Attribute find_attribute(const ObjectHeader& root, const std::string& name) {
+  for (const Message& message : root.messages) {
+    if (message.kind != MessageKind::kAttribute) continue;
+    require(!message.shared, "a shared attribute, which this format does not have");
+    Attribute attribute = decode_attribute(message.body);
+    if (attribute.name == name) return attribute;
   }
-  const Handle space(check_id(H5Aget_space(attribute), "read attribute " + name), H5Sclose);
-  const hssize_t count = H5Sget_simple_extent_npoints(space);
-  const std::size_t bytes = element_bytes(value.type, value.text_bytes);
-  require(count >= 0 && static_cast<std::size_t>(count) <= kLargestAttribute / bytes,
-          "attribute " + name + " is too large");
-  value.scalar = H5Sget_simple_extent_type(space) == H5S_SCALAR;
-  value.bytes.resize(static_cast<std::size_t>(count) * bytes);
-  const Handle memory = make_type(value.type, value.text_bytes);
-  if (count > 0) check(H5Aread(attribute, memory, value.bytes.data()), "read attribute " + name);
-  return value;
+  throw CacheError("attribute " + name + " is missing");
+}
+
+// The fields of a text attribute, one after another.
+std::vector<std::string> read_fields(const Attribute& attribute, std::uint64_t count) {
+  std::vector<std::string> texts;
+  ByteCursor value(attribute.value, "an attribute");
+  for (std::uint64_t i = 0; i < count; ++i)
+    texts.push_back(unpad(value.take(attribute.type.text_bytes)));
+  return texts;
 }
 
 }  // namespace
 
 std::int64_t FileReader::integer_attribute(const std::string& name) const {
-  const auto lock = library_lock();
-  const AttributeValue value = read_attribute(state_->file, name);
-  require(value.type == Type::kInt64 && value.scalar, "attribute " + name + " is not an int64");
-  std::int64_t number = 0;
-  std::memcpy(&number, value.bytes.data(), sizeof number);
-  return number;
+  const Attribute attribute = find_attribute(state_->root, name);
+  require(attribute.type.type == Type::kInt64 && attribute.space.kind == Dataspace::Kind::kScalar,
+          "attribute " + name + " is not an int64");
+  return static_cast<std::int64_t>(ByteCursor(attribute.value, "an attribute").number(8));
 }
 
 std::string FileReader::text_attribute(const std::string& name) const {
-  const auto lock = library_lock();
-  const AttributeValue value = read_attribute(state_->file, name);
-  require(value.type == Type::kText && value.scalar, "attribute " + name + " is not a text");
-  return unpad(value.bytes);
+  const Attribute attribute = find_attribute(state_->root, name);
+  require(attribute.type.type == Type::kText && attribute.space.kind == Dataspace::Kind::kScalar,
+          "attribute " + name + " is not a text");
+  return read_fields(attribute, 1).front();
 }
 
 std::vector<std::string> FileReader::texts_attribute(const std::string& name) const {
-  const auto lock = library_lock();
-  const AttributeValue value = read_attribute(state_->file, name);
-  require(value.type == Type::kText && !value.scalar,
+  const Attribute attribute = find_attribute(state_->root, name);
+  require(attribute.type.type == Type::kText && attribute.space.size.size() == 1,
           "attribute " + name + " is not a list of texts");
-  std::vector<std::string> texts;
-  const std::span<const std::byte> bytes(value.bytes);
-  for (std::size_t at = 0; at < bytes.size(); at += value.text_bytes)
-    texts.push_back(unpad(bytes.subspan(at, value.text_bytes)));
-  return texts;
+  return read_fields(attribute, attribute.space.size[0]);
 }
 
 }  // namespace coldframe::cache::hdf5

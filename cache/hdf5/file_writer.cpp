@@ -13,15 +13,24 @@
 namespace coldframe::cache::hdf5 {
 namespace {
 
-// Links stay in the group's header up to this number; creation order is the order of the columns.
-constexpr unsigned kCompactLinks = 1024;
+// Links and attributes stay in the group's header, never in a heap, which our reader does not know;
+// this is the largest number that HDF5 takes. Creation order is the order of the columns.
+constexpr unsigned kCompactLinks = 65535;
 
-Handle group_properties() {
+// With `names` the header gets its room at once: HDF5 takes time with the cube of their number to
+// find room for one link after another.
+Handle group_properties(const std::vector<std::string>& names) {
   Handle properties(check_id(H5Pcreate(H5P_GROUP_CREATE), "create a property list"), H5Pclose);
   check(H5Pset_link_creation_order(properties, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED),
         "track the order of columns");
   check(H5Pset_link_phase_change(properties, kCompactLinks, kCompactLinks / 2), "set up a group");
   check(H5Pset_obj_track_times(properties, false), "leave out times");
+  if (names.empty()) return properties;
+  std::size_t bytes = 0;
+  for (const std::string& name : names) bytes += name.size();
+  const auto count = static_cast<unsigned>(std::min<std::size_t>(names.size(), kCompactLinks));
+  const auto length = static_cast<unsigned>((bytes + names.size() - 1) / names.size());
+  check(H5Pset_est_link_info(properties, count, length), "set up a group");
   return properties;
 }
 
@@ -145,12 +154,12 @@ FileWriter::~FileWriter() {
   state_.reset();
 }
 
-void FileWriter::add_group(const std::string& path) {
+void FileWriter::add_group(const std::string& path, const std::vector<std::string>& names) {
   const auto lock = library_lock();
-  const Handle group(
-      check_id(H5Gcreate2(state_->file, path.c_str(), H5P_DEFAULT, group_properties(), H5P_DEFAULT),
-               "create group " + path),
-      H5Gclose);
+  const Handle group(check_id(H5Gcreate2(state_->file, path.c_str(), H5P_DEFAULT,
+                                         group_properties(names), H5P_DEFAULT),
+                              "create group " + path),
+                     H5Gclose);
 }
 
 DatasetWriter FileWriter::add_dataset(const std::string& path, const DatasetSpec& spec) {

@@ -35,7 +35,8 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  void add_group(const std::string& path);
+  // `names`: of what will be in it, where that is much.
+  void add_group(const std::string& path, const std::vector<std::string>& names = {});
   DatasetWriter add_dataset(const std::string& path, const DatasetSpec& spec);
   void add_dataset(const std::string& path, const DatasetSpec& spec,
                    std::span<const std::byte> rows);

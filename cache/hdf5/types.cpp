@@ -2,17 +2,11 @@
 
 #include <bit>
 
-#include "cache/format.h"
-#include "common/error.h"
-
 namespace coldframe::cache::hdf5 {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
               "rows are handed to HDF5 as they lie in memory");
-
-constexpr Type kNumbers[] = {Type::kUint8,  Type::kInt32,   Type::kInt64,   Type::kUint32,
-                             Type::kUint64, Type::kFloat16, Type::kFloat32, Type::kFloat64};
 
 Handle copy_type(hid_t type) {
   return {check_id(H5Tcopy(type), "copy a type"), H5Tclose};
@@ -103,21 +97,6 @@ Handle make_type(Type type, std::size_t text_bytes) {
       return make_text(text_bytes);
   }
   return {};
-}
-
-Type known_type(hid_t type, std::size_t& text_bytes) {
-  text_bytes = 0;
-  const H5T_class_t kind = H5Tget_class(type);
-  if (kind == H5T_STRING && H5Tis_variable_str(type) == 0) {
-    text_bytes = H5Tget_size(type);
-    if (text_bytes == 0 || text_bytes > kLongestText)
-      throw CacheError("a text of " + std::to_string(text_bytes) + " bytes");
-    if (H5Tequal(type, make_text(text_bytes)) > 0) return Type::kText;
-  } else if (kind == H5T_INTEGER || kind == H5T_FLOAT) {
-    for (const Type candidate : kNumbers)
-      if (H5Tequal(type, make_type(candidate, 0)) > 0) return candidate;
-  }
-  throw CacheError("a type that this format does not have");
 }
 
 }  // namespace coldframe::cache::hdf5

@@ -7,7 +7,5 @@
 namespace coldframe::cache::hdf5 {
 
 Handle make_type(Type type, std::size_t text_bytes);
-// CacheError when the HDF5 type is none of ours.
-Type known_type(hid_t type, std::size_t& text_bytes);
 
 }  // namespace coldframe::cache::hdf5

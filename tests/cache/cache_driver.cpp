@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/source_stamp.h"
 #include "common/text.h"
+#include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {
@@ -77,6 +78,13 @@ int seal(const std::filesystem::path& path) {
   return 0;
 }
 
+// malform PATH SEED COPY: one malformed copy of a valid file.
+int malform(const std::filesystem::path& path, std::uint64_t seed,
+            const std::filesystem::path& copy) {
+  write_bytes(copy, malformed(read_bytes(path), seed));
+  return 0;
+}
+
 int halves() {
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   std::vector<float> floats(input.size() / sizeof(float));
@@ -111,9 +119,13 @@ int run(const std::vector<std::string>& words) {
     return write(words[1], std::stoull(words[2]), std::stoull(words[3]));
   if (words.size() == 2 && words[0] == "dump") return dump(words[1]);
   if (words.size() == 2 && words[0] == "seal") return seal(words[1]);
+  if (words.size() == 4 && words[0] == "malform")
+    return malform(words[1], std::stoull(words[2]), words[3]);
   if (words.size() == 1 && words[0] == "halves") return halves();
   if (words.size() > 2 && words[0] == "stamped") return stamped(words);
-  throw ConfigError("write PATH FIRST END | dump PATH | seal PATH | halves");
+  throw ConfigError(
+      "write PATH FIRST END | dump PATH | seal PATH | malform PATH SEED COPY | halves | "
+      "stamped PATH …");
 }
 
 }  // namespace

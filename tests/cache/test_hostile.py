@@ -1,17 +1,28 @@
 """Files whose checksum is right but whose content FORMAT.md does not allow: refused with a reason,
 never a crash."""
 import shutil
+import subprocess
+import sys
 
 import h5py
 import numpy as np
 import pytest
 
-from test_cache import driver, tool
+from test_cache import ROOT, driver, tool
+
+
+def new_file(path):
+    """A file whose attributes stay in the root group's header, as FORMAT.md wants them."""
+    creation = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    creation.set_attr_phase_change(64, 0)
+    access = h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    access.set_libver_bounds(h5py.h5f.LIBVER_V110, h5py.h5f.LIBVER_V110)
+    return h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, creation, access))
 
 
 def strip_and_edit(source, path, edit):
     """A valid cache, rewritten by h5py through `edit`, with a trailer that matches."""
-    with h5py.File(source) as old, h5py.File(path, "w", libver=("v110", "v110")) as new:
+    with h5py.File(source) as old, new_file(path) as new:
         for name in old:
             old.copy(name, new)
         for name, value in old.attrs.items():
@@ -97,6 +108,11 @@ def last_too_large(values):
     values[-1] += 1
 
 
+def attributes_in_a_heap(f):
+    for i in range(80):  # more than new_file lets the header hold
+        f.attrs[f"more {i}"] = i
+
+
 def attribute(name, value):
     def edit(f):
         dtype = h5py.string_dtype("utf-8", len(value)) if isinstance(value, bytes) else None
@@ -114,7 +130,7 @@ CASES = {
     "may grow": (huge_chunks, "may grow"),
     "variable-length text": (variable_text, "a type that this format does not have"),
     "virtual storage": (virtual, "is not chunked"),
-    "external storage": (external_storage, "is not chunked"),
+    "external storage": (external_storage, "lies in an external file"),
     "contiguous": (lambda f: replace(f, "frames/index", chunks=None, fletcher32=False),
                    "is not chunked"),
     "gzip": (lambda f: replace(f, "frames/index", compression="gzip"), "filters other than"),
@@ -136,6 +152,7 @@ CASES = {
     "recipe that is no JSON": (attribute("recipe", b"{"), "not valid JSON"),
     "recipe of another digest": (attribute("recipe", b'{"features":{},"storage":{}}'), "digests"),
     "impossible dimension": (attribute("dimension", -1), "dimension -1"),
+    "attributes in a heap": (attributes_in_a_heap, "in a heap"),
     "attribute missing": (lambda f: f.attrs.__delitem__("views"), "attribute views is missing"),
 }
 
@@ -170,3 +187,9 @@ def test_a_plain_hdf5_file_is_called_one(tmp_path):
     assert "not one that Coldframe wrote" in tool("info", tmp_path / "y.h5").stderr
     shutil.copy("/etc/passwd", tmp_path / "z.h5")
     assert "not an HDF5 file" in tool("info", tmp_path / "z.h5").stderr
+
+
+def test_the_tool_survives_malformed_files():
+    done = subprocess.run([sys.executable, ROOT / "tests" / "soak" / "malformed", "10"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "0 crashes or hangs" in done.stdout, done.stdout + done.stderr
