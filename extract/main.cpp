@@ -1,4 +1,5 @@
 // coldframe-extract: frames → frozen backbone → cache.
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -10,6 +11,7 @@
 #include "common/log.h"
 #include "common/text.h"
 #include "common/torch/device.h"
+#include "extract/dry_run/report.h"
 #include "extract/options.h"
 #include "extract/patient_salt.h"
 #include "extract/pipeline.h"
@@ -109,11 +111,28 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
   summary.cache_bytes = cached->bytes_on_disk();
 }
 
+// --dry-run. Times that decrease are among its findings, so they are let through here.
+int look_only(const ExtractOptions& options) {
+  const frames::ExamList input =
+      list_exams_salted(options.input, {options.frame_columns, true, options.reader}, false);
+  const dry_run::Survey survey = dry_run::survey(
+      input, {options.selection, options.reader, options.preprocessing, options.decode_threads});
+  const dry_run::Report report{input, survey,
+                               dry_run::find_all(input, survey, options.allow_unordered),
+                               options.storage == cache::StorageType::kFloat16 ? 2u : 4u};
+  for (const auto& warning : input.warnings) log_warning(warning);
+  std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
+  const bool readable =
+      std::all_of(survey.exams.begin(), survey.exams.end(),
+                  [](const dry_run::ExamSurvey& exam) { return exam.failure.empty(); });
+  return static_cast<int>(readable ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto options = parse_extract_options(arguments);
   if (!options) return 0;
   install_stop_handlers();
-  if (options->dry_run) throw ConfigError("--dry-run is not part of this build");
+  if (options->dry_run) return look_only(*options);
 
   const frames::ExamList input = list_exams_salted(
       options->input, {options->frame_columns, options->allow_unordered, options->reader});

@@ -1,0 +1,25 @@
+// A dry run as a person reads it, and as JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/json.h"
+#include "extract/dry_run/findings.h"
+
+namespace coldframe::dry_run {
+
+struct Report {
+  const frames::ExamList& input;
+  const Survey& survey;
+  std::vector<Finding> findings;
+  std::size_t feature_bytes = 2;  // of one number in the cache
+};
+
+// A table of the first exams, the totals, and the findings by kind with a few examples each.
+std::string to_text(const Report& report);
+
+// Everything.
+Json to_json(const Report& report);
+
+}  // namespace coldframe::dry_run
