@@ -29,6 +29,11 @@ std::string count_of(std::size_t count, const char* noun) {
   return count ? plural(count, noun) : std::string();
 }
 
+// The slices of one time point of a 4-D volume have one time by right.
+std::string duplicate_times(const ExamSurvey& exam) {
+  return exam.kind.starts_with("nifti") ? "" : count_of(exam.timing.duplicate, "time");
+}
+
 std::string mixed_sizes(const ExamSurvey& exam) {
   if (exam.sizes.size() < 2) return "";
   std::vector<std::string> texts;
@@ -53,7 +58,7 @@ std::vector<Check> checks() {
        [](const ExamSurvey& exam) { return count_of(exam.timing.decreasing, "time"); }},
       {"duplicate_times", "two frames at the same time",
        "correct the times if the model shall use them; time encodings see an interval of 0",
-       [](const ExamSurvey& exam) { return count_of(exam.timing.duplicate, "time"); }},
+       duplicate_times},
       {"mixed_sizes", "frames of different sizes in one exam",
        "check that they are one series; a --mask or a fixed --crop fits one size only",
        mixed_sizes},
