@@ -49,8 +49,10 @@ ImageSize jpeg_frame(const ByteReader& in, std::uint64_t at, unsigned marker) {
   if (marker == 0xc3 || marker == 0xcb) unsupported("a lossless JPEG");
   if (in.u8(at + 4) != 8) unsupported("a JPEG of more than 8 bits");
   const std::uint32_t components = in.u8(at + 9);
-  if (components != 1 && components != 3) unsupported("a CMYK JPEG");
-  return {in.u16(at + 7), in.u16(at + 5)};
+  if (components != 1 && components != 3 && components != 4) {
+    unsupported("a JPEG of other than 1, 3 or 4 colours");
+  }
+  return {in.u16(at + 7), in.u16(at + 5), components == 4};
 }
 
 // Walks the segments to the end marker: libjpeg would silently paint what is missing grey.

@@ -16,11 +16,12 @@ const char* to_string(ImageFormat format);
 
 struct ImageSize {
   std::int64_t width = 0, height = 0;
+  bool is_cmyk = false;  // four colours, as only JPEG has here
 };
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
-// name, for content that is truncated, larger than 2^28 pixels, or of a variety (CMYK, animated,
-// …) whose pixels would not come out as Pillow's.
+// name, for content that is truncated, larger than 2^28 pixels, or of a variety (animated, …) whose
+// pixels would not come out as Pillow's.
 ImageSize check_image(std::string_view bytes);
 
 }  // namespace coldframe::frames

@@ -3,11 +3,13 @@
 #include <limits>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
+#include <type_traits>
 
 #include "common/error.h"
 #include "common/file.h"
 #include "common/text.h"
 #include "extract/frames/image_header.h"
+#include "extract/frames/jpeg_cmyk.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/opencv_settings.h"
 #include "extract/frames/value_scale.h"
@@ -28,14 +30,16 @@ class ImageSource : public Source {
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override {
     if (indices.empty()) return;
-    const cv::Mat bgr = decode();
-    sink(Frame{0, 0.0, bgr.depth() == CV_16U ? to_levels(bgr) : to_rgb_image(bgr)});
+    sink(Frame{0, 0.0, guarded([this] { return image(); })});
   }
 
   bool wants_range() const override { return scale_.wants_range(); }
   void set_range(const ValueRange& range) override { scale_.surveyed = range; }
   void survey(ValueSurvey& survey) override {
-    const cv::Mat bgr = decode();
+    const cv::Mat bgr = guarded([this] {
+      const std::string bytes = file_bytes();
+      return decode(bytes, check_image(bytes));
+    });
     if (bgr.depth() != CV_16U) return;
     std::vector<std::uint64_t> counts(65536);
     for (int y = 0; y < bgr.rows; ++y) {
@@ -62,24 +66,37 @@ class ImageSource : public Source {
     return to_rgb_image(narrow);
   }
 
-  cv::Mat decode() const {
-    const std::string bytes = read_text_file(path_, kMaxFileBytes);
+  template <typename Work>
+  std::invoke_result_t<Work> guarded(const Work& work) const {
     try {
-      const ImageSize size = check_image(bytes);
-      // As Pillow's convert("RGB"): the EXIF rotation is left alone, transparency is dropped.
-      const cv::Mat raw(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
-      const int depth = scale_.depth == Depth::k16 ? cv::IMREAD_ANYDEPTH : 0;
-      cv::Mat bgr = cv::imdecode(raw, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION | depth);
-      if (bgr.empty() || bgr.cols != size.width || bgr.rows != size.height) {
-        throw DataError(concat("its ", to_string(image_format(bytes)),
-                               " data is damaged and cannot be decoded"));
-      }
-      return bgr;
+      return work();
     } catch (const DataError& error) {
       throw DataError(concat("image '", path_.string(), "': ", error.what()));
     } catch (const cv::Exception& error) {
       throw DataError(concat("image '", path_.string(), "': cannot be decoded: ", error.err));
     }
+  }
+
+  std::string file_bytes() const { return read_text_file(path_, kMaxFileBytes); }
+
+  Image image() const {
+    const std::string bytes = file_bytes();
+    const ImageSize size = check_image(bytes);
+    if (size.is_cmyk) return decode_cmyk_jpeg(bytes, size);
+    const cv::Mat bgr = decode(bytes, size);
+    return bgr.depth() == CV_16U ? to_levels(bgr) : to_rgb_image(bgr);
+  }
+
+  // As Pillow's convert("RGB"): the EXIF rotation is left alone, transparency is dropped.
+  cv::Mat decode(const std::string& bytes, const ImageSize& size) const {
+    const cv::Mat raw(1, static_cast<int>(bytes.size()), CV_8U, const_cast<char*>(bytes.data()));
+    const int depth = scale_.depth == Depth::k16 ? cv::IMREAD_ANYDEPTH : 0;
+    cv::Mat bgr = cv::imdecode(raw, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION | depth);
+    if (bgr.empty() || bgr.cols != size.width || bgr.rows != size.height) {
+      throw DataError(
+          concat("its ", to_string(image_format(bytes)), " data is damaged and cannot be decoded"));
+    }
+    return bgr;
   }
 
   std::filesystem::path path_;

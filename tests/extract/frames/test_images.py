@@ -29,12 +29,30 @@ def exif_rotated():
     return {"exif": exif}
 
 
+def cmyk():
+    image = photo().convert("CMYK")
+    image.putpixel((3, 3), (255, 255, 255, 255))
+    return Image.merge("CMYK", [*image.split()[:3], photo(157, 101).convert("L").rotate(180)])
+
+
+def ycck(folder, name):
+    """What Pillow cannot write: CMYK whose Adobe marker says that its colours are YCCK."""
+    cmyk().save(folder / name, "JPEG", subsampling=1)
+    whole = bytearray((folder / name).read_bytes())
+    marker = whole.index(b"Adobe")
+    whole[marker + 11] = 2
+    (folder / name).write_bytes(whole)
+
+
 READABLE = {
     **{f"q{quality}_s{sampling}.jpg": (photo, {"quality": quality, "subsampling": sampling})
        for quality in (30, 75, 100) for sampling in (0, 1, 2)},
     "progressive.jpg": (photo, {"progressive": True}),
     "restarts.jpg": (photo, {"restart_marker_rows": 1}),
     "grey.jpg": (lambda: photo().convert("L"), {}),
+    "cmyk.jpg": (cmyk, {"quality": 90}),
+    "cmyk_subsampled.jpg": (cmyk, {"subsampling": 2}),
+    "cmyk_progressive.jpg": (cmyk, {"progressive": True}),
     "tiny.jpg": (lambda: photo(1, 1), {}),
     "odd.jpg": (lambda: photo(17, 3), {}),
     "rotated.jpg": (photo, exif_rotated()),
@@ -69,7 +87,6 @@ READABLE = {
 }
 
 REFUSED = {
-    "cmyk.jpg": (lambda: photo().convert("CMYK"), {}, "CMYK"),
     "animated.png": (photo, {"save_all": True, "append_images": [photo()]}, "animated PNG"),
     "bilevel.bmp": (lambda: photo().convert("1"), {}, "other than 8, 24 or 32 bits"),
     "jpeg.tif": (photo, {"compression": "jpeg"}, "TIFF"),
@@ -95,6 +112,14 @@ def test_pixels_equal_pillows(tmp_path):
     assert not wrong
 
 
+def test_ycck_jpeg_equals_pillows(tmp_path):
+    ycck(tmp_path, "ycck.jpg")
+    (exam,) = read(write_manifest(tmp_path, [{"exam": "ycck", "path": "ycck.jpg"}])).values()
+    with Image.open(tmp_path / "ycck.jpg") as image:
+        assert image.mode == "CMYK" and image.info["adobe_transform"] == 2
+        assert exam["slots"][0]["sha256"] == sha256(np.asarray(image.convert("RGB")))
+
+
 def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):
     manifest = write_manifest(tmp_path, [save(tmp_path, name, make, options) for
                                          name, (make, options, _) in REFUSED.items()])
@@ -104,7 +129,7 @@ def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):
         assert name in exams[name]["error"]
 
 
-@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "rgb.png", "palette.png",
+@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "palette.png",
                                   "rgb.bmp", "rgb.tif", "lzw.tif", "lossy.webp", "lossless.webp"])
 def test_truncation_at_any_length_is_refused(tmp_path, name):
     save(tmp_path, name, *READABLE[name])
@@ -123,7 +148,7 @@ def test_truncation_at_any_length_is_refused(tmp_path, name):
 
 def test_flipped_bytes_never_crash_the_reader(tmp_path):
     rows = []
-    for name in ("q75_s2.jpg", "rgb.png", "rgb.bmp", "lzw.tif", "lossy.webp"):
+    for name in ("q75_s2.jpg", "cmyk.jpg", "cmyk_progressive.jpg", "rgb.png", "rgb.bmp", "lzw.tif", "lossy.webp"):
         save(tmp_path, name, *READABLE[name])
         whole = (tmp_path / name).read_bytes()
         for number, at in enumerate([*range(0, 60), *RNG.integers(60, len(whole), 40)]):

@@ -1,0 +1,128 @@
+// Sources: libjpeg's libjpeg.txt, "Decompression details" and "Error handling"; Adobe Technical
+// Note 5116 (inverted CMYK).
+#include "extract/frames/jpeg_cmyk.h"
+
+#include <csetjmp>
+#include <cstddef>
+#include <cstdio>
+#include <vector>
+
+// In the order in which they need one another.
+#include <jpeglib.h>
+
+#include <jerror.h>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::uint64_t kPixelsPerByte = 4096;  // a block of 64 pixels takes a bit in usual codings
+constexpr std::uint64_t kFreePixels = 1 << 16;
+constexpr int kMaxScans = 256;  // each may go over the whole image
+
+struct Decoder {
+  jpeg_decompress_struct info{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf on_error{};
+  bool is_damaged = false;
+
+  Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+  ~Decoder() { jpeg_destroy_decompress(&info); }
+};
+
+Decoder& decoder_of(j_common_ptr info) {
+  return *static_cast<Decoder*>(info->client_data);
+}
+
+// libjpeg wants its handler of errors not to return.
+[[noreturn]] void leave(j_common_ptr info) {
+  std::longjmp(decoder_of(info).on_error, 1);
+}
+
+// Of libjpeg's warnings, those that tell of pixels that it made up.
+void note_warning(j_common_ptr info, int level) {
+  const int code = info->err->msg_code;
+  if (level < 0 && (code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
+                    code == JWRN_ARITH_BAD_CODE || code == JWRN_JPEG_EOF)) {
+    decoder_of(info).is_damaged = true;
+  }
+}
+
+void count_scans(j_common_ptr info) {
+  if (decoder_of(info).info.input_scan_number > kMaxScans) leave(info);
+}
+
+Decoder::Decoder() {
+  info.err = jpeg_std_error(&errors);
+  info.client_data = this;
+  errors.error_exit = leave;
+  errors.emit_message = note_warning;
+  errors.output_message = [](j_common_ptr) {};
+  progress.progress_monitor = count_scans;
+}
+
+// As Pillow's: a · b / 255 for levels, rounded.
+int share(int a, int b) {
+  const int product = a * b + 128;
+  return (product + (product >> 8)) >> 8;
+}
+
+void to_rgb(const std::uint8_t* inverted, std::size_t width, std::uint8_t* rgb) {
+  for (std::size_t x = 0; x < width; ++x) {
+    const int white = inverted[4 * x + 3];
+    for (std::size_t channel = 0; channel < 3; ++channel) {
+      const int ink = 255 - inverted[4 * x + channel];
+      rgb[3 * x + channel] = static_cast<std::uint8_t>(white - share(ink, white));
+    }
+  }
+}
+
+// False when libjpeg gives up. Nothing in here has a destructor, since longjmp would pass it by.
+bool decode(Decoder& decoder, std::string_view bytes, Image& image, std::vector<JSAMPLE>& line) {
+  jpeg_decompress_struct* const info = &decoder.info;
+  if (setjmp(decoder.on_error) != 0) return false;
+  jpeg_create_decompress(info);
+  info->progress = &decoder.progress;
+  jpeg_mem_src(info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  jpeg_read_header(info, TRUE);
+  const auto width = static_cast<std::size_t>(image.width);
+  if (info->num_components != 4 || info->image_width != width ||
+      info->image_height != static_cast<unsigned>(image.height)) {
+    return false;
+  }
+  info->out_color_space = JCS_CMYK;
+  jpeg_start_decompress(info);
+  while (info->output_scanline < info->output_height) {
+    const std::size_t y = info->output_scanline;
+    JSAMPROW row = line.data();
+    if (jpeg_read_scanlines(info, &row, 1) != 1) return false;
+    to_rgb(row, width, image.rgb.data() + 3 * width * y);
+  }
+  jpeg_finish_decompress(info);
+  return !decoder.is_damaged;
+}
+
+}  // namespace
+
+Image decode_cmyk_jpeg(std::string_view bytes, const ImageSize& size) {
+  const auto pixels = static_cast<std::uint64_t>(size.width * size.height);
+  if (pixels > kFreePixels + kPixelsPerByte * bytes.size()) {
+    throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
+                           " pixels, which ", bytes.size(), " bytes cannot hold"));
+  }
+  Image image{static_cast<int>(size.width), static_cast<int>(size.height),
+              std::vector<std::uint8_t>(3 * pixels)};
+  std::vector<JSAMPLE> line(4 * static_cast<std::size_t>(size.width));
+  Decoder decoder;
+  if (!decode(decoder, bytes, image, line)) {
+    throw DataError("its JPEG data is damaged and cannot be decoded");
+  }
+  return image;
+}
+
+}  // namespace coldframe::frames

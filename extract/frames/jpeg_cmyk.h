@@ -1,0 +1,17 @@
+// JPEG images of four colours (CMYK and YCCK), which OpenCV converts otherwise than Pillow does.
+#pragma once
+
+#include <string_view>
+
+#include "extract/frames/frame.h"
+#include "extract/frames/image_header.h"
+
+namespace coldframe::frames {
+
+// RGB as Pillow's convert("RGB") gives it: the four colours are taken to be stored inverted, as
+// Adobe stores them, and no colour profile is applied. `size` is what check_image() found.
+// DataError, without the file's name, for data that is damaged or claims more pixels than so few
+// bytes can hold.
+Image decode_cmyk_jpeg(std::string_view bytes, const ImageSize& size);
+
+}  // namespace coldframe::frames
