@@ -52,8 +52,8 @@ void CropPlan::look(const frames::OpenedExam& opened) {
       candidates.push_back(static_cast<std::int64_t>(slot));
   }
   if (candidates.empty()) return;
-  for (const std::int64_t i : frames::select_frames(static_cast<std::int64_t>(candidates.size()),
-                                                    {preprocess::kCropSamples}))
+  for (const std::int64_t i : frames::spread_evenly(static_cast<std::int64_t>(candidates.size()),
+                                                    preprocess::kCropSamples))
     slots.push_back(candidates[static_cast<std::size_t>(i)]);
   std::vector<frames::Image> images;
   std::optional<Rect> stated;

@@ -16,10 +16,14 @@ inline constexpr int kNotGiven = std::numeric_limits<int>::min();
 // What is read: --input, which of its frames, how files become frames, how patients are named.
 struct InputOptions {
   std::string input, frame_columns, window, axis, slices, group, patient_salt;
-  std::int64_t frames = kNotGiven;
+  std::int64_t frames = kNotGiven, every = kNotGiven;
+  double fps = kNotGiven, start = kNotGiven, end = kNotGiven;
 
   void describe(boost::program_options::options_description& description, ExtractOptions& options);
   void apply(ExtractOptions& options) const;  // ConfigError
+
+ private:
+  void apply_selection(frames::FrameSelection& selection) const;
 };
 
 // What happens to a frame before the backbone sees it. `options.preprocessing` holds the preset's.

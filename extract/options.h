@@ -25,7 +25,7 @@ struct ExtractOptions {
   std::string preset;  // its name, "" for none
   preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
 
-  frames::FrameSelection selection;  // --frames: N frames spread evenly over an exam
+  frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
   std::vector<std::string> frame_columns;
   bool allow_unordered = false;
   frames::ReaderOptions reader;  // `patient_salt` is empty when none was given

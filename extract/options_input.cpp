@@ -49,6 +49,14 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
   add("input", text(input, "PATH"), "folder, file or CSV manifest (columns exam, path, …)");
   add("frames", po::value(&frames)->value_name("N"),
       "N frames spread evenly over an exam (default: all)");
+  add("every", po::value(&every)->value_name("N"), "every N-th frame only, before --frames");
+  add("fps", po::value(&fps)->value_name("R"),
+      "the frames nearest to R a second, by their times, before --frames");
+  add("start", po::value(&start)->value_name("S"),
+      "leave out what lies before S seconds after the exam's first frame");
+  add("end", po::value(&end)->value_name("S"), "leave out what lies at S seconds or later");
+  add("accept-broken-tail", po::bool_switch(&options.reader.accept_broken_tail),
+      "take a damaged clip's frames before the first damaged one");
   add("frame-columns", text(frame_columns, "A,B"),
       "manifest columns that hold one value per frame");
   add("allow-unordered", po::bool_switch(&options.allow_unordered),
@@ -66,14 +74,33 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
       "of that hash (default: $COLDFRAME_PATIENT_SALT, else one kept in your home)");
 }
 
+void InputOptions::apply_selection(frames::FrameSelection& selection) const {
+  if (frames != kNotGiven) {
+    if (frames < 1) throw ConfigError(concat("--frames ", frames, ": expected 1 or more"));
+    selection.count = frames;
+  }
+  if (every != kNotGiven) {
+    if (every < 1) throw ConfigError(concat("--every ", every, ": expected 1 or more"));
+    if (fps != kNotGiven) throw ConfigError("--every and --fps both thin out; give one of them");
+    selection.every = every;
+  }
+  if (fps != kNotGiven) {
+    if (!(fps > 0 && fps <= 1e6))
+      throw ConfigError(concat("--fps ", fps, ": expected more than 0 frames a second"));
+    selection.fps = fps;
+  }
+  if (start != kNotGiven) selection.start_s = start;
+  if (end != kNotGiven) selection.end_s = end;
+  if (!(selection.start_s < selection.end_s))
+    throw ConfigError(concat("--start ", selection.start_s, " and --end ", selection.end_s,
+                             " leave no time between them"));
+}
+
 void InputOptions::apply(ExtractOptions& options) const {
   if (input.empty())
     throw ConfigError("--input is missing: name a folder, a file or a CSV manifest");
   options.input = input;
-  if (frames != kNotGiven) {
-    if (frames < 1) throw ConfigError(concat("--frames ", frames, ": expected 1 or more"));
-    options.selection.count = frames;
-  }
+  apply_selection(options.selection);
   if (!frame_columns.empty()) options.frame_columns = split(frame_columns, ',');
   if (!window.empty()) options.reader.window = frames::parse_window(window);
   if (!axis.empty()) options.reader.axis = parse_axis(axis);

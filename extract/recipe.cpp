@@ -1,5 +1,7 @@
 #include "extract/recipe.h"
 
+#include <cmath>
+
 #include "common/text.h"
 
 namespace coldframe {
@@ -27,6 +29,16 @@ Json describe_slices(const frames::SliceRange& slices) {
           {"step", slices.step}};
 }
 
+// All but the number of frames, which has a key of its own.
+Json describe_selection(const frames::FrameSelection& selection) {
+  Json json = Json::object();
+  if (selection.every != 1) json["every"] = selection.every;
+  if (selection.fps > 0) json["fps"] = selection.fps;
+  if (std::isfinite(selection.start_s)) json["start_s"] = selection.start_s;
+  if (std::isfinite(selection.end_s)) json["end_s"] = selection.end_s;
+  return json;
+}
+
 }  // namespace
 
 // A key is written only where it says something else than the default, so that caches made before
@@ -42,6 +54,9 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   recipe.storage["frames"] = frames == 0 ? Json("all") : Json(frames);
   recipe.storage["views"] = Json::array({"clean"});
   recipe.storage["store"] = options.storage == cache::StorageType::kFloat16 ? "float16" : "float32";
+  if (const Json chosen = describe_selection(options.selection); !chosen.empty())
+    recipe.storage["selection"] = chosen;
+  if (reader.accept_broken_tail) recipe.storage["broken_tail"] = "accepted";
   if (reader.slices != frames::SliceRange{})
     recipe.storage["slices"] = describe_slices(reader.slices);
   if (reader.grouping == frames::DicomGrouping::kStudy) recipe.storage["group"] = "study";

@@ -31,16 +31,23 @@ struct Stamp {
   std::string files, ranges, times;
 };
 
+std::string stamp_of_times(const ExamSpec& exam) {
+  std::string times;
+  for (const auto& item : exam.items) {
+    times += concat(std::bit_cast<std::uint64_t>(item.time_s), ';');
+  }
+  return digest_of(times);
+}
+
 Stamp stamp_of(const ExamSpec& exam) {
-  std::string names, ranges, times;
+  std::string names, ranges;
   for (const auto& item : exam.items) {
     names += concat(item.name, '\n');
     ranges += concat(item.path.empty(), ':', item.first, '-', item.last, ';');
     if (item.crop) ranges += concat("crop ", preprocess::to_text(*item.crop), ';');
-    times += concat(std::bit_cast<std::uint64_t>(item.time_s), ';');
   }
   return {concat(frames::source_stamp(exam), '/', digest_of(names)), digest_of(ranges),
-          digest_of(times)};
+          stamp_of_times(exam)};
 }
 
 std::string to_text(const Stamp& stamp) {
@@ -76,8 +83,25 @@ bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
 // The items that single-slot items' selection leaves; as `extract` selected them.
 std::vector<std::size_t> selected_items(const ExamSpec& exam,
                                         const frames::FrameSelection& selection) {
-  const auto slots = frames::select_frames(static_cast<std::int64_t>(exam.items.size()), selection);
-  return {slots.begin(), slots.end()};
+  std::vector<double> times;
+  for (const auto& item : exam.items) times.push_back(item.time_s);
+  try {
+    const auto slots = frames::select_frames(times, selection);
+    return {slots.begin(), slots.end()};
+  } catch (const DataError&) {  // the times no longer serve; extraction says why
+    return {};
+  }
+}
+
+// Whether the cached slots are the given items', by name; a missing frame names its item.
+bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
+               const ExamInfo& cached) {
+  for (std::size_t slot = 0; slot < items.size(); ++slot) {
+    if (exam.items[items[slot]].name != cached.frame_source[slot]) return false;
+    if (!cached.present[slot] && cached.frame_index[slot] != static_cast<std::int64_t>(items[slot]))
+      return false;
+  }
+  return true;
 }
 
 // Clips: the item whose file and range hold the cached frame; a missing frame names its item.
@@ -102,9 +126,16 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
 // The item that each cached slot came from; empty when the input no longer tells.
 std::vector<std::size_t> match_slots(const ExamSpec& exam, const frames::FrameSelection& selection,
                                      const ExamInfo& cached) {
-  auto items = one_slot_per_item(exam, cached) ? selected_items(exam, selection)
-                                               : matching_items(exam, cached);
+  // A clip's own times are not known here, nor have they changed.
+  const bool by_item =
+      one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.needs_times());
+  auto items = by_item ? selected_items(exam, selection) : matching_items(exam, cached);
   if (items.size() != cached.frames()) return {};
+  // Where the input states other times than before, a selection by time may fall on other items.
+  if (by_item && selection.needs_times() &&
+      stamp_of_times(exam) != parse_stamp(cached.source_stamp).times &&
+      !are_items(items, exam, cached))
+    return {};
   return items;
 }
 

@@ -105,7 +105,7 @@ std::vector<std::int64_t> choose_samples(const frames::OpenedExam& opened,
     return opened.slots()[static_cast<std::size_t>(slot)].source == nullptr;
   });
   std::vector<std::int64_t> samples;
-  for (const auto i : frames::select_frames(static_cast<std::int64_t>(slots.size()), {kSamples}))
+  for (const auto i : frames::spread_evenly(static_cast<std::int64_t>(slots.size()), kSamples))
     samples.push_back(slots[static_cast<std::size_t>(i)]);
   return samples;
 }

@@ -33,8 +33,7 @@ double constant_interval(const std::vector<double>& times, std::size_t count) {
 std::vector<double> settle_times(std::vector<double> reported) {
   if (reported.empty()) return reported;
   std::size_t count = reported.size();  // of frames whose time was reported
-  while (count > 1 && reported[count - 1] == 0.0) --count;
-  if (count > 1 && reported[0] < 0 && reported[1] > 0) reported[0] = 0.0;
+  while (count > 1 && std::isnan(reported[count - 1])) --count;
   if (!rises(reported, count)) {
     std::fill(reported.begin(), reported.end(), kUnknown);
     return reported;

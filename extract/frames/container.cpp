@@ -13,6 +13,8 @@
 namespace coldframe::frames {
 namespace {
 
+using std::string_view_literals::operator""sv;
+
 class Container {
  public:
   explicit Container(const InputFile& file) : file_(file) {}
@@ -113,7 +115,44 @@ void check_matroska(const Container& file) {
   if (!unknown) file.require(at, segment);
 }
 
+// ISO base media files (MP4, QuickTime) start with one of these boxes; HEIF and AVIF images too.
+bool is_iso_media(std::string_view head) {
+  if (head.size() < 12) return false;
+  const std::string_view box = head.substr(4, 4), brand = head.substr(8, 4);
+  constexpr std::array<std::string_view, 6> kBoxes{"moov", "mdat", "wide", "free", "skip", "pnot"};
+  constexpr std::array<std::string_view, 6> kImages{"heic", "heix", "mif1", "msf1", "avif", "avis"};
+  if (box == "ftyp") return std::find(kImages.begin(), kImages.end(), brand) == kImages.end();
+  return std::find(kBoxes.begin(), kBoxes.end(), box) != kBoxes.end();
+}
+
+bool is_transport_stream(std::string_view head) {
+  return head.size() > 376 && head[0] == 'G' && head[188] == 'G' && head[376] == 'G';
+}
+
 }  // namespace
+
+const char* clip_demuxer(std::string_view head) {
+  struct Signature {
+    std::string_view bytes;
+    const char* demuxer;
+  };
+  constexpr std::array kSignatures{
+      Signature{"GIF87a"sv, "gif"},
+      Signature{"GIF89a"sv, "gif"},
+      Signature{"\x1a\x45\xdf\xa3"sv, "matroska"},  // WebM too
+      Signature{"\x00\x00\x01\xba"sv, "mpeg"},      // program stream
+      Signature{"\x00\x00\x01\xb3"sv, "mpegvideo"},
+      Signature{"OggS"sv, "ogg"},
+      Signature{"FLV\x01"sv, "flv"},
+      Signature{"\x30\x26\xb2\x75\x8e\x66\xcf\x11"sv, "asf"},  // WMV
+  };
+  for (const auto& [bytes, demuxer] : kSignatures) {
+    if (head.starts_with(bytes)) return demuxer;
+  }
+  if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "AVI ") return "avi";
+  if (is_iso_media(head)) return "mov";
+  return is_transport_stream(head) ? "mpegts" : nullptr;
+}
 
 void check_container(const InputFile& file) {
   std::string head(12, '\0');

@@ -1,9 +1,14 @@
-// What a clip's container says of its own length, checked before anything is decoded.
+// Which container a clip is in, and what that says of its own length, before anything is decoded.
 #pragma once
+
+#include <string_view>
 
 #include "common/file.h"
 
 namespace coldframe::frames {
+
+// FFmpeg's name of the demuxer for a file that starts with `head`; null when it is no clip.
+const char* clip_demuxer(std::string_view head);
 
 // DataError, without the file's name, when the file ends before its container does: GIF (trailer
 // block), AVI (RIFF size), MP4 and QuickTime (box sizes), Matroska and WebM (segment size). Formats

@@ -1,23 +1,14 @@
 #include "extract/frames/opencv_settings.h"
 
-#include <cstdlib>
 #include <mutex>
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgproc.hpp>
 
 namespace coldframe::frames {
-namespace {
-
-// Before main, while there is one thread: setenv may not run beside another thread's getenv.
-// OpenCV hands the level to av_log_set_level; −8 is AV_LOG_QUIET.
-const int kFfmpegIsQuiet = setenv("OPENCV_FFMPEG_LOGLEVEL", "-8", 0);
-
-}  // namespace
 
 void configure_opencv() {
   static std::once_flag once;
   std::call_once(once, [] {
-    static_cast<void>(kFfmpegIsQuiet);
     cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
     cv::setNumThreads(1);
     // OpenCV prints every exception that it throws unless somebody else takes it.

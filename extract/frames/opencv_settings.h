@@ -1,4 +1,4 @@
-// OpenCV and its FFmpeg as we want them: silent and single-threaded.
+// OpenCV as we want it: silent and single-threaded.
 #pragma once
 
 #include <opencv2/core.hpp>

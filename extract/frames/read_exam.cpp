@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -129,27 +128,15 @@ void read_slots(std::span<const Slot> slots, const Sink& sink) {
 
 }  // namespace
 
-std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelection& selection) {
-  const std::int64_t count = selection.count;
-  std::vector<std::int64_t> selected;
-  if (count == 0 || available <= count) {
-    selected.resize(static_cast<std::size_t>(available));
-    std::iota(selected.begin(), selected.end(), 0);
-    return selected;
-  }
-  // In whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
-  const std::int64_t divisor = count == 1 ? 2 : count - 1;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t product = (count == 1 ? 1 : i) * (available - 1);
-    const std::int64_t floor = product / divisor, twice = 2 * (product % divisor);
-    const bool up = twice > divisor || (twice == divisor && floor % 2 == 1);
-    selected.push_back(floor + (up ? 1 : 0));
-  }
-  return selected;
-}
-
 std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
-  const auto selected = select_frames(static_cast<std::int64_t>(slots_.size()), selection);
+  std::vector<double> times;
+  for (const Slot& slot : slots_) times.push_back(slot.time_s);
+  std::vector<std::int64_t> selected;
+  try {
+    selected = select_frames(times, selection);
+  } catch (const DataError& error) {
+    throw DataError(concat("exam '", exam_.id, "': ", error.what()));
+  }
   if (std::none_of(selected.begin(), selected.end(), [&](std::int64_t slot) {
         return slots_[static_cast<std::size_t>(slot)].source;
       })) {

@@ -26,6 +26,9 @@ struct ReaderOptions {
   int axis = 2;       // --axis
   SliceRange slices;  // --slices; of a 4-D volume: these slices of every time point
 
+  // Clips: the frames before the first damaged one, instead of none of a damaged clip.
+  bool accept_broken_tail = false;  // --accept-broken-tail
+
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group
   bool keep_patient_id = false;  // --keep-patient-id; else a hash of it with `patient_salt`
   std::string patient_salt;      // --patient-salt

@@ -2,6 +2,7 @@
 // line.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -66,12 +67,33 @@ const SourceKind* detect_kind(const std::filesystem::path& path);
 std::unique_ptr<Source> open_source(const std::filesystem::path& path, const ReaderOptions& options,
                                     const SourceKind*& kind);
 
-// Which frames of an exam are wanted. count = 0: all. Otherwise frame i of N is
-// round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes all.
+// Which frames of an exam are wanted, in this order:
+// 1. those from `start_s` on and before `end_s`, in seconds since the exam's first frame;
+// 2. of these, every `every`-th from the first on, or, with `fps` > 0, those nearest to the times
+//    first + k / fps (k = 0, 1, …) that are not behind the last one, each once; between two frames
+//    as near as each other the earlier one;
+// 3. of these, `count`: frame i of N is round(i·(T−1)/(N−1)), halves to even; N = 1 takes the
+// middle
+//    one; T <= N takes all, and so does count = 0.
 struct FrameSelection {
   std::int64_t count = 0;
+  std::int64_t every = 1;
+  double fps = 0;
+  double start_s = -std::numeric_limits<double>::infinity();
+  double end_s = std::numeric_limits<double>::infinity();
+
+  bool needs_times() const { return fps > 0 || std::isfinite(start_s) || std::isfinite(end_s); }
 };
-std::vector<std::int64_t> select_frames(std::int64_t available, const FrameSelection& selection);
+
+// Frame i of N is round(i·(T−1)/(N−1)), halves to even; N = 1 takes the middle one; T <= N takes
+// all, and so does N = 0.
+std::vector<std::int64_t> spread_evenly(std::int64_t available, std::int64_t count);
+
+// `times`: every frame's seconds since the exam's first one, NaN where unknown; returns ascending
+// indices. DataError when times are needed that are unknown or decrease, or when no frame is left.
+// The only frame of an exam is at 0.
+std::vector<std::int64_t> select_frames(std::span<const double> times,
+                                        const FrameSelection& selection);
 
 // One slot of an exam after selection. `frame.time_s` is seconds since the exam's first frame.
 struct ExamSlot {

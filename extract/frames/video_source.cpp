@@ -1,28 +1,25 @@
-// Clips through OpenCV's FFmpeg reader, strictly in sequence: containers' frame counts and seeks
-// are not to be trusted.
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <opencv2/videoio.hpp>
+// Clips through FFmpeg, strictly in sequence: containers' frame counts and seeks are not to be
+// trusted.
+#include <new>
 #include <vector>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/clip_decoder.h"
 #include "extract/frames/clip_times.h"
 #include "extract/frames/container.h"
 #include "extract/frames/kinds.h"
-#include "extract/frames/opencv_settings.h"
 
 namespace coldframe::frames {
 namespace {
 
-constexpr double kMaxPixels = 1 << 28;
+// Frames that counting decodes are kept up to this size, so that a short clip is decoded once.
+constexpr std::size_t kKeptBytes = 64 << 20;
 
 class VideoSource : public Source {
  public:
-  // Absolute, so that FFmpeg cannot take a part of the name for a protocol.
-  explicit VideoSource(const std::filesystem::path& path)
-      : path_(std::filesystem::absolute(path)) {}
+  VideoSource(std::filesystem::path path, bool accept_broken_tail)
+      : path_(std::move(path)), accept_broken_tail_(accept_broken_tail) {}
 
   std::int64_t frame_count() override {
     if (times_.empty()) count_frames();
@@ -37,118 +34,98 @@ class VideoSource : public Source {
             const std::function<void(Frame&&)>& sink) override;
 
  private:
-  cv::VideoCapture open() const;
   void count_frames();
-  void read_frames(std::span<const std::int64_t> indices, const std::function<void(Frame&&)>& sink);
+  void decode_all(std::vector<double>& times);
+  void keep(const AVFrame& picture);
+  Frame frame(std::int64_t index, const AVFrame& picture, ClipDecoder& decoder) const;
   [[noreturn]] void refuse(const std::string& reason) const {
     throw DataError(concat("clip '", path_.string(), "': ", reason));
   }
 
   std::filesystem::path path_;
-  std::vector<double> times_;  // of every frame, once they were counted
+  bool accept_broken_tail_;
+  std::vector<double> times_;             // of every frame, once they were counted
+  std::unique_ptr<ClipDecoder> decoder_;  // that made kept_
+  std::vector<FramePointer> kept_;        // all frames, or none
+  std::size_t kept_bytes_ = 0;
 };
 
-cv::VideoCapture VideoSource::open() const {
-  cv::VideoCapture capture;
-  try {
-    capture.open(path_.string(), cv::CAP_FFMPEG);
-  } catch (const cv::Exception&) {
-    capture.release();
+void VideoSource::keep(const AVFrame& picture) {
+  for (const AVBufferRef* plane : picture.buf) kept_bytes_ += plane == nullptr ? 0 : plane->size;
+  if (kept_bytes_ > kKeptBytes) return kept_.clear();
+  kept_.emplace_back(av_frame_clone(&picture));
+  if (!kept_.back()) throw std::bad_alloc();
+}
+
+void VideoSource::decode_all(std::vector<double>& times) {
+  decoder_ = std::make_unique<ClipDecoder>(path_);
+  while (decoder_->next()) {
+    times.push_back(decoder_->time_s());
+    keep(decoder_->picture());
   }
-  if (!capture.isOpened()) {
-    refuse("it cannot be opened: damaged, truncated, or of a codec that FFmpeg does not know");
-  }
-  const double width = capture.get(cv::CAP_PROP_FRAME_WIDTH);
-  const double height = capture.get(cv::CAP_PROP_FRAME_HEIGHT);
-  if (width * height > kMaxPixels)
-    refuse(concat("its frames have ", width, "×", height, " pixels"));
-  return capture;
 }
 
 void VideoSource::count_frames() {
+  std::vector<double> times;
+  std::string fault;
   try {
     check_container(InputFile(path_));
   } catch (const DataError& error) {
-    refuse(error.what());
+    fault = error.what();
   }
   try {
-    cv::VideoCapture capture = open();
-    while (capture.grab()) times_.push_back(capture.get(cv::CAP_PROP_POS_MSEC) / 1000.0);
-  } catch (const cv::Exception& error) {
-    refuse(concat("it cannot be decoded: ", error.err));
+    decode_all(times);
+  } catch (const DataError& error) {
+    if (fault.empty()) {
+      fault = times.empty() ? error.what()
+                            : concat("frame ", times.size(), " is damaged: ", error.what());
+    }
   }
-  if (times_.empty()) refuse("not one frame of it can be decoded");
-  times_ = settle_times(std::move(times_));
+  if (times.empty()) refuse(fault.empty() ? "not one frame of it can be decoded" : fault);
+  if (!fault.empty() && !accept_broken_tail_) {
+    refuse(concat(fault, "; ", plural(times.size(), "frame"),
+                  " before that can be read, which --accept-broken-tail takes"));
+  }
+  if (kept_.empty()) decoder_.reset();
+  times_ = settle_times(std::move(times));
+}
+
+Frame VideoSource::frame(std::int64_t index, const AVFrame& picture, ClipDecoder& decoder) const {
+  return Frame{index, time_s(index), decoder.to_image(picture)};
 }
 
 void VideoSource::read(std::span<const std::int64_t> indices,
                        const std::function<void(Frame&&)>& sink) {
   if (indices.empty()) return;
+  frame_count();
   try {
-    read_frames(indices, sink);
-  } catch (const cv::Exception& error) {
-    refuse(concat("it cannot be decoded: ", error.err));
-  }
-}
-
-void VideoSource::read_frames(std::span<const std::int64_t> indices,
-                              const std::function<void(Frame&&)>& sink) {
-  cv::VideoCapture capture = open();
-  cv::Mat bgr;
-  std::int64_t at = -1;
-  for (const std::int64_t index : indices) {
-    while (at < index && capture.grab()) ++at;
-    if (at != index || !capture.retrieve(bgr) || bgr.type() != CV_8UC3) {
-      refuse(concat("frame ", index, " cannot be decoded"));
+    if (!kept_.empty()) {
+      for (const std::int64_t index : indices) {
+        sink(frame(index, *kept_.at(static_cast<std::size_t>(index)), *decoder_));
+      }
+      return;
     }
-    if (static_cast<double>(bgr.total()) > kMaxPixels)
-      refuse(concat("frame ", index, " has ", bgr.cols, "×", bgr.rows, " pixels"));
-    const bool known = static_cast<std::size_t>(index) < times_.size();
-    sink(Frame{
-        index,
-        known ? times_[static_cast<std::size_t>(index)] : std::numeric_limits<double>::quiet_NaN(),
-        to_rgb_image(bgr)});
+    ClipDecoder decoder(path_);
+    std::int64_t at = -1;
+    for (const std::int64_t index : indices) {
+      while (at < index && decoder.next()) ++at;
+      if (at != index) throw DataError(concat("frame ", index, " cannot be decoded any more"));
+      sink(frame(index, decoder.picture(), decoder));
+    }
+  } catch (const DataError& error) {
+    refuse(error.what());
   }
-}
-
-// ISO base media files (MP4, QuickTime) start with one of these boxes; HEIF and AVIF images too.
-bool is_iso_media(std::string_view head) {
-  if (head.size() < 12) return false;
-  const std::string_view box = head.substr(4, 4), brand = head.substr(8, 4);
-  constexpr std::array<std::string_view, 6> kBoxes{"moov", "mdat", "wide", "free", "skip", "pnot"};
-  constexpr std::array<std::string_view, 6> kImages{"heic", "heix", "mif1", "msf1", "avif", "avis"};
-  if (box == "ftyp") return std::find(kImages.begin(), kImages.end(), brand) == kImages.end();
-  return std::find(kBoxes.begin(), kBoxes.end(), box) != kBoxes.end();
-}
-
-bool is_transport_stream(std::string_view head) {
-  return head.size() > 376 && head[0] == 'G' && head[188] == 'G' && head[376] == 'G';
 }
 
 }  // namespace
 
 bool detect_video(std::string_view head, const std::filesystem::path&) {
-  using std::string_view_literals::operator""sv;
-  constexpr std::array kSignatures{
-      "GIF87a"sv,
-      "GIF89a"sv,
-      "\x1a\x45\xdf\xa3"sv,  // Matroska, WebM
-      "\x00\x00\x01\xba"sv,
-      "\x00\x00\x01\xb3"sv,  // MPEG program, video
-      "OggS"sv,
-      "FLV\x01"sv,
-      "\x30\x26\xb2\x75\x8e\x66\xcf\x11"sv,  // WMV
-  };
-  for (const std::string_view signature : kSignatures) {
-    if (head.starts_with(signature)) return true;
-  }
-  const bool avi = head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "AVI ";
-  return avi || is_iso_media(head) || is_transport_stream(head);
+  return clip_demuxer(head) != nullptr;
 }
 
-std::unique_ptr<Source> open_video(const std::filesystem::path& path, const ReaderOptions&) {
-  configure_opencv();
-  return std::make_unique<VideoSource>(path);
+std::unique_ptr<Source> open_video(const std::filesystem::path& path,
+                                   const ReaderOptions& options) {
+  return std::make_unique<VideoSource>(path, options.accept_broken_tail);
 }
 
 }  // namespace coldframe::frames

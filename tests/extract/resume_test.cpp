@@ -164,6 +164,23 @@ TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {
   EXPECT_EQ(again.unchanged, 1u);
 }
 
+TEST_F(Resume, OtherTimesMaySelectOtherFrames) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  const frames::FrameSelection late{.start_s = 5};
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nA,2.png,6,p1,x\n");
+  extract(late);
+  const cache::CacheReader cached(scratch / "out.cache");
+  ASSERT_THAT(cached.exams()[0].frame_source, ElementsAre("1.png", "2.png"));
+  EXPECT_EQ(plan_extraction(input, late, &cached).unchanged, 1u);
+  manifest("A,0.png,0,p1,x\nA,1.png,7,p1,x\nA,2.png,8,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, late, &cached).metadata.size(), 1u);
+  manifest("A,0.png,0,p1,x\nA,1.png,1,p1,x\nA,2.png,2,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, late, &cached).extract.size(), 1u);
+  const frames::FrameSelection early{.end_s = 6};
+  manifest("A,1.png,0,p1,x\nA,2.png,1,p1,x\nA,0.png,9,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, early, &cached).extract.size(), 1u);
+}
+
 TEST_F(Resume, ARestoredSourceVoidsItsFailure) {
   const std::string whole = scratch.read("3.png");
   scratch.write("3.png", whole.substr(0, whole.size() / 2));

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "common/error.h"
-#include "extract/frames/clip_times.h"
 #include "extract/frames/source.h"
 #include "extract/frames/timestamp.h"
 #include "tests/support/temporary_folder.h"
@@ -51,7 +50,7 @@ TEST(SelectFrames, SpreadsEvenlyWithHalvesToEven) {
       {21, 5, {0, 5, 10, 15, 20}},
   };
   for (const auto& [available, count, expected] : cases) {
-    EXPECT_EQ(select_frames(available, {count}), expected) << available << " " << count;
+    EXPECT_EQ(spread_evenly(available, count), expected) << available << " " << count;
   }
 }
 
@@ -87,20 +86,6 @@ TEST(Timestamp, RefusesWhatIsNeither) {
                            "2024-01-01T10:00:00 UTC", "2024-01-01T10:00:00.Z", "2024-01-01T10"}) {
     EXPECT_FALSE(parse_timestamp(text)) << text;
   }
-}
-
-TEST(ClipTimes, CountOnlyIfTheyRise) {
-  EXPECT_EQ(settle_times({5, 6, 8}), (std::vector<double>{0, 1, 3}));
-  for (const double time : settle_times({0, 1, 1, 2})) EXPECT_TRUE(std::isnan(time));
-  for (const double time : settle_times({0, 2, 1})) EXPECT_TRUE(std::isnan(time));
-}
-
-TEST(ClipTimes, MendWhatOpenCvLosesAtTheEnds) {
-  EXPECT_EQ(settle_times({0, 1, 2, 0, 0}), (std::vector<double>{0, 1, 2, 3, 4}));
-  EXPECT_EQ(settle_times({-0.5, 1, 2}), (std::vector<double>{0, 1, 2}));
-  const auto varying = settle_times({0, 1, 4, 0});
-  EXPECT_EQ(varying[2], 4);
-  EXPECT_TRUE(std::isnan(varying[3]));
 }
 
 TEST(ReadExam, KeepsTheSlotOfAMissingFrame) {

@@ -1,0 +1,88 @@
+#include "extract/frames/clip_decoder.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::int64_t kMaxPixels = 1 << 28;
+
+// What a file may claim for one frame: plain black compresses some thousand times, so that small
+// files get a free allowance and no file of a few bytes takes gigabytes.
+std::int64_t pixel_limit(std::uint64_t file_size) {
+  constexpr std::uint64_t kFree = 1 << 22, kPerByte = 1 << 10;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(
+      kMaxPixels, kFree + kPerByte * std::min<std::uint64_t>(file_size, kMaxPixels)));
+}
+
+CodecPointer open_codec(const ClipInput& input) {
+  const AVCodecParameters& parameters = *input.stream().codecpar;
+  const AVCodec* decoder = avcodec_find_decoder(parameters.codec_id);
+  const std::string name = avcodec_get_name(parameters.codec_id);
+  if (decoder == nullptr) throw DataError(concat("its codec, ", name, ", is not known"));
+  CodecPointer codec(avcodec_alloc_context3(decoder));
+  if (!codec) throw std::bad_alloc();
+  int status = avcodec_parameters_to_context(codec.get(), &parameters);
+  codec->codec_whitelist = av_strdup(kClipCodecs);
+  codec->max_pixels = pixel_limit(input.file_size());
+  codec->pkt_timebase = input.stream().time_base;
+  codec->thread_count = 1;                 // our decoders run side by side
+  codec->flags |= AV_CODEC_FLAG_BITEXACT;  // else some interpolations are approximate
+  if (status >= 0) status = avcodec_open2(codec.get(), decoder, nullptr);
+  if (status < 0) {
+    throw DataError(concat("its codec, ", name, ", cannot be opened (", ffmpeg_error(status),
+                           "); convert it to H.264"));
+  }
+  return codec;
+}
+
+}  // namespace
+
+ClipDecoder::ClipDecoder(const std::filesystem::path& path)
+    : input_(path),
+      codec_(open_codec(input_)),
+      packet_(av_packet_alloc()),
+      frame_(av_frame_alloc()),
+      converter_(input_.stream()) {
+  if (!packet_ || !frame_) throw std::bad_alloc();
+}
+
+bool ClipDecoder::next() {
+  for (;;) {
+    const int status = avcodec_receive_frame(codec_.get(), frame_.get());
+    if (status == AVERROR_EOF) return false;
+    if (status >= 0) {
+      check_frame();
+      return true;
+    }
+    if (status != AVERROR(EAGAIN)) throw DataError(ffmpeg_error(status));
+    send_packet();
+  }
+}
+
+void ClipDecoder::send_packet() {
+  const bool is_packet = input_.read(*packet_);
+  const int status = avcodec_send_packet(codec_.get(), is_packet ? packet_.get() : nullptr);
+  if (status == AVERROR(ENOMEM)) throw std::bad_alloc();
+  if (status < 0) throw DataError(ffmpeg_error(status));
+}
+
+void ClipDecoder::check_frame() const {
+  if (frame_->decode_error_flags != 0 || frame_->flags & AV_FRAME_FLAG_CORRUPT)
+    throw DataError("its data is damaged");
+}
+
+double ClipDecoder::time_s() const {
+  if (frame_->best_effort_timestamp == AV_NOPTS_VALUE) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  const AVRational unit = input_.stream().time_base;
+  return static_cast<double>(frame_->best_effort_timestamp) * unit.num / unit.den;
+}
+
+}  // namespace coldframe::frames

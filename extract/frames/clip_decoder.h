@@ -1,0 +1,44 @@
+// The frames of a clip through FFmpeg's decoders: one packet after another from the start, never by
+// seeking, with exact times.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+
+#include "extract/frames/clip_image.h"
+#include "extract/frames/clip_input.h"
+#include "extract/frames/ffmpeg.h"
+#include "extract/frames/frame.h"
+
+namespace coldframe::frames {
+
+class ClipDecoder {
+ public:
+  // DataError, without the file's name, here and below: a container or codec that is not read,
+  // damaged headers, frames larger than their file can plausibly hold.
+  explicit ClipDecoder(const std::filesystem::path& path);
+
+  // Decodes the next frame in the order of presentation; false at the end. DataError for a frame
+  // that does not decode without faults; nothing can be read behind it.
+  bool next();
+
+  // Of the frame that `next` decoded. Seconds on the container's clock (the presentation time
+  // stamp), NaN if it has none.
+  double time_s() const;
+  const AVFrame& picture() const { return *frame_; }
+
+  Image to_image(const AVFrame& picture) { return converter_.to_image(picture); }
+
+ private:
+  void send_packet();
+  void check_frame() const;
+
+  ClipInput input_;
+  CodecPointer codec_;
+  PacketPointer packet_;
+  FramePointer frame_;
+  ClipConverter converter_;
+  bool at_end_ = false;
+};
+
+}  // namespace coldframe::frames

@@ -1,0 +1,109 @@
+#include "extract/frames/clip_image.h"
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+int sign(std::int32_t value) {
+  return (value > 0) - (value < 0);
+}
+
+// swscale's vector code writes whole registers: rows have room behind their end.
+std::size_t padded_stride(std::size_t row) {
+  constexpr std::size_t kRegister = 64;
+  return (row + kRegister - 1) / kRegister * kRegister + kRegister;
+}
+
+}  // namespace
+
+Turn turn_of(const AVStream& stream) {
+  std::size_t size = 0;
+  const std::uint8_t* bytes = av_stream_get_side_data(&stream, AV_PKT_DATA_DISPLAYMATRIX, &size);
+  std::int32_t matrix[9] = {};
+  if (bytes == nullptr || size < sizeof(matrix)) return {};
+  std::memcpy(matrix, bytes, sizeof(matrix));
+  const Turn turn{sign(matrix[0]), sign(matrix[3]), sign(matrix[1]), sign(matrix[4])};
+  if (turn == Turn{0, 0, 0, 0}) return {};  // some writers leave it empty
+  const bool straight = turn.xx && turn.yy && !turn.yx && !turn.xy;
+  const bool crossed = !turn.xx && !turn.yy && turn.yx && turn.xy;
+  if (!straight && !crossed) {
+    throw DataError("it is to be shown at an angle that is no multiple of 90°");
+  }
+  return turn;
+}
+
+Image turned(const Image& image, const Turn& turn) {
+  Image shown;
+  shown.width = turn.xx ? image.width : image.height;
+  shown.height = turn.xx ? image.height : image.width;
+  shown.rgb.resize(image.rgb.size());
+  const int left = turn.xx + turn.yx < 0 ? shown.width - 1 : 0;
+  const int top = turn.xy + turn.yy < 0 ? shown.height - 1 : 0;
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      const int column = left + turn.xx * x + turn.yx * y;
+      const int row = top + turn.xy * x + turn.yy * y;
+      const auto from = 3 * (static_cast<std::size_t>(y) * image.width + x);
+      const auto to = 3 * (static_cast<std::size_t>(row) * shown.width + column);
+      std::memcpy(&shown.rgb[to], &image.rgb[from], 3);
+    }
+  }
+  return shown;
+}
+
+ClipConverter::ClipConverter(const AVStream& stream) : turn_(turn_of(stream)) {}
+
+void ClipConverter::prepare(const AVFrame& picture) {
+  const Colours colours{picture.width, picture.height, picture.format, picture.colorspace,
+                        picture.color_range};
+  if (scaler_ && colours == colours_) return;
+  const auto format = static_cast<AVPixelFormat>(picture.format);
+  const int width = picture.width, height = picture.height;
+  // Blue first and bicubic: swscale then rounds as in OpenCV's video reader, which is out by two
+  // levels of green at some odd sizes; models have been trained on those pixels.
+  scaler_.reset(sws_getContext(width, height, format, width, height, AV_PIX_FMT_BGR24, SWS_BICUBIC,
+                               nullptr, nullptr, nullptr));
+  if (!scaler_) throw DataError(concat("its pixel format, number ", format, ", is not read"));
+  int *from = nullptr, *to = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0,
+      saturation = 0;
+  sws_getColorspaceDetails(scaler_.get(), &from, &from_full, &to, &to_full, &brightness, &contrast,
+                           &saturation);
+  if (picture.color_range == AVCOL_RANGE_JPEG) from_full = 1;
+  sws_setColorspaceDetails(scaler_.get(), sws_getCoefficients(picture.colorspace), from_full, to,
+                           to_full, brightness, contrast, saturation);
+  colours_ = colours;
+}
+
+Image ClipConverter::to_image(const AVFrame& picture) {
+  prepare(picture);
+  const int width = picture.width, height = picture.height;
+  const std::size_t row = static_cast<std::size_t>(width) * 3;
+  const std::size_t stride = padded_stride(row);
+  const BytesPointer padded(
+      static_cast<std::uint8_t*>(av_malloc(stride * static_cast<std::size_t>(height))));
+  if (!padded) throw std::bad_alloc();
+  std::uint8_t* const planes[] = {padded.get(), nullptr, nullptr, nullptr};
+  const int strides[] = {static_cast<int>(stride), 0, 0, 0};
+  if (sws_scale(scaler_.get(), picture.data, picture.linesize, 0, height, planes, strides) < 0)
+    throw DataError("its pictures cannot be turned to RGB");
+
+  Image image{width, height, std::vector<std::uint8_t>(row * static_cast<std::size_t>(height))};
+  for (int y = 0; y < height; ++y) {
+    const std::uint8_t* const blue_first = padded.get() + static_cast<std::size_t>(y) * stride;
+    std::uint8_t* const red_first = &image.rgb[static_cast<std::size_t>(y) * row];
+    for (std::size_t x = 0; x < row; x += 3) {
+      red_first[x] = blue_first[x + 2];
+      red_first[x + 1] = blue_first[x + 1];
+      red_first[x + 2] = blue_first[x];
+    }
+  }
+  return turn_ == Turn{} ? image : turned(image, turn_);
+}
+
+}  // namespace coldframe::frames

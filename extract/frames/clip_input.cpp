@@ -1,0 +1,118 @@
+#include "extract/frames/clip_input.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <mutex>
+#include <new>
+#include <span>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/frames/container.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr int kBufferBytes = 1 << 16;
+
+// Interleaved streams make a reader go back and forth; a container whose tables send it round in
+// circles ends when it has read the file this many times.
+constexpr std::uint64_t kMaxPasses = 64;
+constexpr std::uint64_t kFreeBytes = 64 << 20;
+
+const AVInputFormat& demuxer_of(const InputFile& file) {
+  std::string head(4096, '\0');
+  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
+  const char* name = clip_demuxer(head);
+  const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
+  if (demuxer == nullptr) throw DataError("its container is of no known kind");
+  return *demuxer;
+}
+
+}  // namespace
+
+const char* const kClipCodecs =
+    "h264,hevc,libdav1d,mpeg4,msmpeg4v1,msmpeg4v2,msmpeg4,mpeg1video,mpeg2video,h263,flv,mjpeg,vp8,"
+    "vp9,theora,wmv1,wmv2,wmv3,vc1,gif,apng,png,rawvideo,msrle,msvideo1,cinepak,indeo3,indeo4,"
+    "indeo5,svq1,svq3,qtrle,rpza,smc,dvvideo,prores,dnxhd,jpeg2000,ffv1,huffyuv,ffvhuff,utvideo,"
+    "zlib,v210";
+
+ClipInput::ClipInput(const std::filesystem::path& path) : file_(path) {
+  static std::once_flag quiet;  // what goes wrong is reported by us, with the file's name
+  std::call_once(quiet, [] { av_log_set_level(AV_LOG_QUIET); });
+  bytes_left_ = kFreeBytes + kMaxPasses * file_.size();
+  open();
+  choose_stream();
+}
+
+int ClipInput::read_bytes(void* self, std::uint8_t* bytes, int size) {
+  ClipInput& input = *static_cast<ClipInput*>(self);
+  const std::size_t wanted = static_cast<std::size_t>(size);
+  if (input.bytes_left_ < wanted) return AVERROR(ELOOP);
+  try {
+    const std::size_t count =
+        input.file_.read_some(input.position_, std::as_writable_bytes(std::span(bytes, wanted)));
+    input.position_ += count;
+    input.bytes_left_ -= wanted;
+    return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+  } catch (const DataError&) {  // may not pass through C
+    return AVERROR(EIO);
+  }
+}
+
+std::int64_t ClipInput::seek(void* self, std::int64_t offset, int whence) {
+  ClipInput& input = *static_cast<ClipInput*>(self);
+  const std::int64_t size = static_cast<std::int64_t>(input.file_.size());
+  whence &= ~AVSEEK_FORCE;
+  if (whence == AVSEEK_SIZE) return size;
+  std::int64_t from = 0;
+  if (whence == SEEK_CUR) from = static_cast<std::int64_t>(input.position_);
+  if (whence == SEEK_END) from = size;
+  std::int64_t target = 0;
+  if (__builtin_add_overflow(from, offset, &target) || target < 0) return AVERROR(EINVAL);
+  input.position_ = static_cast<std::uint64_t>(target);
+  return target;
+}
+
+void ClipInput::open() {
+  const AVInputFormat& demuxer = demuxer_of(file_);
+  auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferBytes));
+  if (buffer == nullptr) throw std::bad_alloc();
+  io_.reset(avio_alloc_context(buffer, kBufferBytes, 0, this, read_bytes, nullptr, seek));
+  format_.reset(avformat_alloc_context());
+  if (!io_ || !format_) throw std::bad_alloc();
+  format_->pb = io_.get();
+  format_->codec_whitelist = av_strdup(kClipCodecs);
+  AVFormatContext* format = format_.release();  // freed by FFmpeg when opening fails
+  int status = avformat_open_input(&format, "", &demuxer, nullptr);
+  if (status < 0) throw DataError(concat("it cannot be opened: ", ffmpeg_error(status)));
+  format_.reset(format);
+  status = avformat_find_stream_info(format, nullptr);
+  if (status < 0) throw DataError(concat("its streams cannot be read: ", ffmpeg_error(status)));
+}
+
+void ClipInput::choose_stream() {
+  for (AVStream* stream : std::span(format_->streams, format_->nb_streams)) {
+    const bool moves = stream->codecpar->codec_type == AVMEDIA_TYPE_VIDEO &&
+                       !(stream->disposition & AV_DISPOSITION_ATTACHED_PIC);
+    if (moves && stream_ == nullptr) {
+      stream_ = stream;
+    } else {
+      stream->discard = AVDISCARD_ALL;
+    }
+  }
+  if (stream_ == nullptr) throw DataError("it holds no moving pictures");
+}
+
+bool ClipInput::read(AVPacket& packet) {
+  for (;;) {
+    av_packet_unref(&packet);
+    const int status = av_read_frame(format_.get(), &packet);
+    if (status == AVERROR_EOF) return false;
+    if (status == AVERROR(ELOOP)) throw DataError("its container refers to itself in circles");
+    if (status < 0) throw DataError(concat("its container is damaged: ", ffmpeg_error(status)));
+    if (packet.stream_index == stream_->index) return true;
+  }
+}
+
+}  // namespace coldframe::frames

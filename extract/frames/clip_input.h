@@ -1,0 +1,44 @@
+// A clip's container, opened with FFmpeg on a file that we read ourselves: FFmpeg never sees a
+// path, so that no content can make it open another file or an address.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "common/file.h"
+#include "extract/frames/ffmpeg.h"
+
+namespace coldframe::frames {
+
+class ClipInput {
+ public:
+  // DataError, without the file's name: no container that is read, or damaged headers.
+  explicit ClipInput(const std::filesystem::path& path);
+  ClipInput(const ClipInput&) = delete;
+  ClipInput& operator=(const ClipInput&) = delete;
+
+  std::uint64_t file_size() const { return file_.size(); }
+  AVStream& stream() const { return *stream_; }  // the first one of moving pictures
+
+  // The stream's next packet; false at the end. DataError when the container is damaged.
+  bool read(AVPacket& packet);
+
+ private:
+  static int read_bytes(void* self, std::uint8_t* bytes, int size);
+  static std::int64_t seek(void* self, std::int64_t offset, int whence);
+  void open();
+  void choose_stream();
+
+  InputFile file_;
+  std::uint64_t position_ = 0;
+  std::uint64_t bytes_left_ = 0;  // that may be read before the file counts as one without end
+  IoPointer io_;
+  FormatPointer format_;  // uses io_
+  AVStream* stream_ = nullptr;
+};
+
+// The names of the decoders that may run, for FFmpeg's own check; those of cameras, medical devices
+// and usual conversions. Of FFmpeg's hundreds, the rest are seldom needed and seldom tested.
+extern const char* const kClipCodecs;
+
+}  // namespace coldframe::frames

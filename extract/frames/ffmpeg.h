@@ -1,0 +1,49 @@
+// FFmpeg's objects as owned pointers, and its error codes in words.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+extern "C" {
+#include <libavcodec/avcodec.h>
+#include <libavformat/avformat.h>
+#include <libavutil/frame.h>
+#include <libavutil/pixdesc.h>
+#include <libswscale/swscale.h>
+}
+
+namespace coldframe::frames {
+
+// Each of FFmpeg's free functions takes the address of the pointer and clears it.
+template <auto free_function>
+struct FfmpegDeleter {
+  template <typename T>
+  void operator()(T* object) const noexcept {
+    free_function(&object);
+  }
+};
+
+using FormatPointer = std::unique_ptr<AVFormatContext, FfmpegDeleter<avformat_close_input>>;
+using CodecPointer = std::unique_ptr<AVCodecContext, FfmpegDeleter<avcodec_free_context>>;
+using PacketPointer = std::unique_ptr<AVPacket, FfmpegDeleter<av_packet_free>>;
+using FramePointer = std::unique_ptr<AVFrame, FfmpegDeleter<av_frame_free>>;
+
+using BytesPointer = std::unique_ptr<std::uint8_t, decltype([](void* bytes) { av_free(bytes); })>;
+
+struct IoDeleter {
+  void operator()(AVIOContext* io) const noexcept {
+    av_freep(&io->buffer);
+    avio_context_free(&io);
+  }
+};
+using IoPointer = std::unique_ptr<AVIOContext, IoDeleter>;
+
+inline std::string ffmpeg_error(int code) {
+  std::array<char, AV_ERROR_MAX_STRING_SIZE> text{};
+  av_strerror(code, text.data(), text.size());
+  return text.data();
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,108 @@
+// Which frames are taken, and what a clip's times are worth.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "common/error.h"
+#include "extract/frames/clip_image.h"
+#include "extract/frames/clip_times.h"
+#include "extract/frames/source.h"
+#include "tests/support/temporary_folder.h"
+
+namespace coldframe::frames {
+namespace {
+
+using coldframe::testing::message_of;
+using Indices = std::vector<std::int64_t>;
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> regular(int count, double rate) {
+  std::vector<double> times;
+  for (int i = 0; i < count; ++i) times.push_back(i / rate);
+  return times;
+}
+
+TEST(SelectFrames, ByTimeThenByDistanceThenByNumber) {
+  const auto ten_a_second = regular(20, 10), clip = regular(11, 25);
+  const std::vector<double> uneven{0, 0.1, 0.5, 0.55, 2.0}, twins{0, 1, 1, 2}, unknown(4, kUnknown);
+  struct Case {
+    std::vector<double> times;
+    FrameSelection selection;
+    Indices expected;
+  };
+  const double inf = std::numeric_limits<double>::infinity();
+  const Case cases[] = {
+      {unknown, {.every = 2}, {0, 2}},
+      {ten_a_second, {.count = 2, .every = 7}, {0, 14}},
+      {ten_a_second, {.start_s = 0.5, .end_s = 0.8}, {5, 6, 7}},
+      {ten_a_second, {.every = 2, .start_s = 1.5}, {15, 17, 19}},
+      {ten_a_second, {.fps = 2}, {0, 5, 10, 15}},
+      {ten_a_second, {.fps = 2, .start_s = 0.3, .end_s = 1.5}, {3, 8, 13}},
+      {ten_a_second, {.count = 1, .fps = 2}, {10}},
+      {ten_a_second, {.fps = 1000}, spread_evenly(20, 0)},
+      {clip, {.fps = 10}, {0, 2, 5, 7, 10}},  // 0.1 and 0.3 s lie between two frames
+      {uneven, {.fps = 2}, {0, 2, 3, 4}},
+      {twins, {.fps = 1}, {0, 1, 3}},
+      {{kUnknown}, {.fps = 1}, {0}},
+      {{}, {.fps = 1, .start_s = 0, .end_s = inf}, {}},
+  };
+  for (const auto& [times, selection, expected] : cases) {
+    EXPECT_EQ(select_frames(times, selection), expected)
+        << times.size() << " frames, every " << selection.every << ", fps " << selection.fps;
+  }
+}
+
+TEST(SelectFrames, SaysWhyTimesDoNotServe) {
+  struct Case {
+    std::vector<double> times;
+    FrameSelection selection;
+    const char* reason;
+  };
+  const Case cases[] = {
+      {{0, 1, kUnknown}, {.fps = 1}, "frame 2 has no known time"},
+      {{0, 2, 1}, {.end_s = 5}, "frame 2 has time 1.000 s after frame 1 at 2.000 s"},
+      {{0, 1, 2}, {.start_s = 2.5}, "the last is at 2.000 s"},
+  };
+  for (const auto& each : cases) {
+    const auto select = [&] { select_frames(each.times, each.selection); };
+    EXPECT_NE(message_of<DataError>(select).find(each.reason), std::string::npos) << each.reason;
+  }
+}
+
+TEST(ClipTimes, CountOnlyIfTheyRise) {
+  EXPECT_EQ(settle_times({5, 6, 8}), (std::vector<double>{0, 1, 3}));
+  for (const double time : settle_times({0, 1, 1, 2})) EXPECT_TRUE(std::isnan(time));
+  for (const double time : settle_times({0, 2, 1})) EXPECT_TRUE(std::isnan(time));
+  for (const double time : settle_times({0, kUnknown, 1})) EXPECT_TRUE(std::isnan(time));
+}
+
+TEST(ClipTimes, OfTheLastFramesContinueAConstantInterval) {
+  EXPECT_EQ(settle_times({0, 1, 2, kUnknown, kUnknown}), (std::vector<double>{0, 1, 2, 3, 4}));
+  const auto varying = settle_times({0, 1, 4, kUnknown});
+  EXPECT_EQ(varying[2], 4);
+  EXPECT_TRUE(std::isnan(varying[3]));
+}
+
+TEST(Turned, MovesEveryPixelAsTheMatrixSays) {
+  const Image image{3, 1, {1, 1, 1, 2, 2, 2, 3, 3, 3}};
+  struct Case {
+    Turn turn;
+    int width;
+    std::string pixels;
+  };
+  const Case cases[] = {
+      {{1, 0, 0, 1}, 3, "123"},  {{-1, 0, 0, -1}, 3, "321"}, {{-1, 0, 0, 1}, 3, "321"},
+      {{1, 0, 0, -1}, 3, "123"}, {{0, -1, 1, 0}, 1, "123"},  // a quarter turn clockwise
+      {{0, 1, -1, 0}, 1, "321"},
+  };
+  for (const auto& [turn, width, pixels] : cases) {
+    const Image shown = turned(image, turn);
+    EXPECT_EQ(shown.width, width);
+    EXPECT_EQ(shown.width * shown.height, 3);
+    for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(shown.rgb[i], pixels[i / 3] - '0');
+  }
+}
+
+}  // namespace
+}  // namespace coldframe::frames
