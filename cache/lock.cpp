@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/atomic_file.h"
 #include "common/error.h"
 #include "common/text.h"
 
@@ -35,25 +36,11 @@ bool still_at(const std::filesystem::path& path, int descriptor) {
          held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
-// A new folder must survive a power cut as the shards in it do.
-void create_folder(const std::filesystem::path& folder, std::error_code& error) {
-  if (!std::filesystem::create_directories(folder, error)) return;
-  const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
-  const int descriptor = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
 int open_lock(const std::filesystem::path& path) {
-  std::error_code error;
-  create_folder(path.parent_path(), error);
+  create_folders_durably(path.parent_path());
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0 && errno != ENOENT)
     throw SystemError(concat(path.string(), ": cannot be created: ", std::strerror(errno)));
-  if (descriptor < 0 && error)
-    throw SystemError(
-        concat(path.parent_path().string(), ": the folder cannot be created: ", error.message()));
   return descriptor;  // -1: the folder vanished in between
 }
 

@@ -20,22 +20,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::function<int(std::string_view)> fault_hook;
+FileFaultHook fault_hook;
 std::mutex fault_mutex;
 
-int injected_fault(std::string_view name) {
-  std::function<int(std::string_view)> hook;
+int injected_fault(std::string_view name, const fs::path& path) {
+  FileFaultHook hook;
   {
     const std::lock_guard lock(fault_mutex);
     hook = fault_hook;
   }
-  return hook ? hook(name) : 0;
+  return hook ? hook(name, path) : 0;
 }
 
 // Runs a system call that returns a negative number on failure, again when a signal cut it short.
 template <typename Call>
-auto attempt(std::string_view name, const Call& call) -> decltype(call()) {
-  if (const int fault = injected_fault(name)) {
+auto attempt(int fault, const Call& call) -> decltype(call()) {
+  if (fault > 0) {
     errno = fault;
     return -1;
   }
@@ -81,7 +81,8 @@ void sync_folder(const fs::path& path) {
   const fs::path folder = folder_of(path);
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) refuse("sync the folder of", path, errno);
-  const int result = attempt("fsync_folder", [&] { return ::fsync(descriptor); });
+  const int result =
+      attempt(injected_fault("fsync_folder", folder), [&] { return ::fsync(descriptor); });
   const int error = errno;
   ::close(descriptor);
   // Some network file systems do not sync folders and say EINVAL.
@@ -108,7 +109,7 @@ AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
   // same number is skipped.
   for (int tries = 0; descriptor_ < 0; ++tries) {
     temporary_ = temporary_name(path_);
-    descriptor_ = attempt("open", [&] {
+    descriptor_ = attempt(injected_fault("open", temporary_), [&] {
       return ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
     });
     if (descriptor_ < 0 && (errno != EEXIST || tries == 100)) refuse("write", path_, errno);
@@ -135,8 +136,10 @@ void AtomicFile::append(std::string_view text) {
 
 void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = attempt("write", [&] {
-      return ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const int fault = injected_fault("write", temporary_);
+    const std::size_t size = fault == kShortWrite ? (bytes.size() + 1) / 2 : bytes.size();
+    const ssize_t count = attempt(fault, [&] {
+      return ::pwrite(descriptor_, bytes.data(), size, static_cast<off_t>(offset));
     });
     if (count <= 0) refuse("write", path_, count < 0 ? errno : EIO);
     offset += static_cast<std::uint64_t>(count);
@@ -147,7 +150,7 @@ void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    const ssize_t count = attempt("read", [&] {
+    const ssize_t count = attempt(injected_fault("read", temporary_), [&] {
       return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     });
     if (count < 0) refuse("read back", path_, errno);
@@ -159,21 +162,21 @@ void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const
 }
 
 void AtomicFile::truncate(std::uint64_t size) {
-  const int result =
-      attempt("truncate", [&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); });
+  const int result = attempt(injected_fault("truncate", temporary_),
+                             [&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); });
   if (result < 0) refuse("write", path_, errno);
   size_ = size;
 }
 
 void AtomicFile::finish() {
-  const auto checked = [&](std::string_view name, auto call) {
-    if (attempt(name, call) >= 0) return;
+  const auto checked = [&](std::string_view name, const fs::path& on, auto call) {
+    if (attempt(injected_fault(name, on), call) >= 0) return;
     const int error = errno;
     abandon();
     refuse("write", path_, error);
   };
-  checked("fsync", [&] { return ::fsync(descriptor_); });
-  checked("rename", [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
+  checked("fsync", temporary_, [&] { return ::fsync(descriptor_); });
+  checked("rename", path_, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
   // From here on the file stands under its own name; nothing is left to abandon.
   ::close(std::exchange(descriptor_, -1));
   sync_folder(path_);
@@ -190,17 +193,30 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 }
 
 void remove_file_durably(const fs::path& path) {
-  if (attempt("unlink", [&] { return ::unlink(path.c_str()); }) < 0) refuse("remove", path, errno);
+  const int result =
+      attempt(injected_fault("unlink", path), [&] { return ::unlink(path.c_str()); });
+  if (result < 0) refuse("remove", path, errno);
   sync_folder(path);
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {
-  const int result = attempt("rename", [&] { return ::rename(from.c_str(), to.c_str()); });
+  const int result =
+      attempt(injected_fault("rename", to), [&] { return ::rename(from.c_str(), to.c_str()); });
   if (result < 0) refuse("create", to, errno);
   sync_folder(to);
 }
 
-void set_file_fault_hook(std::function<int(std::string_view name)> hook) {
+void create_folders_durably(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  create_folders_durably(folder.parent_path());
+  const int result =
+      attempt(injected_fault("mkdir", folder), [&] { return ::mkdir(folder.c_str(), 0777); });
+  if (result < 0 && errno != EEXIST) refuse("create", folder, errno);
+  sync_folder(folder);
+}
+
+void set_file_fault_hook(FileFaultHook hook) {
   const std::lock_guard lock(fault_mutex);
   fault_hook = std::move(hook);
 }

@@ -49,9 +49,16 @@ void remove_file_durably(const std::filesystem::path& path);
 // Renames a file or a folder within its folder, and syncs that.
 void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
-// Fault injection for tests: called before operation `name` ("open", "write", "read",
-// "truncate", "fsync", "rename", "fsync_folder", "unlink"); a non-zero return is the errno with
-// which it fails. Empty: no faults.
-void set_file_fault_hook(std::function<int(std::string_view name)> hook);
+// Creates a folder and those above it that are missing, and syncs the folders that hold them.
+// Returns quietly if it is there; SystemError otherwise.
+void create_folders_durably(const std::filesystem::path& folder);
+
+// Fault injection for tests: called before operation `name` ("open", "write", "read", "truncate",
+// "fsync", "rename", "fsync_folder", "unlink", "mkdir") on `path` (of a rename: the new name; of an
+// fsync_folder: the folder). Returns the errno with which it fails, 0 to let it happen, or
+// kShortWrite to let a write store half of its bytes. Empty: no faults.
+constexpr int kShortWrite = -1;
+using FileFaultHook = std::function<int(std::string_view name, const std::filesystem::path& path)>;
+void set_file_fault_hook(FileFaultHook hook);
 
 }  // namespace coldframe

@@ -120,6 +120,27 @@ void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
   writer.finish();
 }
 
+void extend_cache(const fs::path& path, const fs::path& log) {
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  std::ofstream acknowledged(log);
+  int next = 1;
+  ShardWriter writer(locate(path), make_recipe(), 40, options);
+  writer.on_published = [&](std::size_t exams) {
+    for (std::size_t i = 0; i < exams; ++i) acknowledged << next++ << std::endl;
+  };
+  for (std::uint64_t i = 1; i <= 3; ++i) writer.add(make_exam(std::to_string(i), i, 5, 40));
+  writer.finish();
+}
+
+void expect_acknowledged(const fs::path& path, const fs::path& log) {
+  const CacheReader cache(path);
+  expect_equal(cache, make_exam("0", 0, 5, 40));
+  std::ifstream names(log);
+  for (std::uint64_t i = 0; names >> i;)
+    expect_equal(cache, make_exam(std::to_string(i), i, 5, 40));
+}
+
 std::vector<std::byte> read_bytes(const fs::path& path) {
   std::vector<std::byte> bytes(fs::file_size(path));
   std::ifstream(path, std::ios::binary)

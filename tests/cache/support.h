@@ -36,6 +36,12 @@ void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options = {});
 
+// Adds exams 1 to 3 of five frames and 40 dimensions to a cache, each in a shard of its own,
+// writing the name of each to `log` when it is acknowledged.
+void extend_cache(const std::filesystem::path& path, const std::filesystem::path& log);
+// Exam 0 of such a cache, and all that the log names, are there.
+void expect_acknowledged(const std::filesystem::path& path, const std::filesystem::path& log);
+
 std::vector<std::byte> read_bytes(const std::filesystem::path& path);
 void write_bytes(const std::filesystem::path& path, const std::vector<std::byte>& bytes);
 void flip_byte(const std::filesystem::path& path, std::size_t offset);

@@ -102,7 +102,7 @@ class AtomicFileFaultTest : public AtomicFileTest, public ::testing::WithParamIn
 TEST_P(AtomicFileFaultTest, LeavesTheOldOrTheNewFileAndNoTemporaryOne) {
   folder_.write("a.txt", "old");
   set_file_fault_hook(
-      [](std::string_view name) { return name == GetParam().operation ? ENOSPC : 0; });
+      [](std::string_view name, const auto&) { return name == GetParam().operation ? ENOSPC : 0; });
   const std::string message =
       message_of<SystemError>([&] { write_file_atomically(folder_ / "a.txt", "new"); });
   EXPECT_THAT(message, HasSubstr("a.txt"));
@@ -120,15 +120,16 @@ INSTANTIATE_TEST_SUITE_P(Operations, AtomicFileFaultTest,
 TEST_F(AtomicFileTest, NothingIsLeftAfterAFailedFinishEvenWhileTheObjectLives) {
   AtomicFile file(folder_ / "a.txt");
   file.append("new");
-  set_file_fault_hook([](std::string_view name) { return name == "fsync" ? EIO : 0; });
+  set_file_fault_hook([](std::string_view name, const auto&) { return name == "fsync" ? EIO : 0; });
   EXPECT_THROW(file.finish(), SystemError);
   EXPECT_THAT(folder_.names(), ElementsAre());
 }
 
 TEST_F(AtomicFileTest, AFaultMidwayInTheWritesIsReportedOnce) {
   int writes = 0;
-  set_file_fault_hook(
-      [&](std::string_view name) { return name == "write" && ++writes == 3 ? EFBIG : 0; });
+  set_file_fault_hook([&](std::string_view name, const auto&) {
+    return name == "write" && ++writes == 3 ? EFBIG : 0;
+  });
   const std::string message = message_of<SystemError>([&] {
     AtomicFile file(folder_ / "a.txt");
     for (int i = 0; i < 5; ++i) file.append("piece");
@@ -141,8 +142,9 @@ TEST_F(AtomicFileTest, AFaultMidwayInTheWritesIsReportedOnce) {
 
 TEST_F(AtomicFileTest, TruncateAndUnlinkReportFaultsToo) {
   folder_.write("a.txt", "old");
-  set_file_fault_hook(
-      [](std::string_view name) { return name == "truncate" || name == "unlink" ? EPERM : 0; });
+  set_file_fault_hook([](std::string_view name, const auto&) {
+    return name == "truncate" || name == "unlink" ? EPERM : 0;
+  });
   AtomicFile file(folder_ / "b.txt");
   EXPECT_THROW(file.truncate(10), SystemError);
   EXPECT_THROW(remove_file_durably(folder_ / "a.txt"), SystemError);
