@@ -38,7 +38,6 @@ class ClipDecoder {
   PacketPointer packet_;
   FramePointer frame_;
   ClipConverter converter_;
-  bool at_end_ = false;
 };
 
 }  // namespace coldframe::frames
