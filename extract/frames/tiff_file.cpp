@@ -1,11 +1,16 @@
-// Sources: TIFF 6.0 specification (Adobe, 1992); libtiff's TIFFClientOpen and TIFFReadScanline.
+// Sources: TIFF 6.0 specification (Adobe, 1992); libtiff's TIFFClientOpenExt and TIFFOpenOptions.
 #include "extract/frames/tiff_file.h"
 
 #include <tiffio.h>
 
 #include <algorithm>
+#include <cstdarg>
+#include <cstdio>
 #include <cstring>
-#include <mutex>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <string_view>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -35,6 +40,18 @@ struct TiffCallbacks {
   }
   static int close(thandle_t) { return 0; }
   static toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file.size(); }
+
+  // What goes wrong is reported by us, with the file's name.
+  static int error(tiff*, void*, const char*, const char*, std::va_list) { return 1; }
+  // libjpeg only warns of the pixels that it makes up where data is missing.
+  static int warn(tiff*, void* stream, const char*, const char* format, std::va_list values) {
+    char text[256] = {};
+    std::vsnprintf(text, sizeof text, format, values);
+    for (const char* damage : {"remature end", "bad Huffman", "bad arithmetic"}) {
+      if (std::strstr(text, damage) != nullptr) static_cast<Stream*>(stream)->is_damaged = true;
+    }
+    return 1;
+  }
 };
 
 namespace {
@@ -42,25 +59,33 @@ namespace {
 constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
 constexpr std::size_t kMaxPages = std::size_t{1} << 16;
 
-// What goes wrong is reported by us, with the file's name.
-void silence_libtiff() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    TIFFSetErrorHandler(nullptr);
-    TIFFSetWarningHandler(nullptr);
-  });
+// How many bytes one of the file's can become at most.
+std::uint64_t inflation(std::uint32_t compression) {
+  switch (compression) {
+    case COMPRESSION_NONE:
+      return 1;
+    case COMPRESSION_PACKBITS:
+      return 64;  // 128 bytes for 2
+    case COMPRESSION_JPEG:
+      return 2048;  // a bit for a block, six blocks for 256 pixels: 1024 for 1
+    default:
+      return 1400;  // LZW's longest strings; deflate's are 258 bytes for 2 bits
+  }
 }
 
 [[noreturn]] void damaged() {
   throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
 }
 
-double value_at(const std::byte* raw, std::int64_t index, int bits, Depth depth) {
-  const auto at = static_cast<std::size_t>(index);
-  if (bits == 1) {
-    return std::to_integer<int>(raw[at / 8] >> (7 - at % 8) & std::byte{1}) * 255.0;
-  }
-  if (bits == 8) return std::to_integer<int>(raw[at]);
+std::uint8_t bits_at(const std::byte* raw, std::size_t index, int bits) {
+  const std::size_t at = index * static_cast<std::size_t>(bits);
+  const int shift = 8 - bits - static_cast<int>(at % 8);
+  return static_cast<std::uint8_t>(std::to_integer<unsigned>(raw[at / 8]) >> shift &
+                                   ((1u << bits) - 1));
+}
+
+double value_at(const std::byte* raw, std::size_t at, int bits, Depth depth) {
+  if (bits <= 8) return bits_at(raw, at, bits) * (255.0 / ((1 << bits) - 1));
   if (depth == Depth::kFloat) {
     float value = 0;
     std::memcpy(&value, raw + 4 * at, sizeof value);
@@ -71,6 +96,10 @@ double value_at(const std::byte* raw, std::int64_t index, int bits, Depth depth)
   return value;
 }
 
+struct FreeOptions {
+  void operator()(TIFFOpenOptions* options) const { TIFFOpenOptionsFree(options); }
+};
+
 }  // namespace
 
 void TiffFile::Close::operator()(tiff* file) const {
@@ -78,22 +107,44 @@ void TiffFile::Close::operator()(tiff* file) const {
 }
 
 TiffFile::TiffFile(const std::filesystem::path& path) : stream_(new Stream{InputFile(path)}) {
-  silence_libtiff();
   using Callbacks = TiffCallbacks;
-  tiff_.reset(TIFFClientOpen("tiff", "rm", stream_.get(), Callbacks::read, Callbacks::write,
-                             Callbacks::seek, Callbacks::close, Callbacks::size, nullptr, nullptr));
+  constexpr std::uint64_t kLibraryBytes = 16 << 20;
+  const std::unique_ptr<TIFFOpenOptions, FreeOptions> options(TIFFOpenOptionsAlloc());
+  if (!options) throw std::bad_alloc();
+  const std::uint64_t most = kLibraryBytes + stream_->file.size() * inflation(COMPRESSION_LZW);
+  TIFFOpenOptionsSetMaxSingleMemAlloc(options.get(), static_cast<tmsize_t>(most));
+  TIFFOpenOptionsSetErrorHandlerExtR(options.get(), Callbacks::error, nullptr);
+  TIFFOpenOptionsSetWarningHandlerExtR(options.get(), Callbacks::warn, stream_.get());
+  tiff_.reset(TIFFClientOpenExt("tiff", "rm", stream_.get(), Callbacks::read, Callbacks::write,
+                                Callbacks::seek, Callbacks::close, Callbacks::size, nullptr,
+                                nullptr, options.get()));
   if (!tiff_) damaged();
 }
 
+bool TiffFile::is_followed() const {
+  return TIFFLastDirectory(tiff_.get()) == 0;
+}
+
+std::uint64_t TiffFile::page() const {
+  return TIFFCurrentDirOffset(tiff_.get());
+}
+
+// Pages that share their data, which no writer makes, could be of any size together.
 std::vector<std::uint64_t> TiffFile::pages() {
-  std::vector<std::uint64_t> offsets{TIFFCurrentDirOffset(tiff_.get())};
-  while (!TIFFLastDirectory(tiff_.get())) {
+  std::vector<std::uint64_t> offsets{page()};
+  std::uint64_t least = least_bytes();
+  while (is_followed()) {
     if (TIFFReadDirectory(tiff_.get()) == 0) {
       throw DataError(concat("the directory of page ", offsets.size(),
                              " is damaged or truncated (they count from 0)"));
     }
     if (offsets.size() == kMaxPages) throw DataError("it has more than 65536 pages");
-    offsets.push_back(TIFFCurrentDirOffset(tiff_.get()));
+    offsets.push_back(page());
+    least += least_bytes();
+  }
+  if (least > stream_->file.size()) {
+    throw DataError(concat("it is damaged or truncated: its ", plural(offsets.size(), "page"),
+                           " cannot lie in ", stream_->file.size(), " bytes"));
   }
   return offsets;
 }
@@ -107,19 +158,41 @@ std::uint32_t TiffFile::field(std::uint32_t tag, std::uint32_t otherwise) const 
   return TIFFGetFieldDefaulted(tiff_.get(), tag, &value) == 1 ? value : otherwise;
 }
 
+void TiffFile::read_layout() {
+  layout_ = {field(TIFFTAG_IMAGEWIDTH, 0), field(TIFFTAG_IMAGELENGTH, 0),
+             static_cast<int>(field(TIFFTAG_SAMPLESPERPIXEL, 1)),
+             static_cast<int>(field(TIFFTAG_BITSPERSAMPLE, 1))};
+  photometric_ = field(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
+  compression_ = field(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+}
+
+// The least that the current page takes of the file.
+std::uint64_t TiffFile::least_bytes() {
+  read_layout();
+  const auto side = [](std::int64_t value) {
+    return static_cast<std::uint64_t>(std::min(value, kMaxSide));
+  };
+  const auto bits = static_cast<std::uint64_t>(std::min(layout_.bits, 64));
+  const auto samples = static_cast<std::uint64_t>(std::min(layout_.samples, 64));
+  const std::uint64_t row = (side(layout_.width) * samples * bits + 7) / 8;
+  return row * side(layout_.height) / inflation(compression_);
+}
+
 TiffPage TiffFile::open_page(std::uint64_t directory) {
   if (TIFFCurrentDirOffset(tiff_.get()) != directory &&
       TIFFSetSubDirectory(tiff_.get(), directory) == 0) {
     damaged();
   }
-  page_ = {field(TIFFTAG_IMAGEWIDTH, 0), field(TIFFTAG_IMAGELENGTH, 0), 1, Depth::k8,
+  read_layout();
+  page_ = {layout_.width, layout_.height, 1, Depth::k8,
            static_cast<int>(field(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT))};
-  bits_ = static_cast<int>(field(TIFFTAG_BITSPERSAMPLE, 1));
-  samples_ = static_cast<int>(field(TIFFTAG_SAMPLESPERPIXEL, 1));
-  photometric_ = field(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
   check_page();
+  if (photometric_ == PHOTOMETRIC_YCBCR) {
+    TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
+    photometric_ = PHOTOMETRIC_RGB;
+  }
   const bool is_float = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT) == SAMPLEFORMAT_IEEEFP;
-  page_.depth = is_float ? Depth::kFloat : bits_ == 16 ? Depth::k16 : Depth::k8;
+  page_.depth = is_float ? Depth::kFloat : layout_.bits == 16 ? Depth::k16 : Depth::k8;
   if (photometric_ == PHOTOMETRIC_RGB || photometric_ == PHOTOMETRIC_PALETTE) page_.channels = 3;
   if (photometric_ == PHOTOMETRIC_PALETTE) read_palette();
   return page_;
@@ -139,28 +212,37 @@ void TiffFile::check_page() {
                            " in all are read"));
   }
   const bool is_float = field(TIFFTAG_SAMPLEFORMAT, 1) == SAMPLEFORMAT_IEEEFP;
+  const auto bits = static_cast<std::uint32_t>(layout_.bits);
+  const auto samples = static_cast<std::uint32_t>(layout_.samples);
   require("sample format", field(TIFFTAG_SAMPLEFORMAT, 1),
           {SAMPLEFORMAT_UINT, SAMPLEFORMAT_IEEEFP});
   if (is_float) {
-    require("number of bits per float", static_cast<std::uint32_t>(bits_), {32});
+    require("number of bits per float", bits, {32});
+  } else if (photometric_ == PHOTOMETRIC_PALETTE) {
+    require("number of bits of a palette", bits, {1, 2, 4, 8});
   } else {
-    require("number of bits per sample", static_cast<std::uint32_t>(bits_), {1, 8, 16});
+    require("number of bits per sample", bits, {1, 2, 4, 8, 16});
   }
-  require("photometric interpretation", photometric_, {0, 1, 2, 3});
-  const auto samples = static_cast<std::uint32_t>(samples_);
-  if (photometric_ == PHOTOMETRIC_RGB) {
+  require("compression", compression_,
+          {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,
+           COMPRESSION_PACKBITS, COMPRESSION_JPEG});
+  if (compression_ == COMPRESSION_JPEG) require("number of bits of JPEG data", bits, {8});
+  if (photometric_ == PHOTOMETRIC_YCBCR) {
+    require("compression of YCbCr", compression_, {COMPRESSION_JPEG});
+    require("planar configuration of YCbCr", field(TIFFTAG_PLANARCONFIG, 1), {PLANARCONFIG_CONTIG});
+    require("number of YCbCr samples", samples, {3});
+  } else if (photometric_ == PHOTOMETRIC_RGB) {
     require("number of samples per pixel", samples, {3, 4});
   } else {
+    require("photometric interpretation", photometric_, {0, 1, 3});
     require("number of samples per pixel", samples, {1, 2});
   }
-  if (bits_ == 1) require("number of 1-bit samples per pixel", samples, {1});
-  if (photometric_ == PHOTOMETRIC_PALETTE) {
-    require("number of bits of a palette", static_cast<std::uint32_t>(bits_), {8});
+  if (bits < 8) require("number of samples of less than 8 bits", samples, {1});
+  // A tile that reaches beyond the picture lies in the file as a whole.
+  if (TIFFIsTiled(tiff_.get()) != 0 &&
+      TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file.size()) {
+    damaged();
   }
-  require("planar configuration", field(TIFFTAG_PLANARCONFIG, 1), {PLANARCONFIG_CONTIG});
-  require("compression", field(TIFFTAG_COMPRESSION, 1),
-          {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,
-           COMPRESSION_PACKBITS});
 }
 
 void TiffFile::read_palette() {
@@ -169,7 +251,7 @@ void TiffFile::read_palette() {
     throw DataError("its TIFF palette is missing");
   }
   palette_.clear();
-  for (int entry = 0; entry < 256; ++entry) {
+  for (int entry = 0; entry < 1 << layout_.bits; ++entry) {
     for (const std::uint16_t* map : {red, green, blue}) palette_.push_back(map[entry] / 256);
   }
 }
@@ -178,14 +260,15 @@ void TiffFile::read_palette() {
 void TiffFile::hand_over(const std::byte* raw) {
   const double white = page_.depth == Depth::k16 ? 65535 : 255;
   const bool invert = photometric_ == PHOTOMETRIC_MINISWHITE && page_.depth != Depth::kFloat;
+  const auto samples = static_cast<std::size_t>(layout_.samples);
+  const auto channels = static_cast<std::size_t>(page_.channels);
   double* to = row_.data();
-  for (std::int64_t x = 0; x < page_.width; ++x) {
-    for (int channel = 0; channel < page_.channels; ++channel) {
+  for (std::size_t x = 0; x < static_cast<std::size_t>(page_.width); ++x) {
+    for (std::size_t channel = 0; channel < channels; ++channel) {
       if (photometric_ == PHOTOMETRIC_PALETTE) {
-        const auto entry = static_cast<std::size_t>(raw[x * samples_]);
-        *to++ = palette_[3 * entry + static_cast<std::size_t>(channel)];
+        *to++ = palette_[3 * std::size_t{bits_at(raw, x * samples, layout_.bits)} + channel];
       } else {
-        const double value = value_at(raw, x * samples_ + channel, bits_, page_.depth);
+        const double value = value_at(raw, x * samples + channel, layout_.bits, page_.depth);
         *to++ = invert ? white - value : value;
       }
     }
@@ -194,20 +277,12 @@ void TiffFile::hand_over(const std::byte* raw) {
 
 void TiffFile::read_rows(
     const std::function<void(std::int64_t y, std::span<const double>)>& visit) {
-  tiff* const file = tiff_.get();
   row_.resize(static_cast<std::size_t>(page_.width * page_.channels));
-  if (TIFFIsTiled(file) != 0) {
-    throw DataError("it is a tiled TIFF, which is not read; save it in strips");
-  }
-  const std::int64_t needed = (page_.width * samples_ * bits_ + 7) / 8;
-  const tmsize_t size = TIFFScanlineSize(file);
-  if (size < needed) damaged();
-  std::vector<std::byte> line(static_cast<std::size_t>(size));
-  for (std::int64_t y = 0; y < page_.height; ++y) {
-    if (TIFFReadScanline(file, line.data(), static_cast<std::uint32_t>(y), 0) != 1) damaged();
-    hand_over(line.data());
+  read_tiff_rows(tiff_.get(), layout_, [&](std::int64_t y, const std::byte* raw) {
+    hand_over(raw);
     visit(y, row_);
-  }
+  });
+  if (stream_->is_damaged) damaged();
 }
 
 }  // namespace coldframe::frames

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "common/file.h"
+#include "extract/frames/tiff_bands.h"
 #include "extract/frames/value_scale.h"
-
-struct tiff;
 
 namespace coldframe::frames {
 
@@ -24,14 +23,18 @@ struct TiffPage {
 };
 
 // One open file. Rows are handed over as numbers: grey (inverted where white is zero) or RGB,
-// palettes looked up, alpha dropped as Pillow's convert("RGB") drops it. Read: 1, 8 and 16 bits and
-// 32-bit floats; grey, RGB, palette; in strips. DataError, without the file's name: damaged
-// or truncated data, and what would not come out as Pillow's pixels (JPEG inside, planes
-// apart, tiles), named.
+// palettes looked up, alpha dropped as Pillow's convert("RGB") drops it. Read: whole numbers of 1,
+// 2, 4, 8 and 16 bits and 32-bit floats; grey, RGB, palette, JPEG's YCbCr; in strips or tiles,
+// together or in planes. DataError, without the file's name: damaged or truncated data, more pixels
+// than the file can hold, and what would not come out as Pillow's pixels, named.
 class TiffFile {
  public:
   explicit TiffFile(const std::filesystem::path& path);
 
+  // The page that is open, at first the file's first one: its directory's offset, and whether
+  // another one follows.
+  std::uint64_t page() const;
+  bool is_followed() const;
   // Offsets of the pages' directories; reads all of them once, and no pixels.
   std::vector<std::uint64_t> pages();
   TiffPage open_page(std::uint64_t directory);  // before read_rows()
@@ -41,7 +44,9 @@ class TiffFile {
   struct Close {
     void operator()(tiff* file) const;
   };
+  void read_layout();
   void check_page();
+  std::uint64_t least_bytes();
   std::uint32_t field(std::uint32_t tag, std::uint32_t otherwise) const;
   void read_palette();
   void hand_over(const std::byte* raw);
@@ -49,12 +54,13 @@ class TiffFile {
   struct Stream {
     InputFile file;
     std::uint64_t position = 0;
+    bool is_damaged = false;  // libtiff warned that it made pixels up
   };
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<tiff, Close> tiff_;
   TiffPage page_;
-  int bits_ = 8, samples_ = 1;
-  std::uint32_t photometric_ = 1;
+  TiffLayout layout_;
+  std::uint32_t photometric_ = 1, compression_ = 1;
   std::vector<double> palette_;  // [entry, channel]
   std::vector<double> row_;
 

@@ -32,8 +32,7 @@ class TiffSource : public Source {
       : path_(std::move(path)), scale_{options.window} {
     guarded([&] {
       TiffFile file(path_);
-      const std::uint64_t first = file.pages().front();
-      scale_.depth = file.open_page(first).depth;
+      scale_.depth = file.open_page(file.page()).depth;
     });
   }
 
@@ -119,7 +118,7 @@ void TiffSource::survey(ValueSurvey& survey) {
 bool detect_stack(std::string_view head, const std::filesystem::path& path) {
   if (image_format(head) != ImageFormat::kTiff) return false;
   try {
-    return TiffFile(path).pages().size() > 1;
+    return TiffFile(path).is_followed();
   } catch (const DataError&) {
     return false;  // an image, whose reader says what is wrong
   }
