@@ -55,10 +55,30 @@ ImageSize jpeg_frame(const ByteReader& in, std::uint64_t at, unsigned marker) {
   return {in.u16(at + 7), in.u16(at + 5), components == 4};
 }
 
+[[noreturn]] void too_large(const ImageSize& size, std::uint64_t bytes) {
+  throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
+                         " pixels, which ", bytes, " bytes cannot hold"));
+}
+
+// In usual codings a block of 64 pixels takes a bit or more; each scan may go over all of them.
+void check_jpeg_work(const ImageSize& size, std::int64_t scans, std::uint64_t bytes) {
+  constexpr std::int64_t kFreePixels = 1 << 16, kPixelsPerByte = 1024;
+  constexpr std::int64_t kMaxScans = 256, kMaxVisits = std::int64_t{1} << 32;
+  const std::int64_t pixels = size.width * size.height;
+  if (pixels > kFreePixels + kPixelsPerByte * static_cast<std::int64_t>(bytes)) {
+    too_large(size, bytes);
+  }
+  if (scans > kMaxScans || scans * pixels > kMaxVisits) {
+    throw DataError(concat("its JPEG data goes over the picture ", plural(scans, "time"),
+                           "; it is damaged, or made to keep its readers busy"));
+  }
+}
+
 // Walks the segments to the end marker: libjpeg would silently paint what is missing grey.
 ImageSize check_jpeg(std::string_view bytes) {
   const ByteReader in(bytes, ByteReader::Order::kBig);
   ImageSize size;
+  std::int64_t scans = 0;
   std::uint64_t at = 2;
   for (;;) {
     if (in.u8(at) != 0xff) throw DataError(concat("its JPEG data is damaged at byte ", at));
@@ -67,19 +87,36 @@ ImageSize check_jpeg(std::string_view bytes) {
       ++at;
       continue;
     }
-    if (marker == 0xd9) return size;
+    if (marker == 0xd9) break;
     const bool frame =
         marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    if (frame && size.width != 0) throw DataError("its JPEG data is damaged: it has two headers");
     if (frame) size = jpeg_frame(in, at, marker);
     const std::uint64_t next = at + 2 + in.u16(at + 2);
+    if (marker == 0xda) ++scans;
     at = marker == 0xda ? after_scan(bytes, next) : next;
   }
+  check_jpeg_work(size, scans, bytes.size());
+  return size;
+}
+
+// Deflate makes at most 258 bytes of 2 bits.
+void check_png_size(const ByteReader& in, const ImageSize& size) {
+  constexpr std::uint64_t kMaxInflation = 1032;
+  constexpr std::uint64_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};  // by colour type
+  const std::uint32_t colour_type = in.u8(25);
+  if (size.width > kMaxSide || size.height > kMaxSide || colour_type > 6) return;
+  const std::uint64_t bits = kSamples[colour_type] * in.u8(24);
+  const auto width = static_cast<std::uint64_t>(size.width);
+  const auto height = static_cast<std::uint64_t>(size.height);
+  if ((width * bits / 8 + 1) * height / kMaxInflation > in.size()) too_large(size, in.size());
 }
 
 ImageSize check_png(std::string_view bytes) {
   const ByteReader in(bytes, ByteReader::Order::kBig);
   if (!in.holds(12, "IHDR")) throw DataError("its PNG header is damaged");
   const ImageSize size{in.u32(16), in.u32(20)};
+  check_png_size(in, size);
   std::uint64_t at = 8;
   while (!in.holds(at + 4, "IEND")) {
     if (in.holds(at + 4, "acTL")) unsupported("an animated PNG");
@@ -105,10 +142,7 @@ ImageSize check_bmp(std::string_view bytes) {
   return size;
 }
 
-ImageSize check_webp(std::string_view bytes) {
-  const ByteReader in(bytes, ByteReader::Order::kLittle);
-  const std::uint64_t end = 8 + std::uint64_t{in.u32(4)};
-  if (end > in.size()) in.truncated(end);
+ImageSize webp_size(const ByteReader& in) {
   if (in.holds(12, "VP8X")) {
     if ((in.u8(20) & 2) != 0) unsupported("an animated WebP");
     return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
@@ -119,6 +153,20 @@ ImageSize check_webp(std::string_view bytes) {
   }
   if (!in.holds(12, "VP8 ")) throw DataError("its WebP header is damaged");
   return {in.u16(26) & 0x3fff, in.u16(28) & 0x3fff};
+}
+
+ImageSize check_webp(std::string_view bytes) {
+  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const std::uint64_t end = 8 + std::uint64_t{in.u32(4)};
+  if (end > in.size()) in.truncated(end);
+  const ImageSize size = webp_size(in);
+  // A blank picture may take a few bytes, whatever its size.
+  constexpr std::uint64_t kFreePixels = 1 << 24, kPixelsPerByte = 1024;
+  if (static_cast<std::uint64_t>(size.width * size.height) >
+      kFreePixels + kPixelsPerByte * in.size()) {
+    too_large(size, in.size());
+  }
+  return size;
 }
 
 ImageSize check_format(std::string_view bytes) {

@@ -20,8 +20,8 @@ struct ImageSize {
 };
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
-// name, for content that is truncated, larger than 2^28 pixels, or of a variety (animated, …) whose
-// pixels would not come out as Pillow's.
+// name, for content that is truncated, larger than 2^28 pixels or than its bytes can hold, or of a
+// variety (animated, …) whose pixels would not come out as Pillow's.
 ImageSize check_image(std::string_view bytes);
 
 }  // namespace coldframe::frames

@@ -18,14 +18,9 @@
 namespace coldframe::frames {
 namespace {
 
-constexpr std::uint64_t kPixelsPerByte = 4096;  // a block of 64 pixels takes a bit in usual codings
-constexpr std::uint64_t kFreePixels = 1 << 16;
-constexpr int kMaxScans = 256;  // each may go over the whole image
-
 struct Decoder {
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
-  jpeg_progress_mgr progress{};
   std::jmp_buf on_error{};
   bool is_damaged = false;
 
@@ -53,17 +48,12 @@ void note_warning(j_common_ptr info, int level) {
   }
 }
 
-void count_scans(j_common_ptr info) {
-  if (decoder_of(info).info.input_scan_number > kMaxScans) leave(info);
-}
-
 Decoder::Decoder() {
   info.err = jpeg_std_error(&errors);
   info.client_data = this;
   errors.error_exit = leave;
   errors.emit_message = note_warning;
   errors.output_message = [](j_common_ptr) {};
-  progress.progress_monitor = count_scans;
 }
 
 // As Pillow's: a · b / 255 for levels, rounded.
@@ -87,7 +77,6 @@ bool decode(Decoder& decoder, std::string_view bytes, Image& image, std::vector<
   jpeg_decompress_struct* const info = &decoder.info;
   if (setjmp(decoder.on_error) != 0) return false;
   jpeg_create_decompress(info);
-  info->progress = &decoder.progress;
   jpeg_mem_src(info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(info, TRUE);
   const auto width = static_cast<std::size_t>(image.width);
@@ -110,11 +99,7 @@ bool decode(Decoder& decoder, std::string_view bytes, Image& image, std::vector<
 }  // namespace
 
 Image decode_cmyk_jpeg(std::string_view bytes, const ImageSize& size) {
-  const auto pixels = static_cast<std::uint64_t>(size.width * size.height);
-  if (pixels > kFreePixels + kPixelsPerByte * bytes.size()) {
-    throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
-                           " pixels, which ", bytes.size(), " bytes cannot hold"));
-  }
+  const auto pixels = static_cast<std::size_t>(size.width * size.height);
   Image image{static_cast<int>(size.width), static_cast<int>(size.height),
               std::vector<std::uint8_t>(3 * pixels)};
   std::vector<JSAMPLE> line(4 * static_cast<std::size_t>(size.width));

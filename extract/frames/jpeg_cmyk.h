@@ -10,8 +10,7 @@ namespace coldframe::frames {
 
 // RGB as Pillow's convert("RGB") gives it: the four colours are taken to be stored inverted, as
 // Adobe stores them, and no colour profile is applied. `size` is what check_image() found.
-// DataError, without the file's name, for data that is damaged or claims more pixels than so few
-// bytes can hold.
+// DataError, without the file's name, for data that is damaged.
 Image decode_cmyk_jpeg(std::string_view bytes, const ImageSize& size);
 
 }  // namespace coldframe::frames

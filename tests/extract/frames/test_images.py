@@ -166,3 +166,30 @@ def test_a_huge_size_in_the_header_is_refused_before_anything_is_decoded(tmp_pat
     (tmp_path / "bomb.png").write_bytes(whole)
     exams = read(write_manifest(tmp_path, [{"exam": "bomb", "path": "bomb.png"}]))
     assert "60000×60000 pixels" in exams["bomb"]["error"]
+
+
+def resized_jpeg(content, width, height):
+    at = max(content.find(b"\xff\xc0"), content.find(b"\xff\xc2"))
+    return content[:at + 5] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + content[at + 9:]
+
+
+def more_scans(content):
+    """A progressive JPEG's last scan, and what comes with it, again and again."""
+    last, end = content.rindex(b"\xff\xda"), content.rindex(b"\xff\xd9")
+    return content[:end] + content[last:end] * 300 + content[end:]
+
+
+@pytest.mark.parametrize("name, damage, reason", [
+    ("q75_s2.jpg", lambda jpeg: resized_jpeg(jpeg, 16000, 16000), "16000×16000 pixels, which"),
+    ("progressive.jpg", lambda jpeg: resized_jpeg(jpeg, 16000, 16000), "16000×16000 pixels, which"),
+    ("progressive.jpg", more_scans, "goes over the picture 3"),
+    ("q75_s2.jpg", lambda jpeg: jpeg[:2] + jpeg[jpeg.index(b"\xff\xc0"):][:19] + jpeg[2:], "two headers"),
+    ("rgb.png", lambda png: png[:16] + (16000).to_bytes(4, "big") * 2 + png[24:], "bytes cannot hold"),
+    ("lossless.webp", lambda webp: webp[:21] + b"\xff\xff\xff\x0f" + webp[25:], "bytes cannot hold"),
+])
+def test_more_than_the_bytes_can_hold_is_refused_at_once(tmp_path, name, damage, reason):
+    save(tmp_path, name, *READABLE[name])
+    path = tmp_path / f"damaged_{name}"
+    path.write_bytes(damage((tmp_path / name).read_bytes()))
+    (exam,) = read(path).values()
+    assert reason in exam["error"]
