@@ -4,6 +4,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
+#include <utility>
 
 #include "common/error.h"
 #include "common/fingerprint.h"
@@ -24,7 +26,31 @@ std::string file_stamp(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string files_stamp(const std::vector<std::filesystem::path>& files) {
+std::filesystem::path voxel_file(const std::filesystem::path& header) {
+  std::filesystem::path stem = header;
+  if (lower(stem.extension().string()) == ".gz") stem.replace_extension();
+  for (const char* suffix : {".img", ".img.gz", ".IMG"}) {
+    std::filesystem::path path = std::filesystem::path(stem).replace_extension(suffix);
+    std::error_code error;
+    if (std::filesystem::is_regular_file(path, error)) return path;
+  }
+  return {};
+}
+
+std::vector<std::filesystem::path> with_voxel_files(
+    const std::vector<std::filesystem::path>& files) {
+  std::vector<std::filesystem::path> all;
+  for (const auto& path : files) {
+    all.push_back(path);
+    const std::string name = lower(path.filename().string());
+    if (!name.ends_with(".hdr") && !name.ends_with(".hdr.gz")) continue;
+    if (auto voxels = voxel_file(path); !voxels.empty()) all.push_back(std::move(voxels));
+  }
+  return all;
+}
+
+std::string files_stamp(const std::vector<std::filesystem::path>& named) {
+  const auto files = with_voxel_files(named);
   std::string all;
   for (const auto& path : files) all += concat(all.empty() ? "" : ";", file_stamp(path));
   if (files.size() <= 1) return all;

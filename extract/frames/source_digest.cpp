@@ -39,7 +39,7 @@ std::string source_stamp(const ExamSpec& exam) {
 
 std::string source_digest(const ExamSpec& exam) {
   Xxh3Stream digest;
-  for (const auto& path : distinct_files(exam)) add_content(path, digest);
+  for (const auto& path : with_voxel_files(distinct_files(exam))) add_content(path, digest);
   return digest.hex();
 }
 

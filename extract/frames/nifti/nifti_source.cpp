@@ -6,10 +6,10 @@
 #include <array>
 #include <limits>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include "common/error.h"
+#include "common/source_stamp.h"
 #include "common/text.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/nifti/slice_reader.h"
@@ -43,15 +43,9 @@ bool calls_itself_nifti(const std::filesystem::path& path) {
   return name.ends_with(".nii") || name.ends_with(".nii.gz");
 }
 
-// The voxels of NAME.hdr are in NAME.img or NAME.img.gz (those of NAME.hdr.gz, too).
-std::filesystem::path voxel_file(const std::filesystem::path& header) {
-  std::filesystem::path stem = header;
-  if (lower(stem.extension().string()) == ".gz") stem.replace_extension();
-  for (const char* suffix : {".img", ".img.gz", ".IMG"}) {
-    std::filesystem::path path = std::filesystem::path(stem).replace_extension(suffix);
-    std::error_code error;
-    if (std::filesystem::is_regular_file(path, error)) return path;
-  }
+std::filesystem::path voxels_of(const std::filesystem::path& header) {
+  std::filesystem::path path = voxel_file(header);
+  if (!path.empty()) return path;
   throw DataError(
       "its voxels are in a file of the same name that ends with .img, which is not there");
 }
@@ -193,7 +187,7 @@ std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
     return decompressed(std::make_unique<FileBytes>(file));
   };
   return std::make_unique<NiftiSource>(
-      path.string(), [=] { return open(path); }, [=] { return open(voxel_file(path)); }, options);
+      path.string(), [=] { return open(path); }, [=] { return open(voxels_of(path)); }, options);
 }
 
 std::unique_ptr<Source> open_nifti_bytes(std::string bytes, std::string name,

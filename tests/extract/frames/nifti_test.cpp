@@ -120,5 +120,21 @@ TEST(NiftiBytes, AreRefusedWithTheirName) {
       std::string::npos);
 }
 
+TEST(Pairs, OfWhichTheVoxelsChangeAreOtherSources) {
+  for (const char* suffix : {".img", ".img.gz"}) {
+    const coldframe::testing::TemporaryFolder folder;
+    ExamSpec exam;
+    exam.items.emplace_back().path = folder.write("scan.hdr", "header");
+    const std::string alone = source_digest(exam), stamp_alone = source_stamp(exam);
+    folder.write(std::string("scan") + suffix, "voxels");
+    const std::string digest = source_digest(exam), stamp = source_stamp(exam);
+    EXPECT_NE(digest, alone);
+    EXPECT_NE(stamp, stamp_alone);
+    folder.write(std::string("scan") + suffix, "changed voxels");
+    EXPECT_NE(source_digest(exam), digest);
+    EXPECT_NE(source_stamp(exam), stamp);
+  }
+}
+
 }  // namespace
 }  // namespace coldframe::frames
