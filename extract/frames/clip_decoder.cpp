@@ -20,6 +20,13 @@ std::int64_t pixel_limit(std::uint64_t file_size) {
       kMaxPixels, kFree + kPerByte * std::min<std::uint64_t>(file_size, kMaxPixels)));
 }
 
+// And for all frames together, so that no small file is read for hours: a thousand frames of 4K, or
+// frames of 2 million pixels in 32 bytes each, which only a picture that stands still takes.
+std::int64_t total_limit(std::uint64_t file_size) {
+  constexpr std::uint64_t kFree = std::uint64_t{1} << 33, kPerByte = 1 << 16;
+  return static_cast<std::int64_t>(kFree + kPerByte * std::min(file_size, std::uint64_t{1} << 40));
+}
+
 CodecPointer open_codec(const ClipInput& input) {
   const AVCodecParameters& parameters = *input.stream().codecpar;
   const AVCodec* decoder = avcodec_find_decoder(parameters.codec_id);
@@ -72,7 +79,11 @@ void ClipDecoder::send_packet() {
   if (status < 0) throw DataError(ffmpeg_error(status));
 }
 
-void ClipDecoder::check_frame() const {
+void ClipDecoder::check_frame() {
+  pixels_ += std::int64_t{frame_->width} * frame_->height;
+  if (pixels_ > total_limit(input_.file_size())) {
+    throw DataError(concat("it holds more pixels than ", input_.file_size(), " bytes can show"));
+  }
   if (frame_->decode_error_flags != 0 || frame_->flags & AV_FRAME_FLAG_CORRUPT)
     throw DataError("its data is damaged");
 }

@@ -31,13 +31,14 @@ class ClipDecoder {
 
  private:
   void send_packet();
-  void check_frame() const;
+  void check_frame();
 
   ClipInput input_;
   CodecPointer codec_;
   PacketPointer packet_;
   FramePointer frame_;
   ClipConverter converter_;
+  std::int64_t pixels_ = 0;  // of all frames so far
 };
 
 }  // namespace coldframe::frames

@@ -1,5 +1,6 @@
-// Sources: GIF89a specification, section "Appendix"; Microsoft "AVI RIFF File Reference"; ISO/IEC
-// 14496-12 section 4.2 (boxes); RFC 8794 (EBML variable-size integers) and RFC 9559 (Matroska).
+// Sources: GIF89a specification, section "Appendix"; PNG specification, section 5; Microsoft "AVI
+// RIFF File Reference"; ISO/IEC 14496-12 section 4.2 (boxes); RFC 8794 (EBML variable-size
+// integers) and RFC 9559 (Matroska).
 #include "extract/frames/container.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/image_header.h"
 
 namespace coldframe::frames {
 namespace {
@@ -69,6 +71,13 @@ void check_gif(const Container& file) {
       throw DataError(concat("it is damaged: byte ", at, " starts no GIF block"));
     }
   }
+}
+
+void check_png(const Container& file) {
+  constexpr std::uint64_t kEnd = 0x49454e44;  // "IEND"
+  std::uint64_t at = 8;
+  while (file.big(at + 4, 4) != kEnd) at += 12 + file.big(at, 4);
+  file.require(at, 12);
 }
 
 void check_riff(const Container& file) {
@@ -151,6 +160,7 @@ const char* clip_demuxer(std::string_view head) {
   }
   if (head.starts_with("RIFF") && head.size() >= 12 && head.substr(8, 4) == "AVI ") return "avi";
   if (is_iso_media(head)) return "mov";
+  if (is_animated_png(head)) return "apng";
   return is_transport_stream(head) ? "mpegts" : nullptr;
 }
 
@@ -160,6 +170,7 @@ void check_container(const InputFile& file) {
   const Container container(file);
   const std::string_view box = std::string_view(head).substr(std::min<std::size_t>(4, head.size()));
   if (head.starts_with("GIF8")) return check_gif(container);
+  if (head.starts_with("\x89PNG")) return check_png(container);
   if (head.starts_with("RIFF")) return check_riff(container);
   if (head.starts_with("\x1a\x45\xdf\xa3")) return check_matroska(container);
   for (const std::string_view name : {"ftyp", "moov", "mdat", "wide", "free", "skip", "pnot"}) {

@@ -144,7 +144,6 @@ ImageSize check_bmp(std::string_view bytes) {
 
 ImageSize webp_size(const ByteReader& in) {
   if (in.holds(12, "VP8X")) {
-    if ((in.u8(20) & 2) != 0) unsupported("an animated WebP");
     return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
   }
   if (in.holds(12, "VP8L")) {
@@ -213,6 +212,22 @@ bool is_deep_png(std::string_view head) {
 bool is_grey_png(std::string_view head) {
   return image_format(head) == ImageFormat::kPng && head.size() > 25 &&
          (head[25] == 0 || head[25] == 4);
+}
+
+bool is_animated_png(std::string_view head) {
+  if (image_format(head) != ImageFormat::kPng) return false;
+  const ByteReader in(head, ByteReader::Order::kBig);
+  for (std::uint64_t at = 8; at + 8 <= head.size() && !in.holds(at + 4, "IDAT");) {
+    if (in.holds(at + 4, "acTL")) return true;
+    at += 12 + std::uint64_t{in.u32(at)};
+  }
+  return false;
+}
+
+bool is_animated_webp(std::string_view head) {
+  constexpr unsigned kAnimation = 2;
+  return image_format(head) == ImageFormat::kWebp && head.size() > 20 &&
+         head.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(head[20]) & kAnimation) != 0;
 }
 
 ImageSize check_image(std::string_view bytes) {

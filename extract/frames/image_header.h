@@ -14,6 +14,10 @@ bool is_deep_png(std::string_view head);          // of 16 bits per channel
 bool is_grey_png(std::string_view head);          // with or without alpha
 const char* to_string(ImageFormat format);
 
+// As far as the first bytes tell: of a PNG, those before its pixels.
+bool is_animated_png(std::string_view head);
+bool is_animated_webp(std::string_view head);
+
 struct ImageSize {
   std::int64_t width = 0, height = 0;
   bool is_cmyk = false;  // four colours, as only JPEG has here

@@ -107,7 +107,8 @@ class ImageSource : public Source {
 }  // namespace
 
 bool detect_image(std::string_view head, const std::filesystem::path&) {
-  return image_format(head) != ImageFormat::kNone;
+  return image_format(head) != ImageFormat::kNone && !is_animated_png(head) &&
+         !is_animated_webp(head);
 }
 
 std::unique_ptr<Source> open_image(const std::filesystem::path& path,

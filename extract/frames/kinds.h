@@ -12,6 +12,10 @@ namespace coldframe::frames {
 bool detect_image(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_image(const std::filesystem::path& path, const ReaderOptions& options);
 
+bool detect_animated_webp(std::string_view head, const std::filesystem::path& path);
+std::unique_ptr<Source> open_animated_webp(const std::filesystem::path& path,
+                                           const ReaderOptions& options);
+
 bool detect_nifti(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_nifti(const std::filesystem::path& path, const ReaderOptions& options);
 

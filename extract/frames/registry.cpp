@@ -16,8 +16,9 @@ constexpr std::array kKinds{
     SourceKind{"dicom", "DICOM", true, detect_dicom, open_dicom, dicom_facts},
     SourceKind{"stack", "TIFF stacks", true, detect_stack, open_stack, nullptr},
     SourceKind{"image", "JPEG, PNG, BMP, TIFF, WebP", false, detect_image, open_image, nullptr},
-    SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF", true, detect_video,
-               open_video, nullptr},
+    SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF, animated PNG", true,
+               detect_video, open_video, nullptr},
+    SourceKind{"webp", "animated WebP", true, detect_animated_webp, open_animated_webp, nullptr},
     SourceKind{"nifti", "NIfTI", true, detect_nifti, open_nifti, nullptr},
 };
 

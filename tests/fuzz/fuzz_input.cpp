@@ -1,8 +1,10 @@
 #include "tests/fuzz/fuzz_input.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 
@@ -14,6 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxFrames = 32;
+constexpr double kMaxSeconds = 10;
+
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 class Folder {
  public:
@@ -73,7 +82,17 @@ fs::path write(std::string_view name, Bytes bytes) {
   return path;
 }
 
+TimeLimit::TimeLimit() : start_s_(processor_seconds()) {}
+
+TimeLimit::~TimeLimit() {
+  const double taken = processor_seconds() - start_s_;
+  if (taken < kMaxSeconds) return;
+  std::fprintf(stderr, "this input took %.1f s of the processor\n", taken);
+  std::abort();
+}
+
 int read_all(const fs::path& input, std::string_view kind, unsigned variant) {
+  const TimeLimit limit;
   const frames::ReaderOptions options = options_of(variant);
   int verdict = -1;
   try {

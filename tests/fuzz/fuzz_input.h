@@ -22,6 +22,17 @@ const std::filesystem::path& folder();
 // Writes folder() / name, over what it held before, and returns its path.
 std::filesystem::path write(std::string_view name, Bytes bytes);
 
+// Ends the fuzzer when the input that it is made for took more than 10 s of the processor;
+// libFuzzer's own limit is one of the clock, which a busy machine exceeds without fault.
+class TimeLimit {
+ public:
+  TimeLimit();
+  ~TimeLimit();
+
+ private:
+  double start_s_;
+};
+
 // Lists the exams of `input`, opens each, and decodes up to 32 frames of it, for the values of
 // ReaderOptions that `variant` numbers. Returns what libFuzzer's callback shall: −1, which keeps
 // the bytes out of the corpus, when no reader of the kind `kind` takes `input`; else 0.

@@ -1,4 +1,4 @@
-// Still images: JPEG, PNG, BMP, WebP.
+// Still images, JPEG, PNG, BMP and WebP, and animated WebP.
 #include <zlib.h>
 
 #include <cstring>
@@ -10,7 +10,9 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace coldframe;
   const auto path = fuzz::write("file", {data, size});
-  return fuzz::read_all(path, "image", static_cast<unsigned>(size));
+  const auto variant = static_cast<unsigned>(size);
+  if (fuzz::read_all(path, "image", variant) == 0) return 0;
+  return fuzz::read_all(path, "webp", variant);
 }
 
 namespace {

@@ -87,10 +87,8 @@ READABLE = {
 }
 
 REFUSED = {
-    "animated.png": (photo, {"save_all": True, "append_images": [photo()]}, "animated PNG"),
     "bilevel.bmp": (lambda: photo().convert("1"), {}, "other than 8, 24 or 32 bits"),
     "cmyk.tif": (lambda: photo().convert("CMYK"), {}, "photometric interpretation is 5"),
-    "animated.webp": (photo, {"save_all": True, "append_images": [photo()]}, "animated WebP"),
 }
 
 

@@ -1,0 +1,155 @@
+// Animated WebP through libwebp's own animation decoder, which Pillow uses too.
+// Source: the WebP container specification, "Extended File Format".
+#include <webp/demux.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/error.h"
+#include "common/file.h"
+#include "common/text.h"
+#include "extract/frames/image_header.h"
+#include "extract/frames/kinds.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
+constexpr double kMillisecond = 1e-3;
+
+struct FreeDemuxer {
+  void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
+};
+struct FreeDecoder {
+  void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
+};
+
+[[noreturn]] void damaged() {
+  throw DataError("its WebP data is damaged and cannot be decoded");
+}
+
+WebPData data_of(const std::string& bytes) {
+  return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
+}
+
+// When each frame is shown, in seconds since the first.
+std::vector<double> frame_times(const std::string& bytes) {
+  const WebPData data = data_of(bytes);
+  const std::unique_ptr<WebPDemuxer, FreeDemuxer> demuxer(WebPDemux(&data));
+  if (!demuxer) damaged();
+  std::vector<double> times;
+  std::int64_t now_ms = 0;
+  WebPIterator frame{};
+  for (int more = WebPDemuxGetFrame(demuxer.get(), 1, &frame); more != 0;
+       more = WebPDemuxNextFrame(&frame)) {
+    times.push_back(static_cast<double>(now_ms) * kMillisecond);
+    now_ms += frame.duration;
+  }
+  WebPDemuxReleaseIterator(&frame);
+  if (times.empty()) damaged();
+  return times;
+}
+
+// Each frame as it is shown, over what the ones before it left; one after another.
+class Animation {
+ public:
+  explicit Animation(const std::string& bytes) {
+    WebPAnimDecoderOptions options{};
+    WebPAnimDecoderOptionsInit(&options);
+    options.color_mode = MODE_RGBA;
+    const WebPData data = data_of(bytes);
+    decoder_.reset(WebPAnimDecoderNew(&data, &options));
+    if (!decoder_ || WebPAnimDecoderGetInfo(decoder_.get(), &info_) == 0) damaged();
+  }
+
+  void next() {
+    int end_ms = 0;
+    if (WebPAnimDecoderGetNext(decoder_.get(), &rgba_, &end_ms) == 0) damaged();
+  }
+
+  // Without its transparency, as Pillow's convert("RGB") drops it.
+  Image image() const {
+    const std::size_t count = std::size_t{info_.canvas_width} * info_.canvas_height;
+    Image image{static_cast<int>(info_.canvas_width), static_cast<int>(info_.canvas_height),
+                std::vector<std::uint8_t>(3 * count)};
+    for (std::size_t i = 0; i < count; ++i) {
+      for (std::size_t channel = 0; channel < 3; ++channel) {
+        image.rgb[3 * i + channel] = rgba_[4 * i + channel];
+      }
+    }
+    return image;
+  }
+
+ private:
+  std::unique_ptr<WebPAnimDecoder, FreeDecoder> decoder_;
+  WebPAnimInfo info_{};
+  std::uint8_t* rgba_ = nullptr;  // the decoder's
+};
+
+class AnimatedWebp : public Source {
+ public:
+  explicit AnimatedWebp(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::int64_t frame_count() override {
+    if (times_.empty()) guarded([&] { times_ = frame_times(content()); });
+    return static_cast<std::int64_t>(times_.size());
+  }
+  double time_s(std::int64_t index) const override {
+    return times_.at(static_cast<std::size_t>(index));
+  }
+  void read(std::span<const std::int64_t> indices,
+            const std::function<void(Frame&&)>& sink) override;
+
+ private:
+  template <typename Work>
+  void guarded(const Work& work) const {
+    try {
+      work();
+    } catch (const DataError& error) {
+      throw DataError(concat("clip '", path_.string(), "': ", error.what()));
+    }
+  }
+  std::string content() const {
+    std::string bytes = read_text_file(path_, kMaxFileBytes);
+    check_image(bytes);
+    return bytes;
+  }
+
+  std::filesystem::path path_;
+  std::vector<double> times_;
+};
+
+void AnimatedWebp::read(std::span<const std::int64_t> indices,
+                        const std::function<void(Frame&&)>& sink) {
+  if (indices.empty()) return;
+  frame_count();
+  std::string bytes;
+  std::unique_ptr<Animation> animation;
+  std::int64_t at = -1;
+  for (const std::int64_t index : indices) {
+    Frame frame{index, time_s(index), {}};
+    guarded([&] {
+      if (!animation) {
+        bytes = content();
+        animation = std::make_unique<Animation>(bytes);
+      }
+      for (; at < index; ++at) animation->next();
+      frame.pixels = animation->image();
+    });
+    sink(std::move(frame));
+  }
+}
+
+}  // namespace
+
+bool detect_animated_webp(std::string_view head, const std::filesystem::path&) {
+  return is_animated_webp(head);
+}
+
+std::unique_ptr<Source> open_animated_webp(const std::filesystem::path& path,
+                                           const ReaderOptions&) {
+  return std::make_unique<AnimatedWebp>(path);
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,74 @@
+"""Animated GIF, PNG and WebP against Pillow's frames and times."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from frames_helper import read, sha256
+from test_images import photo
+
+RNG = np.random.default_rng(9)
+DURATIONS = [40, 250, 30, 90]  # of 10 ms, FFmpeg makes 100, as browsers do
+
+
+def sprites(mode="RGB", count=4):
+    """A square that moves over a picture that stays, so that encoders store parts of frames."""
+    base = photo(61, 47)
+    frames = []
+    for i in range(count):
+        frame = base.copy()
+        frame.paste(photo(15, 12), (9 * i, 7 * i))
+        if mode == "RGBA":
+            frame = frame.convert("RGBA")
+            frame.putalpha(photo(61, 47).convert("L").point(lambda level: 255 * (level > 90)))
+        frames.append(frame.quantize(100) if mode == "P" else frame.convert(mode))
+    return frames
+
+
+ANIMATIONS = {
+    "rgb.gif": ("P", {}), "left.gif": ("P", {"disposal": 1}), "cleared.gif": ("P", {"disposal": 2}),
+    "restored.gif": ("P", {"disposal": [1, 3, 3, 1]}), "rgb.png": ("RGB", {}), "grey.png": ("L", {}),
+    "alpha.png": ("RGBA", {"blend": 1}), "cleared.png": ("RGB", {"disposal": 1}),
+    "restored.png": ("RGB", {"disposal": 2}), "lossy.webp": ("RGB", {}),
+    "lossless.webp": ("RGB", {"lossless": True}), "alpha.webp": ("RGBA", {"lossless": True}),
+}
+
+
+@pytest.mark.parametrize("name", ANIMATIONS)
+def test_animations_equal_pillows(tmp_path, name):
+    mode, options = ANIMATIONS[name]
+    first, *others = sprites(mode)
+    path = tmp_path / name
+    first.save(path, save_all=True, append_images=others, duration=DURATIONS, **options)
+    expected = []
+    with Image.open(path) as image:
+        for index in range(image.n_frames):
+            image.seek(index)
+            expected.append(sha256(np.asarray(image.convert("RGB"))))
+    (exam,) = read(path).values()
+    assert "error" not in exam, exam
+    assert [slot["sha256"] for slot in exam["slots"]] == expected
+    times = [slot["time_s"] for slot in exam["slots"]]
+    assert times == pytest.approx(np.cumsum([0, *DURATIONS[:-1]]) / 1000)
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp"])
+def test_some_frames_of_an_animation(tmp_path, suffix):
+    first, *others = sprites()
+    first.save(tmp_path / f"a.{suffix}", save_all=True, append_images=others, duration=40, lossless=True)
+    everything = read(tmp_path / f"a.{suffix}")["a"]["slots"]
+    some = read(tmp_path / f"a.{suffix}", frames=2)["a"]["slots"]
+    assert [slot["sha256"] for slot in some] == [everything[i]["sha256"] for i in (0, 3)]
+    assert [slot["index"] for slot in some] == [0, 3]
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "gif"])
+def test_truncated_animations_are_refused(tmp_path, suffix):
+    first, *others = sprites()
+    first.save(tmp_path / f"whole.{suffix}", save_all=True, append_images=others, duration=40)
+    whole = (tmp_path / f"whole.{suffix}").read_bytes()
+    (tmp_path / f"whole.{suffix}").unlink()
+    for length in np.linspace(60, len(whole) - 3, 20).astype(int):
+        (tmp_path / f"{length}.{suffix}").write_bytes(whole[:length])
+    exams = read(tmp_path)
+    assert exams and all("error" in exam for exam in exams.values()), exams
