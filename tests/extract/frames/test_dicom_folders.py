@@ -1,0 +1,155 @@
+"""Folders of DICOM files as exams; times, patients and columns that headers state."""
+
+import datetime
+import hashlib
+
+import numpy as np
+import pydicom
+import pytest
+
+from frames_helper import read, run
+from test_dicom import greatest_difference, new_dataset, pattern, read_one, store
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def single(folder, name, frames=1, **attributes):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dataset = new_dataset(bits=8, allocated=8, frames=frames, **attributes)
+    store(dataset, path, pattern(frames, 8))
+    return path
+
+
+def axial(z):
+    return {"ImagePositionPatient": [0, 0, z], "ImageOrientationPatient": [1, 0, 0, 0, 1, 0]}
+
+
+def test_a_folder_is_grouped_by_series_and_ordered(tmp_path):
+    angio = {"SeriesInstanceUID": "1.2.3.1", "SeriesNumber": 7, "AcquisitionDate": "20240301"}
+    for name, time in (("a", "120005.5"), ("b", "120000"), ("c.dcm", "120002")):
+        single(tmp_path, f"s/{name}", **angio, AcquisitionTime=time)
+    for name, z in (("x", 30), ("y", 10), ("z", 20)):
+        single(tmp_path, f"s/{name}", SeriesInstanceUID="1.2.3.2", SeriesNumber=8, **axial(z))
+    single(tmp_path, "t/again", SeriesInstanceUID="1.2.3.3", SeriesNumber=7)
+    single(tmp_path, "s/cine.dcm", frames=3, FrameTime=40)
+    exams = read(tmp_path)
+    assert list(exams) == ["s/cine", "s/series-7", "s/series-8", "t/series-7"]
+    assert exams["s/series-7"]["files"] == ["s/b", "s/c.dcm", "s/a"]
+    assert [slot["time_s"] for slot in exams["s/series-7"]["slots"]] == [0, 2, 5.5]
+    assert exams["s/series-8"]["files"] == ["s/y", "s/z", "s/x"]
+    assert [slot["time_s"] for slot in exams["s/series-8"]["slots"]] == [None] * 3
+    assert [slot["time_s"] for slot in exams["s/cine"]["slots"]] == [0, 0.04, 0.08]
+
+
+def test_a_study_is_one_exam_on_request(tmp_path):
+    for name, series, date in (("a", "1", "20240301"), ("b", "2", "20230301"), ("c", "1", "20240302")):
+        single(tmp_path, name, StudyInstanceUID="1.9", SeriesInstanceUID=f"1.9.{series}",
+               AcquisitionDate=date, AcquisitionTime="10")
+    single(tmp_path, "d", StudyInstanceUID="1.8", SeriesInstanceUID="1.8.1")
+    exams = read(tmp_path, 0, ["--by-study"])
+    assert [exam["files"] for exam in exams.values()] == [["b", "a", "c"], ["d"]]
+    assert [slot["time_s"] for slot in exams["study-1"]["slots"]] == [0, 366 * 86400, 367 * 86400]
+
+
+def test_what_is_no_image_is_passed_over_with_the_reason(tmp_path):
+    single(tmp_path, "a")
+    report = new_dataset()
+    report.SOPClassUID = "1.2.840.10008.5.1.4.1.1.88.11"
+    store(report, tmp_path / "report.dcm", np.zeros(0))
+    del report.PixelData
+    pydicom.dcmwrite(tmp_path / "report.dcm", report, enforce_file_format=True,
+                     implicit_vr=False, little_endian=True)
+    done = run(tmp_path)
+    assert "passed over 'report.dcm': it is a structured report" in done.stderr
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_patients_and_studies_are_hashed_unless_kept(tmp_path):
+    path = single(tmp_path, "a.dcm", ViewPosition="CC", PixelSpacing=[0.5, 0.25],
+                  AcquisitionDateTime="20240301123005.25+0200")
+    hashed, = read(path, 0, ["--salt=pepper"]).values()
+    assert hashed["patient"] == hashlib.sha256(b"pepperP-007").hexdigest()[:16]
+    assert hashed["columns"] == {
+        "study": hashlib.sha256(b"pepper1.2.3").hexdigest()[:16], "view": "CC", "modality": "OT",
+        "pixel_spacing": "0.5 0.25"}
+    assert hashed["slots"][0]["spacing_mm"] == [0.5, 0.25]
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    when = datetime.datetime(2024, 3, 1, 12, 30, 5, 250000, zone)
+    assert hashed["start_time"] == when.timestamp()
+    kept, = read(path, 0, ["--keep-patient-id"]).values()
+    assert kept["patient"] == "P-007" and kept["columns"]["study"] == "1.2.3"
+    assert "Doe" not in str(hashed) + str(kept)
+
+
+def frame_item(date_time=None, z=None):
+    item = pydicom.Dataset()
+    content = pydicom.Dataset()
+    if date_time:
+        content.FrameAcquisitionDateTime = date_time
+    item.FrameContentSequence = [content]
+    if z is not None:
+        plane = pydicom.Dataset()
+        plane.ImagePositionPatient = [0, 0, z]
+        item.PlanePositionSequence = [plane]
+    return item
+
+
+NOW = [f"2024030112000{i}.5" for i in range(3)]
+TIMES = {
+    "FrameTime": ({"FrameTime": 20}, [0, 0.02, 0.04]),
+    "FrameTimeVector": ({"FrameTimeVector": [0, 10, 30]}, [0, 0.01, 0.04]),
+    "rate for display": ({"RecommendedDisplayFrameRate": 25}, [0, 0.04, 0.08]),
+    "cine rate": ({"CineRate": 50}, [0, 0.02, 0.04]),
+    "none": ({}, [None] * 3),
+    "enhanced": ({"PerFrameFunctionalGroupsSequence": [frame_item(t, 5) for t in NOW]}, [0, 1, 2]),
+    "enhanced volume": ({"PerFrameFunctionalGroupsSequence": [
+        frame_item(t, z) for z, t in enumerate(NOW)]}, [None] * 3),
+    "enhanced, decreasing": ({"PerFrameFunctionalGroupsSequence": [
+        frame_item(t, 5) for t in NOW[::-1]]}, [None] * 3),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_frames_have_the_times_that_the_header_states(tmp_path, name):
+    attributes, expected = TIMES[name]
+    exam, = read(single(tmp_path, "a.dcm", frames=3, **attributes)).values()
+    times = [slot["time_s"] for slot in exam["slots"]]
+    assert times == [pytest.approx(t) if t is not None else None for t in expected]
+
+
+def region(kind, x0, y0, x1, y1):
+    item = pydicom.Dataset()
+    item.RegionSpatialFormat, item.RegionDataType = kind, 1
+    item.RegionLocationMinX0, item.RegionLocationMinY0 = x0, y0
+    item.RegionLocationMaxX1, item.RegionLocationMaxY1 = x1, y1
+    item.PhysicalUnitsXDirection = item.PhysicalUnitsYDirection = 3
+    item.PhysicalDeltaX, item.PhysicalDeltaY = 0.02, -0.03
+    return item
+
+
+def test_ultrasound_regions_give_place_and_spacing(tmp_path):
+    regions = [region(1, 3, 4, 20, 30), region(3, 0, 0, 50, 36), region(1, 10, 2, 90, 20)]
+    exam, = read(single(tmp_path, "a.dcm", SequenceOfUltrasoundRegions=regions)).values()
+    assert exam["slots"][0]["region"] == [3, 2, 48, 29]  # cut at the frame's 51 columns
+    assert exam["slots"][0]["spacing_mm"] == [pytest.approx(0.3), pytest.approx(0.2)]
+
+
+def test_one_range_holds_for_all_files_of_a_series(tmp_path):
+    stored = [np.full((1, 37, 51), level) for level in (100, 600, 1100)]
+    for i, values in enumerate(stored):
+        dataset = new_dataset(frames=1, InstanceNumber=i)
+        store(dataset, tmp_path / str(i), values)
+    exam, frames = read_one(tmp_path, tmp_path.parent)
+    assert [frame[0, 0, 0] for frame in frames] == [0, 128, 255]
+    _, frames = read_one(tmp_path, tmp_path.parent, "--window=600,2000")
+    assert [frame[0, 0, 0] for frame in frames] == [64, 128, 191]
+
+
+def test_percentiles_are_numpys(tmp_path):
+    values = pattern(2, 12)
+    store(new_dataset(), tmp_path / "a.dcm", values)
+    _, frames = read_one(tmp_path / "a.dcm", tmp_path, "--window=2%,90%")
+    low, high = np.percentile(values, [2, 90])
+    expected = np.floor(255 * np.clip((values - low) / (high - low), 0, 1) + 0.5).astype(np.uint8)
+    assert greatest_difference(frames[..., 0], expected) == 0
