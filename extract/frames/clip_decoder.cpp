@@ -10,7 +10,7 @@
 namespace coldframe::frames {
 namespace {
 
-constexpr std::int64_t kMaxPixels = 1 << 28;
+constexpr std::int64_t kMaxPixels = 1 << 27;
 
 // What a file may claim for one frame: plain black compresses some thousand times, so that small
 // files get a free allowance and no file of a few bytes takes gigabytes.

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 #include <span>
+#include <string_view>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -20,12 +21,17 @@ constexpr int kBufferBytes = 1 << 16;
 constexpr std::uint64_t kMaxPasses = 64;
 constexpr std::uint64_t kFreeBytes = 64 << 20;
 
+// For one thing, in all clips of the process: a picture of 2^27 pixels, or what a container claims
+// to be the size of its tables.
+constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
+
 const AVInputFormat& demuxer_of(const InputFile& file) {
   std::string head(4096, '\0');
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
   const char* name = clip_demuxer(head);
   const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
   if (demuxer == nullptr) throw DataError("its container is of no known kind");
+  if (std::string_view(name) == "apng") check_png_header(file);
   return *demuxer;
 }
 
@@ -38,8 +44,11 @@ const char* const kClipCodecs =
     "zlib,v210";
 
 ClipInput::ClipInput(const std::filesystem::path& path) : file_(path) {
-  static std::once_flag quiet;  // what goes wrong is reported by us, with the file's name
-  std::call_once(quiet, [] { av_log_set_level(AV_LOG_QUIET); });
+  static std::once_flag settled;
+  std::call_once(settled, [] {
+    av_log_set_level(AV_LOG_QUIET);  // what goes wrong is reported by us, with the file's name
+    av_max_alloc(kMaxAllocation);
+  });
   bytes_left_ = kFreeBytes + kMaxPasses * file_.size();
   open();
   choose_stream();

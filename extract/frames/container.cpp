@@ -164,6 +164,17 @@ const char* clip_demuxer(std::string_view head) {
   return is_transport_stream(head) ? "mpegts" : nullptr;
 }
 
+void check_png_header(const InputFile& file) {
+  constexpr std::uint64_t kFrame = 0x6663544c, kPixels = 0x49444154;  // "fcTL", "IDAT"
+  const Container container(file);
+  for (std::uint64_t at = 8;;) {
+    const std::uint64_t length = container.big(at, 4), type = container.big(at + 4, 4);
+    if (type == kFrame || type == kPixels) return;
+    container.require(at, 12 + length);
+    at += 12 + length;
+  }
+}
+
 void check_container(const InputFile& file) {
   std::string head(12, '\0');
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));

@@ -11,8 +11,12 @@ namespace coldframe::frames {
 const char* clip_demuxer(std::string_view head);
 
 // DataError, without the file's name, when the file ends before its container does: GIF (trailer
-// block), AVI (RIFF size), MP4 and QuickTime (box sizes), Matroska and WebM (segment size). Formats
-// that state no length (MPEG streams, Ogg) pass.
+// block), PNG (last chunk), AVI (RIFF size), MP4 and QuickTime (box sizes), Matroska and WebM
+// (segment size). Formats that state no length (MPEG streams, Ogg) pass.
 void check_container(const InputFile& file);
+
+// DataError as above when a chunk before an animated PNG's first frame is longer than the file:
+// FFmpeg allocates what such a chunk claims to hold.
+void check_png_header(const InputFile& file);
 
 }  // namespace coldframe::frames

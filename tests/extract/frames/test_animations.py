@@ -1,10 +1,12 @@
 """Animated GIF, PNG and WebP against Pillow's frames and times."""
 
+import subprocess
+
 import numpy as np
 import pytest
 from PIL import Image
 
-from frames_helper import read, sha256
+from frames_helper import BUILD, read, sha256
 from test_images import photo
 
 RNG = np.random.default_rng(9)
@@ -72,3 +74,17 @@ def test_truncated_animations_are_refused(tmp_path, suffix):
         (tmp_path / f"{length}.{suffix}").write_bytes(whole[:length])
     exams = read(tmp_path)
     assert exams and all("error" in exam for exam in exams.values()), exams
+
+
+def test_a_chunk_that_claims_more_than_the_file_holds_is_refused(tmp_path):
+    """FFmpeg would allocate 2 GB for it."""
+    first, *others = sprites()
+    first.save(tmp_path / "a.png", save_all=True, append_images=others)
+    whole = (tmp_path / "a.png").read_bytes()
+    at = whole.index(b"fcTL") - 4
+    (tmp_path / "a.png").write_bytes(whole[:at] + (2_000_000_000).to_bytes(4, "big") + b"eXIf" + whole[at:])
+    exam = read(tmp_path / "a.png")["a"]
+    assert "truncated" in exam["error"]
+    limited = subprocess.run(["prlimit", f"--as={1 << 30}", BUILD / "tests/frames_driver", tmp_path / "a.png", "0"],
+                             capture_output=True, text=True)
+    assert "truncated" in limited.stdout, limited.stderr
