@@ -1,5 +1,6 @@
-// JPEG, PNG, BMP and WebP through OpenCV's decoders, on bytes that were looked at first. (Not
-// cv::imread: Debian's build hands files to GDCM, which crashes and hangs on malformed ones.)
+// JPEG, PNG and BMP through OpenCV's decoders, on bytes that were looked at first, since OpenCV
+// hands what it does not recognise to GDAL and GDCM, which crash and hang on malformed files; WebP
+// and JPEG of four colours through their own libraries.
 #include <limits>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
@@ -13,6 +14,7 @@
 #include "extract/frames/kinds.h"
 #include "extract/frames/opencv_settings.h"
 #include "extract/frames/value_scale.h"
+#include "extract/frames/webp_image.h"
 
 namespace coldframe::frames {
 namespace {
@@ -83,6 +85,7 @@ class ImageSource : public Source {
     const std::string bytes = file_bytes();
     const ImageSize size = check_image(bytes);
     if (size.is_cmyk) return decode_cmyk_jpeg(bytes, size);
+    if (image_format(bytes) == ImageFormat::kWebp) return decode_webp(bytes, size);
     const cv::Mat bgr = decode(bytes, size);
     return bgr.depth() == CV_16U ? to_levels(bgr) : to_rgb_image(bgr);
   }

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frames_helper import read, sha256, write_manifest
+from frames_helper import read, run, sha256, write_manifest
 
 RNG = np.random.default_rng(7)
 
@@ -191,3 +191,14 @@ def test_more_than_the_bytes_can_hold_is_refused_at_once(tmp_path, name, damage,
     path.write_bytes(damage((tmp_path / name).read_bytes()))
     (exam,) = read(path).values()
     assert reason in exam["error"]
+
+
+@pytest.mark.parametrize("name, at", [("lossy.webp", 23), ("lossless.webp", 20), ("rgba.webp", 12)])
+def test_damaged_webp_reaches_no_other_decoder(tmp_path, name, at):
+    """OpenCV would try GDAL and GDCM on it, which print what they think, or crash."""
+    save(tmp_path, name, *READABLE[name])
+    content = bytearray((tmp_path / name).read_bytes())
+    content[at:at + 3] = b"\x55\x55\x55"
+    (tmp_path / name).write_bytes(content)
+    done = run(tmp_path / name)
+    assert "damaged" in done.stdout and done.stderr == ""

@@ -1,0 +1,15 @@
+// Still WebP images, past OpenCV: it hands those that libwebp does not recognise to GDAL and GDCM.
+#pragma once
+
+#include <string_view>
+
+#include "extract/frames/frame.h"
+#include "extract/frames/image_header.h"
+
+namespace coldframe::frames {
+
+// Without its transparency, as Pillow's convert("RGB") drops it. `size` is what check_image()
+// found. DataError, without the file's name, for data that is damaged.
+Image decode_webp(std::string_view bytes, const ImageSize& size);
+
+}  // namespace coldframe::frames
