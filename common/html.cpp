@@ -35,7 +35,7 @@ p { max-width: 44rem; margin: .5rem 0; }
 .scroll { overflow-x: auto; margin: .6rem 0; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .85rem .3rem 0; text-align: left; vertical-align: top;
-  border-bottom: 1px solid var(--rule); overflow-wrap: anywhere; }
+  border-bottom: 1px solid var(--rule); overflow-wrap: break-word; }
 th { color: var(--soft); font-weight: 600; white-space: nowrap; }
 .num { text-align: right; white-space: nowrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; margin: .6rem 0; }
@@ -43,6 +43,7 @@ dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg.chart { display: inline-block; vertical-align: top; margin: .5rem .8rem .5rem 0; height: auto;
   width: 100%; border-radius: 4px; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+.scroll > svg.chart { min-width: 30rem; }
 svg text { fill: var(--ink); }
 svg .title { font-size: 14px; font-weight: 600; }
 svg .tick, svg .label { fill: var(--soft); }

@@ -16,7 +16,8 @@ struct Series {
   std::vector<double> x, y;
   std::vector<double> low, high;  // optional band around y, same length, else empty
   bool dashed = false;
-  bool points = false;  // dots instead of a line
+  bool points = false;                   // dots instead of a line
+  std::vector<std::string> labels = {};  // optional: what the tooltip of each point says first
 };
 
 struct Chart {
@@ -26,6 +27,7 @@ struct Chart {
   bool diagonal = false;
   bool log_y = false;
   bool no_diagonal = false;  // a unit square without it (precision and recall)
+  bool large = false;        // for plots of many points
 };
 // An <svg>, styled by Page. Points that are not finite (or not positive under log_y) leave a gap;
 // long series are thinned to about 1000 points that keep their extremes.
@@ -36,6 +38,16 @@ struct Bar {
   double value;
 };
 std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std::string_view unit);
+
+// How often values lie in each of about 30 equal steps from the lowest to the highest finite one;
+// whole numbers get steps of whole numbers.
+std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
+                      const std::vector<double>& values);
+
+// A square of values, [n, n], from faint (`low`) to full colour (`high`) in steps; NaN stays empty.
+// Both axes are numbered by `numbers` [n].
+std::string heat_map(std::string_view title, const std::vector<std::vector<double>>& cells,
+                     double low, double high, const std::vector<std::size_t>& numbers);
 
 // cells[row][column] with their labels; coloured by value, the value written inside (confusion
 // matrix).

@@ -95,6 +95,7 @@ std::vector<std::vector<Point>> runs(const Plot& plot, const std::vector<double>
 
 std::string tooltip(const Series& series, std::size_t i) {
   std::string text = series.name.empty() ? "" : series.name + ": ";
+  if (i < series.labels.size()) text += series.labels[i] + ": ";
   text += concat(number_text(series.x[i]), ", ", number_text(series.y[i]));
   if (has_band(series)) {
     text += concat(" [", number_text(series.low[i]), " – ", number_text(series.high[i]), "]");
@@ -234,7 +235,16 @@ void find_ranges(const Chart& chart, Range& x, Range& y) {
   if (chart.unit_square) {
     x = {0.0, 1.0};
     y = {0.0, 1.0};
-  } else if (!chart.log_y && y.low < y.high) {
+    return;
+  }
+  const bool dots = std::any_of(chart.series.begin(), chart.series.end(),
+                                [](const Series& series) { return series.points; });
+  if (dots && x.low < x.high) {  // none is cut by the edge
+    const double margin = 0.02 * (x.high - x.low);
+    x.low -= margin;
+    x.high += margin;
+  }
+  if (!chart.log_y && y.low < y.high) {
     const double margin = 0.05 * (y.high - y.low);
     const bool positive = y.low >= 0.0;
     y.low = positive ? std::max(0.0, y.low - margin) : y.low - margin;
@@ -251,11 +261,11 @@ std::string draw_diagonal(const Plot& plot, const Range& x, const Range& y) {
 }  // namespace
 
 std::string line_chart(const Chart& chart) {
-  const double width = chart.unit_square ? 380 : 450;
-  const double plot_height = chart.unit_square ? 300 : 220;
+  const double width = chart.unit_square ? 380 : chart.large ? 640 : 450;
+  const double plot_height = chart.unit_square ? 300 : chart.large ? 380 : 220;
   double legend_y = 38;
   const std::string legend = draw_legend(chart, width, legend_y);
-  const double left = 62, right = width - 14, top = legend_y, bottom = top + plot_height;
+  const double left = 68, right = width - 14, top = legend_y, bottom = top + plot_height;
 
   Range x, y;
   find_ranges(chart, x, y);

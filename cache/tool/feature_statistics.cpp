@@ -103,7 +103,8 @@ Json FeatureStatistics::identical_exams(const CacheReader& cache) {
 }
 
 Json FeatureStatistics::near_duplicates(const CacheReader& cache) {
-  const ExamMeans means = means_.finish();
+  exam_means_ = means_.finish();
+  const ExamMeans& means = exam_means_;
   std::size_t found = 0;
   const std::vector<Pair> pairs = similar_pairs(cache, means, kNearDuplicate, kMostPairs, found);
   Json json = Json::object();

@@ -27,6 +27,7 @@ class FeatureStatistics {
   static constexpr double kNearDuplicate = 0.999;
 
   const std::vector<double>& norms() const { return norms_; }
+  const ExamMeans& means() const { return exam_means_; }  // after finish()
 
  private:
   void add_row(std::span<const float> row);
@@ -44,6 +45,7 @@ class FeatureStatistics {
   std::size_t next_sample_ = 0;
   Matrix sample_;
   ExamMeansBuilder means_;
+  ExamMeans exam_means_;
 };
 
 // Goes through `exams` of one view of the cache.

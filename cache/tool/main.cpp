@@ -10,9 +10,9 @@
 namespace coldframe::cache {
 namespace {
 
-const Command* const kCommands[] = {&kLsCommand,     &kShowCommand,  &kInfoCommand,  &kStatsCommand,
-                                    &kVerifyCommand, &kDiffCommand,  &kMergeCommand, &kPackCommand,
-                                    &kExportCommand, &kImportCommand};
+const Command* const kCommands[] = {
+    &kLsCommand,    &kShowCommand, &kInfoCommand,   &kStatsCommand,  &kVerifyCommand, &kDiffCommand,
+    &kMergeCommand, &kPackCommand, &kExportCommand, &kImportCommand, &kReportCommand};
 
 void print_help() {
   std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"

@@ -123,6 +123,28 @@ TEST(BarChart, DrawsValuesOfEitherSignAndNone) {
   EXPECT_THAT(bar_chart("t", {}, ""), HasSubstr("no data"));
 }
 
+TEST(Histogram, CountsEveryFiniteValue) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string svg = histogram("t", "frames", "exams", {3, 3, 4, 7, nan});
+  EXPECT_EQ(count(svg, "<rect"), 3u);
+  for (const char* text : {">3: 2 exams<", ">4: 1 exams<", ">7: 1 exams<"})
+    EXPECT_THAT(svg, HasSubstr(text));
+  EXPECT_THAT(svg, Not(HasSubstr(">3.5<"))) << "whole numbers have no ticks between them";
+  EXPECT_THAT(histogram("t", "", "", {0.5, 1.25}), HasSubstr("0.5 to 0.525: 1 "));
+  for (const std::vector<double>& odd :
+       std::vector<std::vector<double>>{{}, {nan}, {5}, {1e308, -1e308}, {0.1, 0.1}})
+    EXPECT_THAT(histogram("t", "", "", odd), Not(HasSubstr("\"nan")));
+}
+
+TEST(HeatMap, DrawsEachKnownCellOnce) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const std::string svg = heat_map("t", {{1, 0.5}, {nan, 1}}, 0.5, 1, {0, 12});
+  EXPECT_EQ(count(svg, "<path"), 2u);  // two levels
+  EXPECT_EQ(count(svg, "z"), 3u);
+  EXPECT_THAT(svg, HasSubstr(">12<"));
+  EXPECT_NO_THROW(heat_map("t", {}, 1, 0, {}));
+}
+
 TEST(MatrixChart, WritesEveryCell) {
   const std::string svg = matrix_chart("t", {"no", "yes"}, {"no", "yes"}, {{40, 2}, {0.25, 18}});
   EXPECT_EQ(count(svg, "<rect"), 4u);

@@ -1,0 +1,84 @@
+// Single exams: how their frames resemble each other, and which exams are nearest.
+#include <algorithm>
+#include <cmath>
+
+#include "cache/tool/filter.h"
+#include "cache/tool/report/report.h"
+#include "cache/tool/similarity.h"
+#include "cache/tool/times.h"
+#include "common/html.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kNearest = 5;
+
+std::string similarity_charts(std::span<const float> features, std::size_t dimension) {
+  const std::size_t frames = features.size() / dimension;
+  const std::vector<std::size_t> shown = evenly_spaced(frames, kMostFramesCompared);
+  std::vector<std::vector<double>> cells;
+  double low = 1;
+  for (const std::size_t row : shown) {
+    cells.emplace_back();
+    for (const std::size_t column : shown) {
+      cells.back().push_back(cosine(features.subspan(row * dimension, dimension),
+                                    features.subspan(column * dimension, dimension)));
+      if (std::isfinite(cells.back().back())) low = std::min(low, cells.back().back());
+    }
+  }
+  const std::string which = shown.size() < frames ? concat(shown.size(), " of ", frames, " frames")
+                                                  : concat(frames, " frames");
+  std::string html =
+      html::heat_map(concat("Cosine between ", which, ": ", fixed(low, 3), " (faint) to 1"), cells,
+                     low, 1.0, shown);
+  html::Series series{"", {}, cosine_to_previous(features, dimension), {}, {}};
+  for (std::size_t t = 0; t < frames; ++t) series.x.push_back(static_cast<double>(t));
+  html += html::line_chart({"Cosine with the frame before", "frame", "cosine", {series}});
+  return html;
+}
+
+std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std::size_t exam) {
+  const auto place = std::find(means.exams.begin(), means.exams.end(), exam);
+  if (place == means.exams.end()) return "";
+  const std::vector<std::string> columns = cache.column_names();
+  std::vector<std::string> header = {"nearest exam", "cosine", "patient"};
+  header.insert(header.end(), columns.begin(), columns.end());
+  std::vector<std::vector<std::string>> rows;
+  for (const Pair& pair :
+       nearest_rows(means, static_cast<std::size_t>(place - means.exams.begin()), kNearest)) {
+    const ExamInfo &here = cache.exams()[exam], &there = cache.exams()[means.exams[pair.b]];
+    rows.push_back({there.id, fixed(pair.cosine, 4),
+                    here.patient.empty() || there.patient.empty() ? "unknown"
+                    : here.patient == there.patient               ? "the same"
+                                                                  : "another"});
+    for (const std::string& column : columns) rows.back().push_back(column_value(there, column));
+  }
+  return html::table(header, rows);
+}
+
+}  // namespace
+
+std::string exam_section(const CacheReader& cache, const ReportData& data,
+                         const std::vector<std::size_t>& exams) {
+  const auto dimension = static_cast<std::size_t>(cache.dimension());
+  std::string html =
+      "<p>Nearest exams: by the cosine of mean features, after the mean of all exams was taken "
+      "away.</p>\n";
+  for (const std::size_t index : exams) {
+    const ExamInfo& exam = cache.exams()[index];
+    html += concat("<h3>", html::escape(exam.id), "</h3>\n");
+    std::vector<std::string> facts = {plural(exam.frames(), "frame")};
+    if (missing_frames(exam) > 0) facts.push_back(concat(missing_frames(exam), " missing"));
+    if (const double span = time_span(exam); std::isfinite(span))
+      facts.push_back(fixed(span, 2) + " s");
+    for (const ExamColumn& column : exam.columns)
+      if (!column.value.empty()) facts.push_back(concat(column.name, " ", column.value));
+    html += concat("<p>", html::escape(join(facts, " · ")), "</p>\n");
+    html += similarity_charts(cache.features(index), dimension);
+    html += nearest_exams(cache, data.means, index);
+  }
+  return html;
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,133 @@
+// `report`: one HTML page about a cache.
+#include "cache/tool/report/report.h"
+
+#include <filesystem>
+
+#include "cache/tool/columns.h"
+#include "cache/tool/feature_statistics.h"
+#include "cache/tool/filter.h"
+#include "cache/tool/overview.h"
+#include "common/atomic_file.h"
+#include "common/error.h"
+#include "common/html.h"
+#include "common/log.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kSpreadExams = 4;
+
+struct ReportOptions {
+  std::vector<std::string> exams;
+  std::string colour;
+};
+
+std::vector<std::size_t> chosen_exams(const CacheReader& cache,
+                                      const std::vector<std::string>& ids) {
+  if (ids.empty()) return evenly_spaced(cache.exams().size(), kSpreadExams);
+  std::vector<std::size_t> chosen;
+  for (const std::string& id : ids) {
+    chosen.push_back(cache.find(id));
+    if (chosen.back() == CacheReader::npos)
+      throw ConfigError(
+          concat("--exam: the cache has no exam '", id, "'; `coldframe cache ls` lists them"));
+  }
+  return chosen;
+}
+
+std::string key_values_of(const Rows& rows) {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::vector<std::string>& row : rows)
+    pairs.emplace_back(trim(row[0]), row.size() > 1 ? row[1] : "");
+  return html::key_values(pairs);
+}
+
+std::string recipe_section(const Json& overview) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : recipe_rows(overview["recipe"])) {
+    std::string indented = key;
+    for (std::size_t at = 0; at < indented.size() && indented[at] == ' '; at += 2)
+      indented.replace(at, 1, "\u2003");
+    rows.push_back({indented, without_folders(value)});
+  }
+  rows.push_back({"feature digest", overview["feature_digest"].get<std::string>()});
+  rows.push_back({"cache digest", overview["cache_digest"].get<std::string>()});
+  return html::table({"key", "value"}, rows);
+}
+
+std::string findings_section(const std::vector<std::string>& warnings) {
+  if (warnings.empty()) return "<p>Nothing stands out.</p>\n";
+  std::string list = "<ul>\n";
+  for (const std::string& warning : warnings)
+    list += concat("<li>", html::escape(warning), "</li>\n");
+  return list + "</ul>\n";
+}
+
+ReportData gather(const CacheReader& cache, const std::string& path) {
+  ReportData data;
+  data.name = locate(path).path.filename().string();
+  data.overview = describe_cache(cache, data.name);
+  FeatureStatistics statistics = gather_statistics(cache, "clean", select_exams(cache, {}));
+  data.statistics = statistics.finish(cache);
+  data.norms = statistics.norms();
+  data.means = statistics.means();
+  return data;
+}
+
+std::string make_page(const CacheReader& cache, const ReportData& data,
+                      const ReportOptions& options) {
+  const std::vector<std::size_t> exams = chosen_exams(cache, options.exams);
+  html::Page page(concat("Cache ", data.name),
+                  concat(data.overview["exams"].dump(), " exams · ", data.overview["frames"].dump(),
+                         " frames · ", data.overview["dimension"].dump(), " features"));
+  page.section("Overview", key_values_of(overview_rows(data.overview)));
+  page.section("What stands out", findings_section(warnings_of(data)));
+  page.section("Sequences", sequences_section(cache));
+  page.section("Features", features_section(data));
+  page.section("Map", map_section(cache, options.colour));
+  page.section("Exams", exam_section(cache, data, exams));
+  if (!data.overview["columns"].empty())
+    page.section("Columns", key_values_of(column_rows(data.overview["columns"])));
+  page.section("Failures", failures_section(cache));
+  page.section("Recipe", recipe_section(data.overview) +
+                             "<p>This page names exams and shows their columns. It holds neither "
+                             "patients' ids nor the folders of source files.</p>\n");
+  return page.finish();
+}
+
+int run_report(const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
+  VerbOptions options;
+  ReportOptions given;
+  po::options_description more;
+  more.add_options()("exam", po::value(&given.exams)->composing()->value_name("ID"),
+                     "show this exam frame by frame (may be repeated; else a few, evenly spaced)")(
+      "colour", po::value(&given.colour)->value_name("COLUMN"),
+      "the column that colours the map (else the first one with 2 to 8 values)");
+  if (!parse_verb(kReportCommand, arguments, options, more)) return 0;
+  const fs::path out = options.words[1];
+  if (lower(out.extension().string()) != ".html")
+    throw ConfigError(concat("'", out.string(),
+                             "': a report is a page; give it a name that ends "
+                             "in .html"));
+  const CacheReader cache(options.path(), Detail::kWithoutSources);
+  const ReportData data = gather(cache, options.path());
+  const std::string page = make_page(cache, data, given);
+  write_file_atomically(out, page);
+  if (options.json)
+    print_json(
+        Json{{"path", out.string()}, {"bytes", page.size()}, {"findings", warnings_of(data)}});
+  log_info(concat("wrote ", out.string(), " (", human_bytes(page.size()), ")"));
+  return 0;
+}
+
+}  // namespace
+
+const Command kReportCommand{"report", "PATH OUT", "x.h5 x.html --colour label --exam E0007",
+                             "one HTML page about the cache, to open from disk or to send",
+                             run_report};
+
+}  // namespace coldframe::cache

@@ -1,0 +1,42 @@
+// The parts of the report on a cache: each makes HTML out of what was gathered.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/reader.h"
+#include "cache/tool/command.h"
+#include "cache/tool/neighbours.h"
+
+namespace coldframe::cache {
+
+// What the report shows.
+struct ReportData {
+  std::string name;  // of the cache, without its folder
+  Json overview;     // describe_cache
+  Json statistics;   // FeatureStatistics of the view `clean`
+  std::vector<double> norms;
+  ExamMeans means;
+};
+
+// Exams as points, at most this many.
+inline constexpr std::size_t kMostMapped = 1500;
+// Frames of an exam in its self-similarity matrix, at most, evenly spaced.
+inline constexpr std::size_t kMostFramesCompared = 48;
+
+std::string sequences_section(const CacheReader& cache);
+std::string features_section(const ReportData& data);
+// `column`: "" for the first column with 2 to 8 different values.
+std::string map_section(const CacheReader& cache, const std::string& column);
+std::string exam_section(const CacheReader& cache, const ReportData& data,
+                         const std::vector<std::size_t>& exams);
+std::string failures_section(const CacheReader& cache);
+
+// What a person should look at, in plain words; empty when nothing was found.
+std::vector<std::string> warnings_of(const ReportData& data);
+
+// A message without the folders of the paths in it: a report may be shown to others.
+std::string without_folders(const std::string& message);
+
+}  // namespace coldframe::cache

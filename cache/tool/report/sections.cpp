@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <cmath>
+
+#include "cache/tool/report/report.h"
+#include "cache/tool/times.h"
+#include "common/html.h"
+#include "common/svg.h"
+#include "common/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kMostFailures = 200, kMostPairs = 10;
+
+std::string paragraph(const std::string& text) {
+  return "<p>" + html::escape(text) + "</p>\n";
+}
+
+bool is_path_character(char c) {
+  return c != ' ' && c != '\'' && c != '"' && c != ',' && c != ';' && c != ':' && c != '(' &&
+         c != ')';
+}
+
+std::string all_quantiles(const Json& quantiles) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : quantiles.items())
+    texts.push_back(concat(key, " ", fixed(value.get<double>(), 3)));
+  return join(texts, ", ");
+}
+
+// A histogram, or one number where all values are that.
+std::string distribution(const std::string& title, const std::string& unit,
+                         const std::string& counted, const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  if (low != values.end() && *high - *low <= 1e-6 * std::abs(*high))
+    return paragraph(concat(title, ": ", html::number_text(*high), " ", unit, ", in all ",
+                            values.size(), " ", counted, "."));
+  return html::histogram(title, unit, counted, values);
+}
+
+}  // namespace
+
+std::string without_folders(const std::string& message) {
+  std::string text;
+  for (std::size_t i = 0; i < message.size();) {
+    std::size_t end = i;
+    while (end < message.size() && is_path_character(message[end])) ++end;
+    const std::string word = message.substr(i, end - i);
+    const std::size_t slash = word.rfind('/');
+    text += slash == std::string::npos ? word : word.substr(slash + 1);
+    if (end < message.size()) text += message[end];
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string sequences_section(const CacheReader& cache) {
+  std::vector<double> frames, spans, steps;
+  for (const ExamInfo& exam : cache.exams()) {
+    frames.push_back(static_cast<double>(exam.frames()));
+    const std::vector<double> of_exam = intervals(exam);
+    steps.insert(steps.end(), of_exam.begin(), of_exam.end());
+    if (const double span = time_span(exam); std::isfinite(span)) spans.push_back(span);
+  }
+  if (frames.empty()) return paragraph("There are no exams.");
+  std::string html = distribution("Frames per exam", "frames", "exams", frames);
+  if (steps.empty()) return html + paragraph("The times of the frames are unknown.");
+  html += distribution("Time from first to last frame", "seconds", "exams", spans);
+  html += distribution("Time between neighbouring frames", "seconds", "intervals", steps);
+  return html;
+}
+
+std::string features_section(const ReportData& data) {
+  const Json& view = data.statistics;
+  if (view["norm"].is_null()) return paragraph("There are no features.");
+  const auto fixed_of = [](const Json& value) { return fixed(value.get<double>(), 3); };
+  std::string html =
+      html::histogram("Norms of the features", "Euclidean norm", "frames", data.norms);
+  html += html::key_values(
+      {{"norms", all_quantiles(view["norm"])},
+       {"values", concat("mean ", fixed_of(view["values"]["mean"]), ", standard deviation ",
+                         fixed_of(view["values"]["deviation"]), ", ",
+                         fixed_of(view["values"]["min"]), " to ", fixed_of(view["values"]["max"]))},
+       {"deviation of a dimension", all_quantiles(view["values"]["deviation_of_dimensions"])},
+       {"constant dimensions", view["dead_dimensions"].dump()},
+       {"effective rank", concat(fixed(view["effective_rank"].get<double>(), 1), " of ",
+                                 data.overview["dimension"].dump(),
+                                 " dimensions (exp of the entropy of the singular ",
+                                 "values, Roy and Vetterli 2007; ", view["sampled_rows"].dump(),
+                                 " frames, evenly spaced over the cache, their mean taken away)")},
+       {"frames equal to another", view["duplicate_rows"].dump()}});
+  const Json& near = view["near_duplicates"];
+  if (near["pairs"] == 0) return html;
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& pair : near["closest"])
+    if (rows.size() < kMostPairs)
+      rows.push_back({pair["exams"][0].get<std::string>(), pair["exams"][1].get<std::string>(),
+                      fixed(pair["cosine"].get<double>(), 5)});
+  html += "<h3>Exams of different patients that are nearly alike</h3>\n";
+  html +=
+      paragraph(concat("Cosine of their mean features, the mean of all exams taken away. ",
+                       near["exams_compared"].dump(), " exams, ",
+                       near["all_pairs"] == true ? std::string("all pairs")
+                                                 : concat("each with the ", kWindow, " next along ",
+                                                          kSortedAxes, " principal axes"),
+                       "; ", near["pairs"].dump(), " found, the closest are shown."));
+  return html + html::table({"exam", "exam", "cosine"}, rows);
+}
+
+std::string failures_section(const CacheReader& cache) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Failure& failure : cache.failures())
+    if (rows.size() < kMostFailures)
+      rows.push_back({failure.exam, without_folders(failure.reason)});
+  if (rows.empty()) return paragraph("Every exam and every frame of the input was read.");
+  std::string html = html::table({"exam", "reason"}, rows);
+  if (cache.failures().size() > rows.size())
+    html += paragraph(concat("… and ", cache.failures().size() - rows.size(),
+                             " more; `coldframe cache info --json` has them all."));
+  return html;
+}
+
+}  // namespace coldframe::cache

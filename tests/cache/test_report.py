@@ -1,0 +1,191 @@
+"""report: its numbers against numpy, its page against a parser and, where there is one, a browser."""
+import html.parser
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+from tool_support import driver, refusal, tool, tool_json
+
+EXAMS, FRAMES, DIMENSION = 24, 6, 16
+EVIL = "<script>alert(1)</script>\"><img src=http://example.invalid/x onerror='x'>"
+
+
+def make_cache(folder, ids=None, labels=None):
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(EXAMS, 1, DIMENSION)) * 3 + rng.normal(size=(EXAMS, FRAMES, DIMENSION)) + 2
+    values = values.astype(np.float32)
+    np.save(folder / "f.npy", values.reshape(-1, DIMENSION))
+    ids = ids or [f"e{i}" for i in range(EXAMS)]
+    labels = labels or ["ab"[i % 2] for i in range(EXAMS)]
+    quote = '"{}"'.format
+    lines = ["exam,patient,time,label"]
+    for i in range(EXAMS):
+        name, label = (quote(text.replace('"', '""')) for text in (ids[i], labels[i]))
+        lines += [f"{name},p{i // 2},{t * t * 0.5},{label}" for t in range(FRAMES)]
+    (folder / "f.csv").write_text("\n".join(lines) + "\n")
+    result = tool("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", "--describe", "made up",
+                  "--store", "float32")
+    assert result.returncode == 0, result.stderr
+    return folder / "x.h5", values.astype(float)
+
+
+def report(cache, *options):
+    page = cache.parent / "x.html"
+    result = tool("report", cache, page, *options)
+    assert result.returncode == 0, result.stderr
+    return page.read_text()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    path, values = make_cache(tmp_path_factory.mktemp("report"))
+    return path, values, report(path, "--exam", "e7", "--exam", "e0")
+
+
+def centred_means(values):
+    means = values.mean(1)
+    return means - means.mean(0)
+
+
+def test_the_map_is_the_principal_components(made):
+    _, values, page = made
+    points = {name: (float(x), float(y)) for label, name, x, y in
+              re.findall(r"<title>(\w+): (e\d+) \(\w+\): (\S+), (\S+)</title>", page)}
+    assert len(points) == EXAMS and "Colour: label" in page
+    left, singular, _ = np.linalg.svd(centred_means(values), full_matrices=False)
+    expected = left[:, :2] * singular[:2]
+    actual = np.array([points[f"e{i}"] for i in range(EXAMS)])
+    signs = np.sign((actual * expected).sum(0))
+    np.testing.assert_allclose(actual, expected * signs, rtol=2e-3, atol=2e-3)
+    shares = 100 * singular**2 / (singular**2).sum()
+    assert f"component 1 ({shares[0]:.1f} % of the variance)" in page
+    assert f"component 2 ({shares[1]:.1f} % of the variance)" in page
+
+
+def test_the_exams_frames_and_neighbours(made):
+    _, values, page = made
+    assert page.index("<h3>e7</h3>") < page.index("<h3>e0</h3>")
+    of_exam = page[page.index("<h3>e7</h3>"):page.index("<h3>e0</h3>")]
+    rows = values[7] / np.linalg.norm(values[7], axis=1, keepdims=True)
+    assert f"Cosine between 6 frames: {(rows @ rows.T).min():.3f} (faint) to 1" in of_exam
+    assert of_exam.count("<path class=\"cell\"") <= 16
+    drawn = sum(path.count("z") for path in re.findall(r"class=\"cell\"[^>]* d=\"([^\"]*)\"", of_exam))
+    assert drawn == FRAMES * FRAMES
+    means = centred_means(values)
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    cosines = means @ means[7]
+    cosines[7] = -2
+    nearest = np.argsort(-cosines)[:5]
+    listed = re.findall(r"<tr><td>(e\d+)</td><td class=\"num\">(\S+?)</td><td>([a-z ]+)</td>", of_exam)
+    assert [name for name, _, _ in listed] == [f"e{i}" for i in nearest]
+    assert [float(cosine) for _, cosine, _ in listed] == pytest.approx(cosines[nearest], abs=6e-5)
+    assert [patient == "the same" for _, _, patient in listed] == [i // 2 == 7 // 2 for i in nearest]
+
+
+def test_histograms_count_everything(made):
+    _, values, page = made
+    norms = page[page.index("Norms of the features"):]
+    norms = norms[:norms.index("</svg>")]
+    bars = re.findall(r"<title>(\S+) to (\S+): (\d+) frames</title>", norms)
+    counts = [int(count) for _, _, count in bars]
+    assert sum(counts) == EXAMS * FRAMES
+    expected, edges = np.histogram(np.linalg.norm(values.reshape(-1, DIMENSION), axis=1), bins=30)
+    assert counts == expected[expected > 0].tolist()
+    assert float(bars[0][0]) == pytest.approx(edges[0], rel=1e-3)
+    assert f"Frames per exam: {FRAMES} frames, in all {EXAMS} exams." in page
+    steps = re.findall(r": (\d+) intervals</title>", page)
+    assert sum(map(int, steps)) == EXAMS * (FRAMES - 1)
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags close in order and that nothing in them leads out of the page."""
+    VOID = {"meta"}
+    KNOWN = {"html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "p", "nav", "a", "main", "section",
+             "dl", "dt", "dd", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "svg", "g", "line", "rect",
+             "circle", "polyline", "polygon", "path", "text"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.words = [], ""
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        assert tag in self.KNOWN, tag
+        for name, value in attributes:
+            assert name not in ("src", "srcset", "data", "action") and not name.startswith("on"), (tag, name)
+            assert not name.endswith("href") or value.startswith("#"), (tag, value)
+            assert "url(" not in value
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.words += text
+
+
+def test_names_of_others_stay_text(tmp_path, made):
+    Page(made[2])
+    ids = [f"{EVIL} {i}" for i in range(EXAMS)]
+    path, _ = make_cache(tmp_path, ids, ["a", EVIL] * (EXAMS // 2))
+    page = report(path)
+    assert EVIL in Page(page).words and "<script" not in page and "<img" not in page
+
+
+def test_small_caches(tmp_path, made):
+    np.save(tmp_path / "f.npy", np.ones((1, 3), np.float32))
+    (tmp_path / "f.csv").write_text("exam\nonly\n")
+    assert tool("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "x").returncode == 0
+    words = Page(report(tmp_path / "x.h5")).words
+    assert "Too few exams for a map" in words and "1 exam without a patient" in words
+    driver("write", tmp_path / "y.h5", 0, 9)  # missing frames, several views, a failure
+    words = Page(report(tmp_path / "y.h5")).words
+    assert "1 failure while extracting" in words and "cannot be decoded" in words
+    assert "frames are missing" in words
+
+
+def test_refusals(tmp_path, made):
+    path = made[0]
+    assert "no exam 'e99'" in refusal("report", path, tmp_path / "r.html", "--exam", "e99")
+    assert "it has label" in refusal("report", path, tmp_path / "r.html", "--colour", "sex")
+    assert "ends in .html" in refusal("report", path, tmp_path / "r.h5")
+    assert "there is no such cache" in refusal("report", tmp_path / "x.h5", tmp_path / "r.html")
+    assert list(tmp_path.iterdir()) == []
+    summary = tool_json("report", path, tmp_path / "r.html")
+    assert summary["bytes"] == (tmp_path / "r.html").stat().st_size and summary["findings"] == []
+
+
+def visit(page, folder):
+    """(what the console said, the addresses that the page asked for); the browser reaches no host."""
+    log, picture = folder / "net.json", folder / "page.png"
+    done = subprocess.run(
+        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
+         "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--disable-component-update",
+         "--no-first-run", "--enable-logging=stderr", f"--log-net-log={log}", "--window-size=800,1000",
+         f"--screenshot={picture}", f"file://{page}"], capture_output=True, text=True, timeout=120)
+    assert picture.stat().st_size > 1000, done.stderr
+    events = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
+    # A page on disk has the origin "null"; the browser's own requests have none.
+    asked = {event["url"] for event in events if event.get("initiator") == "null"}
+    return [line for line in done.stderr.splitlines() if "CONSOLE" in line], asked
+
+
+@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
+def test_a_browser_shows_it_without_complaint_or_request(tmp_path, made):
+    control = tmp_path / "control.html"
+    control.write_text("<body><img src='http://127.0.0.1:9/x.png'><script>console.log('here')</script></body>")
+    console, asked = visit(control, tmp_path)
+    assert len(console) == 1 and asked == {"http://127.0.0.1:9/x.png"}, "the check itself does not work"
+    assert visit(made[0].parent / "x.html", tmp_path) == ([], set())
