@@ -1,0 +1,246 @@
+// Everything but the matrix product. Included by each instruction set's file after its Vector, in
+// that file's unnamed namespace.
+
+using F = Vector::F;
+
+// W values at i, and the n < W at the end of a row.
+struct Whole {
+  std::int64_t i;
+  template <typename Value>
+  F load(const Value* p) const {
+    return Vector::load(p + i);
+  }
+  void store(float* p, F x) const { Vector::store(p + i, x); }
+};
+struct Part {
+  std::int64_t i, n;
+  template <typename Value>
+  F load(const Value* p) const {
+    return Vector::load_first(p + i, n);
+  }
+  void store(float* p, F x) const { Vector::store_first(p + i, x, n); }
+};
+
+// body(i, n) for i = 0, W, 2W, …; n: how many values are left, at most W.
+template <typename Body>
+inline void for_vectors(std::int64_t count, Body body) {
+  std::int64_t i = 0;
+  for (; i + Vector::kWidth <= count; i += Vector::kWidth) body(Whole{i});
+  if (i < count) body(Part{i, count - i});
+}
+
+// 2^n − 1 + 2^n (e^r − 1) for x = n ln 2 + r, |r| ≤ ln 2 / 2: the parts of e^x that lose nothing
+// near 0. The polynomial is that of Cephes' expf (Moshier 1984).
+struct Exponential {
+  F power, rest;  // 2^n, e^r − 1
+};
+
+inline Exponential exponential(F x) {
+  const F n = Vector::round(Vector::mul(x, Vector::set(1.44269504088896341f)));
+  F r = Vector::fma(n, Vector::set(-0.693359375f), x);
+  r = Vector::fma(n, Vector::set(2.12194440e-4f), r);
+  F p = Vector::set(1.9875691500e-4f);
+  p = Vector::fma(p, r, Vector::set(1.3981999507e-3f));
+  p = Vector::fma(p, r, Vector::set(8.3334519073e-3f));
+  p = Vector::fma(p, r, Vector::set(4.1665795894e-2f));
+  p = Vector::fma(p, r, Vector::set(1.6666665459e-1f));
+  p = Vector::fma(p, r, Vector::set(5.0000001201e-1f));
+  return {Vector::power_of_two(n), Vector::fma(Vector::mul(r, r), p, r)};
+}
+
+// In both, min and max keep their second operand when one is NaN, so that NaN stays NaN.
+inline F sigmoid_of(F x) {
+  const F bounded = Vector::min(Vector::set(87), Vector::max(Vector::set(-87), x));
+  const Exponential e = exponential(Vector::sub(Vector::set(0), bounded));
+  const F one = Vector::set(1);
+  return Vector::div(one, Vector::add(one, Vector::fma(e.power, e.rest, e.power)));
+}
+
+// tanh |x| = −(e^(−2|x|) − 1) / (e^(−2|x|) + 1), and 1 to float32's precision from 9.1 on.
+inline F tanh_of(F x) {
+  const F size = Vector::min(Vector::set(15), Vector::absolute(x));
+  const Exponential e = exponential(Vector::mul(Vector::set(-2), size));
+  const F less_one = Vector::fma(e.power, e.rest, Vector::sub(e.power, Vector::set(1)));
+  const F t =
+      Vector::div(Vector::sub(Vector::set(0), less_one), Vector::add(Vector::set(2), less_one));
+  return Vector::with_sign_of(t, x);
+}
+
+void sigmoid(std::int64_t n, const float* x, float* y) {
+  for_vectors(n, [&](auto at) { at.store(y, sigmoid_of(at.load(x))); });
+}
+
+void tanh(std::int64_t n, const float* x, float* y) {
+  for_vectors(n, [&](auto at) { at.store(y, tanh_of(at.load(x))); });
+}
+
+void gates(const GateStep& s) {
+  const std::int64_t h = s.hidden;
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    const float* input = s.input + row * 3 * h;
+    const float* recurrent = s.recurrent + row * s.recurrent_row;
+    float* state = s.state + row * h;
+    float* previous = s.previous + row * h;
+    float* saved = s.gates + row * 4 * h;
+    float* out = s.out + row * s.out_row;
+    for_vectors(h, [&](auto at) {
+      const F r = sigmoid_of(Vector::add(at.load(input), at.load(recurrent)));
+      const F z = sigmoid_of(Vector::add(at.load(input + h), at.load(recurrent + h)));
+      const F inner = at.load(recurrent + 2 * h);
+      const F n = tanh_of(Vector::fma(r, inner, at.load(input + 2 * h)));
+      const F before = at.load(state);
+      const F after = Vector::fma(z, Vector::sub(before, n), n);  // (1 − z) n + z h
+      at.store(saved, r);
+      at.store(saved + h, z);
+      at.store(saved + 2 * h, n);
+      at.store(saved + 3 * h, inner);
+      at.store(previous, before);
+      at.store(state, after);
+      at.store(out, after);
+    });
+  }
+}
+
+void gate_gradients(const GateGradient& g) {
+  const std::int64_t h = g.hidden;
+  const F one = Vector::set(1);
+  for (std::int64_t row = 0; row < g.rows; ++row) {
+    const float* saved = g.gates + row * 4 * h;
+    const float* previous = g.previous + row * h;
+    const float* out = g.out + row * g.out_row;
+    float* state = g.state + row * h;
+    float* input = g.input + row * 3 * h;
+    float* recurrent = g.recurrent + row * 3 * h;
+    for_vectors(h, [&](auto at) {
+      const F r = at.load(saved), z = at.load(saved + h), n = at.load(saved + 2 * h);
+      const F whole = Vector::add(at.load(state), at.load(out));
+      const F through_z = Vector::mul(whole, Vector::sub(at.load(previous), n));
+      const F dz = Vector::mul(through_z, Vector::mul(z, Vector::sub(one, z)));
+      const F through_n = Vector::mul(whole, Vector::sub(one, z));
+      const F dn = Vector::mul(through_n, Vector::sub(one, Vector::mul(n, n)));
+      const F through_r = Vector::mul(dn, at.load(saved + 3 * h));
+      const F dr = Vector::mul(through_r, Vector::mul(r, Vector::sub(one, r)));
+      at.store(input, dr);
+      at.store(input + h, dz);
+      at.store(input + 2 * h, dn);
+      at.store(recurrent, dr);
+      at.store(recurrent + h, dz);
+      at.store(recurrent + 2 * h, Vector::mul(dn, r));
+      at.store(state, Vector::mul(whole, z));
+    });
+  }
+}
+
+template <typename Value>
+inline void gather_rows(const Gather& g, const Value* table) {
+  float* out = g.out;
+  for (const std::int64_t row : g.rows) {
+    const Value* from = table + row * g.width;
+    for_vectors(g.width, [&](auto at) {
+      const F centred = Vector::sub(at.load(from), at.load(g.mean));
+      at.store(out, Vector::mul(centred, at.load(g.scale)));
+    });
+    out += g.width;
+  }
+}
+
+void gather_half(const Gather& g, const std::uint16_t* table) {
+  gather_rows(g, table);
+}
+
+void gather_float(const Gather& g, const float* table) {
+  gather_rows(g, table);
+}
+
+void add_rows(std::int64_t m, std::int64_t n, const float* x, std::int64_t x_row, float* sum) {
+  for_vectors(n, [&](auto at) {
+    F total = at.load(sum);
+    for (std::int64_t row = 0; row < m; ++row) total = Vector::add(total, at.load(x + row * x_row));
+    at.store(sum, total);
+  });
+}
+
+void scale(std::int64_t n, const float* factors, float* x) {
+  for_vectors(n, [&](auto at) { at.store(x, Vector::mul(at.load(x), at.load(factors))); });
+}
+
+void add_scaled(std::int64_t n, float factor, const float* x, float* y) {
+  const F f = Vector::set(factor);
+  for_vectors(n, [&](auto at) { at.store(y, Vector::fma(f, at.load(x), at.load(y))); });
+}
+
+// Sums of products in 16 lanes whatever the width of a vector, so that the result is the same.
+class Lanes {
+ public:
+  Lanes() {
+    for (F& sum : sums_) sum = Vector::set(0);
+  }
+  void add(F x, F y) {
+    sums_[turn_] = Vector::fma(x, y, sums_[turn_]);
+    turn_ = (turn_ + 1) % kVectors;
+  }
+  double total() const {
+    float lanes[kLanes];
+    for (int v = 0; v < kVectors; ++v) Vector::store(lanes + v * Vector::kWidth, sums_[v]);
+    double sum = 0;
+    for (float lane : lanes) sum += static_cast<double>(lane);
+    return sum;
+  }
+
+ private:
+  static constexpr int kLanes = 16, kVectors = kLanes / Vector::kWidth;
+  F sums_[kVectors];
+  int turn_ = 0;
+};
+
+float dot(std::int64_t n, const float* x, const float* y) {
+  Lanes lanes;
+  for_vectors(n, [&](auto at) { lanes.add(at.load(x), at.load(y)); });
+  return static_cast<float>(lanes.total());
+}
+
+double add_all(std::int64_t n, std::span<float* const> sources) {
+  Lanes squares;
+  for_vectors(n, [&](auto at) {
+    F total = at.load(sources[0]);
+    for (std::size_t s = 1; s < sources.size(); ++s)
+      total = Vector::add(total, at.load(sources[s]));
+    at.store(sources[0], total);
+    squares.add(total, total);
+  });
+  return squares.total();
+}
+
+void adam(const AdamStep& s) {
+  const F scale = Vector::set(s.gradient_scale), rest = Vector::set(s.beta1_rest);
+  const F beta2 = Vector::set(s.beta2), beta2_rest = Vector::set(s.beta2_rest);
+  for_vectors(s.n, [&](auto at) {
+    const F gradient = Vector::mul(at.load(s.gradients), scale);
+    F first = at.load(s.first_moment);
+    first = Vector::fma(rest, Vector::sub(gradient, first), first);
+    F second = Vector::mul(at.load(s.second_moment), beta2);
+    second = Vector::fma(Vector::mul(beta2_rest, gradient), gradient, second);
+    F value = at.load(s.parameters);
+    const F shrink = Vector::mul(Vector::set(-s.learning_rate), at.load(s.decay));
+    value = Vector::fma(value, shrink, value);
+    const F root = Vector::mul(Vector::sqrt(second), Vector::set(s.root_scale));
+    const F change = Vector::div(first, Vector::add(root, Vector::set(s.epsilon)));
+    at.store(s.first_moment, first);
+    at.store(s.second_moment, second);
+    at.store(s.parameters, Vector::fma(Vector::set(-s.step_size), change, value));
+  });
+}
+
+void transpose(std::int64_t m, std::int64_t n, const float* from, float* to, std::int64_t to_row) {
+  constexpr std::int64_t kBlock = 16;  // a cache line of each
+  for (std::int64_t i = 0; i < m; i += kBlock) {
+    const std::int64_t rows = m - i < kBlock ? m - i : kBlock;
+    for (std::int64_t j = 0; j < n; j += kBlock) {
+      const std::int64_t columns = n - j < kBlock ? n - j : kBlock;
+      for (std::int64_t c = 0; c < columns; ++c) {
+        for (std::int64_t r = 0; r < rows; ++r)
+          to[(j + c) * to_row + i + r] = from[(i + r) * n + j + c];
+      }
+    }
+  }
+}
