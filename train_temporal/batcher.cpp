@@ -1,7 +1,6 @@
 #include "train_temporal/batcher.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace coldframe::temporal {
@@ -31,49 +30,64 @@ torch::Tensor int_tensor(const std::vector<std::int64_t>& values) {
   return torch::tensor(values, torch::kInt64);
 }
 
-torch::Tensor clock_tensor(const Dataset& dataset, const std::vector<BatchItem>& items) {
+torch::Tensor clock_tensor(const Dataset& dataset, const Batch& batch) {
   std::vector<float> values;
-  for (const BatchItem& item : items) {
-    const std::vector<float>& clock = dataset.sequences[item.exam].clock;
+  for (std::size_t exam : batch.exams) {
+    const std::vector<float>& clock = dataset.sequences[exam].clock;
     values.insert(values.end(), clock.begin(), clock.end());
   }
-  return torch::tensor(values).view({static_cast<std::int64_t>(items.size()), -1});
+  return torch::tensor(values).view({batch.size(), -1});
+}
+
+torch::Tensor time_tensor(const Batch& batch) {
+  torch::Tensor time =
+      torch::empty({static_cast<std::int64_t>(batch.times.size()), std::int64_t{kTimeColumns}});
+  std::copy_n(batch.times.data()->data(), time.numel(), time.data_ptr<float>());
+  return time;
 }
 
 }  // namespace
 
-Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
+void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing) {
   std::stable_sort(items.begin(), items.end(), [](const BatchItem& a, const BatchItem& b) {
     return a.frames.features.size() > b.frames.features.size();
   });
-  const torch::Device device = dataset.features.device();
-  Batch batch;
-  std::vector<std::int64_t> rows, step_sizes, lengths;
-  std::vector<float> time;
+  packing.exams.clear();
+  packing.frame_rows.clear();
+  packing.sequences.clear();
+  packing.frames.clear();
+  packing.times.clear();
+  packing.exam_keys.clear();
+  packing.row_keys.clear();
   const std::size_t longest = items.front().frames.features.size();
   for (std::size_t step = 0; step < longest; ++step) {
     std::int64_t reaching = 0;
     for (const BatchItem& item : items) {
       if (item.frames.features.size() <= step) break;
       const Sequence& sequence = dataset.sequences[item.exam];
-      rows.push_back(sequence.first_row + item.frames.features[step]);
-      const auto timing = time_row(sequence, item.frames.times, step);
-      time.insert(time.end(), timing.begin(), timing.end());
-      batch.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
+      packing.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
+      packing.times.push_back(time_row(sequence, item.frames.times, step));
+      packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       ++reaching;
     }
-    step_sizes.push_back(reaching);
+    packing.sequences.push_back(reaching);
   }
   for (const BatchItem& item : items) {
-    batch.exams.push_back(item.exam);
-    batch.exam_keys.push_back(dataset.sequences[item.exam].key);
-    lengths.push_back(static_cast<std::int64_t>(item.frames.features.size()));
+    packing.exams.push_back(item.exam);
+    packing.exam_keys.push_back(dataset.sequences[item.exam].key);
+    packing.frames.push_back(static_cast<std::int64_t>(item.frames.features.size()));
   }
-  batch.rows = int_tensor(rows).to(device);
-  batch.step_sizes = int_tensor(step_sizes);
-  batch.lengths = int_tensor(lengths);
-  batch.time = torch::tensor(time).view({-1, kTimeColumns}).to(device);
-  batch.clock = clock_tensor(dataset, items).to(device);
+}
+
+Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
+  const torch::Device device = dataset.features.device();
+  Batch batch;
+  pack(dataset, std::move(items), batch);
+  batch.rows = int_tensor(batch.frame_rows).to(device);
+  batch.step_sizes = int_tensor(batch.sequences);
+  batch.lengths = int_tensor(batch.frames);
+  batch.time = time_tensor(batch).to(device);
+  batch.clock = clock_tensor(dataset, batch).to(device);
   return batch;
 }
 

@@ -4,6 +4,7 @@
 
 #include <torch/torch.h>
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -27,17 +28,28 @@ struct BatchItem {
 };
 
 // B exams with N frames altogether, the longest with T.
-struct Batch {
-  std::vector<std::size_t> exams;        // [B] longest sequence first
-  torch::Tensor rows;                    // [N] rows of Dataset::features, packed
-  torch::Tensor step_sizes;              // [T] int64 on the CPU: sequences that reach step t
-  torch::Tensor lengths;                 // [B] int64 on the CPU
-  torch::Tensor time;                    // [N, kTimeColumns]
-  torch::Tensor clock;                   // [B, F]
-  std::vector<std::uint64_t> exam_keys;  // [B]
-  std::vector<std::uint64_t> row_keys;   // [N] of exam and step
+struct Packing {
+  std::vector<std::size_t> exams;                      // [B] longest sequence first
+  std::vector<std::int64_t> frame_rows;                // [N] rows of Dataset::features
+  std::vector<std::int64_t> sequences;                 // [T] that reach step t
+  std::vector<std::int64_t> frames;                    // [B]
+  std::vector<std::array<float, kTimeColumns>> times;  // [N]
+  std::vector<std::uint64_t> exam_keys;                // [B]
+  std::vector<std::uint64_t> row_keys;                 // [N] of exam and step
 
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
+};
+
+// Written over `packing`, so that its memory serves again.
+void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing);
+
+// The same as tensors, for models that LibTorch differentiates.
+struct Batch : Packing {
+  torch::Tensor rows;        // [N]
+  torch::Tensor step_sizes;  // [T] int64 on the CPU
+  torch::Tensor lengths;     // [B] int64 on the CPU
+  torch::Tensor time;        // [N, kTimeColumns]
+  torch::Tensor clock;       // [B, F]
 };
 
 Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items);

@@ -76,6 +76,7 @@ class FitWorkers {
     // One device is shared by all fits: side by side they would only compete for it.
     const std::size_t side_by_side =
         experiment_.device.is_cpu() ? std::min(threads, fits_.size()) : 1;
+    threads_per_fit_ = std::max<std::size_t>(threads / std::max<std::size_t>(side_by_side, 1), 1);
     std::vector<std::thread> workers;
     for (std::size_t i = 0; i < side_by_side; ++i) {
       workers.emplace_back([this] { work(); });
@@ -102,7 +103,8 @@ class FitWorkers {
 
   bool do_fit(FinishedFit& fit) {
     const fs::path record = folder_.record(fit.name);
-    const FitTask task = experiment_.task(fit.name, *fit.split);
+    FitTask task = experiment_.task(fit.name, *fit.split);
+    task.threads = threads_per_fit_;
     if (!fs::exists(record) && !run_fit(task, record, folder_.checkpoint(fit.name), stopping_)) {
       return false;
     }
@@ -129,6 +131,7 @@ class FitWorkers {
   const RunFolder& folder_;
   std::vector<FinishedFit>& fits_;
   Progress progress_;
+  std::size_t threads_per_fit_ = 1;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;

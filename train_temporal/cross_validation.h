@@ -11,7 +11,8 @@
 
 namespace coldframe::temporal {
 
-// More would make a fit's sums depend on the machine; cores are used by fits side by side.
+// Of LibTorch in a fit. More would make its sums depend on the machine; cores are used by fits side
+// by side, and where there are fewer fits than cores by a FusedStep, whose sums do not.
 inline constexpr int kThreadsPerFit = 1;
 
 // Everything that the fits of a run share.

@@ -17,6 +17,11 @@ class Dropout {
   Dropout(double probability, std::uint64_t seed, std::uint64_t epoch)
       : probability_(probability), seed_(seed), epoch_(epoch) {}
 
+  bool active() const { return probability_ > 0; }
+  // What to multiply with: 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
+  void fill(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width,
+            float* out) const;
+  torch::Tensor mask(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width) const;
   // x: [R, W]; keys: [R], what each row belongs to.
   torch::Tensor operator()(const torch::Tensor& x, Stream layer,
                            std::span<const std::uint64_t> keys) const;

@@ -3,8 +3,6 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::int64_t kTimeInputs = 3;  // interval, since first, unknown
-
 using torch::nn::utils::rnn::PackedSequence;
 
 }  // namespace
@@ -42,10 +40,26 @@ torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batc
   torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
   if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, H + 3]
-  const auto [packed, last] =
-      gru->forward_with_packed_input(PackedSequence(x, batch.step_sizes));  // last: [L·dirs, B, H]
-  x = pool(packed.data(), last, batch);                                     // [B, H']
-  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));           // [B, C]
+  const auto [states, last] = recur(x, batch, dropout);
+  x = pool(states, last, batch);                                   // [B, H']
+  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
+}
+
+std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const Batch& batch,
+                                                        const Dropout& dropout) {
+  const std::int64_t directions = config_.bidirectional ? 2 : 1;
+  const std::vector<torch::Tensor> all = gru->all_weights();
+  const std::size_t each = all.size() / static_cast<std::size_t>(config_.layers);
+  torch::Tensor last;
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const auto weights = at::TensorList(all).slice(static_cast<std::size_t>(layer) * each, each);
+    if (layer > 0) x = dropout(x, layer_dropout(layer - 1), batch.row_keys);
+    const torch::Tensor start =
+        torch::zeros({directions, batch.size(), config_.hidden}, x.options());
+    std::tie(x, last) = torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0, is_training(),
+                                   config_.bidirectional);
+  }
+  return {x, last};
 }
 
 // Standardised where known, 0 elsewhere; the last input says where the time is unknown. [N, 3]

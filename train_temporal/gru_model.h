@@ -7,9 +7,13 @@
 //   head.weight [C, H'], head.bias
 #pragma once
 
+#include <vector>
+
 #include "train_temporal/sequence_model.h"
 
 namespace coldframe::temporal {
+
+inline constexpr std::int64_t kTimeInputs = 3;  // interval, since first, unknown
 
 class GruModel final : public SequenceModel {
  public:
@@ -19,6 +23,10 @@ class GruModel final : public SequenceModel {
   void set_statistics(const InputStatistics& statistics) override;
 
  private:
+  // All layers on packed rows [N, I]: the last one's states [N, H'], and its final states [dirs, B,
+  // H].
+  std::pair<torch::Tensor, torch::Tensor> recur(torch::Tensor x, const Batch& batch,
+                                                const Dropout& dropout);
   torch::Tensor time_features(const torch::Tensor& time) const;
   torch::Tensor pool(const torch::Tensor& packed, const torch::Tensor& last, const Batch& batch);
 

@@ -18,7 +18,12 @@ enum class Stream : std::uint64_t {
   kPermutation,
   kProjectionDropout,
   kHeadDropout,
+  kLayerDropout = 256,  // behind the GRU's first layer; one more for each layer after it
 };
+
+constexpr Stream layer_dropout(std::int64_t layer) {
+  return static_cast<Stream>(static_cast<std::int64_t>(Stream::kLayerDropout) + layer);
+}
 
 enum class FrameOrder {
   kInOrder,

@@ -21,14 +21,14 @@ torch::Tensor weighted_loss(const torch::Tensor& logits, const Batch& batch,
   return -(log_probability * torch::tensor(weight).to(device)).sum();
 }
 
+}  // namespace
+
 double total_weight(std::span<const BatchItem> items, std::span<const int> labels,
                     const ClassWeights& weights) {
   double total = 0;
   for (const BatchItem& item : items) total += weights[static_cast<std::size_t>(labels[item.exam])];
   return total;
 }
-
-}  // namespace
 
 ClassWeights equal_weights(std::size_t classes) {
   return ClassWeights(classes, 1.0);

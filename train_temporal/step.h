@@ -24,6 +24,10 @@ struct LossSum {
   LossSum& operator+=(const LossSum& other);
 };
 
+// What the loss over `items` is divided by.
+double total_weight(std::span<const BatchItem> items, std::span<const int> labels,
+                    const ClassWeights& weights);
+
 // Adds the gradients of the mean loss over `items` to those of the model. `labels` is indexed by
 // exam; at most `micro_batch` exams go through the model at a time (0: all).
 LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,

@@ -30,12 +30,16 @@ Trainer::Trainer(const FitTask& task)
     : task_(task),
       model_(new_model(task)),
       optimizer_(*model_, task.options.weight_decay),
+      team_(std::make_unique<ThreadTeam>(task.threads)),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       weights_(class_weights(task)),
       validation_(
           evaluation_batches(task.dataset, task.split.validation, task.config.order, task.seed)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
+  if (!FusedGru::supports(*model_)) return;
+  fused_ = std::make_unique<FusedStep>(*model_, task_.config, task_.dataset, optimizer_.gradients(),
+                                       *team_);
 }
 
 bool Trainer::finished() const {
@@ -60,22 +64,29 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
       const Sequence& sequence = task_.dataset.sequences[order[i]];
       items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
     }
-    optimizer_.zero_gradients();
-    total += accumulate_gradients(*model_, task_.dataset, items, task_.labels, weights_, dropout,
-                                  options.micro_batch);
-    optimizer_.clip_gradients(options.clip);
+    total += gradients(items, dropout);
+    optimizer_.clip_gradients(options.clip, *team_,
+                              fused_ ? fused_->gradient_parts() : std::span<float* const>());
     learning_rate = options.learning_rate *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
-    optimizer_.step(learning_rate);
+    optimizer_.step(learning_rate, *team_);
   }
   return total.mean();
+}
+
+LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+  const std::size_t micro_batch = task_.options.micro_batch;
+  if (fused_) return fused_->compute(items, task_.labels, weights_, dropout, micro_batch);
+  optimizer_.zero_gradients();
+  return accumulate_gradients(*model_, task_.dataset, items, task_.labels, weights_, dropout,
+                              micro_batch);
 }
 
 void Trainer::run_epoch() {
   EpochLosses losses;
   losses.train = train_epoch(history_.size(), losses.learning_rate);
   const auto logits = predict_logits(*model_, task_.dataset, validation_, task_.split.validation,
-                                     static_cast<std::size_t>(task_.config.classes));
+                                     task_.config, *team_);
   losses.validation =
       cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
@@ -91,7 +102,6 @@ FitResult Trainer::finish() {
         "with `coldframe cache stats`");
   }
   optimizer_.parameters().copy_(best_parameters_);
-  const auto classes = static_cast<std::size_t>(task_.config.classes);
   const auto test =
       evaluation_batches(task_.dataset, task_.split.test, task_.config.order, task_.seed);
   FitResult result;
@@ -99,9 +109,10 @@ FitResult Trainer::finish() {
   result.history = history_;
   result.diverged = diverged_;
   result.best_epoch = early_stop_.best_epoch;
-  result.validation_logits =
-      predict_logits(*model_, task_.dataset, validation_, task_.split.validation, classes);
-  result.test_logits = predict_logits(*model_, task_.dataset, test, task_.split.test, classes);
+  result.validation_logits = predict_logits(*model_, task_.dataset, validation_,
+                                            task_.split.validation, task_.config, *team_);
+  result.test_logits =
+      predict_logits(*model_, task_.dataset, test, task_.split.test, task_.config, *team_);
   return result;
 }
 
@@ -132,12 +143,13 @@ void Trainer::restore(const FitState& state) {
 
 std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
                                       FrameOrder order, std::uint64_t seed) {
-  constexpr std::size_t kEvaluationBatch = 256;
+  // On the CPU small enough for the cache; results are the same in any.
+  const std::size_t size = dataset.features.is_cpu() ? 64 : 256;
   const FrameSampler sampler(order, 0, seed);
   std::vector<Batch> batches;
-  for (std::size_t start = 0; start < exams.size(); start += kEvaluationBatch) {
+  for (std::size_t start = 0; start < exams.size(); start += size) {
     std::vector<BatchItem> items;
-    for (std::size_t i = start; i < std::min(start + kEvaluationBatch, exams.size()); ++i) {
+    for (std::size_t i = start; i < std::min(start + size, exams.size()); ++i) {
       const Sequence& sequence = dataset.sequences[exams[i]];
       items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
     }
@@ -148,20 +160,36 @@ std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<
 
 std::vector<double> predict_logits(SequenceModel& model, const Dataset& dataset,
                                    const std::vector<Batch>& batches,
-                                   const std::vector<std::size_t>& exams, std::size_t classes) {
+                                   const std::vector<std::size_t>& exams, const ModelConfig& config,
+                                   ThreadTeam& team) {
   torch::NoGradGuard no_grad;
+  const auto classes = static_cast<std::size_t>(config.classes);
   std::unordered_map<std::size_t, std::size_t> position;
   for (std::size_t i = 0; i < exams.size(); ++i) position[exams[i]] = i;
   std::vector<double> result(exams.size() * classes);
-  for (const Batch& batch : batches) {
-    const torch::Tensor logits =
-        compute_logits(model, dataset, batch).cpu().to(torch::kFloat64).contiguous();
-    const double* row = logits.data_ptr<double>();
+  const auto keep = [&](const Batch& batch, const float* row) {
     for (std::size_t exam : batch.exams) {
       std::copy_n(row, classes, result.begin() + std::ptrdiff_t(position.at(exam) * classes));
       row += classes;
     }
+  };
+  if (!FusedGru::supports(model)) {
+    for (const Batch& batch : batches) {
+      const torch::Tensor logits =
+          compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
+      keep(batch, logits.data_ptr<float>());
+    }
+    return result;
   }
+  FusedGru fused(model, config);
+  fused.prepare(team);
+  const std::size_t parts = std::min(team.threads(), batches.size());
+  team.run(parts, [&](std::size_t part) {
+    FusedPass pass(fused);
+    for (std::size_t i = part; i < batches.size(); i += parts) {
+      keep(batches[i], pass.forward(dataset, batches[i], Dropout()));
+    }
+  });
   return result;
 }
 

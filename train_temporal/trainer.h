@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train_temporal/early_stop.h"
+#include "train_temporal/fused_step.h"
 #include "train_temporal/optimizer.h"
 #include "train_temporal/sequence_model.h"
 #include "train_temporal/split.h"
@@ -48,6 +49,7 @@ struct FitTask {
   ModelConfig config;
   FitOptions options;
   std::uint64_t seed;
+  std::size_t threads = 1;  // of the CPU; results do not depend on it
 };
 
 struct FitResult {
@@ -73,11 +75,14 @@ class Trainer {
 
  private:
   double train_epoch(std::size_t epoch, double& learning_rate);
+  LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
   std::shared_ptr<SequenceModel> model_;
   AdamW optimizer_;
+  std::unique_ptr<ThreadTeam> team_;
+  std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
   ClassWeights weights_;
   EarlyStop early_stop_;
@@ -87,12 +92,13 @@ class Trainer {
   torch::Tensor best_parameters_;
 };
 
-// Batches of at most 256 exams with all frames, and the logits of all their exams [n, C], in the
+// Batches of exams with all their frames, and the logits of all their exams [n, C], in the
 // order of `exams`.
 std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
                                       FrameOrder order, std::uint64_t seed);
 std::vector<double> predict_logits(SequenceModel& model, const Dataset& dataset,
                                    const std::vector<Batch>& batches,
-                                   const std::vector<std::size_t>& exams, std::size_t classes);
+                                   const std::vector<std::size_t>& exams, const ModelConfig& config,
+                                   ThreadTeam& team);
 
 }  // namespace coldframe::temporal

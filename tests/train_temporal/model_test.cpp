@@ -34,21 +34,22 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false}),
     [](const auto& variant) { return variant.param.name; });
 
-torch::Tensor logits_of(SequenceModel& model, const Dataset& dataset,
+torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
                         const std::vector<std::size_t>& exams) {
   torch::NoGradGuard no_grad;
   const auto batch = make_batch(dataset, testing::all_frames(dataset, exams));
-  const auto values = predict_logits(model, dataset, {batch}, exams, 2);
+  ThreadTeam team;
+  const auto values = predict_logits(model, dataset, {batch}, exams, config, team);
   return torch::tensor(values).view({-1, 2});
 }
 
 TEST_P(EveryGru, GivesAnExamTheSameLogitsWhateverItIsBatchedWith) {
   const Dataset dataset = testing::noise_dataset({5, 12, 1, 7, 12}, 8);
   const auto model = make_model(config(dataset), 3);
-  const torch::Tensor together = logits_of(*model, dataset, {0, 1, 2, 3, 4});
+  const torch::Tensor together = logits_of(*model, config(dataset), dataset, {0, 1, 2, 3, 4});
   for (std::size_t exam = 0; exam < 5; ++exam) {
-    const torch::Tensor alone = logits_of(*model, dataset, {exam});
-    EXPECT_TRUE(torch::allclose(alone[0], together[static_cast<int>(exam)], 0, 2e-6))
+    const torch::Tensor alone = logits_of(*model, config(dataset), dataset, {exam});
+    EXPECT_TRUE(alone[0].equal(together[static_cast<int>(exam)]))
         << "exam " << exam << ": alone " << alone << ", together " << together;
   }
 }
@@ -57,9 +58,9 @@ TEST_P(EveryGru, GivesAnExamTheSameLogitsWhateverItIsBatchedWith) {
 TEST_P(EveryGru, DoesNotLetOtherExamsLeakIn) {
   Dataset dataset = testing::noise_dataset({5, 12, 1}, 8);
   const auto model = make_model(config(dataset), 3);
-  const torch::Tensor before = logits_of(*model, dataset, {0, 1, 2});
+  const torch::Tensor before = logits_of(*model, config(dataset), dataset, {0, 1, 2});
   dataset.features.narrow(0, 5, 12).fill_(1e4);  // all of exam 1
-  const torch::Tensor after = logits_of(*model, dataset, {0, 1, 2});
+  const torch::Tensor after = logits_of(*model, config(dataset), dataset, {0, 1, 2});
   EXPECT_TRUE(before[0].equal(after[0]));
   EXPECT_TRUE(before[2].equal(after[2]));
   EXPECT_FALSE(before[1].equal(after[1]));
@@ -82,19 +83,22 @@ TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
   Dataset dataset = testing::noise_dataset({6, 6}, 8);
   dataset.features.narrow(0, 6, 6).copy_(dataset.features.narrow(0, 0, 6).flip(0));
   const auto mean = make_model(testing::small_config(dataset, "mean"), 3);
-  const torch::Tensor same = logits_of(*mean, dataset, {0, 1});
+  const torch::Tensor same =
+      logits_of(*mean, testing::small_config(dataset, "mean"), dataset, {0, 1});
   EXPECT_TRUE(torch::allclose(same[0], same[1], 0, 1e-6));
   const auto gru = make_model(testing::small_config(dataset), 3);
-  const torch::Tensor different = logits_of(*gru, dataset, {0, 1});
+  const torch::Tensor different = logits_of(*gru, testing::small_config(dataset), dataset, {0, 1});
   EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
 }
 
 TEST(Model, ClockSeesNoFeatures) {
   Dataset dataset = testing::noise_dataset({6, 3}, 8);
   const auto clock = make_model(testing::small_config(dataset, "clock"), 3);
-  const torch::Tensor before = logits_of(*clock, dataset, {0, 1});
+  const torch::Tensor before =
+      logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1});
   dataset.features.fill_(5);
-  EXPECT_TRUE(before.equal(logits_of(*clock, dataset, {0, 1})));
+  EXPECT_TRUE(
+      before.equal(logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1})));
 }
 
 TEST(Statistics, ComeFromTheTrainingExamsAlone) {

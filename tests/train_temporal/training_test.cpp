@@ -187,6 +187,7 @@ TEST(Optimizer, EqualsTorchsAdamW) {
   theirs->bias.copy_(ours->bias);
   at::AutoGradMode with_gradients(true);
   AdamW optimizer(*ours, 0.1);
+  ThreadTeam team;
   using torch::optim::AdamWOptions;
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(std::vector{theirs->weight},
@@ -197,7 +198,8 @@ TEST(Optimizer, EqualsTorchsAdamW) {
   for (int step = 0; step < 20; ++step) {
     optimizer.zero_gradients();
     loss(ours).backward();
-    optimizer.step(0.01);
+    optimizer.clip_gradients(0, team);
+    optimizer.step(0.01, team);
     reference.zero_grad();
     loss(theirs).backward();
     reference.step();
