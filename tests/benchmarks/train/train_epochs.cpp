@@ -1,0 +1,66 @@
+// train_epochs CACHE BATCH FRAMES HIDDEN THREADS: loads the cache, says how long that took, and
+// then trains one epoch for every line of its standard input and prints its seconds and its loss.
+#include <chrono>
+#include <iostream>
+#include <numeric>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "train_temporal/trainer.h"
+
+namespace {
+
+namespace temporal = coldframe::temporal;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<int> labels_of(const coldframe::cache::CacheReader& cache) {
+  std::vector<int> labels;
+  for (const auto& exam : cache.exams()) labels.push_back(exam.columns.front().value == "1");
+  return labels;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.size() != 5) {
+    throw coldframe::ConfigError("usage: train_epochs CACHE BATCH FRAMES HIDDEN THREADS");
+  }
+  at::set_num_threads(1);
+  auto start = Clock::now();
+  const coldframe::cache::CacheReader cache(arguments[0]);
+  std::vector<std::size_t> all(cache.exams().size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const auto dataset =
+      temporal::load_dataset(cache, all, temporal::source_kinds(cache.exams()), torch::kCPU);
+  std::cout << seconds_since(start) << std::endl;
+
+  const std::vector<int> labels = labels_of(cache);
+  temporal::Split split;
+  split.train = all;
+  split.validation = split.test = {0, 1};
+  temporal::ModelConfig config;
+  config.dimension = cache.dimension();
+  config.clock_width = static_cast<std::int64_t>(dataset.sequences.front().clock.size());
+  config.hidden = std::stol(arguments[3]);
+  temporal::FitOptions options;
+  options.epochs = 1000;
+  options.batch = std::stoul(arguments[1]);
+  options.train_frames = std::stol(arguments[2]);
+  options.schedule = temporal::Schedule::kConstant;
+  options.warmup = 0;
+  temporal::Trainer trainer({dataset, labels, split, config, options, 1, std::stoul(arguments[4])});
+  for (std::string line; std::getline(std::cin, line);) {
+    start = Clock::now();
+    trainer.run_epoch();
+    std::cout << seconds_since(start) << " " << trainer.state().history.back().train << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, run);
+}
