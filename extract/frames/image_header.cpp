@@ -52,7 +52,7 @@ ImageSize jpeg_frame(const ByteReader& in, std::uint64_t at, unsigned marker) {
   if (components != 1 && components != 3 && components != 4) {
     unsupported("a JPEG of other than 1, 3 or 4 colours");
   }
-  return {in.u16(at + 7), in.u16(at + 5), components == 4};
+  return {in.u16(at + 7), in.u16(at + 5)};
 }
 
 [[noreturn]] void too_large(const ImageSize& size, std::uint64_t bytes) {
@@ -134,7 +134,9 @@ ImageSize check_bmp(std::string_view bytes) {
     size.height = std::abs(static_cast<std::int64_t>(static_cast<std::int32_t>(in.u32(22))));
   const std::uint32_t bits = old ? in.u16(24) : in.u16(28);
   if (!old && in.u32(30) != 0) unsupported("a compressed BMP");
-  if (bits != 8 && bits != 24 && bits != 32) unsupported("a BMP of other than 8, 24 or 32 bits");
+  if (bits != 1 && bits != 4 && bits != 8 && bits != 24 && bits != 32) {
+    unsupported("a BMP of other than 1, 4, 8, 24 or 32 bits");
+  }
   if (size.width > kMaxSide || size.height > kMaxSide) return size;
   const std::int64_t row = (size.width * bits + 31) / 32 * 4;
   const std::uint64_t end = in.u32(10) + static_cast<std::uint64_t>(row * size.height);

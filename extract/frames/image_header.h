@@ -20,7 +20,6 @@ bool is_animated_webp(std::string_view head);
 
 struct ImageSize {
   std::int64_t width = 0, height = 0;
-  bool is_cmyk = false;  // four colours, as only JPEG has here
 };
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's

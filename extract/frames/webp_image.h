@@ -1,4 +1,4 @@
-// Still WebP images, past OpenCV: it hands those that libwebp does not recognise to GDAL and GDCM.
+// Still WebP images through libwebp.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,9 @@
 """Decoded images against Pillow's Image.open(p).convert("RGB"): no value may differ. What could not
 be promised equal, or is damaged, is refused with a reason."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -70,6 +73,8 @@ READABLE = {
     "rgb.bmp": (photo, {}),
     "grey.bmp": (lambda: photo().convert("L"), {}),
     "palette.bmp": (lambda: photo().quantize(200), {}),
+    "bilevel.bmp": (lambda: photo().convert("1"), {}),
+    "alpha.bmp": (rgba, {}),
     "rgb.tif": (photo, {}),
     "grey.tif": (lambda: photo().convert("L"), {}),
     "palette.tif": (lambda: photo().quantize(200), {}),
@@ -87,7 +92,6 @@ READABLE = {
 }
 
 REFUSED = {
-    "bilevel.bmp": (lambda: photo().convert("1"), {}, "other than 8, 24 or 32 bits"),
     "cmyk.tif": (lambda: photo().convert("CMYK"), {}, "photometric interpretation is 5"),
 }
 
@@ -202,3 +206,74 @@ def test_damaged_webp_reaches_no_other_decoder(tmp_path, name, at):
     (tmp_path / name).write_bytes(content)
     done = run(tmp_path / name)
     assert "damaged" in done.stdout and done.stderr == ""
+
+
+def png(pixels, colour_type, interlaced):
+    """8 bits; interlaced by Adam7, which Pillow reads and does not write."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = pixels.shape[:2]
+    passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
+    parts = [pixels[y::dy, x::dx] for y, x, dy, dx in passes] if interlaced else [pixels]
+    rows = b"".join(b"\0" + row.tobytes() for part in parts if part.size for row in part)
+    header = struct.pack(">IIBBBBB", width, height, 8, colour_type, 0, 0, int(interlaced))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows))
+            + chunk(b"IEND", b""))
+
+
+@pytest.mark.parametrize("mode, colour_type", [("L", 0), ("RGB", 2), ("LA", 4), ("RGBA", 6)])
+def test_interlaced_png_equals_pillows(tmp_path, mode, colour_type):
+    pixels = np.asarray(rgba().convert(mode))
+    (tmp_path / "plain.png").write_bytes(png(pixels, colour_type, False))
+    (tmp_path / "interlaced.png").write_bytes(png(pixels, colour_type, True))
+    expected = sha256(np.asarray(Image.open(tmp_path / "plain.png").convert("RGB")))
+    for name in ("plain", "interlaced"):
+        assert read(tmp_path / f"{name}.png")[name]["slots"][0]["sha256"] == expected
+
+
+def bmp(bits, downwards=False, palette=None, old=False):
+    """7 x 3 pixels of values that rise."""
+    stride = (7 * bits + 31) // 32 * 4
+    data = RNG.integers(0, 256, 3 * stride, np.uint8).tobytes()
+    entries = b"" if palette is None else palette.tobytes()
+    header = 12 if old else 40
+    info = struct.pack("<IHHHH", 12, 7, 3, 1, bits) if old else struct.pack(
+        "<IiiHHIIiiII", 40, 7, -3 if downwards else 3, 1, bits, 0, len(data), 0, 0,
+        0 if palette is None else len(palette), 0)
+    start = 14 + header + len(entries)
+    return b"BM" + struct.pack("<IHHI", start + len(data), 0, 0, start) + info + entries + data
+
+
+@pytest.mark.parametrize("bits", [1, 4, 8, 24, 32])
+@pytest.mark.parametrize("downwards", [False, True])
+def test_bmp_of_any_depth_equals_pillows(tmp_path, bits, downwards):
+    palette = RNG.integers(0, 256, (1 << bits, 4), np.uint8) if bits <= 8 else None
+    for old in (False, True) if not downwards and bits < 32 else (False,):
+        entries = palette[:, :3].copy() if old and palette is not None else palette
+        (tmp_path / "a.bmp").write_bytes(bmp(bits, downwards, entries, old))
+        expected = sha256(np.asarray(Image.open(tmp_path / "a.bmp").convert("RGB")))
+        assert read(tmp_path / "a.bmp")["a"]["slots"][0]["sha256"] == expected, old
+
+
+@pytest.mark.parametrize("name", ["grey.jpg", "q75_s2.jpg", "progressive.jpg", "cmyk.jpg"])
+def test_jpeg_with_pixels_made_up_is_refused(tmp_path, name):
+    """All markers are there, and half of the scan is not; libjpeg paints it grey."""
+    save(tmp_path, name, *READABLE[name])
+    content = (tmp_path / name).read_bytes()
+    scan = content.index(b"\xff\xda")
+    (tmp_path / name).write_bytes(content[:scan + (len(content) - scan) // 2] + b"\0\xff\xd9")
+    done = run(tmp_path / name)
+    assert "damaged" in done.stdout and done.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["q75_s2.jpg", "rgb.png", "palette.bmp", "lossless.webp", "lzw.tif"])
+def test_damage_prints_nothing_but_the_reason(tmp_path, name):
+    save(tmp_path, name, *READABLE[name])
+    content = (tmp_path / name).read_bytes()
+    (tmp_path / name).unlink()
+    for number, at in enumerate(RNG.integers(30, len(content), 40)):
+        damaged = bytearray(content)
+        damaged[at] ^= 0x5a
+        (tmp_path / f"{number}{name[-5:]}").write_bytes(damaged)
+    assert run(tmp_path).stderr == ""

@@ -1,6 +1,6 @@
 // Sources: libjpeg's libjpeg.txt, "Decompression details" and "Error handling"; Adobe Technical
 // Note 5116 (inverted CMYK).
-#include "extract/frames/jpeg_cmyk.h"
+#include "extract/frames/jpeg_image.h"
 
 #include <csetjmp>
 #include <cstddef>
@@ -13,7 +13,6 @@
 #include <jerror.h>
 
 #include "common/error.h"
-#include "common/text.h"
 
 namespace coldframe::frames {
 namespace {
@@ -62,7 +61,7 @@ int share(int a, int b) {
   return (product + (product >> 8)) >> 8;
 }
 
-void to_rgb(const std::uint8_t* inverted, std::size_t width, std::uint8_t* rgb) {
+void inks_to_rgb(const std::uint8_t* inverted, std::size_t width, std::uint8_t* rgb) {
   for (std::size_t x = 0; x < width; ++x) {
     const int white = inverted[4 * x + 3];
     for (std::size_t channel = 0; channel < 3; ++channel) {
@@ -70,6 +69,10 @@ void to_rgb(const std::uint8_t* inverted, std::size_t width, std::uint8_t* rgb) 
       rgb[3 * x + channel] = static_cast<std::uint8_t>(white - share(ink, white));
     }
   }
+}
+
+void replicate(const std::uint8_t* grey, std::size_t width, std::uint8_t* rgb) {
+  for (std::size_t x = 0; x < width; ++x, rgb += 3) rgb[0] = rgb[1] = rgb[2] = grey[x];
 }
 
 // False when libjpeg gives up. Nothing in here has a destructor, since longjmp would pass it by.
@@ -80,17 +83,18 @@ bool decode(Decoder& decoder, std::string_view bytes, Image& image, std::vector<
   jpeg_mem_src(info, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
   jpeg_read_header(info, TRUE);
   const auto width = static_cast<std::size_t>(image.width);
-  if (info->num_components != 4 || info->image_width != width ||
-      info->image_height != static_cast<unsigned>(image.height)) {
+  const int colours = info->num_components;
+  if (info->image_width != width || info->image_height != static_cast<unsigned>(image.height)) {
     return false;
   }
-  info->out_color_space = JCS_CMYK;
+  info->out_color_space = colours == 1 ? JCS_GRAYSCALE : colours == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_start_decompress(info);
   while (info->output_scanline < info->output_height) {
-    const std::size_t y = info->output_scanline;
-    JSAMPROW row = line.data();
+    std::uint8_t* const rgb = image.rgb.data() + 3 * width * info->output_scanline;
+    JSAMPROW row = colours == 3 ? rgb : line.data();
     if (jpeg_read_scanlines(info, &row, 1) != 1) return false;
-    to_rgb(row, width, image.rgb.data() + 3 * width * y);
+    if (colours == 1) replicate(row, width, rgb);
+    if (colours == 4) inks_to_rgb(row, width, rgb);
   }
   jpeg_finish_decompress(info);
   return !decoder.is_damaged;
@@ -98,7 +102,7 @@ bool decode(Decoder& decoder, std::string_view bytes, Image& image, std::vector<
 
 }  // namespace
 
-Image decode_cmyk_jpeg(std::string_view bytes, const ImageSize& size) {
+Image decode_jpeg(std::string_view bytes, const ImageSize& size) {
   const auto pixels = static_cast<std::size_t>(size.width * size.height);
   Image image{static_cast<int>(size.width), static_cast<int>(size.height),
               std::vector<std::uint8_t>(3 * pixels)};
