@@ -4,6 +4,7 @@ small ones of ../shared where it is. tests/fuzz/run calls it.
 """
 
 import io
+import os
 import pathlib
 import struct
 import subprocess
@@ -191,8 +192,18 @@ def make_manifest(folder):
     copy_shared(folder, "pocus/*.csv")
 
 
-MAKERS = {"clip": make_clip, "dicom": make_dicom, "image": make_image, "manifest": make_manifest,
-          "nifti": make_nifti, "tiff": make_tiff}
+def make_cache(folder):
+    """Caches without their trailers, which the fuzzer writes anew; by the driver of the cache's own tests."""
+    driver = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build")) / "tests" / "cache_driver"
+    for exams in (1, 2, 4):
+        path = folder / f"{exams}.h5"
+        path.unlink(missing_ok=True)
+        subprocess.run([driver, "write", path, "0", str(exams)], check=True, capture_output=True)
+        path.write_bytes(path.read_bytes()[:-16])
+
+
+MAKERS = {"cache": make_cache, "clip": make_clip, "dicom": make_dicom, "image": make_image,
+          "manifest": make_manifest, "nifti": make_nifti, "tiff": make_tiff}
 
 
 def main(folder):
