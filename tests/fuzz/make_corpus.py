@@ -56,7 +56,7 @@ def make_dicom(folder):
             dataset = pydicom.dcmread(folder / f"{picture_name}.dcm")
             dataset.compress(syntax, generate_instance_uid=False, **options)
             dataset.save_as(folder / f"{name} {picture_name}.dcm")
-    copy_shared(folder, "dicom/*/*")
+    copy_shared(folder, "dicom/*/*", 50_000)
 
 
 def make_nifti(folder):
