@@ -3,7 +3,6 @@ small ones of ../shared where it is. tests/fuzz/run calls it.
     build/test-venv/bin/python tests/fuzz/make_corpus.py FOLDER
 """
 
-import io
 import os
 import pathlib
 import struct

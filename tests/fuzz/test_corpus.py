@@ -1,5 +1,5 @@
 """The fuzzers' seeds are what they claim to be: the readers take them. (The fuzzers themselves need Clang and
-time: tests/fuzz/run, tests/soak/frames.)"""
+time: tests/fuzz/run, tests/soak/fuzz.)"""
 
 import csv
 import json
