@@ -4,6 +4,7 @@
     cache.exams                                        # DataFrame, one row per exam, in the input's order
     cache.features("E0000")                            # float32 [T, D]; a missing frame is a row of NaN
     cache.frames("E0000")                              # DataFrame, one row per frame: time_s, present, …
+    cache.table().to_parquet("x.parquet")              # all frames with their exams' columns and features f0, f1, …
 
     loader = torch.utils.data.DataLoader(ExamDataset(cache, target="label"), batch_size=16, collate_fn=collate)
 
@@ -65,6 +66,20 @@ class Cache:
                 column = unquote(name)
                 table[f"column {column}" if column in table else column] = values(group["columns"][name], rows)
             return pd.DataFrame(table).astype({"present": bool})
+
+    def table(self, view="clean"):
+        """One row per frame of the whole cache: the columns of its exam, its own, and its features f0 … f(D-1).
+
+        An exam's column with a feature's name is called "column f0"; a frame's with an exam's name "frame label".
+        """
+        features = pd.DataFrame(np.concatenate([self.features(row, view) for row in range(len(self))]))
+        features.columns = [f"f{d}" for d in range(self.dimension)]
+        exams = self.exams.drop(columns=["_file", "_first", "frames"]).rename(columns={"id": "exam"})
+        exams.columns = [f"column {name}" if name in features else name for name in exams]
+        exams = exams.loc[np.repeat(np.arange(len(self)), self.exams["frames"])].reset_index(drop=True)
+        frames = pd.concat([self.frames(row) for row in range(len(self))], ignore_index=True)
+        frames.columns = [f"frame {name}" if name in exams or name in features else name for name in frames]
+        return pd.concat([exams, frames, features], axis=1)
 
     def _open(self, exam):
         row = self.exams.iloc[self._row_of[exam] if isinstance(exam, str) else exam]

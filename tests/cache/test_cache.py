@@ -1,8 +1,6 @@
 """A cache as Python sees it: h5py and pandas through the snippets of FORMAT.md, numpy's float16, the
 tool's JSON, killed writers."""
 import json
-import os
-import pathlib
 import random
 import re
 import signal
@@ -13,18 +11,7 @@ import h5py
 import numpy as np
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
-DRIVER = BUILD / "tests" / "cache_driver"
-TOOL = BUILD / "bin" / "coldframe-cache"
-
-
-def driver(*words, **options):
-    return subprocess.run([DRIVER, *map(str, words)], check=True, capture_output=True, **options).stdout
-
-
-def tool(*words):
-    return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
+from tool_support import DRIVER, ROOT, TOOL, driver, tool
 
 
 def snippets(path):

@@ -74,6 +74,32 @@ def dump_column(path, exam):
     return next(each["columns"]["größe/cm"] for each in dump(path) if each["id"] == exam)
 
 
+@pytest.mark.parametrize("view", ["clean", "flip/1"])
+def test_parquet_through_the_example_reader(cache, tmp_path, view):
+    path, reader = cache
+    reader.table(view).to_parquet(tmp_path / "x.parquet")
+    table = pd.read_parquet(tmp_path / "x.parquet")
+    exams = dump(path)
+    features = table.filter(regex=r"^f\d+$").to_numpy()
+    assert features.dtype == np.float32 and features.shape == (len(table), reader.dimension)
+    np.testing.assert_array_equal(halves(features.astype(np.float16)), halves(stored(reader, reader.exams["id"], view)))
+    assert table["exam"].tolist() == [exam["id"] for exam in exams for _ in exam["present"]]
+    assert table["label"].tolist() == [exam["columns"]["label"] for exam in exams for _ in exam["present"]]
+    assert table["age"].tolist() == [int(exam["columns"]["age"]) for exam in exams for _ in exam["present"]]
+    assert table["present"].tolist() == [bool(present) for exam in exams for present in exam["present"]]
+    np.testing.assert_array_equal(table["time_s"], [time for exam in exams for time in exam["time_s"]])
+
+
+def test_the_readers_table_keeps_columns_of_one_name_apart(tmp_path):
+    np.save(tmp_path / "f.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
+    (tmp_path / "f.csv").write_text("exam,f1,index,phase\na,7,8,x\na,7,8,y\nb,9,9,z\n")
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t", "--frame-columns", "phase")
+    table = read_cache.Cache(tmp_path / "x.h5").table()
+    assert table.columns.is_unique and table["f1"].tolist() == [1, 3, 5]
+    assert table["column f1"].tolist() == [7, 7, 9] and table["index"].tolist() == [8, 8, 9]
+    assert table["frame index"].tolist() == [0, 1, 0] and table["phase"].tolist() == list("xyz")
+
+
 def test_npz_is_a_sound_archive_and_safetensors_tell_the_recipe(cache, tmp_path):
     run("export", cache[0], tmp_path / "x.npz")
     with zipfile.ZipFile(tmp_path / "x.npz") as archive:

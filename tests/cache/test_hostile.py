@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from test_cache import ROOT, driver, tool
+from tool_support import ROOT, driver, tool
 
 
 def new_file(path):
