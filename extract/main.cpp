@@ -1,6 +1,7 @@
 // coldframe-extract: frames → frozen backbone → cache.
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "cache/reader.h"
@@ -12,6 +13,7 @@
 #include "common/text.h"
 #include "common/torch/device.h"
 #include "extract/dry_run/report.h"
+#include "extract/first_frames.h"
 #include "extract/options.h"
 #include "extract/patient_salt.h"
 #include "extract/pipeline.h"
@@ -48,7 +50,9 @@ Precision decide_precision(const ExtractOptions& options,
   const bool has_one = cached && cached->precisions().size() == 1;
   if (options.precision == "auto" && has_one)
     return parse_precision(cached->precisions().front(), device);
-  const Precision precision = parse_precision(options.precision, device);
+  const Precision precision = options.precision == "auto"
+                                  ? vit::automatic_precision(options.backbone, device)
+                                  : parse_precision(options.precision, device);
   if (cached && !options.allow_mixed_precision &&
       cached->precisions() != std::vector{to_string(precision)})
     throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
@@ -56,6 +60,17 @@ Precision decide_precision(const ExtractOptions& options,
                             has_one ? "--precision " + cached->precisions().front() + ", " : "",
                             "another --out, or --allow-mixed-precision"));
   return precision;
+}
+
+std::unique_ptr<vit::Backbone> make_backbone(const ExtractOptions& options,
+                                             const frames::ExamList& input,
+                                             const std::optional<cache::CacheReader>& cached,
+                                             const torch::Device& device) {
+  const Precision precision = decide_precision(options, cached, device);
+  vit::BackboneOptions wanted = options.backbone;
+  if (options.precision == "auto" && !cached && device.is_cpu() && precision == Precision::kBf16)
+    wanted.check_images = first_frames(input, options, 4);
+  return vit::make_backbone(wanted, device, precision);
 }
 
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
@@ -142,8 +157,8 @@ int run(const std::vector<std::string>& arguments) {
   if (options->threads) torch::set_num_threads(options->threads);
   const cache::Location location = cache::locate(options->out);
   auto cached = open_to_continue(location);
-  const Precision precision = decide_precision(*options, cached, device);
-  const auto backbone = vit::make_backbone(options->backbone, device, precision);
+  const auto backbone = make_backbone(*options, input, cached, device);
+  const Precision precision = backbone->precision();
   const cache::Recipe recipe = make_recipe(*options, *backbone);
   check_recipe(recipe, cached, options->out);
 

@@ -56,7 +56,8 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
   add("device", po::value(&options.device)->value_name("NAME"),
       "auto (default), cpu, cuda or cuda:N");
   add("precision", po::value(&options.precision)->value_name("TYPE"),
-      "auto (default), fp32, bf16 or fp16");
+      "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
+      "fp16");
   add("allow-mixed-precision", po::bool_switch(&options.allow_mixed_precision),
       "extend a cache that was computed in another precision");
   add("batch", po::value(&options.batch)->value_name("N"), "frames per forward pass (default 32)");

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "extract/vit/backbone_kinds.h"
+#include "extract/vit/engine/choose.h"
 
 namespace coldframe::vit {
 
@@ -34,6 +35,12 @@ void require_images(const torch::Tensor& images, std::int64_t image_size) {
   throw DataError(concat("the backbone was given ", images.dtype().name(), " images of shape ",
                          found.str(), ", expected float [B, 3, ", image_size, ", ", image_size,
                          "]"));
+}
+
+Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
+  if (device.is_cpu() && options.torchscript.empty() && engine::bf16_is_quicker())
+    return Precision::kBf16;
+  return parse_precision("auto", device);
 }
 
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,

@@ -29,6 +29,9 @@ struct BackboneOptions {
   std::optional<std::int64_t> heads{};
   Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
+  // A few images as forward() takes them. With them, a ViT asked for in bf16 on the CPU computes in
+  // fp32 instead, and says so, where its features of any of them stray from fp32's.
+  torch::Tensor check_images{};
 };
 
 class Backbone {
@@ -38,9 +41,16 @@ class Backbone {
   // on the CPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   virtual std::int64_t dimension() const = 0;  // D
+  virtual Precision precision() const = 0;     // the one asked for, or what it fell back to
   // What goes into the recipe: kind, weights' SHA-256, architecture, pooling.
   virtual Json describe() const = 0;
 };
+
+inline constexpr double kLeastCosine = 0.999;  // of bf16 features to those of fp32
+
+// What `--precision auto` stands for: on the CPU bf16 where a ViT is quicker in it, else fp32; on a
+// GPU as parse_precision.
+Precision automatic_precision(const BackboneOptions& options, const torch::Device& device);
 
 // DataError / ConfigError: unreadable or mismatching weights, with the tensors' names and shapes.
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,

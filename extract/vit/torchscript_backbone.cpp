@@ -40,6 +40,7 @@ class TorchscriptBackbone : public Backbone {
   }
 
   std::int64_t dimension() const override { return dimension_; }
+  Precision precision() const override { return precision_; }
 
   Json describe() const override {
     Json json;

@@ -36,20 +36,25 @@ class VitBackbone : public Backbone {
         pooling_(options.pooling),
         image_size_(options.image_size),
         device_(device),
-        type_(scalar_type(precision)) {
+        precision_(precision) {
     model_->eval();
+    std::unique_ptr<engine::Engine> exact;
+    if (device.is_cpu() && precision == Precision::kBf16 && options.check_images.defined())
+      exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
     if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
-    if (engine_)
-      model_ = nullptr;  // the engine has its own copy of the weights
-    else
-      model_->to(device_, type_);
+    if (!engine_) model_->to(device_, scalar_type(precision));
+    if (exact && strays_from(*exact, options.check_images)) {
+      engine_ = std::move(exact);
+      precision_ = Precision::kFp32;
+    }
+    if (engine_) model_ = nullptr;  // the engine has its own copy of the weights
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
     if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), pooling_);
-    const torch::Tensor input = images.to(device_, type_).contiguous();
+    const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
     const torch::Tensor features = model_->forward_head(model_->forward_features(input), pooling_);
     return features.to(torch::kCPU, torch::kFloat32).contiguous();
   }
@@ -57,6 +62,8 @@ class VitBackbone : public Backbone {
   std::int64_t dimension() const override {
     return architecture_.width * (pooling_ == Pooling::kClsMean ? 2 : 1);
   }
+
+  Precision precision() const override { return precision_; }
 
   Json describe() const override {
     Json json = source_;
@@ -69,6 +76,17 @@ class VitBackbone : public Backbone {
   }
 
  private:
+  bool strays_from(engine::Engine& exact, const torch::Tensor& images) {
+    const torch::InferenceMode guard;
+    const torch::Tensor expected = exact.forward(images.to(torch::kCPU).contiguous(), pooling_);
+    const double cosine = at::cosine_similarity(forward(images), expected).min().item<double>();
+    if (cosine >= kLeastCosine) return false;  // not so for NaN
+    log_warning(concat("bf16 features of the first frames have a cosine of ", fixed(cosine, 4),
+                       " to those of fp32, expected at least ", fixed(kLeastCosine, 3),
+                       "; computing in fp32 (--precision bf16 computes in bf16 all the same)"));
+    return true;
+  }
+
   VisionTransformer model_;                 // what computes on a GPU; empty
   std::unique_ptr<engine::Engine> engine_;  // where the CPU engine does
   Json source_;                             // kind, and what the weights are
@@ -76,7 +94,7 @@ class VitBackbone : public Backbone {
   Pooling pooling_;
   std::int64_t image_size_;
   torch::Device device_;
-  torch::ScalarType type_;
+  Precision precision_;
 };
 
 std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,

@@ -6,6 +6,7 @@
 #include "common/interrupt.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "extract/first_frames.h"
 #include "extract/pipeline.h"
 #include "extract/recipe.h"
 #include "tests/extract/support.h"
@@ -56,6 +57,18 @@ TEST_F(Pipeline, EveryFrameOfEveryExamComesOutInItsPlace) {
     for (std::size_t frame = 0; frame <= i % 3; ++frame)
       EXPECT_NEAR(features[2 * frame], static_cast<float>(10 * i + frame) / 255, 1e-3);
   }
+}
+
+TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {
+  make_exams(4);
+  write_text(scratch / "in/exam0/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto input = frames::list_exams(scratch / "in", {});
+  const torch::Tensor frames = first_frames(input, small_options(), 4);
+  ASSERT_EQ(frames.sizes(), (std::vector<std::int64_t>{4, 3, 16, 16}));
+  const torch::Tensor levels = frames.select(1, 0).mean({1, 2}) * 255;
+  EXPECT_TRUE(levels.allclose(torch::tensor({10.0f, 11.0f, 20.0f, 21.0f}))) << levels;
+  EXPECT_EQ(first_frames(input, small_options(), 9).size(0), 6);
+  EXPECT_FALSE(first_frames({}, small_options(), 4).defined());
 }
 
 TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {

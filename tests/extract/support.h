@@ -23,6 +23,7 @@ void write_text(const std::filesystem::path& path, const std::string& text);
 // `fits` images.
 class MeanBackbone : public vit::Backbone {
  public:
+  Precision precision() const override { return Precision::kFp32; }
   explicit MeanBackbone(std::int64_t fits = 1 << 20) : fits_(fits) {}
   torch::Tensor forward(const torch::Tensor& images) override;
   std::int64_t dimension() const override { return 2; }

@@ -5,12 +5,28 @@
 
 namespace coldframe::vit::engine {
 
-bool bf16_is_quicker() {
+namespace {
+
+bool has_amx() {
 #if defined(__x86_64__)
-  return avx512_bf16_kernels() && __builtin_cpu_is("amd");
+  return __builtin_cpu_supports("amx-bf16");
 #else
   return false;
 #endif
+}
+
+// Null where there are none that beat those of floats.
+const Kernels* quick_bf16_kernels() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("amd")) return avx512_bf16_kernels();
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+bool bf16_is_quicker() {
+  return has_amx() || quick_bf16_kernels();
 }
 
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
@@ -20,8 +36,12 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int
     return nullptr;
   }
   const bool bf16 = precision == Precision::kBf16;
-  const Kernels& kernels =
-      bf16 && bf16_is_quicker() ? *avx512_bf16_kernels() : fastest_fp32_kernels();
+  if (bf16 && has_amx()) {
+    log_info("bf16 on a processor with AMX: computing with LibTorch's operators, which use it");
+    return nullptr;
+  }
+  const Kernels* const quick = bf16 ? quick_bf16_kernels() : nullptr;
+  const Kernels& kernels = quick ? *quick : fastest_fp32_kernels();
   if (const auto reason = refusal(model.architecture, kernels)) {
     log_warning(concat("the CPU engine cannot compute this backbone: ", *reason,
                        "; computing with LibTorch's operators"));

@@ -43,15 +43,16 @@ int run(const std::vector<std::string>& arguments) {
   std::cout << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     const auto started = std::chrono::steady_clock::now();
-    const double cpu = cpu_seconds();
+    double cpu = cpu_seconds();
     const torch::Tensor features = backbone->forward(images);
     const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
-    std::cout << wall.count() << ' ' << cpu_seconds() - cpu << std::endl;
+    cpu = cpu_seconds() - cpu;
     if (line.starts_with("features ")) {
       std::ofstream out(line.substr(9), std::ios::binary);
       out.write(static_cast<const char*>(features.data_ptr()),
                 static_cast<std::streamsize>(features.nbytes()));
     }
+    std::cout << wall.count() << ' ' << cpu << std::endl;
   }
   return 0;
 }

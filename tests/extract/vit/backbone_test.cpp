@@ -10,6 +10,7 @@
 #include "common/fingerprint.h"
 #include "common/log.h"
 #include "common/torch/safetensors.h"
+#include "extract/vit/engine/choose.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
@@ -185,6 +186,34 @@ TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {
   EXPECT_EQ(description["positions_resampled_to"], 4);
   EXPECT_FALSE(
       make(weights_of(small()), {.image_size = 12})->describe().contains("positions_resampled_to"));
+}
+
+// Patches' weights that differ by less than bf16 tells apart: rounded, they lose the image.
+TEST_F(BackboneTest, FallsBackToFp32WhereBf16StraysAndSaysSo) {
+  StateDict weights = weights_of(small());
+  torch::Tensor& patches = weights["patch_embed.proj.weight"];
+  patches = patches * 10 + 1000;
+  weights["pos_embed"].zero_();
+  write_safetensors(path_, weights, {});
+  BackboneOptions options{.weights = path_, .pooling = Pooling::kMean, .image_size = 12};
+  const auto build = [&](Precision precision) {
+    return make_backbone(options, torch::kCPU, precision);
+  };
+  EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
+  const torch::Tensor images = torch::linspace(-1, 1, 3 * 12 * 12).view({1, 3, 12, 12});
+  options.check_images = images;
+  const auto backbone = build(Precision::kBf16);
+  EXPECT_EQ(backbone->precision(), Precision::kFp32);
+  EXPECT_TRUE(backbone->forward(images).equal(build(Precision::kFp32)->forward(images)));
+
+  write_safetensors(path_, weights_of(small()), {});
+  EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
+}
+
+TEST(AutomaticPrecision, IsBf16OnTheCpuOnlyForAViTThatIsQuickerInIt) {
+  const Precision expected = engine::bf16_is_quicker() ? Precision::kBf16 : Precision::kFp32;
+  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), expected);
+  EXPECT_EQ(automatic_precision({.torchscript = "a.pt"}, torch::kCPU), Precision::kFp32);
 }
 
 TEST(RandomWeights, AreTheSameNumbersEverywhere) {

@@ -230,10 +230,11 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   RandomSource source(3);
   VisionTransformer model(Scope(source), one.architecture, one.image_size);
   const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
-  const auto features = [&](Precision precision) {
-    return make_engine(*model, one.image_size, precision)->forward(images, Pooling::kCls);
-  };
-  const torch::Tensor whole = features(Precision::kFp32), half = features(Precision::kBf16);
+  const auto half_engine = make_engine(*model, one.image_size, Precision::kBf16);
+  if (!half_engine) GTEST_SKIP() << "this processor has AMX";
+  const torch::Tensor half = half_engine->forward(images, Pooling::kCls);
+  const torch::Tensor whole =
+      make_engine(*model, one.image_size, Precision::kFp32)->forward(images, Pooling::kCls);
   EXPECT_FALSE(whole.equal(half));
   EXPECT_GE(at::cosine_similarity(whole, half).min().item<double>(), 0.999);
   EXPECT_EQ(make_engine(*model, one.image_size, Precision::kFp16), nullptr);

@@ -1,0 +1,19 @@
+// A look at the input before the job: what the backbone's precision is judged by.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+
+#include "extract/frames/exam_list.h"
+#include "extract/options.h"
+
+namespace coldframe {
+
+// The first frames of the input that can be read, at most `count`, as the backbone takes them:
+// [B, 3, S, S] float32, normalised, on the CPU. Undefined when there is none. Every worker of a job
+// gets the same ones.
+torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& options,
+                           std::int64_t count);
+
+}  // namespace coldframe
