@@ -68,7 +68,7 @@ std::unique_ptr<vit::Backbone> make_backbone(const ExtractOptions& options,
                                              const torch::Device& device) {
   const Precision precision = decide_precision(options, cached, device);
   vit::BackboneOptions wanted = options.backbone;
-  if (options.precision == "auto" && !cached && device.is_cpu() && precision == Precision::kBf16)
+  if (options.precision == "auto" && !cached && device.is_cpu() && precision != Precision::kFp32)
     wanted.check_images = first_frames(input, options, 4);
   return vit::make_backbone(wanted, device, precision);
 }

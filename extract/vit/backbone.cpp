@@ -38,8 +38,7 @@ void require_images(const torch::Tensor& images, std::int64_t image_size) {
 }
 
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
-  if (device.is_cpu() && options.torchscript.empty() && engine::bf16_is_quicker())
-    return Precision::kBf16;
+  if (device.is_cpu() && options.torchscript.empty()) return engine::quickest_precision();
   return parse_precision("auto", device);
 }
 

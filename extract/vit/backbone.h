@@ -29,8 +29,8 @@ struct BackboneOptions {
   std::optional<std::int64_t> heads{};
   Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
-  // A few images as forward() takes them. With them, a ViT asked for in bf16 on the CPU computes in
-  // fp32 instead, and says so, where its features of any of them stray from fp32's.
+  // A few images as forward() takes them. With them, a ViT asked for in bf16 or fp16 on the CPU
+  // computes in fp32 instead, and says so, where its features of any of them stray from fp32's.
   torch::Tensor check_images{};
 };
 
@@ -46,10 +46,10 @@ class Backbone {
   virtual Json describe() const = 0;
 };
 
-inline constexpr double kLeastCosine = 0.999;  // of bf16 features to those of fp32
+inline constexpr double kLeastCosine = 0.999;  // of bf16 or fp16 features to those of fp32
 
-// What `--precision auto` stands for: on the CPU bf16 where a ViT is quicker in it, else fp32; on a
-// GPU as parse_precision.
+// What `--precision auto` stands for: on the CPU what a ViT is quickest in; on a GPU as
+// parse_precision.
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device);
 
 // DataError / ConfigError: unreadable or mismatching weights, with the tensors' names and shapes.

@@ -39,7 +39,7 @@ class VitBackbone : public Backbone {
         precision_(precision) {
     model_->eval();
     std::unique_ptr<engine::Engine> exact;
-    if (device.is_cpu() && precision == Precision::kBf16 && options.check_images.defined())
+    if (device.is_cpu() && precision != Precision::kFp32 && options.check_images.defined())
       exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
     if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
     if (!engine_) model_->to(device_, scalar_type(precision));
@@ -81,9 +81,11 @@ class VitBackbone : public Backbone {
     const torch::Tensor expected = exact.forward(images.to(torch::kCPU).contiguous(), pooling_);
     const double cosine = at::cosine_similarity(forward(images), expected).min().item<double>();
     if (cosine >= kLeastCosine) return false;  // not so for NaN
-    log_warning(concat("bf16 features of the first frames have a cosine of ", fixed(cosine, 4),
+    const std::string name = to_string(precision_);
+    log_warning(concat(name, " features of the first frames have a cosine of ", fixed(cosine, 4),
                        " to those of fp32, expected at least ", fixed(kLeastCosine, 3),
-                       "; computing in fp32 (--precision bf16 computes in bf16 all the same)"));
+                       "; computing in fp32 (with --precision ", name, " it computes in ", name,
+                       " all the same)"));
     return true;
   }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "extract/vit/engine/packed_linear.h"
 #include "extract/vit/engine/tiles.h"
 
 namespace coldframe::vit::engine {
@@ -31,7 +32,7 @@ AttentionScratch::AttentionScratch(const Kernels& kernels, std::int64_t tokens,
   scores_ = torch::empty({kQueryRows, padded_}, torch::kFloat32);
   probabilities_ = kernels.element == Element::kFp32
                        ? scores_
-                       : torch::empty({kQueryRows, padded_}, torch::kBFloat16);
+                       : torch::empty({kQueryRows, padded_}, torch_type(kernels.element));
   sums_ = torch::empty({kQueryRows, head_columns}, torch::kFloat32);
 }
 

@@ -25,30 +25,30 @@ const Kernels* quick_bf16_kernels() {
 
 }  // namespace
 
-bool bf16_is_quicker() {
-  return has_amx() || quick_bf16_kernels();
+Precision quickest_precision() {
+  if (has_amx() || quick_bf16_kernels()) return Precision::kBf16;
+  return avx512_fp16_kernels() ? Precision::kFp16 : Precision::kFp32;
 }
 
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
                                     Precision precision) {
-  if (precision == Precision::kFp16) {
-    log_info("the CPU engine has no fp16; computing with LibTorch's operators");
+  const bool fp16 = precision == Precision::kFp16, bf16 = precision == Precision::kBf16;
+  if (fp16 && !avx512_fp16_kernels()) {
+    log_info("fp16 on a processor without AVX512-FP16: computing with LibTorch's operators");
     return nullptr;
   }
-  const bool bf16 = precision == Precision::kBf16;
   if (bf16 && has_amx()) {
     log_info("bf16 on a processor with AMX: computing with LibTorch's operators, which use it");
     return nullptr;
   }
-  const Kernels* const quick = bf16 ? quick_bf16_kernels() : nullptr;
+  const Kernels* const quick = fp16 ? avx512_fp16_kernels() : bf16 ? quick_bf16_kernels() : nullptr;
   const Kernels& kernels = quick ? *quick : fastest_fp32_kernels();
   if (const auto reason = refusal(model.architecture, kernels)) {
     log_warning(concat("the CPU engine cannot compute this backbone: ", *reason,
                        "; computing with LibTorch's operators"));
     return nullptr;
   }
-  return std::make_unique<Engine>(model, image_size, kernels,
-                                  bf16 ? torch::kBFloat16 : torch::kFloat32);
+  return std::make_unique<Engine>(model, image_size, kernels, scalar_type(precision));
 }
 
 }  // namespace coldframe::vit::engine

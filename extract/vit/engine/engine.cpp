@@ -52,8 +52,7 @@ struct Engine::Workspace {
   explicit Workspace(const Engine& engine)
       : x(torch::empty({engine.tokens_, engine.architecture_.width})) {
     const Architecture& shape = engine.architecture_;
-    const auto type =
-        engine.kernels_.element == Element::kFp32 ? torch::kFloat32 : torch::kBFloat16;
+    const auto type = torch_type(engine.kernels_.element);
     normed = torch::empty({engine.tokens_, shape.width}, type);
     qkv = torch::empty({engine.tokens_, 3 * shape.width}, type);
     hidden = torch::empty({std::min(kMlpRows, engine.tokens_), shape.mlp_hidden}, type);

@@ -23,7 +23,7 @@ std::optional<std::string> refusal(const Architecture& architecture, const Kerne
 
 class Engine {
  public:
-  // Packs the float weights of `model`, rounded to `weights` (float or bf16); the model is no
+  // Packs the float weights of `model`, rounded to `weights`; the model is no
   // longer needed then. ConfigError if refusal().
   Engine(const VisionTransformerImpl& model, std::int64_t image_size, const Kernels& kernels,
          torch::ScalarType weights);

@@ -1,5 +1,5 @@
 // The kernels, written once for every vector width and element. Included like vector_math.h, and
-// behind it: no #pragma once, no includes. E is float, or std::uint16_t for bf16.
+// behind it: no #pragma once, no includes. E is float, std::uint16_t for bf16, or Half.
 
 // How a word of the left operand meets a vector of words of the right one.
 struct FloatProduct {
@@ -164,7 +164,7 @@ void softmax(const float* scores, std::int64_t stride, std::int64_t rows, std::i
       sum += power;
       store_one(out + c, power);
     }
-    for (std::int64_t c = count; c < padded; ++c) out[c] = 0;
+    for (std::int64_t c = count; c < padded; ++c) out[c] = E{};
     inverse_sums[r] = 1 / sum;
   }
 }
@@ -219,15 +219,15 @@ void pack(const void* from, std::int64_t stride, std::int64_t count, std::int64_
     }
 }
 
-template <class E, int kRows, int kVectors, class Product>
-Kernels make_kernels(const char* name) {
+template <class E, int kRows, int kVectors>
+Kernels make_kernels(const char* name, decltype(Kernels::multiply) product) {
   constexpr int kColumns = kVectors * static_cast<int>(kLanes);
   Kernels kernels;
   kernels.name = name;
-  kernels.element = sizeof(E) == 4 ? Element::kFp32 : Element::kBf16;
+  kernels.element = element_of(static_cast<const E*>(nullptr));
   kernels.rows = kRows;
   kernels.columns = kColumns;
-  kernels.multiply = multiply<kRows, kVectors, Product>;
+  kernels.multiply = product;
   kernels.store = store_tile<E>;
   kernels.gelu = gelu_tile<E>;
   kernels.add = add_tile;

@@ -6,7 +6,7 @@ std::vector<const Kernels*> available_kernels() {
   std::vector<const Kernels*> available;
   for (const Kernels* kernels :
        {&portable_kernels(Element::kFp32), avx2_kernels(), avx512_kernels(),
-        &portable_kernels(Element::kBf16), avx512_bf16_kernels()})
+        &portable_kernels(Element::kBf16), avx512_bf16_kernels(), avx512_fp16_kernels()})
     if (kernels) available.push_back(kernels);
   return available;
 }

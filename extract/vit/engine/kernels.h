@@ -9,18 +9,30 @@
 namespace coldframe::vit::engine {
 
 // What the operands of a matrix product are stored as. Sums, residuals and norms are float always.
-enum class Element { kFp32, kBf16 };
+enum class Element { kFp32, kBf16, kFp16 };
 
 constexpr std::int64_t bytes_of(Element element) {
   return element == Element::kFp32 ? 4 : 2;
 }
 
-// Operands are read in words of 32 bits along the summed dimension: one float, or two bf16 numbers
-// of which the first is in the low half.
+// Operands are read in words of 32 bits along the summed dimension: one float, or two bf16 or
+// fp16 numbers of which the first is in the low half.
 using Word = std::uint32_t;
 
 constexpr std::int64_t elements_per_word(Element element) {
   return element == Element::kFp32 ? 1 : 2;
+}
+
+// How the kernels tell them apart: float, a bf16 number's bits, an fp16 number's bits.
+enum class Half : std::uint16_t {};
+constexpr Element element_of(const float*) {
+  return Element::kFp32;
+}
+constexpr Element element_of(const std::uint16_t*) {
+  return Element::kBf16;
+}
+constexpr Element element_of(const Half*) {
+  return Element::kFp16;
 }
 
 // A tile of float results and where it goes.
@@ -74,6 +86,7 @@ const Kernels& portable_kernels(Element element);
 const Kernels* avx2_kernels();         // float
 const Kernels* avx512_kernels();       // float
 const Kernels* avx512_bf16_kernels();  // bf16, multiplied in pairs by VDPBF16PS
+const Kernels* avx512_fp16_kernels();  // fp16, multiplied and in part added up in fp16
 
 // All that this processor can run, for the tests.
 std::vector<const Kernels*> available_kernels();

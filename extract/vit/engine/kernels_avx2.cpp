@@ -22,7 +22,8 @@ constexpr int kVectorBytes = 32;
 const Kernels* avx2_kernels() {
   static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   if (!has) return nullptr;
-  static const Kernels kernels = make_kernels<float, 6, 2, FloatProduct>("AVX2 fp32");
+  static const Kernels kernels =
+      make_kernels<float, 6, 2>("AVX2 fp32", multiply<6, 2, FloatProduct>);
   return &kernels;
 }
 

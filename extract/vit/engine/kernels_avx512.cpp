@@ -23,7 +23,8 @@ const Kernels* avx512_kernels() {
   static const bool has = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
   if (!has) return nullptr;
-  static const Kernels kernels = make_kernels<float, 12, 2, FloatProduct>("AVX-512 fp32");
+  static const Kernels kernels =
+      make_kernels<float, 12, 2>("AVX-512 fp32", multiply<12, 2, FloatProduct>);
   return &kernels;
 }
 

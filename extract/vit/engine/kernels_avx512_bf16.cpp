@@ -36,7 +36,7 @@ const Kernels* avx512_bf16_kernels() {
   static const bool has = avx512_kernels() && __builtin_cpu_supports("avx512bf16");
   if (!has) return nullptr;
   static const Kernels kernels =
-      make_kernels<std::uint16_t, 12, 2, Bf16PairProduct>("AVX-512 bf16");
+      make_kernels<std::uint16_t, 12, 2>("AVX-512 bf16", multiply<12, 2, Bf16PairProduct>);
   return &kernels;
 }
 

@@ -14,8 +14,10 @@ constexpr int kVectorBytes = 16;
 }  // namespace
 
 const Kernels& portable_kernels(Element element) {
-  static const Kernels fp32 = make_kernels<float, 4, 2, FloatProduct>("portable fp32");
-  static const Kernels bf16 = make_kernels<std::uint16_t, 4, 2, Bf16Product>("portable bf16");
+  static const Kernels fp32 =
+      make_kernels<float, 4, 2>("portable fp32", multiply<4, 2, FloatProduct>);
+  static const Kernels bf16 =
+      make_kernels<std::uint16_t, 4, 2>("portable bf16", multiply<4, 2, Bf16Product>);
   return element == Element::kFp32 ? fp32 : bf16;
 }
 

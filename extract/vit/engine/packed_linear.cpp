@@ -26,6 +26,18 @@ std::int64_t rows_per_pass(std::int64_t rows, std::int64_t words) {
 
 }  // namespace
 
+torch::ScalarType torch_type(Element element) {
+  switch (element) {
+    case Element::kBf16:
+      return torch::kBFloat16;
+    case Element::kFp16:
+      return torch::kHalf;
+    case Element::kFp32:
+      break;
+  }
+  return torch::kFloat32;
+}
+
 std::int64_t padded_width(const Kernels& kernels, std::int64_t width) {
   return round_up(width, elements_per_word(kernels.element));
 }
@@ -36,7 +48,7 @@ PackedLinear::PackedLinear(const Kernels& with, torch::ScalarType type, const to
   const std::int64_t in = weight.size(1), width = padded_width(with, in);
   in_words = width / elements_per_word(with.element);
   torch::Tensor scaled = scale.defined() ? weight * scale.unsqueeze(1) : weight;
-  scaled = scaled.to(type).to(with.element == Element::kFp32 ? torch::kFloat32 : torch::kBFloat16);
+  scaled = scaled.to(type).to(torch_type(with.element));
   scaled = at::constant_pad_nd(scaled, {0, width - in}).contiguous();
   const std::int64_t padded = round_up(out_width, with.columns);
   panels = torch::empty({padded / with.columns, in_words, with.columns}, torch::kInt32);

@@ -7,11 +7,13 @@
 
 namespace coldframe::vit::engine {
 
+torch::ScalarType torch_type(Element element);
+
 using Finish = void (*Kernels::*)(const Tile&);  // &Kernels::store, gelu or add
 
 struct PackedLinear {
   // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)
-  // multiplies both. Weights are rounded to `type`, float or bf16; bf16 kernels round in any case.
+  // multiplies both. Weights are rounded to `type`, and to the kernels' own element in any case.
   PackedLinear(const Kernels& kernels, torch::ScalarType type, const torch::Tensor& weight,
                const torch::Tensor& bias, const torch::Tensor& scale = {});
 

@@ -210,9 +210,8 @@ TEST_F(BackboneTest, FallsBackToFp32WhereBf16StraysAndSaysSo) {
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
 }
 
-TEST(AutomaticPrecision, IsBf16OnTheCpuOnlyForAViTThatIsQuickerInIt) {
-  const Precision expected = engine::bf16_is_quicker() ? Precision::kBf16 : Precision::kFp32;
-  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), expected);
+TEST(AutomaticPrecision, IsTheQuickestOnTheCpuForAViTAlone) {
+  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), engine::quickest_precision());
   EXPECT_EQ(automatic_precision({.torchscript = "a.pt"}, torch::kCPU), Precision::kFp32);
 }
 
