@@ -1,10 +1,14 @@
 """What a user would run instead: timm eager, torch.compile with freezing, ONNX Runtime and OpenVINO."""
 
+import copy
+
 import onnxruntime
 import openvino
 import timm
 import torch
 import torch._inductor.config
+
+TYPES = {"fp32": (torch.float32, "f32"), "bf16": (torch.bfloat16, "bf16"), "fp16": (torch.float16, "f16")}
 
 
 def build(name, size, seed=0):
@@ -61,34 +65,36 @@ def open_vino(path, images, threads, precision):
     return lambda: request.infer([pixels])
 
 
-def all_peers(model, images, threads, folder):
-    """Name -> (precision, a function that runs one batch)."""
-    half = build_half(model)
-    half_images = images.bfloat16()
-    path = export(model, images, folder)
+def in_type(model, dtype):
+    return copy.deepcopy(model).to(dtype)
+
+
+def torch_and_openvino(model, images, threads, path, precision):
+    dtype, hint = TYPES[precision]
+    cast = images.to(dtype)
     return {
-        "timm eager fp32": ("fp32", eager(model, images)),
-        "torch.compile fp32": ("fp32", compiled(model, images)),
-        "ONNX Runtime fp32": ("fp32", onnx_runtime(path, images, threads)),
-        "OpenVINO fp32": ("fp32", open_vino(path, images, threads, "f32")),
-        "timm eager bf16": ("bf16", eager(half, half_images)),
-        "torch.compile bf16": ("bf16", compiled(build_half(model), half_images)),
-        "OpenVINO bf16": ("bf16", open_vino(path, images, threads, "bf16")),
+        f"timm eager {precision}": (precision, eager(in_type(model, dtype), cast)),
+        f"torch.compile {precision}": (precision, compiled(in_type(model, dtype), cast)),
+        f"OpenVINO {precision}": (precision, open_vino(path, images, threads, hint)),
     }
 
 
-def build_half(model):
-    import copy
-    return copy.deepcopy(model).bfloat16()
+def all_peers(model, images, threads, folder, precisions):
+    """Name -> (precision, a function that runs one batch)."""
+    path = export(model, images, folder)
+    peers = {"ONNX Runtime fp32": ("fp32", onnx_runtime(path, images, threads))}
+    for precision in precisions:
+        peers |= torch_and_openvino(model, images, threads, path, precision)
+    return peers
 
 
-def gemms(size=2048):
+def gemms(precisions, size=2048):
     """Large square products: the machine's limit is the quickest of a precision."""
     a, b = torch.randn(size, size), torch.randn(size, size)
-    half_a, half_b = a.bfloat16(), b.bfloat16()
     packed = torch.ops.mkldnn._reorder_linear_weight(b, size)
-    return {
-        "fp32 GEMM, MKL": ("fp32", lambda: a @ b),
-        "fp32 GEMM, oneDNN": ("fp32", lambda: torch.ops.mkldnn._linear_pointwise(a, packed, None, "none", [], "")),
-        "bf16 GEMM, oneDNN": ("bf16", lambda: half_a @ half_b),
-    }, 2 * size ** 3
+    products = {"fp32 GEMM, oneDNN":
+                ("fp32", lambda: torch.ops.mkldnn._linear_pointwise(a, packed, None, "none", [], ""))}
+    for precision in precisions:
+        left, right = a.to(TYPES[precision][0]), b.to(TYPES[precision][0])
+        products[f"{precision} GEMM, torch"] = (precision, lambda left=left, right=right: left @ right)
+    return products, 2 * size ** 3

@@ -1,8 +1,9 @@
 """The CPU engine against its peers on the same weights and images, all in turn within each round.
 
 Prints, for every contender, the median of images per second of wall time, the best, and images per second of CPU
-time (which other programs on the machine disturb less), then the engine's ratio to the best peer and its share of the
-machine's own limit: the quickest large matrix product of that precision, measured in the same rounds.
+time (which other programs on the machine disturb less), then the engine's ratio to the best peer of that precision (of
+fp16: of 16 bits) and of any, and its share of the machine's own limit: the quickest large matrix product of that
+precision, measured in the same rounds. fp16 takes part on processors with AVX512-FP16.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import torch
 
 import peers
 
+MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392)]  # the second as RETFound-Green is
 REPO = pathlib.Path(__file__).resolve().parents[3]
 
 
@@ -35,6 +37,10 @@ class EngineProcess:
         self.process.stdin.write(order + "\n")
         self.process.stdin.flush()
         return tuple(map(float, self.process.stdout.readline().split()))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
     def features(self, path):
         self.run(f"features {path}")
@@ -80,7 +86,8 @@ def report(name, times, work, unit):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default="vit_small_patch16_224")
+    parser.add_argument("--model", help="timm's name, with --size (default: one after the other, "
+                        + " and ".join(f"{name} at {size}" for name, size in MODELS) + ")")
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=8)
@@ -88,41 +95,53 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=REPO / "build")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.manual_seed(1)
-    with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
-        compare(options, pathlib.Path(temporary))
+    for name, size in [(options.model, options.size)] if options.model else MODELS:
+        torch.manual_seed(1)
+        with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
+            compare(options, name, size, pathlib.Path(temporary))
 
 
-def compare(options, folder):
-    model = peers.build(options.model, options.size)
-    images = torch.randn(options.batch, 3, options.size, options.size)
+def compare(options, name, size, folder):
+    model = peers.build(name, size)
+    images = torch.randn(options.batch, 3, size, size)
     safetensors.torch.save_file({k: v.contiguous() for k, v in model.state_dict().items()}, folder / "weights.safetensors")
     images.numpy().tofile(folder / "images.bin")
+    has_fp16 = "avx512_fp16" in pathlib.Path("/proc/cpuinfo").read_text()
+    precisions = ["fp32", "bf16"] + ["fp16"] * has_fp16
     program = options.build / "tests" / "vit_engine_speed"
-    engines = {precision: EngineProcess(program, folder / "weights.safetensors", folder / "images.bin", options.size,
+    engines = {precision: EngineProcess(program, folder / "weights.safetensors", folder / "images.bin", size,
                                         options.batch, "cls", precision, options.threads)
-               for precision in ("fp32", "bf16")}
-    others = peers.all_peers(model, images, options.threads, folder)
-    gemms, gemm_flops = peers.gemms()
+               for precision in precisions}
+    others = peers.all_peers(model, images, options.threads, folder, precisions)
+    gemms, gemm_flops = peers.gemms(precisions)
     contenders = {f"engine {precision}": engine.run for precision, engine in engines.items()}
     contenders |= {name: timed(function) for name, (_, function) in (others | gemms).items()}
 
-    print(f"{options.model} at {options.size}, batch {options.batch}, {options.threads} threads, "
+    print(f"{name} at {size}, batch {options.batch}, {options.threads} threads, "
           f"{options.rounds} rounds; load before {os.getloadavg()[0]:.1f}", flush=True)
     times = measure(contenders, options.rounds)
     print(f"load after {os.getloadavg()[0]:.1f}\n{'':22}{'median':>10}{'best':>10}{'per CPU s':>12}")
     rates = {name: report(name, times[name], options.batch, "images") for name in contenders if name not in gemms}
     limits = {name: report(name, times[name], gemm_flops / 1e9, "GFLOP") for name in gemms}
+    kinds = {name: kind for name, (kind, _) in (others | gemms).items()}
     expected = model(images)
     for precision, engine in engines.items():
-        best = max((name for name, (kind, _) in others.items() if kind == precision), key=rates.get)
-        limit = max(limits[name] for name, (kind, _) in gemms.items() if kind == precision)
-        rate = rates[f"engine {precision}"]
-        share = rate * flops_per_image(model, options.size) / 1e9 / limit
-        cosine = torch.nn.functional.cosine_similarity(
-            engine.features(folder / "features.bin").view_as(expected), expected, dim=1).min().item()
-        print(f"{precision}: {rate / rates[best]:.2f} x the best peer ({best}), {share:.0%} of the GEMM limit, "
-              f"smallest cosine to timm fp32 {cosine:.7f}")
+        found = engine.features(folder / "features.bin").view_as(expected)
+        engine.close()
+        conclude(precision, rates, limits, kinds, flops_per_image(model, size) / 1e9,
+                 torch.nn.functional.cosine_similarity(found, expected, dim=1).min().item())
+
+
+def conclude(precision, rates, limits, kinds, work, cosine):
+    rate = rates[f"engine {precision}"]
+    rivals = {precision, "bf16"} if precision == "fp16" else {precision}
+    peers_of = {name: rates[name] for name in rates if not name.startswith("engine")}
+    best = max((name for name in peers_of if kinds[name] in rivals), key=rates.get)
+    best_of_all = max(peers_of, key=rates.get)
+    limit = max(limits[name] for name in limits if kinds[name] == precision)
+    print(f"{precision}: {rate / rates[best]:.2f} x the best peer ({best}), {rate / rates[best_of_all]:.2f} x the best "
+          f"of any precision ({best_of_all}), {rate * work / limit:.0%} of the GEMM limit, smallest cosine to timm "
+          f"fp32 {cosine:.7f}", flush=True)
 
 
 if __name__ == "__main__":
