@@ -64,8 +64,7 @@ void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width
         kernels.multiply(count, query_words + (first + row) * stride_words, stride_words,
                          keys + key * head_words, head_words, scores + row * padded + key, padded);
       });
-    kernels.softmax(scores, padded, rows, tokens, token_words * per_word, factor, weights,
-                    inverse_sums);
+    kernels.softmax(scores, padded, rows, tokens, factor, weights, inverse_sums);
     for (std::int64_t column = 0; column < head_width; column += columns)
       for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
         kernels.multiply(count, weights + row * (padded / per_word), padded / per_word,

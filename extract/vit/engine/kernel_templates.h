@@ -141,31 +141,26 @@ void layer_norm(const float* x, std::int64_t rows, std::int64_t width, const flo
 
 template <class E>
 void softmax(const float* scores, std::int64_t stride, std::int64_t rows, std::int64_t count,
-             std::int64_t padded, float factor, void* to, float* inverse_sums) {
-  const std::int64_t whole = count / kLanes * kLanes;
+             float factor, void* to, float* inverse_sums) {
+  const std::int64_t whole = count / kLanes * kLanes, rest = count - whole;
+  Float least = broadcast(-__builtin_inff());
   for (std::int64_t r = 0; r < rows; ++r) {
     const float* const in = scores + r * stride;
     E* const out = static_cast<E*>(to) + r * stride;
-    Float most = broadcast(in[0]);
+    const Float last = rest ? first_lanes(load(in + whole), rest, least) : least;
+    Float most = last;
     for (std::int64_t c = 0; c < whole; c += kLanes)
       most = load(in + c) > most ? load(in + c) : most;
-    float largest = max_of(most);
-    for (std::int64_t c = whole; c < count; ++c) largest = in[c] > largest ? in[c] : largest;
-    const float shift = largest * factor;
+    const float shift = max_of(most) * factor;
     Float sums{};
-    for (std::int64_t c = 0; c < whole; c += kLanes) {
-      const Float power = exp2_of_negative(load(in + c) * factor - shift);
+    const auto raise = [&](std::int64_t c, Float x) {
+      const Float power = exp2_of_negative(x * factor - shift);
       sums += power;
       store(out + c, power);
-    }
-    float sum = sum_of(sums);
-    for (std::int64_t c = whole; c < count; ++c) {
-      const float power = exp2_of_negative(broadcast(in[c] * factor - shift))[0];
-      sum += power;
-      store_one(out + c, power);
-    }
-    for (std::int64_t c = count; c < padded; ++c) out[c] = E{};
-    inverse_sums[r] = 1 / sum;
+    };
+    for (std::int64_t c = 0; c < whole; c += kLanes) raise(c, load(in + c));
+    if (rest) raise(whole, last);
+    inverse_sums[r] = 1 / sum_of(sums);
   }
 }
 

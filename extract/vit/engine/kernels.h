@@ -64,11 +64,12 @@ struct Kernels {
   // out (elements) [rows, width] = LayerNorm(x [rows, width]), epsilon 1e-6 as in timm
   void (*layer_norm)(const float* x, std::int64_t rows, std::int64_t width, const float* weight,
                      const float* bias, void* out);
-  // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to `padded`; the
-  // inverse of their sum in inverse_sums[row]. Rows of scores are `stride` floats apart, rows of
-  // `out` `stride` elements; `out` may be `scores`.
+  // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the next multiple
+  // of `columns` / 2 (vectors are half as wide); the inverse of their sum in inverse_sums[row].
+  // Rows of scores are `stride` floats apart, rows of `out` `stride` elements, and both reach as
+  // far; `out` may be `scores`.
   void (*softmax)(const float* scores, std::int64_t stride, std::int64_t rows, std::int64_t count,
-                  std::int64_t padded, float factor, void* out, float* inverse_sums);
+                  float factor, void* out, float* inverse_sums);
   // out (elements) = in, for the patches' pixels
   void (*convert)(const float* in, std::int64_t count, void* out);
   // Panels of the transpose of `in` (elements) [count, words]: [⌈count / columns⌉][words][columns],

@@ -24,6 +24,13 @@ inline void store(float* to, Float x) {
   *reinterpret_cast<Float*>(to) = x;
 }
 
+// x in the first `count` lanes, `rest` in the others.
+inline Float first_lanes(Float x, std::int64_t count, Float rest) {
+  Int lane;
+  for (int i = 0; i < kLanes; ++i) lane[i] = i;
+  return lane < static_cast<std::int32_t>(count) ? x : rest;
+}
+
 inline float sum_of(Float x) {
   float sum = 0;
   for (int i = 0; i < kLanes; ++i) sum += x[i];
