@@ -36,11 +36,22 @@ bool still_at(const std::filesystem::path& path, int descriptor) {
          held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
+// What to do about a file system on which nothing can be locked.
+std::string lock_advice(int error) {
+  const bool without_locks = error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP;
+  return without_locks
+             ? "; this file system is mounted without file locks (on Lustre the option is "
+               "`flock`, on NFS `local_lock=none` with a lock service): write to a local "
+               "folder and copy the cache when it is done, or have it mounted with them"
+             : "";
+}
+
 int open_lock(const std::filesystem::path& path) {
   create_folders_durably(path.parent_path());
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0 && errno != ENOENT)
-    throw SystemError(concat(path.string(), ": cannot be created: ", std::strerror(errno)));
+    throw SystemError(concat(path.string(), ": cannot be created: ", std::strerror(errno),
+                             "; a cache needs a folder that you may write to"));
   return descriptor;  // -1: the folder vanished in between
 }
 
@@ -63,7 +74,8 @@ FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string
     if (reason == EWOULDBLOCK)
       throw CacheError(concat(what, " is already being written by ", holder,
                               "; wait for it to end, or give this one another --out"));
-    throw SystemError(concat(path_.string(), ": cannot be locked: ", std::strerror(reason)));
+    throw SystemError(
+        concat(path_.string(), ": cannot be locked: ", std::strerror(reason), lock_advice(reason)));
   }
   const std::string holder = this_process();
   if (::ftruncate(descriptor_, 0) != 0 ||
