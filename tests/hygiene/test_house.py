@@ -39,7 +39,7 @@ LIBRARIES = {
     r"(torch|ATen|c10)/": ["common/torch/", "extract/", "train_temporal/"],
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],
-    r"lib(av|sw)\w+/": ["extract/frames/ffmpeg.h"],
+    r"lib(av|sw)\w+/": ["extract/frames/clip/ffmpeg.h"],
 }
 # Rooms that lie inside a permitted folder and are yet without the library.
 WITHOUT = {

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "common/error.h"
-#include "extract/frames/clip_image.h"
-#include "extract/frames/clip_times.h"
+#include "extract/frames/clip/picture.h"
+#include "extract/frames/clip/times.h"
 #include "extract/frames/source.h"
 #include "tests/support/temporary_folder.h"
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "extract/frames/clip_image.h"
-#include "extract/frames/clip_input.h"
-#include "extract/frames/ffmpeg.h"
+#include "extract/frames/clip/ffmpeg.h"
+#include "extract/frames/clip/input.h"
+#include "extract/frames/clip/picture.h"
 #include "extract/frames/frame.h"
 
 namespace coldframe::frames {

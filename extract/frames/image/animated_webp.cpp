@@ -9,7 +9,7 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
 #include "extract/frames/kinds.h"
 
 namespace coldframe::frames {

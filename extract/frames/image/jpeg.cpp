@@ -1,6 +1,6 @@
 // Sources: libjpeg's libjpeg.txt, "Decompression details" and "Error handling"; Adobe Technical
 // Note 5116 (inverted CMYK).
-#include "extract/frames/jpeg_image.h"
+#include "extract/frames/image/jpeg.h"
 
 #include <csetjmp>
 #include <cstddef>

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "extract/frames/frame.h"
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
 
 namespace coldframe::frames {
 

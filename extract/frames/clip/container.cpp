@@ -1,7 +1,7 @@
 // Sources: GIF89a specification, section "Appendix"; PNG specification, section 5; Microsoft "AVI
 // RIFF File Reference"; ISO/IEC 14496-12 section 4.2 (boxes); RFC 8794 (EBML variable-size
 // integers) and RFC 9559 (Matroska).
-#include "extract/frames/container.h"
+#include "extract/frames/clip/container.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
 
 namespace coldframe::frames {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
+#include "extract/frames/image/tiff_file.h"
 #include "extract/frames/kinds.h"
-#include "extract/frames/tiff_file.h"
 
 namespace coldframe::frames {
 namespace {

@@ -1,4 +1,4 @@
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
 
 #include <cstring>
 

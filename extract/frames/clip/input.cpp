@@ -1,4 +1,4 @@
-#include "extract/frames/clip_input.h"
+#include "extract/frames/clip/input.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "extract/frames/container.h"
+#include "extract/frames/clip/container.h"
 
 namespace coldframe::frames {
 namespace {

@@ -1,4 +1,4 @@
-#include "extract/frames/webp_image.h"
+#include "extract/frames/image/webp.h"
 
 #include <webp/decode.h>
 

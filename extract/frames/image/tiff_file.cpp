@@ -1,5 +1,5 @@
 // Sources: TIFF 6.0 specification (Adobe, 1992); libtiff's TIFFClientOpenExt and TIFFOpenOptions.
-#include "extract/frames/tiff_file.h"
+#include "extract/frames/image/tiff_file.h"
 
 #include <tiffio.h>
 
@@ -71,6 +71,12 @@ std::uint64_t inflation(std::uint32_t compression) {
     default:
       return 1400;  // LZW's longest strings; deflate's are 258 bytes for 2 bits
   }
+}
+
+void require(const char* what, std::uint32_t found, std::initializer_list<std::uint32_t> allowed) {
+  if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) return;
+  throw DataError(concat("its TIFF ", what, " is ", found,
+                         ", which is not read; convert it to 8- or 16-bit grey or RGB"));
 }
 
 [[noreturn]] void damaged() {
@@ -186,7 +192,8 @@ TiffPage TiffFile::open_page(std::uint64_t directory) {
   read_layout();
   page_ = {layout_.width, layout_.height, 1, Depth::k8,
            static_cast<int>(field(TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT))};
-  check_page();
+  check_size();
+  check_variety();
   if (photometric_ == PHOTOMETRIC_YCBCR) {
     TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     photometric_ = PHOTOMETRIC_RGB;
@@ -198,25 +205,26 @@ TiffPage TiffFile::open_page(std::uint64_t directory) {
   return page_;
 }
 
-void TiffFile::check_page() {
-  const auto require = [](const char* what, std::uint32_t found,
-                          std::initializer_list<std::uint32_t> allowed) {
-    if (std::find(allowed.begin(), allowed.end(), found) != allowed.end()) return;
-    throw DataError(concat("its TIFF ", what, " is ", found,
-                           ", which is not read; convert it to 8- or 16-bit grey or RGB"));
-  };
-  if (page_.width < 1 || page_.height < 1 || page_.width > kMaxSide || page_.height > kMaxSide ||
-      page_.width * page_.height > kMaxPixels) {
-    throw DataError(concat("its header gives a size of ", page_.width, "×", page_.height,
+void TiffFile::check_size() const {
+  if (layout_.width < 1 || layout_.height < 1 || layout_.width > kMaxSide ||
+      layout_.height > kMaxSide || layout_.width * layout_.height > kMaxPixels) {
+    throw DataError(concat("its header gives a size of ", layout_.width, "×", layout_.height,
                            " pixels; at most ", kMaxSide, " a side and ", kMaxPixels,
                            " in all are read"));
   }
-  const bool is_float = field(TIFFTAG_SAMPLEFORMAT, 1) == SAMPLEFORMAT_IEEEFP;
+  // A tile that reaches beyond the picture lies in the file as a whole.
+  if (TIFFIsTiled(tiff_.get()) != 0 &&
+      TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file.size()) {
+    damaged();
+  }
+}
+
+void TiffFile::check_variety() const {
   const auto bits = static_cast<std::uint32_t>(layout_.bits);
   const auto samples = static_cast<std::uint32_t>(layout_.samples);
-  require("sample format", field(TIFFTAG_SAMPLEFORMAT, 1),
-          {SAMPLEFORMAT_UINT, SAMPLEFORMAT_IEEEFP});
-  if (is_float) {
+  const std::uint32_t format = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
+  require("sample format", format, {SAMPLEFORMAT_UINT, SAMPLEFORMAT_IEEEFP});
+  if (format == SAMPLEFORMAT_IEEEFP) {
     require("number of bits per float", bits, {32});
   } else if (photometric_ == PHOTOMETRIC_PALETTE) {
     require("number of bits of a palette", bits, {1, 2, 4, 8});
@@ -238,11 +246,6 @@ void TiffFile::check_page() {
     require("number of samples per pixel", samples, {1, 2});
   }
   if (bits < 8) require("number of samples of less than 8 bits", samples, {1});
-  // A tile that reaches beyond the picture lies in the file as a whole.
-  if (TIFFIsTiled(tiff_.get()) != 0 &&
-      TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file.size()) {
-    damaged();
-  }
 }
 
 void TiffFile::read_palette() {

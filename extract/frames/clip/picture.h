@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "extract/frames/ffmpeg.h"
+#include "extract/frames/clip/ffmpeg.h"
 #include "extract/frames/frame.h"
 
 namespace coldframe::frames {

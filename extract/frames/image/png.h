@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "extract/frames/frame.h"
-#include "extract/frames/image_header.h"
+#include "extract/frames/image/header.h"
 
 namespace coldframe::frames {
 

@@ -5,9 +5,9 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "extract/frames/clip_decoder.h"
-#include "extract/frames/clip_times.h"
-#include "extract/frames/container.h"
+#include "extract/frames/clip/container.h"
+#include "extract/frames/clip/decoder.h"
+#include "extract/frames/clip/times.h"
 #include "extract/frames/kinds.h"
 
 namespace coldframe::frames {

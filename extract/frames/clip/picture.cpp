@@ -1,4 +1,4 @@
-#include "extract/frames/clip_image.h"
+#include "extract/frames/clip/picture.h"
 
 #include <cstddef>
 #include <cstring>

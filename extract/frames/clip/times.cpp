@@ -1,4 +1,4 @@
-#include "extract/frames/clip_times.h"
+#include "extract/frames/clip/times.h"
 
 #include <algorithm>
 #include <cmath>

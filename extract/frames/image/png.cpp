@@ -1,5 +1,5 @@
 // Sources: PNG specification (third edition); libpng's libpng-manual.txt, "Reading PNG files".
-#include "extract/frames/png_image.h"
+#include "extract/frames/image/png.h"
 
 #include <png.h>
 

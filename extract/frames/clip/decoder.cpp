@@ -1,4 +1,4 @@
-#include "extract/frames/clip_decoder.h"
+#include "extract/frames/clip/decoder.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,5 @@
 // Source: Microsoft's "Bitmap storage" (BITMAPFILEHEADER, BITMAPCOREHEADER, BITMAPINFOHEADER).
-#include "extract/frames/bmp_image.h"
+#include "extract/frames/image/bmp.h"
 
 #include <algorithm>
 #include <array>

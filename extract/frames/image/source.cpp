@@ -8,13 +8,13 @@
 #include "common/error.h"
 #include "common/file.h"
 #include "common/text.h"
-#include "extract/frames/bmp_image.h"
-#include "extract/frames/image_header.h"
-#include "extract/frames/jpeg_image.h"
+#include "extract/frames/image/bmp.h"
+#include "extract/frames/image/header.h"
+#include "extract/frames/image/jpeg.h"
+#include "extract/frames/image/png.h"
+#include "extract/frames/image/value_scale.h"
+#include "extract/frames/image/webp.h"
 #include "extract/frames/kinds.h"
-#include "extract/frames/png_image.h"
-#include "extract/frames/value_scale.h"
-#include "extract/frames/webp_image.h"
 
 namespace coldframe::frames {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "common/file.h"
-#include "extract/frames/ffmpeg.h"
+#include "extract/frames/clip/ffmpeg.h"
 
 namespace coldframe::frames {
 

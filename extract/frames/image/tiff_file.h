@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/file.h"
-#include "extract/frames/tiff_bands.h"
-#include "extract/frames/value_scale.h"
+#include "extract/frames/image/tiff_bands.h"
+#include "extract/frames/image/value_scale.h"
 
 namespace coldframe::frames {
 
@@ -45,7 +45,8 @@ class TiffFile {
     void operator()(tiff* file) const;
   };
   void read_layout();
-  void check_page();
+  void check_size() const;
+  void check_variety() const;
   std::uint64_t least_bytes();
   std::uint32_t field(std::uint32_t tag, std::uint32_t otherwise) const;
   void read_palette();
