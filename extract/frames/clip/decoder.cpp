@@ -48,6 +48,14 @@ CodecPointer open_codec(const ClipInput& input) {
   return codec;
 }
 
+[[noreturn]] void refuse(int status) {
+  if (status == AVERROR(ENOMEM)) {
+    throw DataError(concat("it asks for more than the ", kMaxAllocation >> 20,
+                           " MB that one picture may take"));
+  }
+  throw DataError(ffmpeg_error(status));
+}
+
 }  // namespace
 
 ClipDecoder::ClipDecoder(const std::filesystem::path& path)
@@ -67,7 +75,7 @@ bool ClipDecoder::next() {
       check_frame();
       return true;
     }
-    if (status != AVERROR(EAGAIN)) throw DataError(ffmpeg_error(status));
+    if (status != AVERROR(EAGAIN)) refuse(status);
     send_packet();
   }
 }
@@ -75,8 +83,7 @@ bool ClipDecoder::next() {
 void ClipDecoder::send_packet() {
   const bool is_packet = input_.read(*packet_);
   const int status = avcodec_send_packet(codec_.get(), is_packet ? packet_.get() : nullptr);
-  if (status == AVERROR(ENOMEM)) throw std::bad_alloc();
-  if (status < 0) throw DataError(ffmpeg_error(status));
+  if (status < 0) refuse(status);
 }
 
 void ClipDecoder::check_frame() {

@@ -21,10 +21,6 @@ constexpr int kBufferBytes = 1 << 16;
 constexpr std::uint64_t kMaxPasses = 64;
 constexpr std::uint64_t kFreeBytes = 64 << 20;
 
-// For one thing, in all clips of the process: a picture of 2^27 pixels, or what a container claims
-// to be the size of its tables.
-constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
-
 const AVInputFormat& demuxer_of(const InputFile& file) {
   std::string head(4096, '\0');
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));

@@ -2,6 +2,7 @@
 // path, so that no content can make it open another file or an address.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 
@@ -9,6 +10,10 @@
 #include "extract/frames/clip/ffmpeg.h"
 
 namespace coldframe::frames {
+
+// What FFmpeg may allocate for one thing, in all clips of the process: a picture of 2^27 pixels, or
+// what a container claims to be the size of its tables.
+inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
 class ClipInput {
  public:

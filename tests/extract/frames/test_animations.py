@@ -1,5 +1,6 @@
 """Animated GIF, PNG and WebP against Pillow's frames and times."""
 
+import struct
 import subprocess
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from PIL import Image
 
 from frames_helper import BUILD, read, sha256
-from test_images import photo
+from test_images import chunk, photo
 
 RNG = np.random.default_rng(9)
 DURATIONS = [40, 250, 30, 90]  # of 10 ms, FFmpeg makes 100, as browsers do
@@ -88,3 +89,13 @@ def test_a_chunk_that_claims_more_than_the_file_holds_is_refused(tmp_path):
     limited = subprocess.run(["prlimit", f"--as={1 << 30}", BUILD / "tests/frames_driver", tmp_path / "a.png", "0"],
                              capture_output=True, text=True)
     assert "truncated" in limited.stdout, limited.stderr
+
+
+def test_a_picture_of_more_memory_than_is_given_is_refused(tmp_path):
+    """9000 x 9000 of 16 bits and four samples: 648 MB, though of so few pixels that the file could hold them."""
+    header = struct.pack(">IIBBBBB", 9000, 9000, 16, 6, 0, 0, 0)
+    control = struct.pack(">IIIIIHHBB", 0, 9000, 9000, 0, 0, 1, 10, 0, 0)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join([
+        chunk(b"IHDR", header), chunk(b"acTL", struct.pack(">II", 1, 0)), chunk(b"fcTL", control),
+        chunk(b"IDAT", bytes(100_000)), chunk(b"IEND", b"")]))
+    assert "more than the 512 MB" in read(tmp_path / "a.png")["a"]["error"]

@@ -208,11 +208,12 @@ def test_damaged_webp_reaches_no_other_decoder(tmp_path, name, at):
     assert "damaged" in done.stdout and done.stderr == ""
 
 
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
 def png(pixels, colour_type, interlaced):
     """8 bits; interlaced by Adam7, which Pillow reads and does not write."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
     height, width = pixels.shape[:2]
     passes = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
     parts = [pixels[y::dy, x::dx] for y, x, dy, dx in passes] if interlaced else [pixels]
