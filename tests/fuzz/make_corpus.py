@@ -100,7 +100,8 @@ def make_tiff(folder):
         tifffile.imwrite(folder / f"{name}.tif", values, **options)
     tifffile.imwrite(folder / "planes_tiled.tif", np.moveaxis(rgb, -1, 0), photometric="rgb",
                      planarconfig="separate", tile=(16, 16), compression="zlib")
-    tifffile.imwrite(folder / "float.tif", RNG.random((9, 11)).astype("f4"))
+    for kind in ("i1", "i2", "i4", "u4", "f4", "f8"):
+        tifffile.imwrite(folder / f"{kind}.tif", (100 * RNG.random((9, 11))).astype(kind))
     tifffile.imwrite(folder / "stack.tif", picture(4, 9, 11), photometric="minisblack")
     tifffile.imwrite(folder / "deep_stack.tif", picture(4, 9, 11, dtype=np.uint16),
                      photometric="minisblack", compression="zlib")

@@ -90,16 +90,23 @@ std::uint8_t bits_at(const std::byte* raw, std::size_t index, int bits) {
                                    ((1u << bits) - 1));
 }
 
-double value_at(const std::byte* raw, std::size_t at, int bits, Depth depth) {
-  if (bits <= 8) return bits_at(raw, at, bits) * (255.0 / ((1 << bits) - 1));
-  if (depth == Depth::kFloat) {
-    float value = 0;
-    std::memcpy(&value, raw + 4 * at, sizeof value);
-    return static_cast<double>(value);
+template <typename T>
+double number_at(const std::byte* raw, std::size_t at) {
+  T value{};
+  std::memcpy(&value, raw + sizeof(T) * at, sizeof(T));
+  return static_cast<double>(value);
+}
+
+double value_at(const std::byte* raw, std::size_t at, int bits, std::uint32_t format) {
+  if (format == SAMPLEFORMAT_IEEEFP) {
+    return bits == 32 ? number_at<float>(raw, at) : number_at<double>(raw, at);
   }
-  std::uint16_t value = 0;
-  std::memcpy(&value, raw + 2 * at, sizeof value);
-  return value;
+  if (format == SAMPLEFORMAT_INT) {
+    if (bits == 8) return number_at<std::int8_t>(raw, at);
+    return bits == 16 ? number_at<std::int16_t>(raw, at) : number_at<std::int32_t>(raw, at);
+  }
+  if (bits <= 8) return bits_at(raw, at, bits) * (255.0 / ((1 << bits) - 1));
+  return bits == 16 ? number_at<std::uint16_t>(raw, at) : number_at<std::uint32_t>(raw, at);
 }
 
 struct FreeOptions {
@@ -170,6 +177,7 @@ void TiffFile::read_layout() {
              static_cast<int>(field(TIFFTAG_BITSPERSAMPLE, 1))};
   photometric_ = field(TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_MINISBLACK);
   compression_ = field(TIFFTAG_COMPRESSION, COMPRESSION_NONE);
+  format_ = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
 }
 
 // The least that the current page takes of the file.
@@ -198,8 +206,8 @@ TiffPage TiffFile::open_page(std::uint64_t directory) {
     TIFFSetField(tiff_.get(), TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     photometric_ = PHOTOMETRIC_RGB;
   }
-  const bool is_float = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT) == SAMPLEFORMAT_IEEEFP;
-  page_.depth = is_float ? Depth::kFloat : layout_.bits == 16 ? Depth::k16 : Depth::k8;
+  const bool is_plain = format_ == SAMPLEFORMAT_UINT && layout_.bits <= 16;
+  page_.depth = !is_plain ? Depth::kWide : layout_.bits == 16 ? Depth::k16 : Depth::k8;
   if (photometric_ == PHOTOMETRIC_RGB || photometric_ == PHOTOMETRIC_PALETTE) page_.channels = 3;
   if (photometric_ == PHOTOMETRIC_PALETTE) read_palette();
   return page_;
@@ -222,14 +230,19 @@ void TiffFile::check_size() const {
 void TiffFile::check_variety() const {
   const auto bits = static_cast<std::uint32_t>(layout_.bits);
   const auto samples = static_cast<std::uint32_t>(layout_.samples);
-  const std::uint32_t format = field(TIFFTAG_SAMPLEFORMAT, SAMPLEFORMAT_UINT);
-  require("sample format", format, {SAMPLEFORMAT_UINT, SAMPLEFORMAT_IEEEFP});
-  if (format == SAMPLEFORMAT_IEEEFP) {
-    require("number of bits per float", bits, {32});
+  require("sample format", format_, {SAMPLEFORMAT_UINT, SAMPLEFORMAT_INT, SAMPLEFORMAT_IEEEFP});
+  if (format_ == SAMPLEFORMAT_IEEEFP) {
+    require("number of bits per float", bits, {32, 64});
+  } else if (format_ == SAMPLEFORMAT_INT) {
+    require("number of bits per signed sample", bits, {8, 16, 32});
   } else if (photometric_ == PHOTOMETRIC_PALETTE) {
     require("number of bits of a palette", bits, {1, 2, 4, 8});
   } else {
-    require("number of bits per sample", bits, {1, 2, 4, 8, 16});
+    require("number of bits per sample", bits, {1, 2, 4, 8, 16, 32});
+  }
+  if (format_ != SAMPLEFORMAT_UINT || bits == 32) {
+    require("photometric interpretation of such samples", photometric_,
+            {PHOTOMETRIC_MINISBLACK, PHOTOMETRIC_RGB});
   }
   require("compression", compression_,
           {COMPRESSION_NONE, COMPRESSION_LZW, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_DEFLATE,
@@ -262,7 +275,7 @@ void TiffFile::read_palette() {
 // From samples to the row that is handed over.
 void TiffFile::hand_over(const std::byte* raw) {
   const double white = page_.depth == Depth::k16 ? 65535 : 255;
-  const bool invert = photometric_ == PHOTOMETRIC_MINISWHITE && page_.depth != Depth::kFloat;
+  const bool invert = photometric_ == PHOTOMETRIC_MINISWHITE;
   const auto samples = static_cast<std::size_t>(layout_.samples);
   const auto channels = static_cast<std::size_t>(page_.channels);
   double* to = row_.data();
@@ -271,7 +284,7 @@ void TiffFile::hand_over(const std::byte* raw) {
       if (photometric_ == PHOTOMETRIC_PALETTE) {
         *to++ = palette_[3 * std::size_t{bits_at(raw, x * samples, layout_.bits)} + channel];
       } else {
-        const double value = value_at(raw, x * samples + channel, layout_.bits, page_.depth);
+        const double value = value_at(raw, x * samples + channel, layout_.bits, format_);
         *to++ = invert ? white - value : value;
       }
     }

@@ -24,9 +24,10 @@ struct TiffPage {
 
 // One open file. Rows are handed over as numbers: grey (inverted where white is zero) or RGB,
 // palettes looked up, alpha dropped as Pillow's convert("RGB") drops it. Read: whole numbers of 1,
-// 2, 4, 8 and 16 bits and 32-bit floats; grey, RGB, palette, JPEG's YCbCr; in strips or tiles,
-// together or in planes. DataError, without the file's name: damaged or truncated data, more pixels
-// than the file can hold, and what would not come out as Pillow's pixels, named.
+// 2, 4, 8, 16 and 32 bits, signed from 8 on, and floats of 32 and 64; grey, RGB, palette, JPEG's
+// YCbCr; in strips or tiles, together or in planes. DataError, without the file's name: damaged or
+// truncated data, more pixels than the file can hold, and what would not come out as Pillow's
+// pixels, named.
 class TiffFile {
  public:
   explicit TiffFile(const std::filesystem::path& path);
@@ -61,7 +62,7 @@ class TiffFile {
   std::unique_ptr<tiff, Close> tiff_;
   TiffPage page_;
   TiffLayout layout_;
-  std::uint32_t photometric_ = 1, compression_ = 1;
+  std::uint32_t photometric_ = 1, compression_ = 1, format_ = 1;
   std::vector<double> palette_;  // [entry, channel]
   std::vector<double> row_;
 

@@ -7,10 +7,10 @@
 
 namespace coldframe::frames {
 
-enum class Depth { k8, k16, kFloat };
+enum class Depth { k8, k16, kWide };  // kWide: signed, of 32 bits, or floats
 
 // 8 bits are levels already, whatever the window. 16 bits: 0 to 65535 unless a window is asked for.
-// Floats: from the least to the greatest value of the exam.
+// Wider ones: from the least to the greatest value of the exam.
 struct ValueScale {
   Window window;
   Depth depth = Depth::k8;
@@ -19,7 +19,7 @@ struct ValueScale {
   // The range is to be found in the values.
   bool wants_range() const {
     const bool from_values = window.kind == Window::Kind::kPercentiles ||
-                             (window.kind == Window::Kind::kFile && depth == Depth::kFloat);
+                             (window.kind == Window::Kind::kFile && depth == Depth::kWide);
     return depth != Depth::k8 && from_values && !surveyed;
   }
 

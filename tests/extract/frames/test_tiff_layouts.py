@@ -84,6 +84,19 @@ def test_few_bits_equal_pillows(tmp_path, bits, photometric):
     assert one(tmp_path / "few.tif") == pillows(tmp_path / "few.tif")
 
 
+@pytest.mark.parametrize("kind", ["i1", "i2", "i4", "u4", "f4", "f8"])
+@pytest.mark.parametrize("options", [{}, {"byteorder": ">"}, {"tile": (16, 16), "compression": "zlib"}])
+def test_wide_samples_span_from_black_to_white(tmp_path, kind, options):
+    values = RNG.normal(0, 100, (2, 33, 45))
+    values = (np.abs(values) * 1e6 if kind == "u4" else np.clip(values, -128, 127)).astype(kind)
+    tifffile.imwrite(tmp_path / "a.tif", values, photometric="minisblack", **options)
+    exam = read(tmp_path / "a.tif")["a"]
+    low, high = float(values.min()), float(values.max())
+    assert hashes(exam) == [shown(page, low, high) for page in values]
+    windowed = read(tmp_path / "a.tif", options=["--window=10,50"])["a"]
+    assert hashes(windowed) == [shown(page, -15, 35) for page in values]
+
+
 @pytest.mark.parametrize("mode", ["RGB", "L"])
 @pytest.mark.parametrize("quality", [60, 95])
 def test_jpeg_inside_equals_pillows(tmp_path, mode, quality):
