@@ -62,8 +62,7 @@ ClipDecoder::ClipDecoder(const std::filesystem::path& path)
     : input_(path),
       codec_(open_codec(input_)),
       packet_(av_packet_alloc()),
-      frame_(av_frame_alloc()),
-      converter_(input_.stream()) {
+      frame_(av_frame_alloc()) {
   if (!packet_ || !frame_) throw std::bad_alloc();
 }
 

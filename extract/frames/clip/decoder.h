@@ -27,7 +27,8 @@ class ClipDecoder {
   double time_s() const;
   const AVFrame& picture() const { return *frame_; }
 
-  Image to_image(const AVFrame& picture) { return converter_.to_image(picture); }
+  // For this clip's pictures; works on when the decoder is gone.
+  ClipConverter converter() const { return ClipConverter(input_.stream()); }
 
  private:
   void send_packet();
@@ -37,7 +38,6 @@ class ClipDecoder {
   CodecPointer codec_;
   PacketPointer packet_;
   FramePointer frame_;
-  ClipConverter converter_;
   std::int64_t pixels_ = 0;  // of all frames so far
 };
 

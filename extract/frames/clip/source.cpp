@@ -1,6 +1,10 @@
 // Clips through FFmpeg, strictly in sequence: containers' frame counts and seeks are not to be
 // trusted.
+#include <atomic>
+#include <memory>
 #include <new>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/error.h"
@@ -13,8 +17,55 @@
 namespace coldframe::frames {
 namespace {
 
-// Frames that counting decodes are kept up to this size, so that a short clip is decoded once.
+// Frames that counting decodes are kept, so that a short clip is decoded once: up to this size in
+// all open clips of one thread, since one thread reads all clips of an exam.
 constexpr std::size_t kKeptBytes = 64 << 20;
+
+// Decoded frames and their part of that allowance, which is given back wherever they end.
+class KeptFrames {
+ public:
+  KeptFrames() = default;
+  ~KeptFrames() { clear(); }
+  KeptFrames(const KeptFrames&) = delete;
+  KeptFrames& operator=(const KeptFrames&) = delete;
+
+  // False, and nothing is kept any more, when the allowance is spent.
+  bool add(const AVFrame& picture);
+  void clear();
+  bool empty() const { return frames_.empty(); }
+  const AVFrame& at(std::int64_t index) const {
+    return *frames_.at(static_cast<std::size_t>(index));
+  }
+
+ private:
+  using Total = std::atomic<std::size_t>;
+  static const std::shared_ptr<Total>& total_of_thread() {
+    thread_local const auto total = std::make_shared<Total>(0);
+    return total;
+  }
+
+  std::shared_ptr<Total> total_ = total_of_thread();
+  std::size_t bytes_ = 0;
+  std::vector<FramePointer> frames_;
+};
+
+bool KeptFrames::add(const AVFrame& picture) {
+  std::size_t bytes = 0;
+  for (const AVBufferRef* plane : picture.buf) bytes += plane == nullptr ? 0 : plane->size;
+  bytes_ += bytes;
+  if ((*total_ += bytes) > kKeptBytes) {
+    clear();
+    return false;
+  }
+  frames_.emplace_back(av_frame_clone(&picture));
+  if (!frames_.back()) throw std::bad_alloc();
+  return true;
+}
+
+void KeptFrames::clear() {
+  frames_.clear();
+  *total_ -= std::exchange(bytes_, 0);
+}
 
 class VideoSource : public Source {
  public:
@@ -36,32 +87,26 @@ class VideoSource : public Source {
  private:
   void count_frames();
   void decode_all(std::vector<double>& times);
-  void keep(const AVFrame& picture);
-  Frame frame(std::int64_t index, const AVFrame& picture, ClipDecoder& decoder) const;
+  void decode_again(std::span<const std::int64_t> indices,
+                    const std::function<void(Frame&&)>& sink);
   [[noreturn]] void refuse(const std::string& reason) const {
     throw DataError(concat("clip '", path_.string(), "': ", reason));
   }
 
   std::filesystem::path path_;
   bool accept_broken_tail_;
-  std::vector<double> times_;             // of every frame, once they were counted
-  std::unique_ptr<ClipDecoder> decoder_;  // that made kept_
-  std::vector<FramePointer> kept_;        // all frames, or none
-  std::size_t kept_bytes_ = 0;
+  std::vector<double> times_;               // of every frame, once they were counted
+  KeptFrames kept_;                         // all frames, or none
+  std::optional<ClipConverter> converter_;  // of kept_
 };
 
-void VideoSource::keep(const AVFrame& picture) {
-  for (const AVBufferRef* plane : picture.buf) kept_bytes_ += plane == nullptr ? 0 : plane->size;
-  if (kept_bytes_ > kKeptBytes) return kept_.clear();
-  kept_.emplace_back(av_frame_clone(&picture));
-  if (!kept_.back()) throw std::bad_alloc();
-}
-
 void VideoSource::decode_all(std::vector<double>& times) {
-  decoder_ = std::make_unique<ClipDecoder>(path_);
-  while (decoder_->next()) {
-    times.push_back(decoder_->time_s());
-    keep(decoder_->picture());
+  ClipDecoder decoder(path_);
+  converter_ = decoder.converter();
+  bool keeps = true;
+  while (decoder.next()) {
+    times.push_back(decoder.time_s());
+    keeps = keeps && kept_.add(decoder.picture());
   }
 }
 
@@ -86,12 +131,20 @@ void VideoSource::count_frames() {
     refuse(concat(fault, "; ", plural(times.size(), "frame"),
                   " before that can be read, which --accept-broken-tail takes"));
   }
-  if (kept_.empty()) decoder_.reset();
   times_ = settle_times(std::move(times));
 }
 
-Frame VideoSource::frame(std::int64_t index, const AVFrame& picture, ClipDecoder& decoder) const {
-  return Frame{index, time_s(index), decoder.to_image(picture)};
+// Decodes from the start once more.
+void VideoSource::decode_again(std::span<const std::int64_t> indices,
+                               const std::function<void(Frame&&)>& sink) {
+  ClipDecoder decoder(path_);
+  ClipConverter converter = decoder.converter();
+  std::int64_t at = -1;
+  for (const std::int64_t index : indices) {
+    while (at < index && decoder.next()) ++at;
+    if (at != index) throw DataError(concat("frame ", index, " cannot be decoded any more"));
+    sink(Frame{index, time_s(index), converter.to_image(decoder.picture())});
+  }
 }
 
 void VideoSource::read(std::span<const std::int64_t> indices,
@@ -99,19 +152,9 @@ void VideoSource::read(std::span<const std::int64_t> indices,
   if (indices.empty()) return;
   frame_count();
   try {
-    if (!kept_.empty()) {
-      for (const std::int64_t index : indices) {
-        sink(frame(index, *kept_.at(static_cast<std::size_t>(index)), *decoder_));
-      }
-      return;
-    }
-    ClipDecoder decoder(path_);
-    std::int64_t at = -1;
-    for (const std::int64_t index : indices) {
-      while (at < index && decoder.next()) ++at;
-      if (at != index) throw DataError(concat("frame ", index, " cannot be decoded any more"));
-      sink(frame(index, decoder.picture(), decoder));
-    }
+    if (kept_.empty()) return decode_again(indices, sink);
+    for (const std::int64_t index : indices)
+      sink(Frame{index, time_s(index), converter_->to_image(kept_.at(index))});
   } catch (const DataError& error) {
     refuse(error.what());
   }

@@ -164,6 +164,25 @@ def test_a_selection_takes_the_same_pixels_as_reading_everything(tmp_path):
     assert [slot["sha256"] for slot in some] == [everything[i] for i in (0, 5, 10, 14, 19)]
 
 
+def test_an_exam_of_many_clips_takes_the_memory_and_the_open_files_of_few(tmp_path):
+    """Decoded, the 40 clips are 280 MB."""
+    clip = tmp_path / "0.avi"
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=320x240:r=30:d=2",
+                    "-c:v", "mpeg4", str(clip)], check=True)
+    for i in range(1, 40):
+        (tmp_path / f"{i}.avi").hardlink_to(clip)
+    manifest = write_manifest(tmp_path, [{"exam": "e", "path": f"{i}.avi"} for i in range(40)])
+    done = subprocess.run(["bash", "-c", 'ulimit -n 24; exec "$@"', "-", BUILD / "tests/frames_driver",
+                           manifest, "80", "--peak"], capture_output=True, text=True, timeout=300)
+    exam = json.loads(done.stdout)
+    assert "error" not in exam, exam["error"]
+    assert int(done.stderr) < 180_000_000
+    # Those of the first clips were kept from counting, those of the others are decoded once more.
+    first, last = (slot["sha256"] for slot in (exam["slots"][0], exam["slots"][-1]))
+    slots = read(clip)["0"]["slots"]
+    assert (first, last) == (slots[0]["sha256"], slots[-1]["sha256"])
+
+
 def test_ranges_and_times_of_a_manifest(tmp_path):
     make_clip(tmp_path / "a.mp4")
     rows = [{"exam": "range", "path": "a.mp4", "frame": "3-6", "time": ""},
