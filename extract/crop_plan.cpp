@@ -26,9 +26,8 @@ Rect within(const Rect& rect, int width, int height) {
   return {left, top, right - left, bottom - top};
 }
 
-Rect crop_of_one(const frames::Frame& frame) {
-  if (frame.region) return within(*frame.region, frame.pixels.width, frame.pixels.height);
-  return preprocess::find_crop(std::span(&frame.pixels, 1));
+Rect stated_crop(const frames::Frame& frame) {
+  return within(*frame.region, frame.pixels.width, frame.pixels.height);
 }
 
 }  // namespace
@@ -55,30 +54,36 @@ void CropPlan::look(const frames::OpenedExam& opened) {
   for (const std::int64_t i : frames::spread_evenly(static_cast<std::int64_t>(candidates.size()),
                                                     preprocess::kCropSamples))
     slots.push_back(candidates[static_cast<std::size_t>(i)]);
+  const auto source_of = [&](std::int64_t slot) {
+    return opened.slots()[static_cast<std::size_t>(slot)].source;
+  };
+  const bool one_file = std::all_of(slots.begin(), slots.end(), [&](std::int64_t slot) {
+    return source_of(slot) == source_of(slots.front());
+  });
   std::vector<frames::Image> images;
-  std::optional<Rect> stated;
   opened.read(slots, [&](frames::ExamSlot&& slot) {
+    if (slot.frame.region) return !one_file;  // which then states it of all its frames
     frames::Image& image = slot.frame.pixels;
     if (preprocessing_.mask) preprocess::apply_mask(*preprocessing_.mask, image);
-    if (images.empty() && slot.frame.region)
-      stated = within(*slot.frame.region, image.width, image.height);
     if (images.empty() ||
         (image.width == images.front().width && image.height == images.front().height))
       images.push_back(std::move(image));
-    return !stated;
+    return true;
   });
+  if (images.empty()) return;
   width_ = images.front().width;
   height_ = images.front().height;
-  found_ = stated ? *stated : preprocess::find_crop(images);
+  found_ = preprocess::find_crop(images);
 }
 
 std::optional<Rect> CropPlan::crop_of(const frames::ExamSlot& slot) const {
   const CropRule& rule = rule_of(slot.item);
   if (rule.kind == CropRule::Kind::kNone) return std::nullopt;
   if (rule.kind == CropRule::Kind::kFixed) return rule.rect;
-  const bool as_looked_at =
-      slot.frame.pixels.width == width_ && slot.frame.pixels.height == height_;
-  return as_looked_at ? found_ : crop_of_one(slot.frame);
+  if (slot.frame.region) return stated_crop(slot.frame);
+  const frames::Image& image = slot.frame.pixels;
+  if (image.width == width_ && image.height == height_) return found_;
+  return preprocess::find_crop(std::span(&image, 1));
 }
 
 void record_crops(const std::vector<std::optional<Rect>>& of_slot, cache::ExamInfo& exam) {

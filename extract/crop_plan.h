@@ -10,10 +10,10 @@
 
 namespace coldframe {
 
-// The rule is the manifest's for the frame's row, else --crop's. `auto` is decided once per exam,
-// over evenly spread frames of all that it has, whichever of them are extracted: the region that
-// the file states, else preprocess::find_crop. Frames of another size than those looked at are
-// decided by themselves.
+// The rule is the manifest's for the frame's row, else --crop's. `auto` is the region that the
+// frame's own file states. For frames of files that state none it is decided once per exam, by
+// preprocess::find_crop over evenly spread ones of all that it has, whichever of them are
+// extracted; those of another size than the first of them are decided by themselves.
 class CropPlan {
  public:
   // Decodes a few frames when a rule says `auto`. DataError as OpenedExam::read. `exam` and
@@ -30,7 +30,7 @@ class CropPlan {
 
   const frames::ExamSpec& exam_;
   const preprocess::Preprocessing& preprocessing_;
-  int width_ = 0, height_ = 0;  // of the frames looked at
+  int width_ = 0, height_ = 0;  // of the frames looked at; 0: all files state their region
   frames::Rect found_;
 };
 
