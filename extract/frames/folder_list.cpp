@@ -45,7 +45,7 @@ class FolderWalk {
   void visit_file(const fs::path& path, ExamSpec& images);
   void visit_dicom(const fs::path& path);
   void pass_over(const fs::path& path, const std::string& reason);
-  void enter(const fs::path& folder);
+  std::string enter(const fs::path& folder);
   void add_clips();
   std::string relative(const fs::path& path) const {
     return path.lexically_relative(root_).generic_string();
@@ -75,30 +75,37 @@ void FolderWalk::pass_over(const fs::path& path, const std::string& reason) {
   }
 }
 
-// Symbolic links are followed, but never round in a circle.
-void FolderWalk::enter(const fs::path& folder) {
+// Symbolic links are followed, but never round in a circle. Returns why the folder cannot be
+// entered, "" when it was.
+std::string FolderWalk::enter(const fs::path& folder) {
   std::error_code error;
   fs::path real = fs::canonical(folder, error);
-  if (error) refuse(folder, error.message());
-  if (std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end()) {
-    refuse(folder, concat("this symbolic link leads back to '", real.string(),
-                          "', which it lies in; remove the link"));
-  }
-  if (ancestors_.size() >= kMaxDepth) {
-    refuse(folder, concat("it lies more than ", kMaxDepth, " folders deep"));
-  }
+  if (error) return error.message();
+  if (std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
+    return concat("this symbolic link leads back to '", real.string(), "', which it lies in");
+  if (ancestors_.size() >= kMaxDepth)
+    return concat("it lies more than ", kMaxDepth, " folders deep");
   ancestors_.push_back(std::move(real));
+  return "";
 }
 
+// A folder such as lost+found, which is nobody's exam, stops no job.
 void FolderWalk::visit(const fs::path& folder) {
-  enter(folder);
+  const auto give_up = [&](const std::string& reason) {
+    if (folder == root_) refuse(folder, reason);
+    pass_over(folder, reason);
+  };
+  if (const std::string reason = enter(folder); !reason.empty()) return give_up(reason);
   std::error_code error;
   std::vector<fs::path> entries;
   fs::directory_iterator entry(folder, error);
   for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
     entries.push_back(entry->path());
   }
-  if (error) refuse(folder, error.message());
+  if (error) {
+    ancestors_.pop_back();
+    return give_up(error.message());
+  }
   std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
     return natural_less(a.filename().string(), b.filename().string());
   });

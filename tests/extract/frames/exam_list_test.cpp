@@ -143,18 +143,41 @@ TEST(Folder, FollowsSymbolicLinksButNotInACircle) {
   std::filesystem::create_directory_symlink(folder / "real", folder / "linked");
   EXPECT_EQ(list_exams(folder / "", {}).exams.size(), 2u);
   std::filesystem::create_directory_symlink(folder / "real", folder / "real/deep/up");
-  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "", {}); }).find("leads back to"),
-            std::string::npos);
+  const ExamList list = list_exams(folder / "", {});
+  EXPECT_EQ(list.exams.size(), 2u);
+  ASSERT_EQ(list.warnings.size(), 2u);
+  EXPECT_NE(list.warnings[1].find("passed over 'real/deep/up': this symbolic link leads back to"),
+            std::string::npos)
+      << list.warnings[1];
 }
 
-TEST(Folder, SaysWhenItCannotBeRead) {
+TEST(Folder, PassesOverWhatLiesTooDeep) {
+  const TemporaryFolder folder;
+  std::filesystem::path deep = folder / "a";
+  for (int i = 0; i < 70; ++i) deep /= "d";
+  std::filesystem::create_directories(deep);
+  folder.write("a/x.png", kPng);
+  const ExamList list = list_exams(folder / "", {});
+  EXPECT_EQ(list.exams.size(), 1u);
+  ASSERT_EQ(list.warnings.size(), 1u);
+  EXPECT_NE(list.warnings[0].find("more than 64 folders deep"), std::string::npos);
+}
+
+TEST(Folder, PassesOverSubFoldersThatCannotBeRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read every folder";
   const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "locked");
-  std::filesystem::permissions(folder / "locked", std::filesystem::perms::none);
-  EXPECT_NE(message_of<DataError>([&] { list_exams(folder / "", {}); }).find("locked"),
+  std::filesystem::create_directory(folder / "lost+found");
+  std::filesystem::permissions(folder / "lost+found", std::filesystem::perms::none);
+  folder.write("x.png", kPng);
+  const ExamList list = list_exams(folder / "", {});
+  EXPECT_EQ(list.exams.size(), 1u);
+  ASSERT_EQ(list.warnings.size(), 1u);
+  EXPECT_NE(list.warnings[0].find("passed over 'lost+found'"), std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] {
+              list_exams(folder / "lost+found", {});
+            }).find("cannot read folder"),
             std::string::npos);
-  std::filesystem::permissions(folder / "locked", std::filesystem::perms::owner_all);
+  std::filesystem::permissions(folder / "lost+found", std::filesystem::perms::owner_all);
 }
 
 TEST(Input, RefusesWhatHoldsNoExams) {
