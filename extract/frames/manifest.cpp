@@ -214,7 +214,9 @@ void ManifestReader::settle_times(Draft& draft) const {
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (!times[i]) continue;
     if (times[i]->absolute != first.absolute) {
-      refuse(draft.rows[i], concat("exam '", id, "' mixes seconds with dates in column 'time'"));
+      refuse(draft.rows[i],
+             concat("exam '", id,
+                    "' mixes seconds with dates in column 'time'; write dates as YYYY-MM-DD"));
     }
     if (times[i]->seconds < times[before]->seconds && !options_.allow_unordered) {
       refuse(draft.rows[i],

@@ -1,5 +1,6 @@
 #include "extract/frames/timestamp.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -16,6 +17,9 @@ class Reader {
   bool ok() const { return ok_; }
   bool at_end() const { return rest_.empty(); }
   bool next_is(char c) const { return !rest_.empty() && rest_.front() == c; }
+  bool next_is_digit() const {
+    return !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9';
+  }
 
   bool take(char c) {
     if (!next_is(c)) return false;
@@ -27,7 +31,7 @@ class Reader {
   int digits(std::size_t count) {
     int value = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') {
+      if (!next_is_digit()) {
         ok_ = false;
         return 0;
       }
@@ -41,8 +45,8 @@ class Reader {
   double fraction() {
     if (!take('.') && !take(',')) return 0.0;
     double value = 0.0, place = 0.1;
-    if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') ok_ = false;
-    for (; !rest_.empty() && rest_.front() >= '0' && rest_.front() <= '9'; rest_.remove_prefix(1)) {
+    if (!next_is_digit()) ok_ = false;
+    for (; next_is_digit(); rest_.remove_prefix(1)) {
       value += (rest_.front() - '0') * place;
       place /= 10;
     }
@@ -54,12 +58,13 @@ class Reader {
   bool ok_ = true;
 };
 
-double days_since_epoch(Reader& reader) {
+// With or without hyphens.
+double days_since_epoch(Reader& reader, bool hyphens) {
   namespace chrono = std::chrono;
   const int year = reader.digits(4);
-  reader.expect('-');
+  if (hyphens) reader.expect('-');
   const int month = reader.digits(2);
-  reader.expect('-');
+  if (hyphens) reader.expect('-');
   const int day = reader.digits(2);
   const chrono::year_month_day date{chrono::year(year), chrono::month(static_cast<unsigned>(month)),
                                     chrono::day(static_cast<unsigned>(day))};
@@ -82,13 +87,13 @@ double zone_offset(Reader& reader) {
   return sign * (hours * 3600.0 + minutes * 60.0);
 }
 
+// With or without colons.
 double time_of_day(Reader& reader) {
-  if (!reader.take('T')) reader.expect(' ');
   const int hours = reader.digits(2);
-  reader.expect(':');
+  reader.take(':');
   const int minutes = reader.digits(2);
   double seconds = 0.0;
-  if (reader.take(':')) {
+  if (reader.take(':') || reader.next_is_digit()) {
     seconds = reader.digits(2);
     if (seconds >= 60.0) return std::nan("");
     seconds += reader.fraction();
@@ -97,19 +102,42 @@ double time_of_day(Reader& reader) {
   return hours * 3600.0 + minutes * 60.0 + seconds - zone_offset(reader);
 }
 
+std::optional<Timestamp> finish(const Reader& reader, double seconds) {
+  if (!reader.ok() || !reader.at_end() || !std::isfinite(seconds)) return std::nullopt;
+  return Timestamp{seconds, true};
+}
+
+std::optional<Timestamp> parse_date(std::string_view text) {
+  Reader reader(text);
+  double seconds = days_since_epoch(reader, true) * 86400.0;
+  if (reader.ok() && !reader.at_end()) {
+    if (!reader.take('T')) reader.expect(' ');
+    seconds += time_of_day(reader);
+  }
+  return finish(reader, seconds);
+}
+
+// Without hyphens. Spreadsheets put ".0" behind whole numbers.
+std::optional<Timestamp> parse_compact_date(std::string_view text) {
+  if (text.ends_with(".0")) text.remove_suffix(2);
+  const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const bool has_letter = digits == 8 && text.size() > 8 && text[8] == 'T';
+  if (!has_letter && digits != 14 && text.size() != 8) return std::nullopt;
+  if (!text.starts_with("19") && !text.starts_with("20")) return std::nullopt;
+  Reader reader(text);
+  double seconds = days_since_epoch(reader, false) * 86400.0;
+  if (reader.ok() && (reader.take('T') || !reader.at_end())) seconds += time_of_day(reader);
+  return finish(reader, seconds);
+}
+
 }  // namespace
 
 std::optional<Timestamp> parse_timestamp(std::string_view text) {
+  if (const auto date = parse_compact_date(text)) return date;
   double seconds = 0.0;
-  if (parse_double(text, seconds)) {
-    if (!std::isfinite(seconds)) return std::nullopt;
-    return Timestamp{seconds, false};
-  }
-  Reader reader(text);
-  seconds = days_since_epoch(reader) * 86400.0;
-  if (reader.ok() && !reader.at_end()) seconds += time_of_day(reader);
-  if (!reader.ok() || !reader.at_end() || !std::isfinite(seconds)) return std::nullopt;
-  return Timestamp{seconds, true};
+  if (!parse_double(text, seconds)) return parse_date(text);
+  if (!std::isfinite(seconds)) return std::nullopt;
+  return Timestamp{seconds, false};
 }
 
 }  // namespace coldframe::frames

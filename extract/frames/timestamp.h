@@ -12,7 +12,10 @@ struct Timestamp {
 };
 
 // "12.5", "2024-03-01", "2024-03-01T12:30", "2024-03-01 12:30:05.25", with Z or ±HH, ±HH:MM or
-// ±HHMM behind the time. Nothing for any other text, an impossible date, nan and inf.
+// ±HHMM behind the time. Also without hyphens and colons, as ISO 8601's basic format and DICOM's DA
+// and DT have it: "20240301", "20240301T1230", "20240301123005.25"; numbers of 8 or 14 digits are
+// therefore dates where they are ones of the years 1900 to 2099, and seconds else. Nothing for any
+// other text, an impossible date, nan and inf.
 std::optional<Timestamp> parse_timestamp(std::string_view text);
 
 }  // namespace coldframe::frames

@@ -60,6 +60,13 @@ TEST(Manifest, ReadsFramesTimesAndFrameColumns) {
   EXPECT_TRUE(exam.items[2].path.empty());
 }
 
+TEST(Manifest, TakesDatesAsDicomWritesThem) {
+  const TemporaryFolder folder;
+  const auto exam = list(folder, "exam,path,time\na,b,20230101\na,c,20230701\n").exams.at(0);
+  EXPECT_DOUBLE_EQ(exam.start_time, 1672531200);
+  EXPECT_DOUBLE_EQ(exam.items[1].time_s, 181 * 86400.0);
+}
+
 TEST(Manifest, TakesDecreasingTimesOnlyWhenTold) {
   const TemporaryFolder folder;
   constexpr std::string_view csv = "exam,path,time\nP12-3,a,0\nP12-3,b,-4\n";
@@ -99,6 +106,7 @@ TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {
       {"exam,path,time\na,b,nan\n", "column 'time' holds 'nan'"},
       {"exam,path,time\na,b,\na,c,1\n", "none for its first frame"},
       {"exam,path,time\na,b,0\na,c,2024-01-01\n", "mixes seconds with dates"},
+      {"exam,path,time\na,b,20230101\na,c,20230231\n", "write dates as YYYY-MM-DD"},
       {"exam,path\n\"a\nb\",c\n", "control character"},
   };
   const TemporaryFolder folder;
