@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <string_view>
+#include <utility>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -134,31 +135,49 @@ TiffFile::TiffFile(const std::filesystem::path& path) : stream_(new Stream{Input
   if (!tiff_) damaged();
 }
 
-bool TiffFile::is_followed() const {
-  return TIFFLastDirectory(tiff_.get()) == 0;
+bool TiffFile::is_last() const {
+  return TIFFLastDirectory(tiff_.get()) != 0;
 }
 
-std::uint64_t TiffFile::page() const {
-  return TIFFCurrentDirOffset(tiff_.get());
+// TIFF 6.0, section 8, NewSubfileType: bit 0 is set for a version of lower resolution of another
+// image of the file, bit 2 for a mask.
+bool TiffFile::is_frame() const {
+  std::uint32_t kind = 0;
+  TIFFGetField(tiff_.get(), TIFFTAG_SUBFILETYPE, &kind);
+  return (kind & (FILETYPE_REDUCEDIMAGE | FILETYPE_MASK)) == 0;
+}
+
+bool TiffFile::has_several_pages() {
+  bool found = is_frame();
+  for (std::size_t i = 1; i < kMaxPages && !is_last(); ++i) {
+    if (TIFFReadDirectory(tiff_.get()) == 0) return true;
+    if (is_frame() && std::exchange(found, true)) return true;
+  }
+  return false;
 }
 
 // Pages that share their data, which no writer makes, could be of any size together.
 std::vector<std::uint64_t> TiffFile::pages() {
-  std::vector<std::uint64_t> offsets{page()};
-  std::uint64_t least = least_bytes();
-  while (is_followed()) {
+  std::vector<std::uint64_t> offsets;
+  const std::uint64_t first = TIFFCurrentDirOffset(tiff_.get());
+  std::uint64_t least = 0;
+  for (std::size_t directory = 0;; ++directory) {
+    if (is_frame()) {
+      offsets.push_back(TIFFCurrentDirOffset(tiff_.get()));
+      least += least_bytes();
+    }
+    if (is_last()) break;
+    if (directory + 1 == kMaxPages) throw DataError("it has more than 65536 pages");
     if (TIFFReadDirectory(tiff_.get()) == 0) {
-      throw DataError(concat("the directory of page ", offsets.size(),
+      throw DataError(concat("the directory of page ", directory + 1,
                              " is damaged or truncated (they count from 0)"));
     }
-    if (offsets.size() == kMaxPages) throw DataError("it has more than 65536 pages");
-    offsets.push_back(page());
-    least += least_bytes();
   }
   if (least > stream_->file.size()) {
     throw DataError(concat("it is damaged or truncated: its ", plural(offsets.size(), "page"),
                            " cannot lie in ", stream_->file.size(), " bytes"));
   }
+  if (offsets.empty()) offsets.push_back(first);
   return offsets;
 }
 

@@ -32,12 +32,12 @@ class TiffFile {
  public:
   explicit TiffFile(const std::filesystem::path& path);
 
-  // The page that is open, at first the file's first one: its directory's offset, and whether
-  // another one follows.
-  std::uint64_t page() const;
-  bool is_followed() const;
-  // Offsets of the pages' directories; reads all of them once, and no pixels.
+  // Offsets of the directories of the pages, without those of thumbnails, other reductions and
+  // masks; reads all of them once, and no pixels. The first directory's where there is no other.
   std::vector<std::uint64_t> pages();
+  // Whether pages() has several, or fails after the first; reads no more directories than needed.
+  // Both are for a file that was just opened.
+  bool has_several_pages();
   TiffPage open_page(std::uint64_t directory);  // before read_rows()
   void read_rows(const std::function<void(std::int64_t y, std::span<const double>)>& visit);
 
@@ -49,6 +49,8 @@ class TiffFile {
   void check_size() const;
   void check_variety() const;
   std::uint64_t least_bytes();
+  bool is_frame() const;
+  bool is_last() const;
   std::uint32_t field(std::uint32_t tag, std::uint32_t otherwise) const;
   void read_palette();
   void hand_over(const std::byte* raw);

@@ -32,14 +32,12 @@ class TiffSource : public Source {
       : path_(std::move(path)), scale_{options.window} {
     guarded([&] {
       TiffFile file(path_);
-      scale_.depth = file.open_page(file.page()).depth;
+      pages_ = file.pages();
+      scale_.depth = file.open_page(pages_.front()).depth;
     });
   }
 
-  std::int64_t frame_count() override {
-    if (pages_.empty()) guarded([&] { pages_ = TiffFile(path_).pages(); });
-    return static_cast<std::int64_t>(pages_.size());
-  }
+  std::int64_t frame_count() override { return static_cast<std::int64_t>(pages_.size()); }
   double time_s(std::int64_t) const override {
     return pages_.size() == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
   }
@@ -87,8 +85,6 @@ Image TiffSource::decode(TiffFile& file, std::int64_t index) const {
 
 void TiffSource::read(std::span<const std::int64_t> indices,
                       const std::function<void(Frame&&)>& sink) {
-  if (indices.empty()) return;
-  frame_count();
   std::unique_ptr<TiffFile> file;
   for (const std::int64_t index : indices) {
     Frame frame{index, time_s(index), {}};
@@ -101,7 +97,6 @@ void TiffSource::read(std::span<const std::int64_t> indices,
 }
 
 void TiffSource::survey(ValueSurvey& survey) {
-  frame_count();
   guarded([&] {
     TiffFile file(path_);
     for (const std::uint64_t page : pages_) {
@@ -118,7 +113,7 @@ void TiffSource::survey(ValueSurvey& survey) {
 bool detect_stack(std::string_view head, const std::filesystem::path& path) {
   if (image_format(head) != ImageFormat::kTiff) return false;
   try {
-    return TiffFile(path).is_followed();
+    return TiffFile(path).has_several_pages();
   } catch (const DataError&) {
     return false;  // an image, whose reader says what is wrong
   }

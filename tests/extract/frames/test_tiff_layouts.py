@@ -114,6 +114,32 @@ def test_jpeg_inside_that_is_cut_short_is_refused(tmp_path):
     assert "damaged or truncated" in exam["error"]
 
 
+REDUCED, PAGE, MASK = 1, 2, 4  # bits of NewSubfileType
+SUBFILES = {  # kinds of the directories, and which of them are frames
+    "pyramid": ([0, REDUCED, REDUCED], [0]),
+    "stack with reductions": ([0, REDUCED, 0, REDUCED], [0, 2]),
+    "pages": ([PAGE, PAGE, PAGE], [0, 1, 2]),
+    "masks": ([0, MASK, 0, MASK | REDUCED], [0, 2]),
+    "thumbnail first": ([REDUCED, 0], [1]),
+    "nothing but reductions": ([REDUCED, REDUCED], [0]),
+}
+
+
+@pytest.mark.parametrize("name", SUBFILES)
+def test_reductions_and_masks_are_no_frames(tmp_path, name):
+    kinds, frames = SUBFILES[name]
+    pages = [np.asarray(photo())[i:] for i in range(len(kinds))]
+    with tifffile.TiffWriter(tmp_path / "a.tif") as file:
+        for page in pages:
+            file.write(page, photometric="rgb", subfiletype=REDUCED)
+    with tifffile.TiffFile(tmp_path / "a.tif", mode="r+") as file:
+        for kind, page in zip(kinds, file.pages):
+            page.tags[254].overwrite(kind)
+    (exam,) = read(tmp_path / "a.tif").values()
+    assert hashes(exam) == [sha256(pages[i]) for i in frames]
+    assert exam["kind"] == ("stack" if len(frames) > 1 else "image")
+
+
 def test_pages_that_share_their_pixels_are_refused(tmp_path):
     """Else a small file would be read for hours."""
     path = tmp_path / "stack.tif"
