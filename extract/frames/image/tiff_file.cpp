@@ -159,7 +159,7 @@ bool TiffFile::has_several_pages() {
 // Pages that share their data, which no writer makes, could be of any size together.
 std::vector<std::uint64_t> TiffFile::pages() {
   std::vector<std::uint64_t> offsets;
-  const std::uint64_t first = TIFFCurrentDirOffset(tiff_.get());
+  const std::uint64_t first = TIFFCurrentDirOffset(tiff_.get()), first_least = least_bytes();
   std::uint64_t least = 0;
   for (std::size_t directory = 0;; ++directory) {
     if (is_frame()) {
@@ -173,11 +173,14 @@ std::vector<std::uint64_t> TiffFile::pages() {
                              " is damaged or truncated (they count from 0)"));
     }
   }
+  if (offsets.empty()) {
+    offsets.push_back(first);
+    least = first_least;
+  }
   if (least > stream_->file.size()) {
     throw DataError(concat("it is damaged or truncated: its ", plural(offsets.size(), "page"),
                            " cannot lie in ", stream_->file.size(), " bytes"));
   }
-  if (offsets.empty()) offsets.push_back(first);
   return offsets;
 }
 

@@ -160,12 +160,14 @@ def test_pages_that_share_their_pixels_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("compression, tile", [(None, None), ("zlib", None), (None, (16, 16)), ("zlib", (16, 16))])
-def test_more_pixels_than_the_file_can_hold_are_refused_at_once(tmp_path, compression, tile):
+@pytest.mark.parametrize("subfile", [0, 1])
+def test_more_pixels_than_the_file_can_hold_are_refused_at_once(tmp_path, compression, tile, subfile):
     path = tmp_path / "bomb.tif"
-    tifffile.imwrite(path, deep(40, 60), photometric="minisblack", compression=compression, tile=tile)
+    tifffile.imwrite(path, deep(40, 60), photometric="minisblack", compression=compression, tile=tile,
+                     subfiletype=subfile)
     with tifffile.TiffFile(path, mode="r+") as file:
         tags = file.pages[0].tags
         for name in ("ImageWidth", "ImageLength", *(("TileWidth", "TileLength") if tile else ())):
             tags[name].overwrite(16000, dtype="I")
     (exam,) = read(path).values()
-    assert "damaged or truncated" in exam["error"], exam
+    assert "its 1 page cannot lie in" in exam["error"], exam
