@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <random>
 
 #include "cache/reader.h"
 #include "common/atomic_file.h"
@@ -17,6 +18,7 @@
 #include "extract/options.h"
 #include "extract/patient_salt.h"
 #include "extract/pipeline.h"
+#include "extract/recheck.h"
 #include "extract/recipe.h"
 #include "extract/resume.h"
 #include "extract/summary.h"
@@ -143,6 +145,20 @@ int look_only(const ExtractOptions& options) {
   return static_cast<int>(readable ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
+// --recheck.
+int compare_only(const ExtractOptions& options, const frames::ExamList& input,
+                 const std::optional<cache::CacheReader>& cached, vit::Backbone& backbone,
+                 const torch::Device& device) {
+  if (!cached)
+    throw CacheError(concat("--recheck: ", options.out, ": there is no cache to compare with"));
+  const RecheckResult result =
+      recheck(input, options, *cached, backbone, device, static_cast<std::size_t>(options.recheck),
+              std::random_device()());
+  if (result.stopped) throw Interrupted("stopped before the comparison");
+  std::cout << (options.json ? to_json(result).dump(2) + "\n" : to_text(result));
+  return static_cast<int>(is_clean(result) ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto options = parse_extract_options(arguments);
   if (!options) return 0;
@@ -161,6 +177,7 @@ int run(const std::vector<std::string>& arguments) {
   const Precision precision = backbone->precision();
   const cache::Recipe recipe = make_recipe(*options, *backbone);
   check_recipe(recipe, cached, options->out);
+  if (options->recheck > 0) return compare_only(*options, input, cached, *backbone, device);
 
   const Plan plan = plan_extraction(input, options->selection, cached ? &*cached : nullptr);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");

@@ -67,6 +67,8 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
   add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
+  add("recheck", po::value(&options.recheck)->value_name("N"),
+      "extract N random frames of the cache again, compare, and change nothing");
   add("json", po::bool_switch(&options.json), "print the summary as JSON");
 }
 
@@ -147,6 +149,8 @@ void check_ranges(const ExtractOptions& options) {
     throw ConfigError(concat("--batch ", options.batch, ": expected 1 to 65536 frames"));
   if (options.decode_threads < 0 || options.decode_threads > 256)
     throw ConfigError(concat("--decode-threads ", options.decode_threads, ": expected 1 to 256"));
+  if (options.recheck < 0)
+    throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
   if (options.threads < 0 || options.threads > 1024)
     throw ConfigError(concat("--threads ", options.threads, ": expected 1 to 1024"));
 }

@@ -38,6 +38,8 @@ struct ExtractOptions {
   cache::StorageType storage = cache::StorageType::kFloat16;
   bool allow_mixed_precision = false;
 
+  std::int64_t recheck = 0;  // frames to compare with the cache, which is not changed; 0: extract
+
   bool strict = false;  // stop at the first exam that fails
   bool json = false;    // the summary (of --dry-run: everything) as JSON on stdout
 };
