@@ -145,7 +145,7 @@ std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) co
   return selected;
 }
 
-// One range for all files, so that the same value is equally bright in every frame.
+// One range for all files that want one, so that the same value is equally bright in every frame.
 void OpenedExam::settle_range() const {
   const auto wanting = [](const auto& source) { return source.second->wants_range(); };
   if (std::none_of(sources_.begin(), sources_.end(), wanting)) return;
@@ -154,7 +154,9 @@ void OpenedExam::settle_range() const {
     if (source->wants_range()) source->survey(survey);
   }
   const ValueRange range = survey.range(options_.window);
-  for (const auto& [path, source] : sources_) source->set_range(range);
+  for (const auto& [path, source] : sources_) {
+    if (source->wants_range()) source->set_range(range);
+  }
 }
 
 void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) const {

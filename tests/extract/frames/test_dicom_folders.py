@@ -6,6 +6,7 @@ import hashlib
 import numpy as np
 import pydicom
 import pytest
+import tifffile
 
 from frames_helper import read, run
 from test_dicom import greatest_difference, new_dataset, pattern, read_one, store
@@ -144,6 +145,25 @@ def test_one_range_holds_for_all_files_of_a_series(tmp_path):
     assert [frame[0, 0, 0] for frame in frames] == [0, 128, 255]
     _, frames = read_one(tmp_path, tmp_path.parent, "--window=600,2000")
     assert [frame[0, 0, 0] for frame in frames] == [64, 128, 191]
+
+
+def test_the_range_found_for_one_file_leaves_alone_those_that_need_none(tmp_path):
+    eight = pattern(1, 8)
+    store(new_dataset(bits=8, allocated=8, frames=1, InstanceNumber=1), tmp_path / "d1", eight)
+    store(new_dataset(bits=16, frames=1, InstanceNumber=2), tmp_path / "d2",
+          np.full((1, 37, 51), 60000) - eight)
+    _, frames = read_one(tmp_path, tmp_path.parent)
+    assert np.array_equal(frames[0, ..., 0], eight[0])
+    assert frames[1].min() == 0 and frames[1].max() == 255
+
+
+def test_sixteen_bits_beside_floats_keep_their_range(tmp_path):
+    sixteen = np.linspace(0, 65535, 12).reshape(3, 4).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "1.tif", sixteen, photometric="minisblack")
+    tifffile.imwrite(tmp_path / "2.tif", (sixteen / 65535).astype("f4"), photometric="minisblack")
+    _, frames = read_one(tmp_path, tmp_path.parent)
+    assert np.array_equal(frames[0], frames[1])
+    assert frames[0, 0, 1, 0] == 23
 
 
 def test_percentiles_are_numpys(tmp_path):
