@@ -33,6 +33,7 @@ struct ExamSpec {
   std::string patient;  // empty: unknown
   double start_time =
       std::numeric_limits<double>::quiet_NaN();  // Unix seconds, when times are absolute
+  bool times_from_headers = false;  // no item has a time, but the files' headers may state some
   std::vector<ExamItem> items;
   std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache
 };

@@ -203,7 +203,8 @@ std::string in_words(const Timestamp& time, const Timestamp& first) {
 void ManifestReader::settle_times(Draft& draft) const {
   const auto& times = draft.times;
   const auto known = [](const auto& time) { return time.has_value(); };
-  if (std::none_of(times.begin(), times.end(), known)) return;
+  draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
+  if (draft.spec.times_from_headers) return;
   const std::string& id = draft.spec.id;
   if (!times.front()) {
     refuse(draft.rows.front(), concat("exam '", id, "' has times, but none for its first frame"));

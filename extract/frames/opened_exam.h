@@ -40,6 +40,7 @@ class OpenedExam {
   void add_item(std::size_t item);
   Source& open(const std::filesystem::path& path);
   void set_times();
+  void set_times_from_headers();
   void settle_range() const;
 
   const ExamSpec& exam_;

@@ -63,7 +63,7 @@ void OpenedExam::add_item(std::size_t item) {
 }
 
 // Times that the input states hold, with those inside a clip added. Without any, an exam of one
-// clip has the clip's.
+// clip has the clip's, and one of several files may have those that their headers state.
 void OpenedExam::set_times() {
   const bool stated = std::any_of(exam_.items.begin(), exam_.items.end(),
                                   [](const ExamItem& item) { return !std::isnan(item.time_s); });
@@ -79,6 +79,29 @@ void OpenedExam::set_times() {
     } else if (one_clip && slot.source != nullptr) {
       slot.time_s = slot.source->time_s(slot.index) - first->source->time_s(first->index);
     }
+  }
+  if (exam_.times_from_headers && sources_.size() > 1) set_times_from_headers();
+}
+
+// A file's start, with the frame's time inside the file added. Only where every file states its
+// start, none decreases in the order of the input and one rises: the date of a study alone, the
+// same in all its files, says nothing of the time between them.
+void OpenedExam::set_times_from_headers() {
+  std::vector<double> times, known;
+  double first = kUnknown;
+  for (const Slot& slot : slots_) {
+    times.push_back(kUnknown);
+    if (slot.source == nullptr) continue;
+    const double start = slot.source->start_time();
+    if (std::isnan(start)) return;
+    if (std::isnan(first)) first = start;
+    times.back() = start - first + (slot.index == 0 ? 0 : slot.source->time_s(slot.index));
+    if (!std::isnan(times.back())) known.push_back(times.back());
+  }
+  if (known.empty() || !std::is_sorted(known.begin(), known.end())) return;
+  if (known.front() == known.back()) return;
+  for (std::size_t slot = 0; slot < slots_.size(); ++slot) {
+    slots_[slot].time_s = times[slot] - known.front();
   }
 }
 

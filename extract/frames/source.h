@@ -28,6 +28,8 @@ class Source {
   virtual std::int64_t frame_count() = 0;  // may decode the whole file once
   // Seconds since the file's first frame, NaN if unknown. Call frame_count() before.
   virtual double time_s(std::int64_t index) const = 0;
+  // Unix seconds of the file's first frame, NaN where the file does not state it.
+  virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
   // Decodes the frames with the given ascending indices. DataError names the file and the frame.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;

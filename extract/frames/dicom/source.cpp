@@ -26,7 +26,8 @@ struct DicomImage {
       : layout(read_layout(data)),
         frames(data, layout),
         grey(data, layout, options.window),
-        times(frame_times(data, layout.frames)) {
+        times(frame_times(data, layout.frames)),
+        start_time(dicom::start_time(data.root())) {
     if (layout.photometric == Photometric::kPalette) palette = read_palettes(data, layout);
     const FunctionalGroups groups(data.root());
     const bool own = groups.frames() > 0;
@@ -47,6 +48,7 @@ struct DicomImage {
   FrameData frames;
   GreyScale grey;
   std::vector<double> times;
+  double start_time = 0;  // as Source::start_time
   Palette palette;
   std::vector<Geometry> geometry;
 };
@@ -62,6 +64,7 @@ class DicomSource : public Source {
   double time_s(std::int64_t index) const override {
     return image_->times.at(static_cast<std::size_t>(index));
   }
+  double start_time() const override { return image_->start_time; }
   bool wants_range() const override { return image_->is_grey() && image_->grey.wants_range(); }
   void set_range(const ValueRange& range) override { image_->grey.set_range(range); }
 

@@ -8,7 +8,7 @@ import pydicom
 import pytest
 import tifffile
 
-from frames_helper import read, run
+from frames_helper import read, run, write_manifest
 from test_dicom import greatest_difference, new_dataset, pattern, read_one, store
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,6 +41,28 @@ def test_a_folder_is_grouped_by_series_and_ordered(tmp_path):
     assert exams["s/series-8"]["files"] == ["s/y", "s/z", "s/x"]
     assert [slot["time_s"] for slot in exams["s/series-8"]["slots"]] == [None] * 3
     assert [slot["time_s"] for slot in exams["s/cine"]["slots"]] == [0, 0.04, 0.08]
+
+
+def test_files_of_a_manifest_have_the_times_of_their_headers(tmp_path):
+    for name, date_time in (("a", "20230101"), ("b", "20230701"), ("c", "20240101")):
+        single(tmp_path, f"{name}.dcm", AcquisitionDateTime=date_time)
+    single(tmp_path, "cine.dcm", frames=3, FrameTime=500, AcquisitionDateTime="20240101000010")
+    single(tmp_path, "undated.dcm")
+    for name in ("still1.dcm", "still2.dcm"):
+        single(tmp_path, name, frames=2, AcquisitionDateTime="20240101")
+
+    def times(*rows):
+        rows = [dict(zip(("exam", "path", "frame"), ("e", *row, ""))) for row in rows]
+        exam, = read(write_manifest(tmp_path, rows)).values()
+        return [slot["time_s"] for slot in exam["slots"]]
+
+    assert times(["a.dcm"], ["b.dcm"], ["c.dcm"]) == [0, 181 * 86400, 365 * 86400]
+    assert times(["c.dcm"], ["cine.dcm"]) == [0, 10, 10.5, 11]
+    assert times(["cine.dcm", "1-2"], ["undated.dcm"]) == [None] * 3
+    assert times(["c.dcm"], ["cine.dcm", "2"], [""]) == [0, 11, None]
+    assert times(["b.dcm"], ["a.dcm"]) == [None] * 2  # against the order of the input
+    assert times(["a.dcm"], [""], ["undated.dcm"]) == [None] * 3
+    assert times(["still1.dcm", "1"], ["still2.dcm", "1"]) == [None] * 2
 
 
 def test_a_study_is_one_exam_on_request(tmp_path):
