@@ -16,6 +16,7 @@ namespace coldframe::frames::dicom {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kDay = 86400;
 
 // PS3.3 C.7.6.2: the position's part along the normal of rows and columns.
 double slice_position(DcmItem& root) {
@@ -48,11 +49,30 @@ void reorder(std::vector<T>& list, const std::vector<std::size_t>& order) {
   list = std::move(sorted);
 }
 
+// Times of day become comparable. A pause of more than half a day is the rest of the day: what
+// comes before it was acquired after midnight.
+void settle_times_of_day(std::vector<SeriesKeys>& keys, bool one_series) {
+  const auto dated = [](const SeriesKeys& each) { return each.dated; };
+  const bool usable = one_series && std::none_of(keys.begin(), keys.end(), dated);
+  std::vector<double> times;
+  for (SeriesKeys& each : keys) {
+    if (!each.dated && !usable) each.time = kUnknown;
+    times.push_back(each.time);
+  }
+  if (!usable || !all_known(keys, &SeriesKeys::time)) return;
+  std::sort(times.begin(), times.end());
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    if (times[i] - times[i - 1] <= kDay / 2) continue;
+    for (SeriesKeys& each : keys) each.time += each.time < times[i] ? kDay : 0;
+  }
+}
+
 }  // namespace
 
-void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys>& keys, bool may_be_volume) {
+void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bool one_series) {
+  settle_times_of_day(keys, one_series);
   const bool placed = all_known(keys, &SeriesKeys::position);
-  const bool volume = may_be_volume && placed && keys.size() > 1 &&
+  const bool volume = one_series && placed && keys.size() > 1 &&
                       count_different(keys, &SeriesKeys::position) == keys.size();
   const bool timed =
       !volume && all_known(keys, &SeriesKeys::time) && count_different(keys, &SeriesKeys::time) > 1;
@@ -89,8 +109,10 @@ SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
   Series& series = series_[entry->second];
   const double number = number_of(root, DCM_SeriesNumber, kUnknown);
   series.items.push_back(item);
-  series.keys.push_back({std::isnan(number) ? "" : fixed(number, 0), start_time(root),
-                         slice_position(root), number_of(root, DCM_InstanceNumber, kUnknown)});
+  const Moment moment = acquisition(root);
+  series.keys.push_back({std::isnan(number) ? "" : fixed(number, 0), moment.seconds,
+                         slice_position(root), number_of(root, DCM_InstanceNumber, kUnknown),
+                         moment.dated});
   return Verdict::kTaken;
 }
 
@@ -109,7 +131,7 @@ std::vector<ExamSpec> SeriesList::take_exams() {
   for (Series& series : series_) {
     ExamSpec exam;
     exam.id = name(series);
-    order_series(series.items, series.keys, grouping_ == DicomGrouping::kSeries);
+    order_series(series.items, std::move(series.keys), grouping_ == DicomGrouping::kSeries);
     exam.items = std::move(series.items);
     exams.push_back(std::move(exam));
   }

@@ -13,17 +13,20 @@ namespace coldframe::frames::dicom {
 // What decides over a file's place in its exam.
 struct SeriesKeys {
   std::string series_number;
-  double time = 0;      // Unix seconds, NaN if unknown
+  double time = 0;      // as Moment::seconds
   double position = 0;  // millimetres along the slices' normal, NaN if unknown
   double instance = 0;  // InstanceNumber, NaN if unknown
+  bool dated = true;    // as Moment::dated
 };
 
 // Sorts an exam's items and sets their times. Files that each have a position of their own are
 // slices of a volume: in the order of position, without times. Else files are in the order of
 // acquisition time where they have one that rises, then of position and instance number, then as
-// they came; their times are seconds since the first, NaN when one is unknown or none rises.
-// `may_be_volume` is false for a study, whose series overlap.
-void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys>& keys, bool may_be_volume);
+// they came; their times are seconds since the first, NaN when one is unknown or none rises. Times
+// of day without a date serve as well, and may run past midnight once.
+// `one_series` is false for a study, whose series overlap and may be of several days: it is no
+// volume, and needs dates.
+void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bool one_series);
 
 class SeriesList {
  public:

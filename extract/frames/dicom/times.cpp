@@ -129,19 +129,67 @@ std::vector<double> frame_times(const DataSet& data, std::int64_t frames) {
   return times;
 }
 
-double start_time(DcmItem& root) {
+namespace {
+
+constexpr double kDay = 86400;
+
+struct Stamp {
+  DcmTagKey date, time;
+};
+const std::array<Stamp, 4> kStamps{{{DCM_AcquisitionDate, DCM_AcquisitionTime},
+                                    {DCM_ContentDate, DCM_ContentTime},
+                                    {DCM_SeriesDate, DCM_SeriesTime},
+                                    {DCM_StudyDate, DCM_StudyTime}}};
+
+// A time of day with another event's date: series and study begin before the image is acquired,
+// content is made behind it, either perhaps on the other side of midnight.
+double with_date_of(DcmItem& root, const Stamp& other, const std::string& clock,
+                    const std::string& zone) {
+  const std::string date = text_of(root, other.date);
+  const double seconds = unix_seconds(date, clock, zone);
+  const double later = seconds - unix_seconds(date, text_of(root, other.time), zone);
+  const bool before = other.date == DCM_SeriesDate || other.date == DCM_StudyDate;
+  if (before && later < -kDay / 2) return seconds + kDay;
+  if (other.date == DCM_ContentDate && later > kDay / 2) return seconds - kDay;
+  return seconds;
+}
+
+// A time of day of the image itself, with its own date or the first other one.
+Moment moment_of(DcmItem& root, const Stamp& own, const std::string& zone) {
+  Moment moment;
+  const std::string clock = text_of(root, own.time);
+  const double since_midnight = unix_seconds("19700101", clock, "");
+  if (clock.empty() || std::isnan(since_midnight)) return moment;
+  moment.seconds = unix_seconds(text_of(root, own.date), clock, zone);
+  for (const Stamp& other : kStamps) {
+    if (std::isnan(moment.seconds)) moment.seconds = with_date_of(root, other, clock, zone);
+  }
+  moment.dated = !std::isnan(moment.seconds);
+  if (!moment.dated) moment.seconds = since_midnight;
+  moment.acquired = own.time == DCM_AcquisitionTime;
+  return moment;
+}
+
+}  // namespace
+
+Moment acquisition(DcmItem& root) {
   const std::string zone = text_of(root, DCM_TimezoneOffsetFromUTC);
   const double exact = unix_seconds(text_of(root, DCM_AcquisitionDateTime), zone);
-  if (!std::isnan(exact)) return exact;
-  const std::array<std::array<DcmTagKey, 2>, 4> pairs{{{DCM_AcquisitionDate, DCM_AcquisitionTime},
-                                                       {DCM_ContentDate, DCM_ContentTime},
-                                                       {DCM_SeriesDate, DCM_SeriesTime},
-                                                       {DCM_StudyDate, DCM_StudyTime}}};
-  for (const auto& [date, time] : pairs) {
-    const double seconds = unix_seconds(text_of(root, date), text_of(root, time), zone);
-    if (!std::isnan(seconds)) return seconds;
+  if (!std::isnan(exact)) return {exact, true, true};
+  for (const Stamp& own : {kStamps[0], kStamps[1]}) {
+    const Moment moment = moment_of(root, own, zone);
+    if (!std::isnan(moment.seconds)) return moment;
   }
-  return kUnknown;
+  for (const auto& [date, time] : kStamps) {
+    const double seconds = unix_seconds(text_of(root, date), text_of(root, time), zone);
+    if (!std::isnan(seconds)) return {seconds, true, false};
+  }
+  return {};
+}
+
+double start_time(DcmItem& root) {
+  const Moment moment = acquisition(root);
+  return moment.dated ? moment.seconds : kUnknown;
 }
 
 }  // namespace coldframe::frames::dicom

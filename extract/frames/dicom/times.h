@@ -1,6 +1,7 @@
 // When frames and files were acquired.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "extract/frames/dicom/data_set.h"
@@ -13,8 +14,20 @@ namespace coldframe::frames::dicom {
 // trigger delay (C.7.6.16.2); last the rates for display.
 std::vector<double> frame_times(const DataSet& data, std::int64_t frames);
 
-// Unix seconds; NaN when the file has no date. AcquisitionDateTime, else AcquisitionDate and -Time,
-// else those of content, series, study. Without a zone (TimezoneOffsetFromUTC) it is taken as UTC.
+// When an image was acquired, as well as its header tells.
+struct Moment {
+  double seconds = std::numeric_limits<double>::quiet_NaN();  // since 1970, NaN if unknown
+  bool dated = true;      // false: there is no date; seconds since midnight
+  bool acquired = false;  // stated by AcquisitionDateTime or -Time, which differ between images;
+                          // else by the image's content, series or study
+};
+
+// AcquisitionDateTime, else AcquisitionTime, else ContentTime, each with its own date or, where it
+// has been removed, with that of acquisition, content, series or study; else the beginning of
+// acquisition day, content, series or study. Without a zone (TimezoneOffsetFromUTC) it is UTC.
+Moment acquisition(DcmItem& root);
+
+// Unix seconds; NaN when the file has no date.
 double start_time(DcmItem& root);
 
 }  // namespace coldframe::frames::dicom

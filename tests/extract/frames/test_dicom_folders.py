@@ -65,6 +65,55 @@ def test_files_of_a_manifest_have_the_times_of_their_headers(tmp_path):
     assert times(["still1.dcm", "1"], ["still2.dcm", "1"]) == [None] * 2
 
 
+DATED = {"StudyDate": "20240301", "StudyTime": "235950"}
+CLOCKS = {  # the headers of a series' three files, and their times
+    "own date": ([{"AcquisitionDate": "20240301", "AcquisitionTime": t, "StudyDate": "20200101"}
+                  for t in ("10", "1001", "1002")], [0, 60, 120], "2024-03-01T10:00"),
+    "date of the study": ([{**DATED, "StudyTime": "0900", "AcquisitionTime": t}
+                           for t in ("10", "1001", "1002.5")],
+                          [0, 60, 120.5], "2024-03-01T10:00"),
+    "date of the study, past midnight": (
+        [{**DATED, "AcquisitionTime": t} for t in ("235959", "000001", "000003")],
+        [0, 2, 4], "2024-03-01T23:59:59"),
+    "date of content, past midnight": (
+        [{"AcquisitionTime": a, "ContentDate": d, "ContentTime": c}
+         for a, d, c in (("235950", "20240301", "235955"), ("235958", "20240302", "000003"),
+                         ("000006", "20240302", "000011"))],
+        [0, 8, 16], "2024-03-01T23:59:50"),
+    "time of content": ([{**DATED, "StudyTime": "09", "ContentTime": t}
+                         for t in ("10", "1001", "1002")], [0, 60, 120], "2024-03-01T10:00"),
+    "no date": ([{"AcquisitionTime": t} for t in ("10", "1001", "1002")], [0, 60, 120], None),
+    "no date, past midnight": ([{"AcquisitionTime": t} for t in ("2359", "0000", "0002")],
+                               [0, 60, 180], None),
+    "one with a date": ([{"AcquisitionTime": "10", **(DATED if i == 2 else {}), "InstanceNumber": i}
+                         for i in range(3)], [None] * 3, None),
+    "study alone": ([{**DATED, "InstanceNumber": i} for i in range(3)], [None] * 3,
+                    "2024-03-01T23:59:50"),
+}
+
+
+@pytest.mark.parametrize("name", CLOCKS)
+def test_times_of_acquisition_are_those_of_the_images(tmp_path, name):
+    headers, expected, start = CLOCKS[name]
+    for file, attributes in zip(("c", "b", "a"), headers):
+        single(tmp_path, file, **attributes)
+    exam, = read(tmp_path).values()
+    assert [slot["time_s"] for slot in exam["slots"]] == expected
+    if expected[1] is not None:
+        assert exam["files"] == ["c", "b", "a"]
+    utc = datetime.timezone.utc
+    assert exam["start_time"] == (
+        start and datetime.datetime.fromisoformat(start).replace(tzinfo=utc).timestamp())
+
+
+def test_times_of_day_do_not_order_a_study(tmp_path):
+    for name, time in (("a", "12"), ("b", "10")):
+        single(tmp_path, name, SeriesInstanceUID=f"1.9.{time}", AcquisitionTime=time)
+    exam, = read(tmp_path, 0, ["--by-study"]).values()
+    assert exam["files"] == ["a", "b"]
+    assert [slot["time_s"] for slot in exam["slots"]] == [None] * 2
+
+
 def test_a_study_is_one_exam_on_request(tmp_path):
     for name, series, date in (("a", "1", "20240301"), ("b", "2", "20230301"), ("c", "1", "20240302")):
         single(tmp_path, name, StudyInstanceUID="1.9", SeriesInstanceUID=f"1.9.{series}",
