@@ -42,6 +42,18 @@ std::size_t count_different(const std::vector<SeriesKeys>& keys, Key key) {
   return values.size();
 }
 
+SeriesKeys read_keys(DcmItem& root) {
+  const double number = number_of(root, DCM_SeriesNumber, kUnknown);
+  const Moment moment = acquisition(root);
+  return {std::isnan(number) ? "" : fixed(number, 0),
+          moment.seconds,
+          slice_position(root),
+          number_of(root, DCM_InstanceNumber, kUnknown),
+          moment.dated,
+          moment.acquired,
+          text_of(root, DCM_SOPInstanceUID)};
+}
+
 template <typename T>
 void reorder(std::vector<T>& list, const std::vector<std::size_t>& order) {
   std::vector<T> sorted;
@@ -69,13 +81,22 @@ void settle_times_of_day(std::vector<SeriesKeys>& keys, bool one_series) {
 
 }  // namespace
 
+bool SeriesKeys::is_copy_of(const SeriesKeys& other) const {
+  const auto same = [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); };
+  return !uid.empty() && uid == other.uid && same(time, other.time) &&
+         same(position, other.position) && same(instance, other.instance);
+}
+
 void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bool one_series) {
   settle_times_of_day(keys, one_series);
   const bool placed = all_known(keys, &SeriesKeys::position);
-  const bool volume = one_series && placed && keys.size() > 1 &&
-                      count_different(keys, &SeriesKeys::position) == keys.size();
-  const bool timed =
-      !volume && all_known(keys, &SeriesKeys::time) && count_different(keys, &SeriesKeys::time) > 1;
+  const std::size_t places = placed ? count_different(keys, &SeriesKeys::position) : 0;
+  const bool volume = one_series && keys.size() > 1 && places == keys.size();
+  const bool acquired =
+      std::all_of(keys.begin(), keys.end(), [](const SeriesKeys& each) { return each.acquired; });
+  const bool timed = !volume && (acquired || places < 2 || !one_series) &&
+                     all_known(keys, &SeriesKeys::time) &&
+                     count_different(keys, &SeriesKeys::time) > 1;
   std::vector<Key> decisive;
   if (timed) decisive.push_back(&SeriesKeys::time);
   if (placed) decisive.push_back(&SeriesKeys::position);
@@ -107,12 +128,17 @@ SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
   const auto [entry, is_new] = index_.try_emplace(uid, series_.size());
   if (is_new) series_.emplace_back();
   Series& series = series_[entry->second];
-  const double number = number_of(root, DCM_SeriesNumber, kUnknown);
+  SeriesKeys keys = read_keys(root);
+  const auto [first, last] = series.of_uid.equal_range(keys.uid);
+  for (auto other = first; other != last; ++other) {
+    if (!keys.is_copy_of(series.keys[other->second])) continue;
+    reason = concat("it is a copy of '", series.items[other->second].name,
+                    "': both are the image (SOPInstanceUID) ", keys.uid);
+    return Verdict::kNoImage;
+  }
+  if (!keys.uid.empty()) series.of_uid.emplace(keys.uid, series.items.size());
   series.items.push_back(item);
-  const Moment moment = acquisition(root);
-  series.keys.push_back({std::isnan(number) ? "" : fixed(number, 0), moment.seconds,
-                         slice_position(root), number_of(root, DCM_InstanceNumber, kUnknown),
-                         moment.dated});
+  series.keys.push_back(std::move(keys));
   return Verdict::kTaken;
 }
 

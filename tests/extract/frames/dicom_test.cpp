@@ -194,6 +194,13 @@ TEST(DicomSeries, FilesAreOrderedByWhatTellsThemApart) {
       order_of({{"1", 105, 9, 1}, {"1", 100, 9, 2}, {"1", 105, 1, 3}, {"1", 100, 1, 4}}, times),
       "dbca");
   EXPECT_EQ(times, (std::vector<double>{0, 0, 5, 5}));
+  // Slices of which one was sent twice under two names: when they were computed does not count.
+  EXPECT_EQ(
+      order_of(
+          {{"1", 3, 20, 1, true, false}, {"1", 1, 0, 2, true, false}, {"1", 2, 20, 3, true, false}},
+          times),
+      "bac");
+  EXPECT_TRUE(std::isnan(times[2]));
   // Projections: by time; by instance number where the time is unknown or the same.
   EXPECT_EQ(order_of({{"1", 7.5, no, 1}, {"1", 7, no, 2}}, times), "ba");
   EXPECT_EQ(times, (std::vector<double>{0, 0.5}));

@@ -124,6 +124,24 @@ def test_a_study_is_one_exam_on_request(tmp_path):
     assert [slot["time_s"] for slot in exams["study-1"]["slots"]] == [0, 366 * 86400, 367 * 86400]
 
 
+def test_a_copied_slice_leaves_its_volume_in_order(tmp_path):
+    for name, z, time in (("1", 20, "100003"), ("2", 10, "100009"), ("3", 30, "100001")):
+        single(tmp_path, f"{name}.dcm", **axial(z), ContentTime=time, StudyDate="20240301",
+               SOPInstanceUID=f"1.5.{z}", InstanceNumber=int(name))
+    (tmp_path / "2 (1).dcm").write_bytes((tmp_path / "2.dcm").read_bytes())
+    exam, = read(tmp_path).values()
+    assert exam["files"] == ["2 (1).dcm", "1.dcm", "3.dcm"]
+    assert [slot["time_s"] for slot in exam["slots"]] == [None] * 3
+    assert "passed over '2.dcm': it is a copy of '2 (1).dcm'" in run(tmp_path).stderr
+
+
+def test_images_that_share_an_identifier_are_no_copies(tmp_path):
+    for number in range(3):
+        single(tmp_path, f"{number}.dcm", SOPInstanceUID="1.5", InstanceNumber=number)
+    exam, = read(tmp_path).values()
+    assert len(exam["slots"]) == 3
+
+
 def test_what_is_no_image_is_passed_over_with_the_reason(tmp_path):
     single(tmp_path, "a")
     report = new_dataset()
