@@ -92,6 +92,8 @@ def main():
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--without", metavar="WORD", nargs="+", default=[], help="leave out peers with such a word in "
+                        "their name: the quick check --without compile")
     parser.add_argument("--build", type=pathlib.Path, default=REPO / "build")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -113,6 +115,7 @@ def compare(options, name, size, folder):
                                         options.batch, "cls", precision, options.threads)
                for precision in precisions}
     others = peers.all_peers(model, images, options.threads, folder, precisions)
+    others = {name: peer for name, peer in others.items() if not any(word in name for word in options.without)}
     gemms, gemm_flops = peers.gemms(precisions)
     contenders = {f"engine {precision}": engine.run for precision, engine in engines.items()}
     contenders |= {name: timed(function) for name, (_, function) in (others | gemms).items()}
