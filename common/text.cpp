@@ -190,6 +190,38 @@ bool parse_int(std::string_view text, std::int64_t& value) {
   return true;
 }
 
+std::uint64_t parse_bytes(std::string_view text) {
+  struct Unit {
+    const char* name;
+    double factor;
+  };
+  constexpr std::array<Unit, 10> kUnits = {{{"", 1.0},
+                                            {"b", 1.0},
+                                            {"kb", 1e3},
+                                            {"mb", 1e6},
+                                            {"gb", 1e9},
+                                            {"tb", 1e12},
+                                            {"kib", 1024.0},
+                                            {"mib", 1048576.0},
+                                            {"gib", 1073741824.0},
+                                            {"tib", 1099511627776.0}}};
+  const std::string clean = trim(text);
+  std::size_t number_end = 0;
+  while (number_end < clean.size() && (is_digit(clean[number_end]) || clean[number_end] == '.')) {
+    ++number_end;
+  }
+  const std::string unit_name = lower(trim(std::string_view(clean).substr(number_end)));
+  double number = 0.0;
+  if (parse_double(std::string_view(clean).substr(0, number_end), number)) {
+    for (const Unit& unit : kUnits) {
+      const double bytes = number * unit.factor;
+      if (unit_name == unit.name && bytes < 1.8e19) return static_cast<std::uint64_t>(bytes);
+    }
+  }
+  throw ConfigError(
+      concat("'", text, "' is not an amount of memory; write for example 500MiB, 2GB or 1.5GiB"));
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;

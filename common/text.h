@@ -34,6 +34,9 @@ bool is_valid_utf8(std::string_view text);
 bool parse_double(std::string_view text, double& value);
 bool parse_int(std::string_view text, std::int64_t& value);
 
+// "500MiB", "2GB", "1.5GiB" or a plain number of bytes; ConfigError for anything else.
+std::uint64_t parse_bytes(std::string_view text);
+
 // The candidate with the fewest edits to `word`, for "did you mean"; "" when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 

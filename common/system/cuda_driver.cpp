@@ -20,6 +20,8 @@ struct Driver {
   std::string reason;
   int (*get_name)(char* name, int length, int device) = nullptr;
   int (*get_attribute)(int* value, int attribute, int device) = nullptr;
+  int (*get_bus_id)(char* id, int length, int device) = nullptr;
+  int (*get_total_memory)(std::size_t* bytes, int device) = nullptr;
 };
 
 template <typename Function>
@@ -39,7 +41,9 @@ Driver load() {
   int (*get_count)(int*) = nullptr;
   if (!find(library, "cuInit", init) || !find(library, "cuDeviceGetCount", get_count) ||
       !find(library, "cuDeviceGetName", driver.get_name) ||
-      !find(library, "cuDeviceGetAttribute", driver.get_attribute)) {
+      !find(library, "cuDeviceGetAttribute", driver.get_attribute) ||
+      !find(library, "cuDeviceGetPCIBusId", driver.get_bus_id) ||
+      !find(library, "cuDeviceTotalMem_v2", driver.get_total_memory)) {
     driver.reason = "libcuda.so.1 lacks the functions of a CUDA driver";
     return driver;
   }
@@ -82,6 +86,18 @@ int compute_capability(int device) {
     return 0;
   }
   return 10 * major + minor;
+}
+
+std::string pci_bus_id(int device) {
+  std::array<char, 32> id = {};
+  if (driver().count == 0 || driver().get_bus_id(id.data(), 31, device) != 0) return "";
+  return id.data();
+}
+
+std::uint64_t total_memory(int device) {
+  std::size_t bytes = 0;
+  if (driver().count == 0 || driver().get_total_memory(&bytes, device) != 0) return 0;
+  return bytes;
 }
 
 }  // namespace coldframe::cuda_driver

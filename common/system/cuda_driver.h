@@ -2,6 +2,7 @@
 // CUDA toolkit and no LibTorch needed, and no driver is no error.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace coldframe::cuda_driver {
@@ -13,6 +14,8 @@ std::string reason_for_none();
 
 // For devices 0 … device_count() - 1.
 std::string device_name(int device);
-int compute_capability(int device);  // 90 for 9.0
+int compute_capability(int device);      // 90 for 9.0
+std::uint64_t total_memory(int device);  // bytes
+std::string pci_bus_id(int device);      // "0000:41:00.0", as NVML takes it
 
 }  // namespace coldframe::cuda_driver

@@ -1,5 +1,7 @@
 #include "common/system/memory.h"
 
+#include <sys/resource.h>
+
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -34,6 +36,15 @@ std::uint64_t peak_resident_bytes() {
 }
 std::uint64_t available_bytes() {
   return proc_field("/proc/meminfo", "MemAvailable:");
+}
+
+double process_cpu_seconds() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 }  // namespace coldframe

@@ -1,4 +1,4 @@
-// What this process occupies. OS specifics live in common/system.
+// What this process takes of the machine. OS specifics live in common/system.
 #pragma once
 
 #include <cstdint>
@@ -8,5 +8,6 @@ namespace coldframe {
 std::uint64_t resident_bytes();       // resident set now
 std::uint64_t peak_resident_bytes();  // its maximum since the start
 std::uint64_t available_bytes();  // what the machine could still give; 0 where it cannot be told
+double process_cpu_seconds();     // user and system time of all its threads since the start
 
 }  // namespace coldframe

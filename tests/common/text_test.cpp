@@ -82,6 +82,17 @@ TEST(Text, WholeStringConversions) {
   }
 }
 
+TEST(Text, AmountsOfMemory) {
+  EXPECT_EQ(parse_bytes("500MiB"), 500ull << 20);
+  EXPECT_EQ(parse_bytes("2GB"), 2000000000u);
+  EXPECT_EQ(parse_bytes(" 1.5 gib "), 3ull << 29);
+  EXPECT_EQ(parse_bytes("4096"), 4096u);
+  for (const char* bad :
+       {"", "MiB", "-1", "1.2.3GB", "5 apples", "1e30GB", "nan", "99999999999TB"}) {
+    EXPECT_THROW(parse_bytes(bad), ConfigError) << bad;
+  }
+}
+
 TEST(Text, NearestIsWhatAHandThatSlippedMeant) {
   const std::vector<std::string> words = {"train", "evaluate", "predict", "extract", "cache"};
   EXPECT_EQ(nearest("trian", words), "train");

@@ -1,0 +1,112 @@
+#include "common/system/monitor.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "common/error.h"
+#include "common/system/memory.h"
+#include "common/system/nvml.h"
+#include "common/text.h"
+
+namespace coldframe {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+void create_csv(const std::filesystem::path& path) {
+  std::ofstream file(path, std::ios::trunc);
+  file << "time_s,resident_bytes,available_bytes,cpu_percent,gpu_percent,gpu_memory_bytes\n";
+  if (!file.flush()) {
+    throw SystemError(concat("cannot write '", path.string(),
+                             "'; check that its folder exists and may be written to"));
+  }
+}
+
+}  // namespace
+
+Json to_json(const ResourceSummary& summary) {
+  Json json{{"seconds", json_number(summary.seconds)},
+            {"peak_resident_bytes", summary.peak_resident},
+            {"least_available_bytes", summary.least_available},
+            {"mean_cpu_percent", json_number(summary.mean_cpu)}};
+  if (summary.mean_gpu) json["mean_gpu_percent"] = json_number(*summary.mean_gpu);
+  if (summary.peak_gpu_memory) json["peak_gpu_memory_bytes"] = *summary.peak_gpu_memory;
+  return json;
+}
+
+std::string to_text(const ResourceSummary& summary) {
+  std::string text = concat("CPU ", fixed(summary.mean_cpu, 0), " % of one core, memory at most ",
+                            human_bytes(summary.peak_resident), ", ",
+                            human_bytes(summary.least_available), " left on the machine");
+  if (summary.mean_gpu) text += concat("; GPU ", fixed(*summary.mean_gpu, 0), " % busy");
+  if (summary.peak_gpu_memory) text += concat(", ", human_bytes(*summary.peak_gpu_memory));
+  return text;
+}
+
+Monitor::Monitor(MonitorOptions options)
+    : options_(std::move(options)),
+      started_(Clock::now()),
+      last_(started_),
+      last_cpu_s_(process_cpu_seconds()),
+      first_cpu_s_(last_cpu_s_) {
+  summary_.least_available = available_bytes();
+  if (!options_.csv.empty()) create_csv(options_.csv);
+  thread_ = std::thread([this] { run(); });
+}
+
+Monitor::~Monitor() {
+  stop();
+}
+
+void Monitor::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+ResourceSummary Monitor::finish() {
+  const bool first = thread_.joinable();
+  stop();
+  if (first) sample();
+  return summary_;
+}
+
+void Monitor::run() {
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, options_.interval, [this] { return stopping_; })) sample();
+}
+
+void Monitor::sample() {
+  const auto now = Clock::now();
+  const double cpu_s = process_cpu_seconds();
+  const double since_last = seconds_between(last_, now);
+  const double cpu = since_last > 0 ? 100 * (cpu_s - last_cpu_s_) / since_last : 0;
+  last_ = now;
+  last_cpu_s_ = cpu_s;
+
+  summary_.seconds = seconds_between(started_, now);
+  if (summary_.seconds > 0) summary_.mean_cpu = 100 * (cpu_s - first_cpu_s_) / summary_.seconds;
+  const std::uint64_t resident = resident_bytes(), available = available_bytes();
+  summary_.peak_resident = std::max(summary_.peak_resident, resident);
+  summary_.least_available = std::min(summary_.least_available, available);
+  std::string gpu_fields = ",";
+  if (const auto gpu = nvml::usage(options_.gpu)) {
+    gpu_sum_ += gpu->utilization;
+    summary_.mean_gpu = gpu_sum_ / static_cast<double>(++gpu_samples_);
+    summary_.peak_gpu_memory = std::max(summary_.peak_gpu_memory.value_or(0), gpu->memory_bytes);
+    gpu_fields = concat(fixed(gpu->utilization, 0), ',', gpu->memory_bytes);
+  }
+  if (options_.csv.empty()) return;
+  std::ofstream row(options_.csv, std::ios::app);
+  row << concat(fixed(summary_.seconds, 3), ',', resident, ',', available, ',', fixed(cpu, 1), ',',
+                gpu_fields, '\n');
+}
+
+}  // namespace coldframe

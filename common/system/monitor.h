@@ -1,0 +1,64 @@
+// Watches what a long job takes of the machine, from a thread of its own.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "common/json.h"
+
+namespace coldframe {
+
+// CPU in percent of one core, GPU in percent of the device.
+struct ResourceSummary {
+  double seconds = 0;
+  std::uint64_t peak_resident = 0;  // bytes
+  std::uint64_t least_available = 0;
+  double mean_cpu = 0;
+  std::optional<double> mean_gpu;
+  std::optional<std::uint64_t> peak_gpu_memory;  // bytes
+};
+Json to_json(const ResourceSummary& summary);
+std::string to_text(const ResourceSummary& summary);  // one line
+
+struct MonitorOptions {
+  std::filesystem::path csv;  // a row per sample; empty: none
+  std::string gpu;            // as nvml::usage() takes it; empty: none
+  std::chrono::milliseconds interval{1000};
+};
+
+// Samples from construction until finish() or destruction. The CSV has the columns time_s,
+// resident_bytes, available_bytes, cpu_percent, gpu_percent, gpu_memory_bytes (the last two empty
+// without a GPU); it is appended to as the job runs, so that a killed one leaves its rows.
+// SystemError when the CSV cannot be created.
+class Monitor {
+ public:
+  explicit Monitor(MonitorOptions options);
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  ResourceSummary finish();  // takes a last sample; later calls give the same
+
+ private:
+  void run();
+  void sample();
+  void stop();
+
+  MonitorOptions options_;
+  ResourceSummary summary_;
+  std::chrono::steady_clock::time_point started_, last_;
+  double last_cpu_s_ = 0, first_cpu_s_ = 0, gpu_sum_ = 0;
+  std::size_t gpu_samples_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace coldframe

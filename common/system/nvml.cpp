@@ -1,0 +1,63 @@
+#include "common/system/nvml.h"
+
+#include <dlfcn.h>
+
+#include "common/text.h"
+
+namespace coldframe::nvml {
+namespace {
+
+// Signatures of nvml.h, whose binary interface is stable: nvmlReturn_t is int (0: success),
+// nvmlDevice_t an opaque pointer.
+using Device = void*;
+struct Utilization {
+  unsigned gpu, memory;
+};
+struct Memory {
+  unsigned long long total, free, used;
+};
+
+struct Library {
+  int (*by_bus)(const char*, Device*) = nullptr;
+  int (*by_index)(unsigned, Device*) = nullptr;
+  int (*utilization)(Device, Utilization*) = nullptr;
+  int (*memory)(Device, Memory*) = nullptr;
+  bool ready = false;
+};
+
+template <typename Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+Library load() {
+  Library nvml;
+  void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);  // stays open
+  int (*init)() = nullptr;
+  nvml.ready = library && find(library, "nvmlInit_v2", init) &&
+               find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_bus) &&
+               find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
+               find(library, "nvmlDeviceGetUtilizationRates", nvml.utilization) &&
+               find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) && init() == 0;
+  return nvml;
+}
+
+}  // namespace
+
+std::optional<Usage> usage(const std::string& name) {
+  static const Library nvml = load();
+  if (name.empty() || !nvml.ready) return std::nullopt;
+  Device device = nullptr;
+  std::int64_t index = 0;
+  const bool found = parse_int(name, index)
+                         ? nvml.by_index(static_cast<unsigned>(index), &device) == 0
+                         : nvml.by_bus(name.c_str(), &device) == 0;
+  Utilization load{};
+  Memory memory{};
+  if (!found || nvml.utilization(device, &load) != 0 || nvml.memory(device, &memory) != 0)
+    return std::nullopt;
+  return Usage{static_cast<double>(load.gpu), memory.used};
+}
+
+}  // namespace coldframe::nvml

@@ -1,0 +1,59 @@
+#include "common/torch/device_memory.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <stdlib.h>
+
+#include <algorithm>
+
+#include "common/system/cuda_driver.h"
+#include "common/text.h"
+#include "common/torch/cpu_memory.h"
+
+namespace coldframe {
+namespace {
+
+constexpr const char* kCudaSettings = "PYTORCH_CUDA_ALLOC_CONF";
+
+// Of the device that "auto", "cuda" or "cuda:N" names; 0 where there is none, which resolve_device
+// then reports.
+std::uint64_t cuda_memory(const std::string& word) {
+  std::int64_t index = 0;
+  if (word.starts_with("cuda:") && !parse_int(word.substr(5), index)) return 0;
+  const bool there = index >= 0 && index < cuda_driver::device_count();
+  return there ? cuda_driver::total_memory(static_cast<int>(index)) : 0;
+}
+
+void budget_cuda(const std::string& word, std::uint64_t bytes) {
+  const std::uint64_t total = cuda_memory(word);
+  if (total == 0) return;
+  const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(total));
+  const char* given = ::getenv(kCudaSettings);
+  std::string settings = given ? given : "";
+  if (settings.find("per_process_memory_fraction") != std::string::npos) return;
+  settings += concat(settings.empty() ? "" : ",", "per_process_memory_fraction:", fixed(share, 6));
+  ::setenv(kCudaSettings, settings.c_str(), 1);
+}
+
+}  // namespace
+
+void budget_device_memory(const std::string& word, std::uint64_t bytes) {
+  const bool cuda = word != "cpu" && cuda_memory(word) > 0;
+  count_cpu_memory(cuda ? 0 : bytes);
+  if (cuda && bytes > 0) budget_cuda(word, bytes);
+}
+
+std::uint64_t peak_device_memory(const torch::Device& device) {
+  if (!device.is_cuda()) return cpu_memory().peak;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return static_cast<std::uint64_t>(stats.allocated_bytes[kAll].peak);
+}
+
+void reset_device_memory_peak(const torch::Device& device) {
+  if (device.is_cuda())
+    c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
+  else
+    reset_cpu_memory_peak();
+}
+
+}  // namespace coldframe

@@ -1,0 +1,21 @@
+// The memory of whichever device computes: a budget for its tensors, and the most that they took.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <string>
+
+namespace coldframe {
+
+// Caps what tensors may take on the device that `word` (--device) will name; `bytes` = 0: no cap.
+// Beyond it allocations throw c10::OutOfMemoryError. Call it before resolve_device(): LibTorch
+// reads CUDA's share once, as its CUDA half is opened, from PYTORCH_CUDA_ALLOC_CONF
+// (per_process_memory_fraction); an entry of the user's there is kept. On the CPU it is
+// count_cpu_memory().
+void budget_device_memory(const std::string& word, std::uint64_t bytes);
+
+std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
+void reset_device_memory_peak(const torch::Device& device);
+
+}  // namespace coldframe

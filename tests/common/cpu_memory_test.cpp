@@ -1,0 +1,93 @@
+#include "common/torch/cpu_memory.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <thread>
+#include <vector>
+
+#include "common/torch/device_memory.h"
+
+namespace coldframe {
+namespace {
+
+constexpr std::uint64_t kMebibyte = 1 << 20;
+
+torch::Tensor mebibytes(std::int64_t count) {
+  return torch::empty({count * static_cast<std::int64_t>(kMebibyte)}, torch::kUInt8);
+}
+
+class CpuMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { count_cpu_memory(); }
+  void TearDown() override { count_cpu_memory(0); }
+};
+
+TEST_F(CpuMemoryTest, CountsLiveBytesAndTheirPeak) {
+  const auto before = cpu_memory().live;
+  reset_cpu_memory_peak();
+  {
+    const auto kept = mebibytes(4);
+    EXPECT_EQ(cpu_memory().live, before + 4 * kMebibyte);
+    { const auto brief = mebibytes(8); }
+    EXPECT_EQ(cpu_memory().live, before + 4 * kMebibyte);
+  }
+  EXPECT_EQ(cpu_memory().live, before);
+  EXPECT_EQ(cpu_memory().peak, before + 12 * kMebibyte);
+  reset_cpu_memory_peak();
+  EXPECT_EQ(cpu_memory().peak, before);
+}
+
+TEST_F(CpuMemoryTest, RefusesWhatGoesBeyondTheLimitAndTakesNothing) {
+  const auto live = cpu_memory().live;
+  count_cpu_memory(live + 10 * kMebibyte);
+  const auto kept = mebibytes(6);
+  EXPECT_THROW(mebibytes(5), c10::OutOfMemoryError);
+  EXPECT_EQ(cpu_memory().live, live + 6 * kMebibyte);
+  EXPECT_NO_THROW(mebibytes(4));
+  count_cpu_memory(0);
+  EXPECT_NO_THROW(mebibytes(64));
+}
+
+TEST_F(CpuMemoryTest, CountsOneDnnBuffers) {
+  const auto input = torch::rand({64, 512}), weight = torch::rand({256, 512});
+  count_cpu_memory(cpu_memory().live + 16 * 1024);  // the result alone needs 64 KiB
+  EXPECT_THROW(torch::linear(input, weight), c10::OutOfMemoryError);
+}
+
+TEST_F(CpuMemoryTest, BlocksAreAlignedAndGrowInPlaceOfNothing) {
+  for (const std::int64_t bytes : {1, 63, 64, 65, 4097}) {
+    const auto tensor = torch::empty({bytes}, torch::kUInt8);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data_ptr()) % 64, 0u) << bytes;
+  }
+  auto grown = torch::arange(3);
+  grown.resize_({100000});
+  EXPECT_EQ(grown[2].item<std::int64_t>(), 2);
+  EXPECT_EQ(torch::empty({0}).numel(), 0);
+}
+
+TEST_F(CpuMemoryTest, CountsRightWithSeveralThreads) {
+  const auto before = cpu_memory().live;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([] {
+      for (int round = 0; round < 200; ++round) mebibytes(1 + round % 3);
+    });
+  threads.clear();
+  EXPECT_EQ(cpu_memory().live, before);
+}
+
+TEST(DeviceMemory, BudgetsTheCpuAndTellsItsPeak) {
+  const torch::Device cpu(torch::kCPU);
+  budget_device_memory("cpu", cpu_memory().live + 8 * kMebibyte);
+  reset_device_memory_peak(cpu);
+  const auto before = peak_device_memory(cpu);
+  { const auto kept = mebibytes(3); }
+  EXPECT_EQ(peak_device_memory(cpu), before + 3 * kMebibyte);
+  EXPECT_THROW(mebibytes(9), c10::OutOfMemoryError);
+  budget_device_memory("cpu", 0);
+  EXPECT_NO_THROW(mebibytes(9));
+}
+
+}  // namespace
+}  // namespace coldframe

@@ -1,0 +1,76 @@
+#include "common/system/monitor.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "common/csv.h"
+#include "common/error.h"
+#include "common/system/memory.h"
+#include "common/text.h"
+#include "tests/support/temporary_folder.h"
+
+namespace coldframe {
+namespace {
+
+using namespace std::chrono_literals;
+
+void burn(std::chrono::milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  volatile double x = 1;
+  while (std::chrono::steady_clock::now() < end) x = x * 1.0000001;
+}
+
+TEST(Monitor, WritesARowPerSampleAndSumsUp) {
+  const testing::TemporaryFolder folder;
+  const auto csv = folder / "monitor.csv";
+  Monitor monitor({csv, "", 20ms});
+  const std::vector<char> touched(32 << 20, 1);
+  burn(200ms);
+  const ResourceSummary summary = monitor.finish();
+
+  const CsvTable table = read_csv(csv);
+  ASSERT_GE(table.rows.size(), 3u);
+  double time = -1;
+  for (const auto& row : table.rows) {
+    double now = 0, resident = 0;
+    ASSERT_TRUE(parse_double(row[0], now) && parse_double(row[1], resident));
+    EXPECT_GT(now, time);
+    time = now;
+    EXPECT_LE(resident, static_cast<double>(summary.peak_resident));
+    EXPECT_EQ(row[4], "");
+  }
+  EXPECT_GE(summary.seconds, 0.2);
+  EXPECT_GE(summary.peak_resident, touched.size());
+  EXPECT_GT(summary.mean_cpu, 0);
+  EXPECT_FALSE(summary.mean_gpu);
+  EXPECT_EQ(monitor.finish().seconds, summary.seconds);
+  EXPECT_NE(to_text(summary).find("memory at most"), std::string::npos);
+  EXPECT_EQ(to_json(summary).at("peak_resident_bytes"), summary.peak_resident);
+}
+
+TEST(Monitor, NeedsNoFileAndNoGpu) {
+  Monitor monitor({{}, "0000:99:99.0", 1ms});
+  std::this_thread::sleep_for(5ms);
+  EXPECT_FALSE(monitor.finish().peak_gpu_memory);
+}
+
+TEST(Monitor, SaysWhereItCannotWrite) {
+  try {
+    Monitor monitor({"/nonexistent/monitor.csv", "", 1s});
+    FAIL() << "expected a SystemError";
+  } catch (const SystemError& error) {
+    EXPECT_NE(std::string(error.what()).find("/nonexistent/monitor.csv"), std::string::npos);
+  }
+}
+
+TEST(ProcessCpuSeconds, GrowsWithWork) {
+  const double before = process_cpu_seconds();
+  burn(50ms);
+  EXPECT_GT(process_cpu_seconds(), before);
+}
+
+}  // namespace
+}  // namespace coldframe
