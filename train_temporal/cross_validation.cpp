@@ -18,7 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kCheckpointEvery{60};
+// A kill loses at most this much work, or this many times what a checkpoint takes to write.
+constexpr std::chrono::seconds kCheckpointEvery{5};
+constexpr int kShareOfCheckpoints = 50;
 
 std::size_t thread_count(const TrainOptions& options) {
   if (options.threads > 0) return options.threads;
@@ -32,12 +34,15 @@ bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkp
   Trainer trainer(task);
   if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
   auto saved = Clock::now();
+  Clock::duration pause = kCheckpointEvery;
   while (!trainer.finished()) {
     trainer.run_epoch();
     const bool stop = (stopping || stop_requested()) && !trainer.finished();
-    if (stop || Clock::now() - saved > kCheckpointEvery) {
+    const auto now = Clock::now();
+    if (stop || now - saved > pause) {
       write_checkpoint(checkpoint, trainer.state());
       saved = Clock::now();
+      pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
     }
     if (stop) return false;
   }

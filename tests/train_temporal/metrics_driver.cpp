@@ -1,5 +1,5 @@
-// metrics_driver SCORES.csv THRESHOLD: reads the columns label,p0,p1,… and prints every figure and
-// curve as JSON, undefined figures as their reason.
+// metrics_driver SCORES.csv THRESHOLD …: reads the columns label,p0,p1,… of each file and prints
+// every figure and curve as a line of JSON, undefined figures as their reason.
 #include <cmath>
 #include <iostream>
 
@@ -30,11 +30,8 @@ double number(const std::string& text) {
   return value;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 3) return 2;
-  const CsvTable table = read_csv(argv[1]);
+Json all_figures(const char* path, double threshold) {
+  const CsvTable table = read_csv(path);
   ScoredExams exams;
   exams.classes = table.header.size() - 1;
   std::vector<double> logits;
@@ -45,7 +42,7 @@ int main(int argc, char** argv) {
       logits.push_back(std::log(std::max(exams.probability.back(), 1e-12)));
     }
   }
-  exams.decision = decide(exams.probability, exams.classes, number(argv[2]));
+  exams.decision = decide(exams.probability, exams.classes, threshold);
   Json json = Json::object();
   for (Metric metric : metrics_for(exams.classes)) {
     json[std::string(metric_key(metric))] = to_json(compute_metric(metric, exams));
@@ -55,5 +52,14 @@ int main(int argc, char** argv) {
   json["roc"] = to_json(roc_curve(last.score, last.positive));
   json["pr"] = to_json(precision_recall_curve(last.score, last.positive));
   json["temperature"] = fit_temperature(logits, exams.classes, exams.label);
-  std::cout << json.dump() << "\n";
+  return json;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3 || argc % 2 == 0) return 2;
+  for (int i = 1; i < argc; i += 2) {
+    std::cout << all_figures(argv[i], number(argv[i + 1])).dump() << "\n";
+  }
 }
