@@ -153,8 +153,10 @@ void GruPass::add_parameters(Place at, const PackedSteps& steps, const float* x,
   const Start start = fresh ? Start::kZero : Start::kAccumulate;
   k.multiply({gates, inputs, steps.rows, d_projected, gates, true, x, inputs, gradients.input,
               inputs, start});
-  k.multiply({gates, hidden, steps.rows, d_recurrent, gates, true, previous, hidden,
-              gradients.hidden, hidden, start});
+  // Forwards all first steps come first, and the state before them is 0.
+  const std::int64_t skip = at.direction == 0 ? steps.sequences() : 0;
+  k.multiply({gates, hidden, steps.rows - skip, d_recurrent + skip * gates, gates, true,
+              previous + skip * hidden, hidden, gradients.hidden, hidden, start});
   if (fresh) {
     std::fill_n(gradients.input_bias, gates, 0.0f);
     std::fill_n(gradients.hidden_bias, gates, 0.0f);
