@@ -4,24 +4,29 @@
 
 namespace coldframe::temporal {
 
-MeanModel::MeanModel(const ModelConfig& config) {
+PooledModel::PooledModel(const ModelConfig& config) {
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
+  if (config.architecture == Architecture::kAttention) {
+    attention = register_module("attention", torch::nn::Linear(config.hidden, 1));
+  }
   head = register_module("head", torch::nn::Linear(config.hidden, config.classes));
 }
 
-void MeanModel::set_statistics(const InputStatistics& statistics) {
+void PooledModel::set_statistics(const InputStatistics& statistics) {
   feature_mean.copy_(statistics.feature_mean);
   feature_std.copy_(statistics.feature_std);
 }
 
-torch::Tensor MeanModel::forward(const torch::Tensor& features, const Batch& batch,
-                                 const Dropout& dropout) {
+torch::Tensor PooledModel::forward(const torch::Tensor& features, const Batch& batch,
+                                   const Dropout& dropout) {
   torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
-  x = mean_over_frames(pad_packed(x, batch), batch);               // [B, H]
-  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
+  const torch::Tensor frames = pad_packed(x, batch);  // [B, T, H]
+  x = attention.is_empty() ? mean_over_frames(frames, batch)
+                           : attention_over_frames(frames, attention(frames), batch);  // [B, H]
+  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));                      // [B, C]
 }
 
 ClockModel::ClockModel(const ModelConfig& config) {

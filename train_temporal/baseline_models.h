@@ -5,19 +5,20 @@
 
 namespace coldframe::temporal {
 
-// Mean over frames of the projected features; `single` is this model on one frame. Tensors:
-// feature_mean, feature_std [D]; project.weight [H, D], project.bias; head.weight [C, H],
-// head.bias.
-class MeanModel final : public SequenceModel {
+// Mean over frames of the projected features, plain or by attention (Ilse et al. 2018, without
+// their hidden layer); `single` is this model on one frame. Tensors: feature_mean, feature_std [D];
+// project.weight [H, D], project.bias; attention.weight [1, H], .bias with attention; head.weight
+// [C, H], head.bias.
+class PooledModel final : public SequenceModel {
  public:
-  explicit MeanModel(const ModelConfig& config);
+  explicit PooledModel(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
                         const Dropout& dropout) override;
   void set_statistics(const InputStatistics& statistics) override;
 
  private:
   torch::Tensor feature_mean, feature_std;
-  torch::nn::Linear project{nullptr}, head{nullptr};
+  torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
 };
 
 inline constexpr std::int64_t kClockHidden = 32;

@@ -148,7 +148,7 @@ class FitWorkers {
 ModelConfig Experiment::config(const std::string& model) const {
   ModelConfig result = base;
   set_model(result, model);
-  if (result.architecture != Architecture::kGru) result.time = false;
+  if (!is_recurrent(result.architecture)) result.time = false;
   return result;
 }
 

@@ -13,7 +13,8 @@ constexpr std::int64_t kTransposeRows = 64;  // a turn of prepare()
 }  // namespace
 
 bool FusedGru::supports(const SequenceModel& model) {
-  return dynamic_cast<const GruModel*>(&model) != nullptr &&
+  const auto* recurrent = dynamic_cast<const GruModel*>(&model);
+  return recurrent != nullptr && recurrent->has_kernels() &&
          model.parameters().front().device().is_cpu();
 }
 

@@ -1,5 +1,7 @@
 #include "train_temporal/gru_model.h"
 
+#include "common/text.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -9,7 +11,7 @@ using torch::nn::utils::rnn::PackedSequence;
 
 GruModel::GruModel(const ModelConfig& config) : config_(config) {
   const std::int64_t hidden = config.hidden;
-  const std::int64_t width = config.bidirectional ? 2 * hidden : hidden;
+  const std::int64_t width = pooled_width(config);
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   if (config.time) {
@@ -17,10 +19,26 @@ GruModel::GruModel(const ModelConfig& config) : config_(config) {
     time_std = register_buffer("time_std", torch::ones({2}));
   }
   project = register_module("project", torch::nn::Linear(config.dimension, hidden));
-  gru = register_module(
-      "gru", torch::nn::GRU(torch::nn::GRUOptions(hidden + (config.time ? kTimeInputs : 0), hidden)
-                                .num_layers(config.layers)
-                                .bidirectional(config.bidirectional)));
+  const auto uses = [&](TimeEncoding encoding) {
+    return config.time && config.time_encoding == encoding;
+  };
+  std::int64_t inputs = hidden + (config.time ? kTimeInputs : 0);
+  if (uses(TimeEncoding::kTime2Vec)) {
+    inputs += kTime2VecInputs;
+    time2vec = register_module("time2vec", torch::nn::Linear(1, kTime2VecInputs));
+  }
+  for (std::int64_t layer = 0; uses(TimeEncoding::kDecay) && layer < config.layers; ++layer) {
+    decay.push_back(register_module(concat("decay_l", layer), torch::nn::Linear(1, hidden)));
+  }
+  if (config.architecture == Architecture::kLstm) {
+    lstm = register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(inputs, hidden)
+                                                       .num_layers(config.layers)
+                                                       .bidirectional(config.bidirectional)));
+  } else {
+    gru = register_module("gru", torch::nn::GRU(torch::nn::GRUOptions(inputs, hidden)
+                                                    .num_layers(config.layers)
+                                                    .bidirectional(config.bidirectional)));
+  }
   if (config.pool == TemporalPool::kAttention) {
     attention = register_module("attention", torch::nn::Linear(width, 1));
   }
@@ -48,25 +66,63 @@ torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batc
 std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const Batch& batch,
                                                         const Dropout& dropout) {
   const std::int64_t directions = config_.bidirectional ? 2 : 1;
-  const std::vector<torch::Tensor> all = gru->all_weights();
+  const std::vector<torch::Tensor> all = lstm.is_empty() ? gru->all_weights() : lstm->all_weights();
   const std::size_t each = all.size() / static_cast<std::size_t>(config_.layers);
-  torch::Tensor last;
+  torch::Tensor last, cell;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const auto weights = at::TensorList(all).slice(static_cast<std::size_t>(layer) * each, each);
     if (layer > 0) x = dropout(x, layer_dropout(layer - 1), batch.row_keys);
     const torch::Tensor start =
         torch::zeros({directions, batch.size(), config_.hidden}, x.options());
-    std::tie(x, last) = torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0, is_training(),
-                                   config_.bidirectional);
+    if (!decay.empty()) {
+      std::tie(x, last) = decaying_layer(x, batch, weights, decay[static_cast<std::size_t>(layer)]);
+    } else if (lstm.is_empty()) {
+      std::tie(x, last) = torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0,
+                                     is_training(), config_.bidirectional);
+    } else {
+      std::tie(x, last, cell) = torch::lstm(x, batch.step_sizes, {start, start}, weights, true, 1,
+                                            0.0, is_training(), config_.bidirectional);
+    }
   }
   return {x, last};
 }
 
-// Standardised where known, 0 elsewhere; the last input says where the time is unknown. [N, 3]
-torch::Tensor GruModel::time_features(const torch::Tensor& time) const {
+// Intervals are counted in the geometric mean of the training part's; one that is unknown is 0.
+std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Tensor& x,
+                                                                 const Batch& batch,
+                                                                 at::TensorList weights,
+                                                                 torch::nn::Linear& rate) {
+  const torch::Tensor interval =
+      (batch.time.narrow(1, kLogInterval, 1) - time_mean.narrow(0, 0, 1)).exp() *
+      batch.time.narrow(1, kIntervalKnown, 1);                       // [N, 1]
+  const torch::Tensor gamma = (-torch::relu(rate(interval))).exp();  // [N, H]
+  torch::Tensor state = torch::zeros({batch.size(), config_.hidden}, x.options());
+  std::vector<torch::Tensor> states;
+  std::int64_t row = 0;
+  for (const std::int64_t size : batch.sequences) {
+    const torch::Tensor before = state.narrow(0, 0, size) * gamma.narrow(0, row, size);
+    states.push_back(torch::gru_cell(x.narrow(0, row, size), before, weights[0], weights[1],
+                                     weights[2], weights[3]));
+    // Of the sequences that have ended, the state stays.
+    state = torch::cat({states.back(), state.narrow(0, size, batch.size() - size)});
+    row += size;
+  }
+  return {torch::cat(states), state.unsqueeze(0)};
+}
+
+// Standardised where known, 0 elsewhere; then where the time is unknown; with time2vec its linear
+// and its periodic values. [N, 3 or 11]
+torch::Tensor GruModel::time_features(const torch::Tensor& time) {
   const torch::Tensor value = (time.narrow(1, kLogInterval, 2) - time_mean) / time_std;
   const torch::Tensor known = time.narrow(1, kIntervalKnown, 2);
-  return torch::cat({value * known, 1 - time.narrow(1, kTimeKnown, 1)}, 1);
+  std::vector<torch::Tensor> parts = {value * known, 1 - time.narrow(1, kTimeKnown, 1)};
+  if (!time2vec.is_empty()) {
+    const torch::Tensor phase = time2vec(value.narrow(1, 1, 1));  // [N, 8]
+    const torch::Tensor periodic = phase.narrow(1, 1, kTime2VecInputs - 1).sin();
+    parts.push_back(torch::cat({phase.narrow(1, 0, 1), periodic}, 1) *
+                    time.narrow(1, kTimeKnown, 1));
+  }
+  return torch::cat(parts, 1);
 }
 
 torch::Tensor GruModel::pool(const torch::Tensor& packed, const torch::Tensor& last,
@@ -77,11 +133,7 @@ torch::Tensor GruModel::pool(const torch::Tensor& packed, const torch::Tensor& l
   }
   const torch::Tensor frames = pad_packed(packed, batch);  // [B, T, H']
   if (config_.pool == TemporalPool::kMean) return mean_over_frames(frames, batch);
-  const torch::Tensor step = torch::arange(frames.size(1)).unsqueeze(0);                  // [1, T]
-  const torch::Tensor beyond = (step >= batch.lengths.unsqueeze(1)).to(frames.device());  // [B, T]
-  const torch::Tensor scores =
-      attention(frames).squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
-  return scores.softmax(1).unsqueeze(1).bmm(frames).squeeze(1);
+  return attention_over_frames(frames, attention(frames), batch);
 }
 
 torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch) {
@@ -91,6 +143,15 @@ torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch) {
 
 torch::Tensor mean_over_frames(const torch::Tensor& padded, const Batch& batch) {
   return padded.sum(1) / batch.lengths.unsqueeze(1).to(padded.device(), padded.scalar_type());
+}
+
+torch::Tensor attention_over_frames(const torch::Tensor& padded, const torch::Tensor& scores,
+                                    const Batch& batch) {
+  const torch::Tensor step = torch::arange(padded.size(1)).unsqueeze(0);                  // [1, T]
+  const torch::Tensor beyond = (step >= batch.lengths.unsqueeze(1)).to(padded.device());  // [B, T]
+  const torch::Tensor masked =
+      scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
+  return masked.softmax(1).unsqueeze(1).bmm(padded).squeeze(1);
 }
 
 }  // namespace coldframe::temporal

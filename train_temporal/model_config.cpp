@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "common/cli.h"
 #include "common/error.h"
@@ -11,18 +10,28 @@
 namespace coldframe::temporal {
 namespace {
 
-const std::vector<std::string> kArchitectures = {"gru", "mean", "clock"};
+const std::vector<std::string> kArchitectures = {"gru", "mean", "clock", "lstm", "attention"};
 const std::vector<std::string> kOrders = {"in_order", "middle", "shuffled"};
+const std::vector<std::string> kTimeEncodings = {"log", "decay", "time2vec"};
 const std::vector<std::string> kPools = {"last", "mean", "attention"};
 
-// In the order of model_names().
-constexpr std::array kModels = {
-    std::pair{Architecture::kGru, FrameOrder::kInOrder},
-    std::pair{Architecture::kMean, FrameOrder::kInOrder},
-    std::pair{Architecture::kMean, FrameOrder::kMiddle},
-    std::pair{Architecture::kGru, FrameOrder::kShuffled},
-    std::pair{Architecture::kClock, FrameOrder::kInOrder},
+struct NamedModel {
+  const char* name;
+  Architecture architecture;
+  FrameOrder order;
 };
+// `bigru` is a GRU whose configuration is bidirectional.
+constexpr std::array kModels = {
+    NamedModel{"gru", Architecture::kGru, FrameOrder::kInOrder},
+    NamedModel{"bigru", Architecture::kGru, FrameOrder::kInOrder},
+    NamedModel{"lstm", Architecture::kLstm, FrameOrder::kInOrder},
+    NamedModel{"attention", Architecture::kAttention, FrameOrder::kInOrder},
+    NamedModel{"mean", Architecture::kMean, FrameOrder::kInOrder},
+    NamedModel{"single", Architecture::kMean, FrameOrder::kMiddle},
+    NamedModel{"shuffled", Architecture::kGru, FrameOrder::kShuffled},
+    NamedModel{"clock", Architecture::kClock, FrameOrder::kInOrder},
+};
+constexpr const char* kBothWays = "bigru";
 
 template <typename Enum>
 const std::string& word(const std::vector<std::string>& words, Enum value) {
@@ -43,6 +52,7 @@ Json to_json(const ModelConfig& config) {
   json["bidirectional"] = config.bidirectional;
   json["temporal_pool"] = word(kPools, config.pool);
   json["time"] = config.time;
+  json["time_encoding"] = word(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
   return json;
 }
@@ -72,6 +82,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.bidirectional = json.at("bidirectional").get<bool>();
     config.pool = static_cast<TemporalPool>(pick("temporal_pool", kPools));
     config.time = json.at("time").get<bool>();
+    config.time_encoding = static_cast<TimeEncoding>(pick("time_encoding", kTimeEncodings));
     config.dropout = json.at("dropout").get<double>();
     model_name(config);  // DataError when there is none
     return config;
@@ -81,19 +92,32 @@ ModelConfig model_config_from_json(const Json& json) {
 }
 
 const std::vector<std::string>& model_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const NamedModel& model : kModels) all.emplace_back(model.name);
+    return all;
+  }();
+  return names;
+}
+
+const std::vector<std::string>& comparison_names() {
   static const std::vector<std::string> names = {"gru", "mean", "single", "shuffled", "clock"};
   return names;
 }
 
 void set_model(ModelConfig& config, const std::string& name) {
-  const auto& [architecture, order] = kModels[choice("model", name, model_names())];
-  config.architecture = architecture;
-  config.order = order;
+  const NamedModel& model = kModels[choice("model", name, model_names())];
+  config.architecture = model.architecture;
+  config.order = model.order;
+  if (name == kBothWays) config.bidirectional = true;
 }
 
 std::string model_name(const ModelConfig& config) {
-  for (std::size_t i = 0; i < kModels.size(); ++i) {
-    if (kModels[i] == std::pair{config.architecture, config.order}) return model_names()[i];
+  for (const NamedModel& model : kModels) {
+    if (model.architecture != config.architecture || model.order != config.order) continue;
+    const bool gru = config.architecture == Architecture::kGru;
+    return gru && config.bidirectional && config.order == FrameOrder::kInOrder ? kBothWays
+                                                                               : model.name;
   }
   throw DataError("model configuration: no model has this architecture and order of frames");
 }

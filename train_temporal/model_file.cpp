@@ -69,17 +69,16 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
     throw DataError(concat("'", path.string(), "' names ", plural(card.classes.size(), "class"),
                            ", but its model has ", config.classes));
   }
-  const std::int64_t width = config.architecture == Architecture::kClock ? kClockHidden
-                             : config.architecture == Architecture::kGru && config.bidirectional
-                                 ? 2 * config.hidden
-                                 : config.hidden;
+  const std::int64_t width =
+      config.architecture == Architecture::kClock ? kClockHidden : pooled_width(config);
   require_shape(path, weights, "head.weight", {config.classes, width});
   if (config.architecture == Architecture::kClock) return;
   require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
-  if (config.architecture != Architecture::kGru) return;
+  if (!is_recurrent(config.architecture)) return;
+  const bool gru = config.architecture == Architecture::kGru;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    require_shape(path, weights, concat("gru.weight_hh_l", layer),
-                  {3 * config.hidden, config.hidden});
+    require_shape(path, weights, concat(gru ? "gru" : "lstm", ".weight_hh_l", layer),
+                  {(gru ? 3 : 4) * config.hidden, config.hidden});
   }
 }
 

@@ -31,7 +31,7 @@ const CommandHelp kPredictHelp{
 // Words whose meaning is decided after parsing.
 struct Words {
   std::string cache, labels, out, splits, compare, run;
-  std::string pool = "mean", time = "auto", schedule = "cosine";
+  std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
   bool resume = false, overwrite = false;
 };
 
@@ -77,15 +77,18 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   ModelConfig& model = options.architecture;
   add("model", text(options.model, "NAME")->default_value(options.model),
       join(model_names(), ", ").c_str());
-  add("compare", text(words.compare, "LIST")->implicit_value(join(model_names(), ",")),
-      "also fit these on the same folds (--compare alone: all others)");
-  add("hidden", number(model.hidden), "width of the projection and of the GRU");
-  add("layers", number(model.layers), "layers of the GRU");
+  add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
+      "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, clock)");
+  add("hidden", number(model.hidden), "width of the projection and of the recurrent layers");
+  add("layers", number(model.layers), "layers of the GRU or LSTM");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
   add("temporal-pool", text(words.pool, "KIND")->default_value(words.pool),
-      "last, mean or attention over the GRU's outputs");
+      "last, mean or attention over the outputs of the GRU or LSTM");
   add("time", text(words.time, "WHEN")->default_value(words.time),
       "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
+  add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),
+      "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
+      "time2vec: also learnt sinusoids of the time");
   add("dropout", number(model.dropout), "of projected features and before the head");
 }
 
@@ -154,6 +157,8 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.architecture.pool =
       static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
   options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
+  options.architecture.time_encoding = static_cast<TimeEncoding>(
+      choice("time-encoding", words.time_encoding, {"log", "decay", "time2vec"}));
   options.fit.schedule =
       static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
   choice("model", options.model, model_names());
@@ -164,6 +169,19 @@ void apply_words(const Words& words, TrainOptions& options) {
         options.compare.end()) {
       options.compare.push_back(trim(name));
     }
+  }
+}
+
+void check_decay(const TrainOptions& options) {
+  if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
+  const auto models = options.models();
+  const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    return name == "lstm" || name == "bigru";
+  });
+  if (options.architecture.bidirectional || other) {
+    throw ConfigError(
+        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru and "
+        "lstm, or take another encoding");
   }
 }
 
@@ -203,6 +221,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   apply_words(words, options);
   check_numbers(options);
   check_splits(options);
+  check_decay(options);
   return true;
 }
 

@@ -41,7 +41,7 @@ struct TrainOptions {
 
   std::size_t resamples = 2000;
   std::string device = "cpu";
-  std::size_t threads = 0;  // 0: one per core
+  std::size_t threads = 0;          // 0: one per core
   bool json = false;
 
   std::vector<std::string> models() const;  // the main one first, then those compared

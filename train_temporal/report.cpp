@@ -63,7 +63,9 @@ std::string describe(const std::string& name) {
   if (name == "mean") return ": mean of the frames";
   if (name == "shuffled") return " (control): frames in random order";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
-  if (name == "gru") return ": frames in order";
+  if (name == "attention") return ": mean of the frames, weighted by what each shows";
+  if (name == "gru" || name == "lstm") return ": frames in order";
+  if (name == "bigru") return ": frames in order, read both ways";
   return "";
 }
 

@@ -28,7 +28,7 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
   for (auto& item : model.named_parameters()) {
     torch::Tensor& parameter = item.value();
     if (parameter.dim() == 2) fan_in = parameter.size(1);  // a bias follows its weight
-    const bool recurrent = item.key().starts_with("gru.");
+    const bool recurrent = item.key().starts_with("gru.") || item.key().starts_with("lstm.");
     const auto scale = static_cast<double>(recurrent ? config.hidden : fan_in);
     fill_uniform(parameter, 1.0 / std::sqrt(scale), seed, number++);
   }
@@ -40,10 +40,12 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
   std::shared_ptr<SequenceModel> model;
   switch (config.architecture) {
     case Architecture::kGru:
+    case Architecture::kLstm:
       model = std::make_shared<GruModel>(config);
       break;
     case Architecture::kMean:
-      model = std::make_shared<MeanModel>(config);
+    case Architecture::kAttention:
+      model = std::make_shared<PooledModel>(config);
       break;
     case Architecture::kClock:
       model = std::make_shared<ClockModel>(config);

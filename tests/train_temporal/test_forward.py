@@ -14,6 +14,13 @@ VARIANTS = {
     "last": ["--temporal-pool", "last", "--layers", 2],
     "attention-time": ["--temporal-pool", "attention", "--time", "on"],
     "both-ways-last-time": ["--temporal-pool", "last", "--bidirectional", "--time", "on"],
+    "bigru": ["--model", "bigru"],
+    "decay": ["--time", "on", "--time-encoding", "decay", "--layers", 2],
+    "time2vec": ["--time", "on", "--time-encoding", "time2vec", "--temporal-pool", "last"],
+    "lstm-time": ["--model", "lstm", "--layers", 2, "--time", "on"],
+    "lstm-both-ways-last": ["--model", "lstm", "--bidirectional", "--temporal-pool", "last"],
+    "attention-alone": ["--model", "attention"],
+    "mean-alone": ["--model", "mean"],
 }
 
 

@@ -57,6 +57,34 @@ TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
   EXPECT_LE(score("shuffled"), 0.65);
 }
 
+// Both classes have the same frames and the same intervals; in class 1 the long ones come first.
+TEST_F(Training, OnlyAModelThatSeesTimesLearnsWhatOnlyTheIntervalsTell) {
+  Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(240, 8), 6);
+  std::vector<int> labels;
+  for (std::size_t exam = 0; exam < 240; ++exam) {
+    labels.push_back(static_cast<int>(exam % 2));
+    double time = 0;
+    for (std::size_t t = 0; t < 8; ++t) {
+      dataset.sequences[exam].time_s[t] = time;
+      time += (t < 4) == (exam % 2 == 1) ? 2.0 + 0.1 * double(exam % 5) : 0.5;
+    }
+  }
+  const Split split = testing::thirds(240);
+  const auto score = [&](const char* model, bool time, TimeEncoding encoding) {
+    ModelConfig config = testing::small_config(dataset, model);
+    config.time = time;
+    config.time_encoding = encoding;
+    const FitTask task{dataset, labels, split, config, quick(40), 1};
+    return auroc_on_test(task, testing::run_to_end(task));
+  };
+  EXPECT_GE(score("gru", true, TimeEncoding::kLog), 0.95);
+  EXPECT_GE(score("gru", true, TimeEncoding::kDecay), 0.95);
+  EXPECT_GE(score("gru", true, TimeEncoding::kTime2Vec), 0.95);
+  EXPECT_GE(score("lstm", true, TimeEncoding::kLog), 0.95);
+  EXPECT_LE(score("gru", false, TimeEncoding::kLog), 0.65);
+  EXPECT_LE(score("mean", false, TimeEncoding::kLog), 0.65);
+}
+
 TEST_F(Training, CanLearnASmallSetByHeart) {
   const Dataset dataset = testing::noise_dataset({4, 5, 6, 7, 8, 4, 5, 6}, 10);
   const std::vector<int> labels = {0, 1, 1, 0, 1, 0, 0, 1};
