@@ -25,6 +25,12 @@ std::vector<EpochLosses> history_from_json(const Json& rows) {
   return history;
 }
 
+PieceSizes pieces_from_json(const Json& json) {
+  const PieceSizes pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
+  if (pieces.training > 0 && pieces.evaluation > 0) return pieces;
+  throw std::out_of_range("pieces");
+}
+
 torch::Tensor on_cpu(const torch::Tensor& tensor) {
   return tensor.detach().cpu().contiguous().clone();
 }
@@ -64,11 +70,12 @@ void write_checkpoint(const std::filesystem::path& path, const FitState& state) 
   json["best_epoch"] = state.early_stop.best_epoch;
   json["epochs"] = state.early_stop.epochs;
   json["history"] = history_json(state.history);
+  json["pieces"] = Json::array({state.pieces.training, state.pieces.evaluation});
   write_safetensors(path,
-                    {{"parameters", on_cpu(state.parameters)},
-                     {"first_moment", on_cpu(state.first_moment)},
-                     {"second_moment", on_cpu(state.second_moment)},
-                     {"best_parameters", on_cpu(state.best_parameters)}},
+                    {{"parameters", state.parameters.cpu()},
+                     {"first_moment", state.first_moment.cpu()},
+                     {"second_moment", state.second_moment.cpu()},
+                     {"best_parameters", state.best_parameters.cpu()}},
                     {{"state", json.dump()}});
 }
 
@@ -83,6 +90,7 @@ FitState read_checkpoint(const std::filesystem::path& path) {
     state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
     state.early_stop.epochs = json.at("epochs").get<std::size_t>();
     state.history = history_from_json(json.at("history"));
+    state.pieces = pieces_from_json(json.at("pieces"));
     state.parameters = tensors.at("parameters");
     state.first_moment = tensors.at("first_moment");
     state.second_moment = tensors.at("second_moment");
@@ -101,6 +109,7 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
   json["seed"] = seed;
   json["best_epoch"] = result.best_epoch;
   json["diverged"] = result.diverged;
+  json["pieces"] = Json::array({result.pieces.training, result.pieces.evaluation});
   json["history"] = history_json(result.history);
   write_safetensors(path, tensors, {{"state", json.dump()}});
 }
@@ -111,6 +120,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.seed = json.at("seed").get<std::uint64_t>();
     record.best_epoch = json.at("best_epoch").get<std::size_t>();
     record.diverged = json.at("diverged").get<bool>();
+    record.pieces = pieces_from_json(json.at("pieces"));
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));

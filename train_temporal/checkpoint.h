@@ -19,6 +19,7 @@ struct FitRecord {
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;
+  PieceSizes pieces;
   std::vector<double> validation_logits, test_logits;  // [n, C]
 };
 void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed);

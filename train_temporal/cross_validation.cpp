@@ -1,5 +1,7 @@
 #include "train_temporal/cross_validation.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -78,9 +80,10 @@ class FitWorkers {
 
   void run() {
     const std::size_t threads = thread_count(experiment_.options);
-    // One device is shared by all fits: side by side they would only compete for it.
-    const std::size_t side_by_side =
-        experiment_.device.is_cpu() ? std::min(threads, fits_.size()) : 1;
+    // One device, and one budget, is shared by all fits: side by side they would only compete for
+    // it, and what fits would depend on chance.
+    const bool shared = !experiment_.device.is_cpu() || experiment_.options.memory_budget > 0;
+    const std::size_t side_by_side = shared ? 1 : std::min(threads, fits_.size());
     threads_per_fit_ = std::max<std::size_t>(threads / std::max<std::size_t>(side_by_side, 1), 1);
     std::vector<std::thread> workers;
     for (std::size_t i = 0; i < side_by_side; ++i) {
@@ -162,7 +165,13 @@ FitTask Experiment::task(const FitName& fit, const Split& split) const {
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
   std::vector<FinishedFit> fits = plan(experiment);
-  FitWorkers(experiment, folder, fits).run();
+  try {
+    FitWorkers(experiment, folder, fits).run();
+  } catch (const c10::OutOfMemoryError&) {
+    throw SystemError(
+        "there is not enough memory for the features, the model and its gradients; raise "
+        "--memory-budget or lower --hidden");
+  }
   const auto done = static_cast<std::size_t>(std::count_if(
       fits.begin(), fits.end(), [](const FinishedFit& f) { return !f.record.history.empty(); }));
   if (done < fits.size()) {

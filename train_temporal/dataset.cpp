@@ -1,5 +1,7 @@
 #include "train_temporal/dataset.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -27,6 +29,17 @@ void require_memory(std::uint64_t needed) {
                            " of memory, of which ", human_bytes(available),
                            " are available; train on a smaller cache (fewer frames per exam) or on "
                            "a machine with more memory: features are not streamed from disk yet"));
+}
+
+torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::ScalarType type) {
+  try {
+    return torch::empty({rows, columns}, type);
+  } catch (const c10::OutOfMemoryError&) {
+    const auto bytes = static_cast<std::uint64_t>(rows * columns) * torch::elementSize(type);
+    throw SystemError(concat("the cache's features need ", human_bytes(bytes),
+                             ", more than --memory-budget allows; raise it, or train on a cache "
+                             "with fewer frames per exam"));
+  }
 }
 
 void require_finite(const cache::ExamInfo& exam, std::size_t frame, std::span<const float> row) {
@@ -116,7 +129,7 @@ Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_
   require_memory(static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(cache.dimension()) *
                  (half ? 2 : 4));
   torch::Tensor table =
-      torch::empty({rows, cache.dimension()}, half ? torch::kFloat16 : torch::kFloat32);
+      empty_table(rows, cache.dimension(), half ? torch::kFloat16 : torch::kFloat32);
   Dataset dataset;
   dataset.sequences.resize(cache.exams().size());
   std::int64_t row = 0;

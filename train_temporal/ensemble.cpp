@@ -40,10 +40,10 @@ std::vector<double> Ensemble::probabilities(const cache::CacheReader& cache,
   for (TrainedModel& trained : models_) {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
     trained.model->to(device);
-    const auto batches =
-        evaluation_batches(dataset, exams, trained.card.config.order, trained.card.fit_seed);
-    const auto logits =
-        predict_logits(*trained.model, dataset, batches, exams, trained.card.config, team);
+    const auto logits = predict_logits(
+        *trained.model,
+        {dataset, trained.card.config, trained.card.fit_seed, evaluation_size(dataset)}, exams,
+        team);
     const auto probability = softmax(logits, classes, trained.card.temperature);
     for (std::size_t i = 0; i < mean.size(); ++i) {
       mean[i] += probability[i] / static_cast<double>(models_.size());

@@ -49,6 +49,11 @@ void FusedStep::add_shard() {
   shards_.push_back(std::move(shard));
 }
 
+void FusedStep::release() {
+  shards_.clear();
+  parts_.clear();
+}
+
 LossSum FusedStep::compute(std::span<const BatchItem> items, std::span<const int> labels,
                            const ClassWeights& weights, const Dropout& dropout,
                            std::size_t micro_batch) {

@@ -22,6 +22,8 @@ class FusedStep {
   LossSum compute(std::span<const BatchItem> items, std::span<const int> labels,
                   const ClassWeights& weights, const Dropout& dropout, std::size_t micro_batch);
   std::span<float* const> gradient_parts() const { return parts_; }
+  // Gives the memory of all steps so far back; after running out of it.
+  void release();
 
  private:
   struct Shard {

@@ -8,20 +8,23 @@
 namespace coldframe::temporal {
 namespace {
 
-// Mean and deviation of each column, [R, W] → [W], [W]. In double, a slice of rows at a time.
+// Mean and deviation of each column, [R, W] → [W], [W]. In double, a slice of rows at a time, which
+// needs less than a MiB whatever the width.
 std::pair<torch::Tensor, torch::Tensor> column_statistics(const torch::Tensor& table,
                                                           const torch::Tensor& rows) {
-  constexpr std::int64_t kSlice = 16384;
+  constexpr std::int64_t kValues = 1 << 14;
+  const std::int64_t slice =
+      std::max<std::int64_t>(kValues / std::max<std::int64_t>(table.size(1), 1), 1);
   torch::Tensor sum = torch::zeros({table.size(1)}, table.options().dtype(torch::kFloat64));
   torch::Tensor squares = torch::zeros_like(sum);
-  for (std::int64_t start = 0; start < rows.size(0); start += kSlice) {
-    const auto part = rows.narrow(0, start, std::min(kSlice, rows.size(0) - start));
+  for (std::int64_t start = 0; start < rows.size(0); start += slice) {
+    const auto part = rows.narrow(0, start, std::min(slice, rows.size(0) - start));
     sum += table.index_select(0, part).to(torch::kFloat64).sum(0);
   }
   const auto count = static_cast<double>(std::max<std::int64_t>(rows.size(0), 1));
   const torch::Tensor mean = sum / count;
-  for (std::int64_t start = 0; start < rows.size(0); start += kSlice) {
-    const auto part = rows.narrow(0, start, std::min(kSlice, rows.size(0) - start));
+  for (std::int64_t start = 0; start < rows.size(0); start += slice) {
+    const auto part = rows.narrow(0, start, std::min(slice, rows.size(0) - start));
     squares += (table.index_select(0, part).to(torch::kFloat64) - mean).square().sum(0);
   }
   return {mean, (squares / count).sqrt()};

@@ -30,7 +30,7 @@ const CommandHelp kPredictHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, run;
+  std::string cache, labels, out, splits, compare, run, memory_budget;
   std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
   bool resume = false, overwrite = false;
 };
@@ -153,6 +153,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.data.labels = words.labels;
   options.out = words.out;
   options.splits = words.splits;
+  if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
   options.existing = {words.resume, words.overwrite};
   options.architecture.pool =
       static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
@@ -217,6 +218,9 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_model(description, words, options);
   add_fit(description, words, options);
   add_machine(description, options.device, options.threads, options.json);
+  add("memory-budget", text(words.memory_budget, "SIZE"),
+      "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
+      "batches are cut to fit");
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);
   check_numbers(options);

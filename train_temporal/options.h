@@ -42,6 +42,7 @@ struct TrainOptions {
   std::size_t resamples = 2000;
   std::string device = "cpu";
   std::size_t threads = 0;          // 0: one per core
+  std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
   bool json = false;
 
   std::vector<std::string> models() const;  // the main one first, then those compared

@@ -11,7 +11,9 @@
 #include "common/system/memory.h"
 #include "common/text.h"
 #include "common/torch/device.h"
+#include "common/torch/device_memory.h"
 #include "train_temporal/commands.h"
+#include "train_temporal/memory_use.h"
 #include "train_temporal/model_file.h"
 #include "train_temporal/results.h"
 #include "train_temporal/split_parts.h"
@@ -21,11 +23,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+torch::Device budgeted_device(const TrainOptions& options) {
+  budget_device_memory(options.device, options.memory_budget);
+  return resolve_device(options.device);
+}
+
 class TrainingRun {
  public:
   explicit TrainingRun(const TrainOptions& options)
       : options_(options),
-        device_(resolve_device(options.device)),
+        device_(budgeted_device(options)),
         cohort_(open_cohort(options.data, {})),
         splits_(divide(cohort_, options, split_text_)) {
     for (const std::string& note : cohort_.labels.notes) log_info(note);
@@ -127,6 +134,7 @@ Json TrainingRun::config() const {
   json["fit"] = fit_json(options_.fit);
   json["bootstrap"] = options_.resamples;
   json["device"] = device_.str();
+  json["memory_budget"] = options_.memory_budget;
   json["threads_per_fit"] = kThreadsPerFit;
   json["data_digest"] = data_digest();
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
@@ -145,7 +153,8 @@ int TrainingRun::run(RunFolder& folder) {
   write_tables(folder, fits, models);
   write_models(folder, fits, models.front(), experiment);
   const RunReport result = report(models, fits);
-  const Json summary = metrics_json(result);
+  Json summary = metrics_json(result);
+  summary["memory"] = to_json(memory_use(fits, options_, device_));
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
   write_file_atomically(folder.file("report.html"), render_report(result));
   folder.publish();
@@ -282,6 +291,9 @@ RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
                       {"peak memory", human_bytes(peak_resident_bytes())},
                       {"features in memory", human_bytes(dataset_.features.nbytes())},
                       {"device", device_name(device_)}};
+  for (auto& fact : to_facts(memory_use(fits, options_, device_))) {
+    result.resources.push_back(fact);
+  }
   return result;
 }
 

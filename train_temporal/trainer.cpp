@@ -1,10 +1,13 @@
 #include "train_temporal/trainer.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/text.h"
 
 namespace coldframe::temporal {
@@ -18,10 +21,38 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   return model;
 }
 
+std::size_t first_piece(const FitOptions& options) {
+  return options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;
+}
+
+// After running out of memory with `size` exams at a time.
+void halve(std::size_t& size, const char* at) {
+  if (size == 1) {
+    throw SystemError(concat("there is not enough memory for one exam in ", at,
+                             "; raise --memory-budget, or lower --train-frames, --hidden or "
+                             "--layers"));
+  }
+  size = (size + 1) / 2;
+  log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
+}
+
 ClassWeights class_weights(const FitTask& task) {
   const auto classes = static_cast<std::size_t>(task.config.classes);
   if (!task.options.class_weights) return equal_weights(classes);
   return balanced_weights(task.labels, task.split.train, classes);
+}
+
+// Of the exams in one piece, all frames.
+std::vector<BatchItem> evaluation_items(const Prediction& prediction,
+                                        const std::vector<std::size_t>& exams, std::size_t piece) {
+  const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
+  const std::size_t start = piece * prediction.at_once;
+  std::vector<BatchItem> items;
+  for (std::size_t i = start; i < std::min(start + prediction.at_once, exams.size()); ++i) {
+    const Sequence& sequence = prediction.dataset.sequences[exams[i]];
+    items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
+  }
+  return items;
 }
 
 }  // namespace
@@ -33,8 +64,7 @@ Trainer::Trainer(const FitTask& task)
       team_(std::make_unique<ThreadTeam>(task.threads)),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       weights_(class_weights(task)),
-      validation_(
-          evaluation_batches(task.dataset, task.split.validation, task.config.order, task.seed)),
+      pieces_{first_piece(task.options), evaluation_size(task.dataset)},
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   if (!FusedGru::supports(*model_)) return;
@@ -74,19 +104,42 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   return total.mean();
 }
 
+// The sums over a batch are the same in pieces of any size, but for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
-  const std::size_t micro_batch = task_.options.micro_batch;
-  if (fused_) return fused_->compute(items, task_.labels, weights_, dropout, micro_batch);
+  for (;;) {
+    try {
+      return try_gradients(items, dropout);
+    } catch (const c10::OutOfMemoryError&) {
+      if (fused_) fused_->release();
+      pieces_.training = std::min(pieces_.training, items.size());
+      halve(pieces_.training, "training");
+    }
+  }
+}
+
+LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+  if (fused_) return fused_->compute(items, task_.labels, weights_, dropout, pieces_.training);
   optimizer_.zero_gradients();
   return accumulate_gradients(*model_, task_.dataset, items, task_.labels, weights_, dropout,
-                              micro_batch);
+                              pieces_.training);
+}
+
+std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
+  for (;;) {
+    try {
+      return predict_logits(*model_, {task_.dataset, task_.config, task_.seed, pieces_.evaluation},
+                            exams, *team_);
+    } catch (const c10::OutOfMemoryError&) {
+      pieces_.evaluation = std::min(pieces_.evaluation, exams.size());
+      halve(pieces_.evaluation, "evaluation");
+    }
+  }
 }
 
 void Trainer::run_epoch() {
   EpochLosses losses;
   losses.train = train_epoch(history_.size(), losses.learning_rate);
-  const auto logits = predict_logits(*model_, task_.dataset, validation_, task_.split.validation,
-                                     task_.config, *team_);
+  const auto logits = predict(task_.split.validation);
   losses.validation =
       cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
@@ -102,17 +155,14 @@ FitResult Trainer::finish() {
         "with `coldframe cache stats`");
   }
   optimizer_.parameters().copy_(best_parameters_);
-  const auto test =
-      evaluation_batches(task_.dataset, task_.split.test, task_.config.order, task_.seed);
   FitResult result;
   result.model = model_;
   result.history = history_;
   result.diverged = diverged_;
   result.best_epoch = early_stop_.best_epoch;
-  result.validation_logits = predict_logits(*model_, task_.dataset, validation_,
-                                            task_.split.validation, task_.config, *team_);
-  result.test_logits =
-      predict_logits(*model_, task_.dataset, test, task_.split.test, task_.config, *team_);
+  result.validation_logits = predict(task_.split.validation);
+  result.test_logits = predict(task_.split.test);
+  result.pieces = pieces_;
   return result;
 }
 
@@ -121,6 +171,7 @@ FitState Trainer::state() const {
           history_,
           early_stop_,
           optimizer_.steps(),
+          pieces_,
           optimizer_.parameters(),
           optimizer_.first_moment(),
           optimizer_.second_moment(),
@@ -134,6 +185,7 @@ void Trainer::restore(const FitState& state) {
   history_ = state.history;
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
+  pieces_ = state.pieces;
   optimizer_.set_steps(state.steps);
   optimizer_.parameters().copy_(state.parameters);
   optimizer_.first_moment().copy_(state.first_moment);
@@ -141,53 +193,44 @@ void Trainer::restore(const FitState& state) {
   best_parameters_.copy_(state.best_parameters);
 }
 
-std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
-                                      FrameOrder order, std::uint64_t seed) {
-  // On the CPU small enough for the cache; results are the same in any.
-  const std::size_t size = dataset.features.is_cpu() ? 64 : 256;
-  const FrameSampler sampler(order, 0, seed);
-  std::vector<Batch> batches;
-  for (std::size_t start = 0; start < exams.size(); start += size) {
-    std::vector<BatchItem> items;
-    for (std::size_t i = start; i < std::min(start + size, exams.size()); ++i) {
-      const Sequence& sequence = dataset.sequences[exams[i]];
-      items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
-    }
-    batches.push_back(make_batch(dataset, std::move(items)));
-  }
-  return batches;
+// On the CPU small enough for the processor's cache; results are the same in any.
+std::size_t evaluation_size(const Dataset& dataset) {
+  return dataset.features.is_cpu() ? 64 : 256;
 }
 
-std::vector<double> predict_logits(SequenceModel& model, const Dataset& dataset,
-                                   const std::vector<Batch>& batches,
-                                   const std::vector<std::size_t>& exams, const ModelConfig& config,
-                                   ThreadTeam& team) {
+std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
+                                   const std::vector<std::size_t>& exams, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
-  const auto classes = static_cast<std::size_t>(config.classes);
+  const Dataset& dataset = prediction.dataset;
+  const auto classes = static_cast<std::size_t>(prediction.config.classes);
+  const std::size_t pieces = (exams.size() + prediction.at_once - 1) / prediction.at_once;
   std::unordered_map<std::size_t, std::size_t> position;
   for (std::size_t i = 0; i < exams.size(); ++i) position[exams[i]] = i;
   std::vector<double> result(exams.size() * classes);
-  const auto keep = [&](const Batch& batch, const float* row) {
+  const auto keep = [&](const Packing& batch, const float* row) {
     for (std::size_t exam : batch.exams) {
       std::copy_n(row, classes, result.begin() + std::ptrdiff_t(position.at(exam) * classes));
       row += classes;
     }
   };
   if (!FusedGru::supports(model)) {
-    for (const Batch& batch : batches) {
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      const Batch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
       const torch::Tensor logits =
           compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
       keep(batch, logits.data_ptr<float>());
     }
     return result;
   }
-  FusedGru fused(model, config);
+  FusedGru fused(model, prediction.config);
   fused.prepare(team);
-  const std::size_t parts = std::min(team.threads(), batches.size());
+  const std::size_t parts = std::min(team.threads(), pieces);
   team.run(parts, [&](std::size_t part) {
     FusedPass pass(fused);
-    for (std::size_t i = part; i < batches.size(); i += parts) {
-      keep(batches[i], pass.forward(dataset, batches[i], Dropout()));
+    Packing batch;
+    for (std::size_t piece = part; piece < pieces; piece += parts) {
+      pack(dataset, evaluation_items(prediction, exams, piece), batch);
+      keep(batch, pass.forward(dataset, batch, Dropout()));
     }
   });
   return result;

@@ -29,6 +29,13 @@ struct FitOptions {
   Schedule schedule = Schedule::kCosine;
 };
 
+// Exams that go through the model at a time. Both are halved when memory runs out.
+struct PieceSizes {
+  std::size_t training = 0, evaluation = 0;
+
+  bool operator==(const PieceSizes&) const = default;
+};
+
 struct EpochLosses {
   double train = 0, validation = 0, learning_rate = 0;
 };
@@ -39,6 +46,7 @@ struct FitState {
   std::vector<EpochLosses> history;
   EarlyStop early_stop;
   std::int64_t steps = 0;
+  PieceSizes pieces;  // learnt
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
 };
 
@@ -57,6 +65,7 @@ struct FitResult {
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
+  PieceSizes pieces;
   std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
 };
 
@@ -76,6 +85,8 @@ class Trainer {
  private:
   double train_epoch(std::size_t epoch, double& learning_rate);
   LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
+  LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
+  std::vector<double> predict(const std::vector<std::size_t>& exams);
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
@@ -88,17 +99,20 @@ class Trainer {
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
-  std::vector<Batch> validation_;
+  PieceSizes pieces_;
   torch::Tensor best_parameters_;
 };
 
-// Batches of exams with all their frames, and the logits of all their exams [n, C], in the
-// order of `exams`.
-std::vector<Batch> evaluation_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
-                                      FrameOrder order, std::uint64_t seed);
-std::vector<double> predict_logits(SequenceModel& model, const Dataset& dataset,
-                                   const std::vector<Batch>& batches,
-                                   const std::vector<std::size_t>& exams, const ModelConfig& config,
-                                   ThreadTeam& team);
+// The logits of `exams` with all their frames, [n, C], `at_once` of them at a time.
+struct Prediction {
+  const Dataset& dataset;
+  const ModelConfig& config;
+  std::uint64_t seed;  // the fit's: `shuffled` permutes frames here too
+  std::size_t at_once;
+};
+std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
+                                   const std::vector<std::size_t>& exams, ThreadTeam& team);
+// How many at a time where memory allows it.
+std::size_t evaluation_size(const Dataset& dataset);
 
 }  // namespace coldframe::temporal

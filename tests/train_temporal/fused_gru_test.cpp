@@ -85,7 +85,7 @@ TEST_P(EveryFusedGru, EqualsAutogradInLogits) {
   const Batch batch = make_batch(dataset_, items_);
   ThreadTeam team(2);
   std::vector<std::size_t> exams = batch.exams;
-  const auto ours = predict_logits(*model_, dataset_, {batch}, exams, config_, team);
+  const auto ours = predict_logits(*model_, {dataset_, config_, 0, 5}, exams, team);
   torch::NoGradGuard no_grad;
   const torch::Tensor theirs = compute_logits(*model_, dataset_, batch).to(torch::kFloat64);
   EXPECT_TRUE(torch::allclose(torch::tensor(ours, torch::kFloat64).view({-1, 3}), theirs, 0, 1e-5));

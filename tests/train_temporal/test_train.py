@@ -140,6 +140,33 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
     assert coldframe(*command, "--resume").returncode == 0  # nothing is left to do
 
 
+@pytest.mark.parametrize("model", ["gru", "attention"])
+def test_a_memory_budget_holds_and_changes_nothing(tmp_path, model):
+    cache = ramp_cache(tmp_path, 60, frames=64, dimension=48)
+    words = ["--model", model, "--folds", 1, "--epochs", 3, "--batch", 256, "--hidden", 128,
+             "--threads", 2]
+
+    def summary(name, *more):
+        result = train(cache, tmp_path / name, *words, *more)
+        assert result.returncode == 0, result.stderr
+        losses = pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]]
+        report = json.loads((tmp_path / name / "summary.json").read_text())
+        return report["memory"], losses.to_numpy()
+
+    memory, losses = summary("whole")
+    needed = memory["tensors_peak_bytes"]
+    assert memory["budget_bytes"] == 0 and memory["exams_at_a_time"] == 256
+    for percent in (25, 50, 100):
+        budget = needed * percent // 100
+        memory, cut = summary(f"at-{percent}", "--memory-budget", budget)
+        assert 0 < memory["tensors_peak_bytes"] <= budget == memory["budget_bytes"]
+        assert percent == 100 or memory["exams_at_a_time"] < 36
+        np.testing.assert_allclose(cut, losses, rtol=1e-4)
+        assert "headroom" in (tmp_path / f"at-{percent}" / "report.html").read_text()
+    little = train(cache, tmp_path / "little", *words, "--memory-budget", "1KiB")
+    assert little.returncode == 3 and "--memory-budget" in little.stderr
+
+
 def test_a_finished_run_is_replaced_only_when_asked(trained, tmp_path):
     _, cache, _, _ = trained
     out = tmp_path / "run"

@@ -141,6 +141,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
 
   EXPECT_EQ(resumed.test_logits, whole.test_logits);
   EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
+  EXPECT_EQ(resumed.pieces, whole.pieces);
   ASSERT_EQ(resumed.history.size(), whole.history.size());
   EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
 }
