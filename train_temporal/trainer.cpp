@@ -130,6 +130,10 @@ std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
       return predict_logits(*model_, {task_.dataset, task_.config, task_.seed, pieces_.evaluation},
                             exams, *team_);
     } catch (const c10::OutOfMemoryError&) {
+      if (fused_ && !fused_->gradient_parts().empty()) {  // what training keeps may be in the way
+        fused_->release();
+        continue;
+      }
       pieces_.evaluation = std::min(pieces_.evaluation, exams.size());
       halve(pieces_.evaluation, "evaluation");
     }
