@@ -46,6 +46,14 @@ double unix_seconds(std::string_view date_time, std::string_view zone) {
   return unix_seconds(date_time.substr(0, 8), date_time.substr(8), zone);
 }
 
+// Whether two known ones differ: there is something in the frames' own times.
+bool any_differ(const std::vector<double>& seconds) {
+  const auto known = [](double second) { return std::isfinite(second); };
+  const auto first = std::find_if(seconds.begin(), seconds.end(), known);
+  return std::any_of(first, seconds.end(),
+                     [&](double second) { return known(second) && second != *first; });
+}
+
 // Seconds since the first; nothing unless all are known, none decreases and one rises.
 std::vector<double> as_times(std::vector<double> seconds) {
   const auto unknown = [](double second) { return !std::isfinite(second); };
@@ -87,28 +95,34 @@ bool is_volume(const FunctionalGroups& groups, std::int64_t frames) {
   return true;
 }
 
-std::vector<double> enhanced_times(const FunctionalGroups& groups, std::int64_t frames,
-                                   const std::string& zone) {
+struct EnhancedTimes {
+  std::vector<double> times;  // empty where they cannot be used as they are
+  bool stated = false;        // the functional groups tell frames apart by time
+};
+
+EnhancedTimes enhanced_times(const FunctionalGroups& groups, std::int64_t frames,
+                             const std::string& zone) {
+  EnhancedTimes found;
   const auto gather = [&](const DcmTagKey& macro, const auto& seconds) {
+    if (!found.times.empty()) return;
     std::vector<double> list;
     for (std::int64_t frame = 0; frame < frames; ++frame) {
       DcmItem* item = groups.find(frame, macro);
       list.push_back(item != nullptr ? seconds(*item) : kUnknown);
     }
-    return as_times(std::move(list));
+    found.stated = found.stated || any_differ(list);
+    found.times = as_times(std::move(list));
   };
   for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime}) {
-    auto times = gather(DCM_FrameContentSequence,
-                        [&](DcmItem& item) { return unix_seconds(text_of(item, tag), zone); });
-    if (!times.empty()) return times;
+    gather(DCM_FrameContentSequence,
+           [&](DcmItem& item) { return unix_seconds(text_of(item, tag), zone); });
   }
-  auto times = gather(DCM_TemporalPositionSequence, [](DcmItem& item) {
-    return number_of(item, DCM_TemporalPositionTimeOffset, kUnknown);
-  });
-  if (!times.empty()) return times;
-  return gather(DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
+  gather(DCM_TemporalPositionSequence,
+         [](DcmItem& item) { return number_of(item, DCM_TemporalPositionTimeOffset, kUnknown); });
+  gather(DCM_CardiacSynchronizationSequence, [](DcmItem& item) {
     return number_of(item, DCM_NominalCardiacTriggerDelayTime, kUnknown) / 1e3;
   });
+  return found;
 }
 
 }  // namespace
@@ -120,9 +134,11 @@ std::vector<double> frame_times(const DataSet& data, std::int64_t frames) {
   if (!times.empty()) return times;
   const FunctionalGroups groups(root);
   if (!is_volume(groups, frames)) {
-    times = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
+    const auto own = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
+    times = own.times;
     for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {
-      if (times.empty()) times = regular_times(frames, 1 / number_of(root, rate, 0));
+      if (own.stated || !times.empty()) break;
+      times = regular_times(frames, 1 / number_of(root, rate, 0));
     }
   }
   if (times.empty()) times.assign(static_cast<std::size_t>(frames), kUnknown);

@@ -11,7 +11,8 @@ namespace coldframe::frames::dicom {
 // Seconds since the first frame, one for each; NaN where the file does not tell, and where the
 // frames differ in position alone (a volume). FrameTimeVector, FrameTime (PS3.3 C.7.6.5), the
 // functional groups' FrameAcquisitionDateTime, FrameReferenceDateTime, temporal position offset or
-// trigger delay (C.7.6.16.2); last the rates for display.
+// trigger delay (C.7.6.16.2). The rates for display only where no functional group tells frames
+// apart by time: frames that are stored slice by slice, so that their times fall back, have none.
 std::vector<double> frame_times(const DataSet& data, std::int64_t frames);
 
 // When an image was acquired, as well as its header tells.

@@ -197,6 +197,15 @@ TIMES = {
         frame_item(t, z) for z, t in enumerate(NOW)]}, [None] * 3),
     "enhanced, decreasing": ({"PerFrameFunctionalGroupsSequence": [
         frame_item(t, 5) for t in NOW[::-1]]}, [None] * 3),
+    "enhanced, slice by slice, with a rate for display": (
+        {"RecommendedDisplayFrameRate": 25, "PerFrameFunctionalGroupsSequence": [
+            frame_item(t, z) for t, z in ((NOW[0], 5), (NOW[1], 5), (NOW[0], 6))]}, [None] * 3),
+    "enhanced, all at one time, with a rate for display": (
+        {"RecommendedDisplayFrameRate": 25, "PerFrameFunctionalGroupsSequence": [
+            frame_item(NOW[0], 5)] * 3}, [0, 0.04, 0.08]),
+    "enhanced, with a rate for display": (
+        {"CineRate": 25, "PerFrameFunctionalGroupsSequence": [
+            frame_item(t, 5) for t in NOW]}, [0, 1, 2]),
 }
 
 
