@@ -41,6 +41,48 @@ std::optional<Voi> read_window(DcmItem& item) {
 
 namespace {
 
+// Headers hold it as signed or unsigned, not always as the pixels are.
+double integer_padding(DcmItem& root, const DcmTagKey& tag, const PixelLayout& layout) {
+  Uint16 whole = 0;
+  Sint16 signed_whole = 0;
+  double value = std::nan("");
+  if (root.findAndGetUint16(tag, whole).good()) {
+    value = whole;
+  } else if (root.findAndGetSint16(tag, signed_whole).good()) {
+    value = signed_whole;
+  }
+  const double span = std::ldexp(1.0, layout.bits_allocated);
+  if (layout.is_signed && value >= span / 2) return value - span;
+  return !layout.is_signed && value < 0 ? value + span : value;
+}
+
+double padding_number(DcmItem& root, const PixelLayout& layout, bool limit) {
+  switch (layout.kind) {
+    case PixelElement::Kind::kFloat:
+      return number_of(root, limit ? DCM_FloatPixelPaddingRangeLimit : DCM_FloatPixelPaddingValue,
+                       std::nan(""));
+    case PixelElement::Kind::kDouble:
+      return number_of(
+          root, limit ? DCM_DoubleFloatPixelPaddingRangeLimit : DCM_DoubleFloatPixelPaddingValue,
+          std::nan(""));
+    default:
+      return integer_padding(root, limit ? DCM_PixelPaddingRangeLimit : DCM_PixelPaddingValue,
+                             layout);
+  }
+}
+
+}  // namespace
+
+Padding read_padding(DcmItem& root, const PixelLayout& layout) {
+  const double value = padding_number(root, layout, false);
+  if (std::isnan(value)) return {};
+  const double limit = padding_number(root, layout, true);
+  const double other = std::isnan(limit) ? value : limit;
+  return {std::min(value, other), std::max(value, other)};
+}
+
+namespace {
+
 std::shared_ptr<const LookupTable> read_first_table(DcmItem& root, const DcmTagKey& sequence,
                                                     bool signed_inputs) {
   DcmItem* item = item_of(root, sequence);
@@ -59,7 +101,8 @@ void join(std::vector<T>& list) {
 }  // namespace
 
 GreyScale::GreyScale(const DataSet& data, const PixelLayout& layout, const Window& window)
-    : stored_greatest_(std::ldexp(1.0, layout.bits_stored) - 1),
+    : padding_(read_padding(data.root(), layout)),
+      stored_greatest_(std::ldexp(1.0, layout.bits_stored) - 1),
       inverted_(layout.photometric == Photometric::kMonochrome1) {
   DcmItem& root = data.root();
   const FunctionalGroups groups(root);
@@ -97,6 +140,7 @@ void GreyScale::set_range(const ValueRange& range) {
 }
 
 std::uint8_t GreyScale::level(std::int64_t frame, double stored) const {
+  if (is_padding(stored)) return 0;
   const double value = modality(frame).apply(stored);
   const ValueRange range = range_.value_or(ValueRange{0, stored_greatest_});
   const std::uint8_t level = voi(frame) ? voi(frame)->apply(value) : to_level(value, range);

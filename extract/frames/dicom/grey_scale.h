@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,15 +41,26 @@ struct Voi {
 Modality read_rescale(DcmItem& item);
 std::optional<Voi> read_window(DcmItem& item);
 
+// Stored values that are no part of the image, but make it rectangular: PixelPaddingValue, to
+// PixelPaddingRangeLimit where it is there (PS3.3 C.7.5.1.1.2), and their float kin.
+struct Padding {
+  double least = std::numeric_limits<double>::infinity(), greatest = -least;  // none
+
+  bool holds(double stored) const { return stored >= least && stored <= greatest; }
+};
+Padding read_padding(DcmItem& root, const PixelLayout& layout);
+
 // Which VOI shows a file's frames: --window, else the file's (each frame's own where it has one).
 // A file of at most 8 unsigned bits without either is shown as it is. Any other one is shown from
-// the least to the greatest value of the exam (`wants_range`), as viewers do for an image.
+// the least to the greatest value of the exam (`wants_range`), as viewers do for an image. Padding
+// is black and has no part in that range.
 class GreyScale {
  public:
   GreyScale(const DataSet& data, const PixelLayout& layout, const Window& window);
 
   bool wants_range() const { return wants_range_; }
   void set_range(const ValueRange& range);
+  bool is_padding(double stored) const { return padding_.holds(stored); }
   double value(std::int64_t frame, double stored) const { return modality(frame).apply(stored); }
   std::uint8_t level(std::int64_t frame, double stored) const;
   // Whether two frames have the same levels for the same stored values.
@@ -66,6 +78,7 @@ class GreyScale {
 
   std::vector<Modality> modalities_;      // one for all frames, or one each
   std::vector<std::optional<Voi>> vois_;  // likewise; nothing: as it is, or `range_`
+  Padding padding_;
   std::optional<ValueRange> range_;
   double stored_greatest_ = 255;
   bool wants_range_ = false, inverted_ = false;

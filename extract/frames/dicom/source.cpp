@@ -128,16 +128,17 @@ class DicomSource : public Source {
 void DicomSource::survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const {
   const Samples samples(raw);
   const std::size_t pixels = raw.layout.pixels();
+  const auto add = [&](double stored, std::uint64_t count) {
+    if (!image_->grey.is_padding(stored)) survey.add(image_->grey.value(frame, stored), count);
+  };
   if (raw.layout.kind != PixelElement::Kind::kInteger || raw.layout.bits_stored > kMaxTableBits) {
-    for (std::size_t i = 0; i < pixels; ++i) {
-      survey.add(image_->grey.value(frame, samples.value(i)));
-    }
+    for (std::size_t i = 0; i < pixels; ++i) add(samples.value(i), 1);
     return;
   }
   std::vector<std::uint64_t> counts(std::size_t{1} << raw.layout.bits_stored);
   for (std::size_t i = 0; i < pixels; ++i) ++counts[samples.bits(i)];
   for (std::uint32_t bits = 0; bits < counts.size(); ++bits) {
-    survey.add(image_->grey.value(frame, samples.value_of_bits(bits)), counts[bits]);
+    add(samples.value_of_bits(bits), counts[bits]);
   }
 }
 

@@ -55,8 +55,19 @@ def as_it_is(dataset):
     return dataset.get("BitsStored", 16) <= 8 and not dataset.PixelRepresentation and plain
 
 
+def padding(dataset, stored):
+    """Where the stored values are no part of the image."""
+    if "PixelPaddingValue" not in dataset:
+        return np.zeros(stored.shape, bool)
+    value = dataset.PixelPaddingValue
+    limit = dataset.get("PixelPaddingRangeLimit", value)
+    return (stored >= min(value, limit)) & (stored <= max(value, limit))
+
+
 def grey_frames(dataset, stored, value_range):
     values = [rescale(dataset, frame, i) for i, frame in enumerate(stored)]
+    padded = padding(dataset, stored)
+    image = np.asarray(values)[~padded]
     frames = []
     for i, frame in enumerate(values):
         source = voi_source(dataset, i)
@@ -70,9 +81,10 @@ def grey_frames(dataset, stored, value_range):
         elif as_it_is(dataset):
             levels = to_levels(frame, 0, 2 ** dataset.BitsStored - 1)
         else:
-            levels = to_levels(frame, np.min(values), np.max(values))
+            levels = to_levels(frame, np.min(image), np.max(image))
         inverted = dataset.PhotometricInterpretation == "MONOCHROME1"
-        frames.append(np.repeat((255 - levels if inverted else levels)[..., None], 3, axis=-1))
+        levels = np.where(padded[i], 0, 255 - levels if inverted else levels)
+        frames.append(np.repeat(levels[..., None], 3, axis=-1))
     return np.stack(frames)
 
 

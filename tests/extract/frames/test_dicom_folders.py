@@ -264,6 +264,22 @@ def test_sixteen_bits_beside_floats_keep_their_range(tmp_path):
     assert frames[0, 0, 1, 0] == 23
 
 
+@pytest.mark.parametrize("kind, value", [("SS", -32768), ("US", 32768)])
+@pytest.mark.parametrize("window", ["file", "10%,90%"])
+def test_padding_takes_no_part_in_the_range(tmp_path, kind, value, window):
+    values = np.arange(37 * 51) % 1000
+    image = values.copy()
+    image[::7] = -32768
+    values[::7] = -1  # below the range: black
+    dataset = new_dataset(frames=1, bits=16, signed=True)
+    dataset.add_new("PixelPaddingValue", kind, value)
+    store(dataset, tmp_path / "a.dcm", image.reshape(1, 37, 51))
+    _, frames = read_one(tmp_path / "a.dcm", tmp_path, f"--window={window}")
+    low, high = np.percentile(values[values >= 0], [0, 100] if window == "file" else [10, 90])
+    expected = np.floor(255 * np.clip((values - low) / (high - low), 0, 1) + 0.5).astype(np.uint8)
+    assert np.array_equal(frames[0, ..., 0].ravel(), expected)
+
+
 def test_percentiles_are_numpys(tmp_path):
     values = pattern(2, 12)
     store(new_dataset(), tmp_path / "a.dcm", values)
