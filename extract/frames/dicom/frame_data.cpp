@@ -74,6 +74,19 @@ bool starts_frame(const Bytes& bytes, const Extent& fragment, Coding coding) {
   return coding == Coding::kJpeg || coding == Coding::kJpegLs ? starts("\xFF\xD8") : true;
 }
 
+// Single bits, from `first_bit` on, become a byte each.
+void unpack_bits(RawFrame& raw, std::uint64_t first_bit) {
+  if (raw.layout.bits_allocated != 1) return;
+  std::string unpacked(raw.layout.pixels(), '\0');
+  for (std::uint64_t i = 0; i < unpacked.size(); ++i) {
+    const std::uint64_t bit = first_bit + i;
+    unpacked[i] =
+        static_cast<char>(static_cast<unsigned char>(raw.samples[bit / 8]) >> bit % 8 & 1);
+  }
+  raw.samples = std::move(unpacked);
+  raw.layout.bits_allocated = 8;
+}
+
 }  // namespace
 
 FrameData::FrameData(const DataSet& data, const PixelLayout& layout)
@@ -164,7 +177,9 @@ RawFrame FrameData::read(const Bytes& bytes, std::int64_t frame) const {
     throw DataError(concat("a frame has ", code.size(), " bytes, too few for ", layout_.columns,
                            "×", layout_.rows, " pixels"));
   }
-  return {layout_, std::move(code)};
+  RawFrame raw{layout_, std::move(code)};
+  unpack_bits(raw, 0);
+  return raw;
 }
 
 // Frames of single bits are packed without gaps between frames.
@@ -185,16 +200,7 @@ RawFrame FrameData::read_native(const Bytes& bytes, std::int64_t frame) const {
     }
   }
   raw.samples.erase(0, before);
-  if (layout_.bits_allocated == 1) {
-    std::string unpacked(layout_.pixels(), '\0');
-    for (std::uint64_t i = 0; i < unpacked.size(); ++i) {
-      const std::uint64_t bit = first_bit % 8 + i;
-      unpacked[i] =
-          static_cast<char>(static_cast<unsigned char>(raw.samples[bit / 8]) >> bit % 8 & 1);
-    }
-    raw.samples = std::move(unpacked);
-    raw.layout.bits_allocated = 8;
-  }
+  unpack_bits(raw, first_bit % 8);
   return raw;
 }
 

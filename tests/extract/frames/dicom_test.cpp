@@ -83,6 +83,28 @@ TEST(Dicom, WellFormedFilesAreRead) {
   EXPECT_EQ(read_all(native({.allocated = 1, .stored = 1, .high = 0}, 2)), "");
 }
 
+// Uncompressed frames of single bits follow each other without a gap; in fragments each begins one.
+TEST(Dicom, SingleBitsBecomePixels) {
+  const Header bits{.allocated = 1, .stored = 1, .high = 0};
+  Header in_fragments = bits;
+  in_fragments.syntax = "1.2.840.10008.1.2.1.98";
+  const std::string packed("\x4D\x03", 2);  // 101100 101100 from the lowest bit on
+  const std::string native_file = header(bits) + element(0x7FE0, 0x10, "OB", packed);
+  for (const std::string& content :
+       {native_file, fragments(in_fragments, {std::string("\x0D\0", 2), {"\x0D\0", 2}})}) {
+    const auto source = open_dicom_bytes(content, {});
+    std::vector<std::vector<std::uint8_t>> frames;
+    source->read(std::vector<std::int64_t>{0, 1},
+                 [&](Frame&& frame) { frames.push_back(std::move(frame.pixels.rgb)); });
+    ASSERT_EQ(frames.size(), 2u);
+    for (const auto& rgb : frames) {
+      ASSERT_EQ(rgb.size(), 18u);
+      for (std::size_t i = 0; i < 6; ++i)
+        EXPECT_EQ(rgb[i * 3], i == 0 || i == 2 || i == 3 ? 255 : 0);
+    }
+  }
+}
+
 struct BadFile {
   const char* name;
   std::string content;
