@@ -137,7 +137,7 @@ int look_only(const ExtractOptions& options) {
   const dry_run::Report report{input, survey,
                                dry_run::find_all(input, survey, options.allow_unordered),
                                options.storage == cache::StorageType::kFloat16 ? 2u : 4u};
-  for (const auto& warning : input.warnings) log_warning(warning);
+  for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable =
       std::all_of(survey.exams.begin(), survey.exams.end(),
@@ -167,7 +167,7 @@ int run(const std::vector<std::string>& arguments) {
 
   const frames::ExamList input = list_exams_salted(
       options->input, {options->frame_columns, options->allow_unordered, options->reader});
-  for (const auto& warning : input.warnings) log_warning(warning);
+  for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
   const torch::Device device = resolve_device(options->device);
   if (options->threads) torch::set_num_threads(options->threads);

@@ -34,6 +34,21 @@ std::string duplicate_times(const ExamSurvey& exam) {
   return exam.kind.starts_with("nifti") ? "" : count_of(exam.timing.duplicate, "time");
 }
 
+// Slices of a volume have no times by right.
+std::string unknown_times(const ExamSurvey& exam) {
+  const bool unknown = exam.failure.empty() && exam.timing.kind == TimingKind::kUnknown;
+  return unknown && exam.frames > 1 && !exam.kind.starts_with("nifti")
+             ? plural(exam.frames, "frame")
+             : "";
+}
+
+std::string dark(const ExamSurvey& exam) {
+  constexpr int kDark = 32;
+  return exam.brightest >= 0 && exam.brightest < kDark
+             ? concat("no level above ", exam.brightest, " of 255")
+             : "";
+}
+
 std::string mixed_sizes(const ExamSurvey& exam) {
   if (exam.sizes.size() < 2) return "";
   std::vector<std::string> texts;
@@ -59,6 +74,15 @@ std::vector<Check> checks() {
       {"duplicate_times", "two frames at the same time",
        "correct the times if the model shall use them; time encodings see an interval of 0",
        duplicate_times},
+      {"times_unknown", "times unknown",
+       "train then knows the frames' order only; if the times matter and are known, give them in a "
+       "manifest's column time",
+       unknown_times},
+      {"dark", "dark throughout",
+       "the backbone sees next to nothing in them; give --window CENTER,WIDTH where values fill "
+       "few "
+       "of their bits, such as 12-bit data in a 16-bit PNG",
+       dark},
       {"mixed_sizes", "frames of different sizes in one exam",
        "check that they are one series; a --mask or a fixed --crop fits one size only",
        mixed_sizes},

@@ -204,6 +204,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
                    {"decreasing", exam.timing.decreasing}};
   json["sizes"] = sizes;
   json["bright_regions"] = bright;
+  json["brightest_level"] = exam.brightest < 0 ? Json(nullptr) : Json(exam.brightest);
   return json;
 }
 

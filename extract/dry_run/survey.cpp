@@ -146,6 +146,8 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
   if (!is_plain(frame.pixels)) found.pictures.push_back(digest_of(frame.pixels));
   const frames::Image image =
       preprocess::prepare_frame(settings_.preprocessing, std::move(frame), crop);
+  const int level = *std::max_element(image.rgb.begin(), image.rgb.end());
+  found.brightest = std::max(found.brightest, level);
   const auto tiles =
       preprocess::plan_tiles(settings_.preprocessing.tiles, image.width, image.height).size();
   found.inputs = std::max(found.inputs, tiles * found.selected);

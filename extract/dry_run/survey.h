@@ -37,6 +37,7 @@ struct ExamSurvey {
   std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
   std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones
   std::vector<frames::Rect> bright;     // still bright regions that mask and crop leave
+  int brightest = -1;                   // level of the sampled frames, as those; -1: none sampled
 };
 
 struct Survey {

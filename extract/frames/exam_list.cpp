@@ -78,6 +78,15 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> shown_warnings(const ExamList& list) {
+  constexpr std::size_t kShown = 20;
+  if (list.warnings.size() <= kShown) return list.warnings;
+  std::vector<std::string> shown(list.warnings.begin(), list.warnings.begin() + kShown);
+  shown.push_back(concat("… and ", list.warnings.size() - kShown,
+                         " more such warnings (--dry-run --json lists all)"));
+  return shown;
+}
+
 ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ExamList list = list_any(input, options);
   require_distinct_ids(list);

@@ -41,8 +41,11 @@ struct ExamSpec {
 struct ExamList {
   std::vector<ExamSpec> exams;  // in the order of the input
   std::vector<std::string> frame_columns;
-  std::vector<std::string> warnings;  // files that were passed over, with the reason
+  std::vector<std::string> warnings;  // what was passed over, with the reason; may be thousands
 };
+
+// The first 20 of the warnings and how many more there are, for people.
+std::vector<std::string> shown_warnings(const ExamList& list);
 
 struct ExamListOptions {
   std::vector<std::string> frame_columns;  // --frame-columns

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxWarnings = 20;
 constexpr std::size_t kMaxDepth = 64;
 
 constexpr std::array<std::string_view, 7> kImageSuffixes{".jpg", ".jpeg", ".png", ".bmp",
@@ -62,7 +61,7 @@ class FolderWalk {
   ExamList list_;
   std::vector<fs::path> clips_;
   dicom::SeriesList series_;
-  std::size_t hidden_ = 0, passed_over_ = 0;
+  std::size_t hidden_ = 0;
 };
 
 [[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
@@ -70,9 +69,7 @@ class FolderWalk {
 }
 
 void FolderWalk::pass_over(const fs::path& path, const std::string& reason) {
-  if (++passed_over_ <= kMaxWarnings) {
-    list_.warnings.push_back(concat("passed over '", relative(path), "': ", reason));
-  }
+  list_.warnings.push_back(concat("passed over '", relative(path), "': ", reason));
 }
 
 // Symbolic links are followed, but never round in a circle. Returns why the folder cannot be
@@ -200,10 +197,6 @@ ExamList FolderWalk::list() {
   add_clips();
   std::stable_sort(list_.exams.begin(), list_.exams.end(),
                    [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
-  if (passed_over_ > kMaxWarnings) {
-    list_.warnings.push_back(
-        concat("passed over ", plural(passed_over_ - kMaxWarnings, "more file")));
-  }
   if (hidden_ > 0) {
     list_.warnings.push_back(
         concat("passed over ", hidden_, " hidden (their names start with a ", "dot)"));

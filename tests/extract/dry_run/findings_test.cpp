@@ -51,7 +51,17 @@ class DryRun : public ::testing::Test {
     cv::imwrite(scratch / name, image);
   }
 
-  std::vector<Finding> look(const std::string& manifest, bool allow_unordered = false) {
+  // A manifest of nothing but exams and files gets times, so that unknown ones are no finding.
+  std::vector<Finding> look(std::string manifest, bool allow_unordered = false) {
+    const std::vector<std::string> rows = split(manifest, '\n');
+    if (rows.front().find("time") == std::string::npos) {
+      manifest = rows.front() + ",time\n";
+      for (std::size_t i = 1; i + 1 < rows.size(); ++i) manifest += concat(rows[i], ",", i, "\n");
+    }
+    return look_as_is(manifest, allow_unordered);
+  }
+
+  std::vector<Finding> look_as_is(const std::string& manifest, bool allow_unordered = false) {
     scratch.write("m.csv", manifest);
     input = frames::list_exams(scratch / "m.csv", {{}, true, settings.reader});
     surveyed = survey(input, settings);
@@ -91,6 +101,28 @@ TEST_F(DryRun, DuplicateAndDecreasingTimes) {
   const std::string rows = "exam,path,time\nA,0.png,0\nA,1.png,0\nB,2.png,5\nB,3.png,1\n";
   EXPECT_THAT(kinds(look(rows)), ElementsAre("decreasing_times", "duplicate_times"));
   EXPECT_THAT(kinds(look(rows, true)), ElementsAre("duplicate_times"));
+}
+
+TEST_F(DryRun, SeveralFramesWithoutTimes) {
+  const auto findings = look_as_is("exam,path\nA,0.png\nA,1.png\nB,2.png\nC,gone.png\n");
+  ASSERT_THAT(kinds(findings), ElementsAre("unreadable", "times_unknown", "one_frame"));
+  EXPECT_THAT(findings[1].cases.at(0).exams, ElementsAre("A"));
+  EXPECT_EQ(findings[1].cases.size(), 1u);
+}
+
+TEST_F(DryRun, DarkFramesForInstanceOf12BitsIn16) {
+  cv::Mat deep(80, 96, CV_16UC1);
+  cv::randu(deep, 0, 4096);
+  cv::imwrite(scratch / "d0.png", deep);
+  cv::imwrite(scratch / "d1.png", deep / 2);
+  const std::string rows = "exam,path\nA,d0.png\nA,d1.png\nB,0.png\nB,1.png\n";
+  const auto findings = look(rows);
+  ASSERT_THAT(kinds(findings), ElementsAre("dark"));
+  ASSERT_EQ(findings[0].cases.size(), 1u);
+  EXPECT_THAT(findings[0].cases[0].exams, ElementsAre("A"));
+  EXPECT_EQ(findings[0].cases[0].detail, "no level above 16 of 255");
+  settings.reader.window = frames::parse_window("2048,4096");
+  EXPECT_THAT(look("exam,path\nA,d0.png\nA,d1.png\n"), IsEmpty());
 }
 
 TEST_F(DryRun, MixedSizesWithinAnExam) {

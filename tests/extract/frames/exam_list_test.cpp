@@ -144,6 +144,18 @@ TEST(Folder, TakesSubFoldersOfImagesAndClips) {
   EXPECT_NE(result.warnings[1].find("1 hidden"), std::string::npos);
 }
 
+TEST(Folder, KeepsAllWarningsAndShowsTwenty) {
+  const TemporaryFolder folder;
+  folder.write("x.png", kPng);
+  for (int i = 0; i < 25; ++i) folder.write("notes-" + std::to_string(i) + ".txt", "hello");
+  const ExamList list = list_exams(folder / "", {});
+  EXPECT_EQ(list.warnings.size(), 25u);
+  const auto shown = shown_warnings(list);
+  ASSERT_EQ(shown.size(), 21u);
+  EXPECT_EQ(shown[19], list.warnings[19]);
+  EXPECT_NE(shown[20].find("5 more"), std::string::npos);
+}
+
 TEST(Folder, FollowsSymbolicLinksButNotInACircle) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "real/deep");
