@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <system_error>
 
 #include "common/error.h"
 #include "common/file.h"
@@ -35,12 +37,27 @@ std::string random_salt() {
   return to_hex(bytes);
 }
 
+constexpr const char* kGiveOne = "give --patient-salt or set COLDFRAME_PATIENT_SALT";
+
 std::string read_salt(const fs::path& path) {
-  const std::string salt = trim(read_text_file(path, 4096));
+  std::string salt;
+  try {
+    salt = trim(read_text_file(path, 4096));
+  } catch (const DataError& error) {
+    throw DataError(
+        concat("the salt of patients' hashes: ", error.what(), "; mend that, or ", kGiveOne));
+  }
   if (salt.empty())
     throw DataError(concat("'", path.string(), "' is empty; it should hold the salt of patients' ",
-                           "hashes. Remove it to have a new one made, or give --patient-salt"));
+                           "hashes. Remove it to have a new one made, or ", kGiveOne));
   return salt;
+}
+
+// A place that cannot be looked at counts as one that holds a salt: another one would give the
+// user's patients other hashes.
+bool may_hold_salt(const fs::path& path) {
+  std::error_code error;
+  return !path.empty() && fs::status(path, error).type() != fs::file_type::not_found;
 }
 
 // A header may name a patient only where its kind of file states facts.
@@ -69,11 +86,12 @@ std::string store(const fs::path& path, const std::string& salt) {
   if (file < 0) return std::strerror(errno);
   const bool written = ::write(file, salt.data(), salt.size()) == static_cast<ssize_t>(salt.size());
   const bool synced = written && ::fsync(file) == 0;
-  const std::string reason = std::strerror(errno);
+  std::string reason = synced ? "" : std::strerror(errno);
   ::close(file);
   if (synced) fs::create_hard_link(made, path, error);
+  if (error && error != std::errc::file_exists) reason = error.message();
   fs::remove(made, error);
-  return synced && fs::exists(path, error) ? "" : reason;
+  return reason;
 }
 
 }  // namespace
@@ -89,15 +107,22 @@ frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOption
   std::string& salt = options.reader.patient_salt;
   if (!salt.empty() || options.reader.keep_patient_id) return frames::list_exams(input, options);
   const fs::path path = patient_salt_path();
-  const bool known = !path.empty() && fs::exists(path);
-  salt = known ? read_salt(path) : random_salt();
+  const bool known = may_hold_salt(path);
+  std::exception_ptr fault;  // matters only where there is a patient to be named
+  try {
+    if (known) salt = read_salt(path);
+  } catch (const DataError&) {
+    fault = std::current_exception();
+  }
+  if (salt.empty()) salt = random_salt();
   frames::ExamList list = frames::list_exams(input, options);
-  if (known || !keep || !may_name_patients(list)) return list;
+  if (!may_name_patients(list)) return list;
+  if (fault) std::rethrow_exception(fault);
+  if (known || !keep) return list;
   const std::string reason = path.empty() ? "HOME is not set" : store(path, salt);
   if (!reason.empty()) {
     log_warning(concat("the salt of patients' hashes cannot be kept (", path.string(), ": ", reason,
-                       "), so the next run would give them other hashes; give --patient-salt or "
-                       "set COLDFRAME_PATIENT_SALT"));
+                       "), so the next run would give them other hashes; ", kGiveOne));
     return list;
   }
   log_info(
