@@ -1,11 +1,11 @@
 #include "extract/frames/exam_list.h"
 
 #include <algorithm>
-#include <set>
 #include <system_error>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "extract/frames/file_name.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 ExamList list_single_file(const fs::path& path) {
   ExamSpec exam;
-  exam.id = path.stem().string();
+  exam.id = name_of_exam(path);
   ExamItem item;
   item.path = path;
   item.name = path.filename().string();
@@ -23,16 +23,6 @@ ExamList list_single_file(const fs::path& path) {
   ExamList list;
   list.exams.push_back(std::move(exam));
   return list;
-}
-
-void require_distinct_ids(const ExamList& list) {
-  std::set<std::string> ids;
-  for (const ExamSpec& exam : list.exams) {
-    if (!ids.insert(exam.id).second) {
-      throw DataError(concat("two exams would be called '", exam.id,
-                             "'; rename one of the files or folders, or use a manifest"));
-    }
-  }
 }
 
 // What the input leaves unsaid, a file's header may say. A file that cannot be read fails later,
@@ -89,7 +79,6 @@ std::vector<std::string> shown_warnings(const ExamList& list) {
 
 ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ExamList list = list_any(input, options);
-  require_distinct_ids(list);
   for (ExamSpec& exam : list.exams) complete_from_header(exam, options.reader);
   return list;
 }

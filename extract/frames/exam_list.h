@@ -54,8 +54,8 @@ struct ExamListOptions {
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
-// whose columns disagree, duplicate exam ids, times that decrease. Whether the manifest's files
-// exist is for read_exam to find out, so that one bad exam stops no job.
+// whose columns disagree, times that decrease. Exams' ids are distinct. Whether the manifest's
+// files exist is for read_exam to find out, so that one bad exam stops no job.
 ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
 
 // The two kinds of input that hold several exams.

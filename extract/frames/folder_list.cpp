@@ -1,10 +1,8 @@
 // A folder of sub-folders of images, of clips and of DICOM series: each is an exam.
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
-#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -13,6 +11,7 @@
 #include "common/text.h"
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/exam_list.h"
+#include "extract/frames/file_name.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -21,15 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxDepth = 64;
-
-constexpr std::array<std::string_view, 7> kImageSuffixes{".jpg", ".jpeg", ".png", ".bmp",
-                                                         ".tif", ".tiff", ".webp"};
-constexpr std::array<std::string_view, 10> kClipSuffixes{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
-                                                         ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
-
-bool has_suffix(std::span<const std::string_view> suffixes, std::string_view suffix) {
-  return std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end();
-}
 
 class FolderWalk {
  public:
@@ -46,6 +36,7 @@ class FolderWalk {
   void pass_over(const fs::path& path, const std::string& reason);
   std::string enter(const fs::path& folder);
   void add_clips();
+  void add(ExamSpec exam);
   std::string relative(const fs::path& path) const {
     return path.lexically_relative(root_).generic_string();
   }
@@ -59,6 +50,7 @@ class FolderWalk {
   fs::path root_;
   std::vector<fs::path> ancestors_;  // real paths of the folders we are in
   ExamList list_;
+  std::set<std::string> taken_;  // ids in list_
   std::vector<fs::path> clips_;
   dicom::SeriesList series_;
   std::size_t hidden_ = 0;
@@ -109,7 +101,7 @@ void FolderWalk::visit(const fs::path& folder) {
   ExamSpec images;
   images.id = folder == root_ ? ancestors_.front().filename().string() : relative(folder);
   for (const fs::path& path : entries) visit_entry(path, images);
-  if (!images.items.empty()) list_.exams.push_back(std::move(images));
+  if (!images.items.empty()) add(std::move(images));
   ancestors_.pop_back();
 }
 
@@ -133,21 +125,20 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
 
 void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   const SourceKind* kind = nullptr;
-  const std::string suffix = lower(path.extension().string());
   try {
     kind = detect_kind(path);
   } catch (const DataError& error) {
-    if (!has_suffix(kImageSuffixes, suffix) && !has_suffix(kClipSuffixes, suffix)) {
+    if (!is_named_as_image(path) && !is_named_as_clip(path)) {
       return pass_over(path, error.what());
     }
   }
   // A file that calls itself an image or a clip and is neither fails its exam, with the reason.
-  if (kind == nullptr && has_suffix(kImageSuffixes, suffix)) {
+  if (kind == nullptr && is_named_as_image(path)) {
     images.items.push_back(item(path));
-  } else if (kind == nullptr && has_suffix(kClipSuffixes, suffix)) {
+  } else if (kind == nullptr && is_named_as_clip(path)) {
     clips_.push_back(path);
   } else if (kind == nullptr) {
-    pass_over(path, suffix == ".csv"
+    pass_over(path, lower(path.extension().string()) == ".csv"
                         ? "it is a CSV file; to use it as the manifest, pass it as --input"
                         : "it is neither an image nor a clip that can be read");
   } else if (std::string_view(kind->name) == "dicom") {
@@ -157,12 +148,6 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   } else {
     images.items.push_back(item(path));
   }
-}
-
-// "scan.nii.gz" is a scan, too.
-fs::path without_suffix(fs::path path) {
-  if (lower(path.extension().string()) == ".gz") path.replace_extension();
-  return path.replace_extension();
 }
 
 // A damaged header fails as an exam of its own, with the reason.
@@ -177,23 +162,32 @@ void FolderWalk::visit_dicom(const fs::path& path) {
   if (verdict == dicom::SeriesList::Verdict::kNoImage) pass_over(path, reason);
 }
 
+// A folder of images may be called as a series beside it is: the later one gets -2, -3 … behind.
+void FolderWalk::add(ExamSpec exam) {
+  const std::string id = exam.id;
+  for (int i = 2; !taken_.insert(exam.id).second; ++i) exam.id = concat(id, "-", i);
+  list_.exams.push_back(std::move(exam));
+}
+
 // A clip's id is its path without extension, unless another exam would get the same one.
 void FolderWalk::add_clips() {
   std::map<std::string, int> uses;
   for (const ExamSpec& exam : list_.exams) ++uses[exam.id];
-  const auto short_id = [&](const fs::path& path) { return relative(without_suffix(path)); };
+  const auto short_id = [&](fs::path path) {
+    return relative(path.replace_filename(name_of_exam(path)));
+  };
   for (const fs::path& path : clips_) ++uses[short_id(path)];
   for (const fs::path& path : clips_) {
     ExamSpec exam;
     exam.id = uses[short_id(path)] == 1 ? short_id(path) : relative(path);
     exam.items.push_back(item(path));
-    list_.exams.push_back(std::move(exam));
+    add(std::move(exam));
   }
 }
 
 ExamList FolderWalk::list() {
   visit(root_);
-  for (ExamSpec& exam : series_.take_exams()) list_.exams.push_back(std::move(exam));
+  for (ExamSpec& exam : series_.take_exams()) add(std::move(exam));
   add_clips();
   std::stable_sort(list_.exams.begin(), list_.exams.end(),
                    [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });

@@ -212,6 +212,41 @@ TEST(Input, RefusesWhatHoldsNoExams) {
   EXPECT_THROW(list_exams(folder.write("a.gif", kGif), {.frame_columns = {"x"}}), ConfigError);
 }
 
+TEST(Input, NamesAFileTheSameAloneAndInAFolder) {
+  struct Case {
+    const char *file, *id;
+  };
+  const Case cases[] = {
+      {"clip.gif", "clip"},
+      {"lung.2.GIF", "lung.2"},
+      {"s.nii", "s"},
+      {"s.nii.gz", "s"},
+      {"1.2.840.113619.2.1", "1.2.840.113619.2.1"},
+      {"1.2.840.113619.2.1.dcm", "1.2.840.113619.2.1"},
+      {"patient.7", "patient.7"},
+      {"notes.gz", "notes.gz"},
+  };
+  for (const auto& [file, id] : cases) {
+    const TemporaryFolder folder;
+    const auto path = folder.write(file, kGif);
+    EXPECT_EQ(list_exams(path, {}).exams.at(0).id, id);
+    EXPECT_EQ(list_exams(folder / "", {}).exams.at(0).id, id);
+  }
+}
+
+TEST(Folder, NamesOfDifferentExamsDiffer) {
+  const TemporaryFolder folder;
+  const auto root = folder / "x";
+  std::filesystem::create_directories(root / "x");
+  folder.write("x/a.png", kPng);
+  folder.write("x/x/a.png", kPng);
+  const auto exams = list_exams(root, {}).exams;
+  ASSERT_EQ(exams.size(), 2u);
+  EXPECT_EQ(exams[0].id, "x");
+  EXPECT_EQ(exams[0].items[0].name, "x/a.png");
+  EXPECT_EQ(exams[1].id, "x-2");
+}
+
 TEST(Input, TakesASingleFileAsAnExam) {
   const TemporaryFolder folder;
   const auto exams = list_exams(folder.write("lung.2.gif", kGif), {}).exams;

@@ -7,6 +7,7 @@ import numpy as np
 import pydicom
 import pytest
 import tifffile
+from PIL import Image
 
 from frames_helper import read, run, write_manifest
 from test_dicom import greatest_difference, new_dataset, pattern, read_one, store
@@ -112,6 +113,14 @@ def test_times_of_day_do_not_order_a_study(tmp_path):
     exam, = read(tmp_path, 0, ["--by-study"]).values()
     assert exam["files"] == ["a", "b"]
     assert [slot["time_s"] for slot in exam["slots"]] == [None] * 2
+
+def test_a_folder_of_images_may_be_called_as_a_series_beside_it_is(tmp_path):
+    single(tmp_path, "a", SeriesInstanceUID="1.2.3.1", SeriesNumber=1)
+    (tmp_path / "series-1").mkdir()
+    Image.new("RGB", (5, 4)).save(tmp_path / "series-1/x.png")
+    exams = read(tmp_path)
+    assert {name: exam["files"] for name, exam in exams.items()} == {
+        "series-1": ["series-1/x.png"], "series-1-2": ["a"]}
 
 
 def test_a_study_is_one_exam_on_request(tmp_path):

@@ -1,0 +1,17 @@
+// What a file's name says of it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace coldframe::frames {
+
+// By its suffix; such a file is one that ought to be readable.
+bool is_named_as_image(const std::filesystem::path& path);
+bool is_named_as_clip(const std::filesystem::path& path);
+
+// The file's name without the suffix of a kind that is read: "scan.nii.gz" -> "scan", "lung.2.gif"
+// -> "lung.2"; "1.2.840.113619.2.1" stays.
+std::string name_of_exam(const std::filesystem::path& file);
+
+}  // namespace coldframe::frames
