@@ -11,8 +11,12 @@
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/log.h"
+#include "common/system/cuda_driver.h"
+#include "common/system/monitor.h"
 #include "common/text.h"
 #include "common/torch/device.h"
+#include "common/torch/device_memory.h"
+#include "extract/benchmark/benchmark.h"
 #include "extract/dry_run/report.h"
 #include "extract/first_frames.h"
 #include "extract/options.h"
@@ -159,6 +163,25 @@ int compare_only(const ExtractOptions& options, const frames::ExamList& input,
   return static_cast<int>(is_clean(result) ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
+std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options, const torch::Device& device) {
+  if (options.monitor.empty()) return nullptr;
+  MonitorOptions settings;
+  settings.csv = options.monitor;
+  if (device.is_cuda()) settings.gpu = cuda_driver::pci_bus_id(device.index());
+  return std::make_unique<Monitor>(settings);
+}
+
+int benchmark(const frames::ExamList& input, const ExtractOptions& options,
+              const torch::Device& device) {
+  const auto backbone = make_backbone(options, input, std::nullopt, device);
+  const cache::Recipe recipe = make_recipe(options, *backbone);
+  const BenchmarkReport report = run_benchmark(input, options, recipe, *backbone, device);
+  std::cout << (options.json ? to_json(report).dump(2) + "\n"
+                             : concat(device_name(device), ", ", to_string(backbone->precision()),
+                                      "\n", to_text(report)));
+  return static_cast<int>(ExitCode::kDone);
+}
+
 int run(const std::vector<std::string>& arguments) {
   const auto options = parse_extract_options(arguments);
   if (!options) return 0;
@@ -169,8 +192,10 @@ int run(const std::vector<std::string>& arguments) {
       options->input, {options->frame_columns, options->allow_unordered, options->reader});
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
+  budget_device_memory(options->device, options->batch.memory_budget);
   const torch::Device device = resolve_device(options->device);
   if (options->threads) torch::set_num_threads(options->threads);
+  if (options->benchmark) return benchmark(input, *options, device);
   const cache::Location location = cache::locate(options->out);
   auto cached = open_to_continue(location);
   const auto backbone = make_backbone(*options, input, cached, device);
@@ -186,6 +211,7 @@ int run(const std::vector<std::string>& arguments) {
   tell_plan(plan);
   if (!plan.metadata.empty()) cache::update_metadata(location, plan.metadata);
 
+  const auto monitor = start_monitor(*options, device);
   ExtractSummary summary;
   summary.cache = options->out;
   summary.device = device_name(device);
@@ -194,6 +220,7 @@ int run(const std::vector<std::string>& arguments) {
   summary.unchanged = plan.unchanged;
   summary.metadata_updated = plan.metadata.size();
   summary.result = extract(plan, input, *options, recipe, location, *backbone, device, precision);
+  if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);
   std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));
 

@@ -40,4 +40,12 @@ struct PixelOptions {
   void apply_tiles(preprocess::Preprocessing& preprocessing) const;
 };
 
+// What computes, how much at once, and within which memory.
+struct MachineOptions {
+  std::string batch = "auto", memory_budget, monitor;
+
+  void describe(boost::program_options::options_description& description, ExtractOptions& options);
+  void apply(ExtractOptions& options) const;  // ConfigError
+};
+
 }  // namespace coldframe

@@ -1,8 +1,5 @@
 #include "extract/options.h"
 
-#include <algorithm>
-#include <thread>
-
 #include "common/cli.h"
 #include "common/error.h"
 #include "common/text.h"
@@ -30,6 +27,7 @@ struct Words {
   std::int64_t heads = kNotGiven;
   InputOptions input;
   PixelOptions pixels;
+  MachineOptions machine;
 };
 
 void describe_backbone(Words& words, po::options_description& description) {
@@ -53,22 +51,13 @@ void describe_backbone(Words& words, po::options_description& description) {
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
   auto add = description.add_options();
   add("store", po::value(&words.store)->value_name("TYPE"), "float16 (default) or float32");
-  add("device", po::value(&options.device)->value_name("NAME"),
-      "auto (default), cpu, cuda or cuda:N");
-  add("precision", po::value(&options.precision)->value_name("TYPE"),
-      "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
-      "fp16");
-  add("allow-mixed-precision", po::bool_switch(&options.allow_mixed_precision),
-      "extend a cache that was computed in another precision");
-  add("batch", po::value(&options.batch)->value_name("N"), "frames per forward pass (default 32)");
-  add("decode-threads", po::value(&options.decode_threads)->value_name("N"),
-      "threads that decode and resize");
-  add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
   add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
   add("recheck", po::value(&options.recheck)->value_name("N"),
       "extract N random frames of the cache again, compare, and change nothing");
+  add("benchmark", po::bool_switch(&options.benchmark),
+      "extract nothing; measure each stage on a sample of the input and estimate the whole");
   add("json", po::bool_switch(&options.json), "print the summary as JSON");
 }
 
@@ -77,6 +66,7 @@ po::options_description describe(Words& words, ExtractOptions& options) {
   words.input.describe(description, options);
   describe_backbone(words, description);
   words.pixels.describe(description);
+  words.machine.describe(description, options);
   describe_run(words, options, description);
   return description;
 }
@@ -117,8 +107,9 @@ void check_constants(const Words& words) {
 }
 
 // What a dry run can do without.
-void check_required(const Words& words) {
-  if (words.out.empty()) throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
+void check_required(const Words& words, const ExtractOptions& options) {
+  if (words.out.empty() && !options.benchmark)
+    throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
   check_backbone_choice(words);
   check_torchscript(words);
   check_constants(words);
@@ -144,17 +135,6 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   if (!words.pool.empty()) backbone.pooling = vit::parse_pooling(words.pool);
 }
 
-void check_ranges(const ExtractOptions& options) {
-  if (options.batch < 1 || options.batch > 65536)
-    throw ConfigError(concat("--batch ", options.batch, ": expected 1 to 65536 frames"));
-  if (options.decode_threads < 0 || options.decode_threads > 256)
-    throw ConfigError(concat("--decode-threads ", options.decode_threads, ": expected 1 to 256"));
-  if (options.recheck < 0)
-    throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
-  if (options.threads < 0 || options.threads > 1024)
-    throw ConfigError(concat("--threads ", options.threads, ": expected 1 to 1024"));
-}
-
 }  // namespace
 
 std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments) {
@@ -163,8 +143,12 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (!parse_command_line(kHelp, describe(words, options), arguments)) return std::nullopt;
 
   words.input.apply(options);
-  check_ranges(options);
-  if (!options.dry_run) check_required(words);
+  words.machine.apply(options);
+  if (options.recheck < 0)
+    throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
+  if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
+    throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
+  if (!options.dry_run) check_required(words, options);
   options.out = words.out;
   options.preset = words.preset;
   if (!words.preset.empty()) {
@@ -178,8 +162,6 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   options.backbone.image_size = options.preprocessing.image_size;
   options.storage =
       static_cast<cache::StorageType>(choice("store", words.store, {"float16", "float32"}));
-  if (!options.decode_threads)
-    options.decode_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
   return options;
 }
 

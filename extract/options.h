@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/writer.h"
+#include "extract/batch_controller.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"
 #include "extract/preprocess/preprocessing.h"
@@ -32,16 +33,18 @@ struct ExtractOptions {
 
   std::string device = "auto";
   std::string precision = "auto";
-  std::int64_t batch = 32;  // frames per forward pass
-  int decode_threads = 0;   // 0: one per two cores, at least one
-  int threads = 0;          // of the CPU backbone; 0: LibTorch's choice
+  BatchLimits batch;       // --batch, --memory-budget
+  int decode_threads = 0;  // 0: one per two cores, at least one
+  int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
   cache::StorageType storage = cache::StorageType::kFloat16;
   bool allow_mixed_precision = false;
 
-  std::int64_t recheck = 0;  // frames to compare with the cache, which is not changed; 0: extract
+  std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
+  std::filesystem::path monitor;  // CSV of the machine's load; "": none
 
-  bool strict = false;  // stop at the first exam that fails
-  bool json = false;    // the summary (of --dry-run: everything) as JSON on stdout
+  bool benchmark = false;  // measure this machine on this input instead of extracting
+  bool strict = false;     // stop at the first exam that fails
+  bool json = false;       // the summary (of --dry-run: everything) as JSON on stdout
 };
 
 // Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an

@@ -13,13 +13,17 @@
 namespace coldframe {
 namespace {
 
+// Frames that decoders may be ahead of an automatic batch: half of this.
+constexpr std::int64_t kAutoBatch = 64;
+
 DecodeSettings decode_settings(const ExtractOptions& options) {
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
   settings.reader = options.reader;
   settings.threads = options.decode_threads;
-  settings.queue_frames = static_cast<std::size_t>(2 * options.batch);
+  const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
+  settings.queue_frames = static_cast<std::size_t>(2 * batch);
   return settings;
 }
 
@@ -42,8 +46,7 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
     output.push(std::move(finished));
     progress.add();
   });
-  Batch batch(backbone, DeviceInput(options.preprocessing, device),
-              options.preprocessing.image_size, options.batch,
+  Batch batch(backbone, device, options.preprocessing, options.batch,
               [&](const FramePlace& place, std::span<const float> feature) {
                 assembly.add_feature(place, feature);
               });
@@ -53,7 +56,7 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
     if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
       batch.add(*frame);
       progress.set_note(
-          concat(fixed(static_cast<double>(batch.frames_done()) / seconds(), 1), " frames/s"));
+          concat(fixed(static_cast<double>(batch.counts().frames) / seconds(), 1), " frames/s"));
     } else {
       auto& exam = std::get<DecodedExam>(*decoded);
       if (exam.failure)
@@ -70,6 +73,10 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   result.failures = std::move(counts.failures);
   result.stopped = stop_requested() && result.exams + result.failures.size() < tasks.size();
   result.seconds = seconds();
+  result.compute_s = batch.counts().compute_s;
+  result.repeated = static_cast<std::size_t>(batch.counts().repeated);
+  result.batch = batch.learnt();
+  result.peak_device_bytes = batch.counts().peak;
   return result;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cache/writer.h"
@@ -14,8 +15,11 @@ namespace coldframe {
 struct PipelineResult {
   std::size_t exams = 0, frames = 0;  // written
   std::vector<cache::Failure> failures;
-  bool stopped = false;  // by a signal, before all was done
-  double seconds = 0;
+  bool stopped = false;                 // by a signal, before all was done
+  double seconds = 0, compute_s = 0;    // in all, and of these in forward passes
+  std::size_t repeated = 0;             // frames that were found by their content, not computed
+  std::string batch;                    // what was learnt of its size
+  std::uint64_t peak_device_bytes = 0;  // in tensors
 };
 
 PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,

@@ -1,46 +1,18 @@
 #include "extract/recheck.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <map>
 #include <random>
 #include <unordered_map>
 
 #include "cache/tool/similarity.h"
 #include "common/error.h"
+#include "common/scratch_folder.h"
 #include "common/text.h"
 
 namespace coldframe {
 namespace {
-
-namespace fs = std::filesystem;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "coldframe-recheck-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw SystemError(concat("cannot create a folder for --recheck: ", name, ": ",
-                               std::strerror(errno),
-                               "; set TMPDIR to a folder that you may "
-                               "write to"));
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 struct CachedFrame {
   std::size_t exam, frame;  // index in the cache, row in the exam
@@ -112,7 +84,7 @@ RecheckResult recheck(const frames::ExamList& input, const ExtractOptions& optio
         "the cache was made from");
   const std::vector<ExamTask> tasks = tasks_of(drawn, cached, input, places);
 
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const cache::Location location = cache::locate(folder.path() / "again.cache");
   RecheckResult result;
   {

@@ -1,9 +1,11 @@
 // What a run of `extract` did, for people and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "common/json.h"
+#include "common/system/monitor.h"
 #include "extract/pipeline.h"
 #include "extract/resume.h"
 
@@ -16,6 +18,7 @@ struct ExtractSummary {
   std::size_t unchanged = 0, metadata_updated = 0;
   std::size_t cached_exams = 0, cached_frames = 0;
   std::uint64_t cache_bytes = 0;
+  std::optional<ResourceSummary> resources;  // with --monitor
 };
 
 std::string to_text(const ExtractSummary& summary);

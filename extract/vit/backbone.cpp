@@ -1,6 +1,9 @@
 #include "extract/vit/backbone.h"
 
+#include <c10/util/Exception.h>
+
 #include <sstream>
+#include <string_view>
 
 #include "common/cli.h"
 #include "common/error.h"
@@ -55,8 +58,14 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
   // fp32 means fp32: without this, convolutions on Ampere and later GPUs round to TF32.
   if (precision == Precision::kFp32) at::globalContext().setAllowTF32CuDNN(false);
-  if (!options.torchscript.empty()) return make_torchscript_backbone(options, device, precision);
-  return make_vit_backbone(options, device, precision);
+  try {
+    if (!options.torchscript.empty()) return make_torchscript_backbone(options, device, precision);
+    return make_vit_backbone(options, device, precision);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw SystemError(concat("the backbone does not fit on ", device.str(), " (",
+                             std::string_view(error.what_without_backtrace()).substr(0, 200),
+                             "); free memory there, raise --memory-budget, or use --device cpu"));
+  }
 }
 
 }  // namespace coldframe::vit

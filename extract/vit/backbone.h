@@ -53,6 +53,7 @@ inline constexpr double kLeastCosine = 0.999;  // of bf16 or fp16 features to th
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device);
 
 // DataError / ConfigError: unreadable or mismatching weights, with the tensors' names and shapes.
+// SystemError: it does not fit on the device.
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
                                         Precision precision);
 

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "common/error.h"
 #include "extract/batch.h"
 #include "tests/extract/support.h"
@@ -16,7 +19,7 @@ BatchRun run(std::size_t frames, std::int64_t capacity, std::int64_t fits) {
   const ExtractOptions options = small_options();
   MeanBackbone backbone(fits);
   BatchRun result;
-  Batch batch(backbone, DeviceInput(options.preprocessing, torch::kCPU), 16, capacity,
+  Batch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
               [&](const FramePlace& place, std::span<const float> feature) {
                 EXPECT_EQ(place.task, result.features.size());
                 EXPECT_EQ(place.slot, place.task + 100);
@@ -43,6 +46,47 @@ TEST(Batch, HalvesWhenMemoryRunsOutAndRemembers) {
   ASSERT_EQ(result.features.size(), 16u);
   for (std::size_t i = 0; i < 16; ++i)
     EXPECT_NEAR(result.features[i], static_cast<float>(i) / 255, 1e-6);
+}
+
+// Frame i shows the grey level grey[i]; what each place received.
+std::map<std::size_t, float> run_grey(const std::vector<int>& grey, std::int64_t capacity,
+                                      BatchCounts& counts, MeanBackbone& backbone) {
+  std::map<std::size_t, float> received;
+  const ExtractOptions options = small_options();
+  Batch batch(backbone, torch::kCPU, options.preprocessing, {capacity, 0},
+              [&](const FramePlace& place, std::span<const float> feature) {
+                EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
+              });
+  for (std::size_t i = 0; i < grey.size(); ++i)
+    batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(grey[i]))});
+  batch.compute();
+  counts = batch.counts();
+  return received;
+}
+
+TEST(Batch, ComputesFramesOfTheSameContentOnce) {
+  const std::vector<int> grey{1, 1, 2, 3, 1, 4, 5, 2, 9, 9};
+  BatchCounts counts;
+  MeanBackbone backbone;
+  const auto received = run_grey(grey, 3, counts, backbone);
+  EXPECT_EQ(backbone.batches, (std::vector<std::int64_t>{3, 3}));
+  EXPECT_EQ(counts.frames, 10);
+  EXPECT_EQ(counts.repeated, 4);
+  ASSERT_EQ(received.size(), grey.size());
+  for (std::size_t i = 0; i < grey.size(); ++i)
+    EXPECT_NEAR(received.at(i), static_cast<float>(grey[i]) / 255, 1e-6) << i;
+}
+
+TEST(Batch, GrowsByItselfAndLosesNothing) {
+  std::vector<int> grey;
+  for (int i = 0; i < 250; ++i) grey.push_back(i);
+  BatchCounts counts;
+  MeanBackbone backbone(7);  // more than 7 frames do not fit
+  const auto received = run_grey(grey, 0, counts, backbone);
+  EXPECT_LE(*std::max_element(backbone.batches.begin(), backbone.batches.end()), 7);
+  ASSERT_EQ(received.size(), grey.size());
+  for (std::size_t i = 0; i < grey.size(); ++i)
+    EXPECT_NEAR(received.at(i), static_cast<float>(grey[i]) / 255, 1e-6) << i;
 }
 
 TEST(Batch, SaysSoWhenNotEvenOneFrameFits) {

@@ -29,7 +29,7 @@ ExtractOptions small_options(std::int64_t batch) {
   options.preprocessing.image_size = 16;
   options.preprocessing.mean = {0, 0, 0};
   options.preprocessing.std = {1, 1, 1};
-  options.batch = batch;
+  options.batch.batch = batch;
   options.decode_threads = 2;
   return options;
 }

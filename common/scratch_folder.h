@@ -1,0 +1,23 @@
+// A folder of one's own for files that are not to stay.
+#pragma once
+
+#include <filesystem>
+
+namespace coldframe {
+
+// Made in `parent` (empty: the system's temporary folder, TMPDIR), and removed with everything in
+// it. SystemError when it cannot be made.
+class ScratchFolder {
+ public:
+  explicit ScratchFolder(std::filesystem::path parent = {});
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace coldframe

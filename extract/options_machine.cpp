@@ -1,0 +1,61 @@
+#include <algorithm>
+#include <thread>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "extract/option_groups.h"
+
+namespace coldframe {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::int64_t kMostFrames = 65536;
+
+std::int64_t parse_batch(const std::string& word) {
+  std::int64_t batch = 0;
+  if (word == "auto") return 0;
+  if (parse_int(word, batch) && batch >= 1 && batch <= kMostFrames) return batch;
+  throw ConfigError(
+      concat("--batch '", word, "': expected auto, or 1 to ", kMostFrames, " frames"));
+}
+
+void check_threads(const char* option, int threads, int most) {
+  if (threads < 0 || threads > most)
+    throw ConfigError(concat(option, " ", threads, ": expected 1 to ", most));
+}
+
+}  // namespace
+
+void MachineOptions::describe(po::options_description& description, ExtractOptions& options) {
+  auto add = description.add_options();
+  add("device", po::value(&options.device)->value_name("NAME"),
+      "auto (default), cpu, cuda or cuda:N");
+  add("precision", po::value(&options.precision)->value_name("TYPE"),
+      "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
+      "fp16");
+  add("allow-mixed-precision", po::bool_switch(&options.allow_mixed_precision),
+      "extend a cache that was computed in another precision");
+  add("batch", po::value(&batch)->value_name("N"),
+      "frames per forward pass; auto (default): as many as make it faster and fit");
+  add("memory-budget", po::value(&memory_budget)->value_name("SIZE"),
+      "the most that tensors may take on the device, e.g. 4GiB (default: all)");
+  add("decode-threads", po::value(&options.decode_threads)->value_name("N"),
+      "threads that decode and resize");
+  add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
+  add("monitor", po::value(&monitor)->value_name("FILE.csv"),
+      "write memory, CPU and GPU load once a second");
+}
+
+void MachineOptions::apply(ExtractOptions& options) const {
+  options.batch.batch = parse_batch(batch);
+  if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
+  options.monitor = monitor;
+  check_threads("--decode-threads", options.decode_threads, 256);
+  check_threads("--threads", options.threads, 1024);
+  if (!options.decode_threads)
+    options.decode_threads =
+        static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / 2));
+}
+
+}  // namespace coldframe
