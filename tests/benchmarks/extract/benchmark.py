@@ -1,0 +1,137 @@
+"""Files → cache: `coldframe extract` beside the Python pipeline of peer.py, interleaved in one run.
+
+Two inputs: the lung-ultrasound clips of ../shared/data/pocus (12 frames each), and JPEGs of 1024×1024 pixels made
+here (8 per exam). Prints the median frames/s of each, their ratio, and the least cosine between the two caches'
+features, so that a fast wrong answer shows.
+  tests/benchmarks/extract/run [--rounds 3] [--precision bf16] [--exams 40] [--only clips|jpegs]
+"""
+import argparse
+import csv
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import numpy as np
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+
+ROOT = Path(__file__).resolve().parents[3]
+WORK = ROOT / "build" / "benchmarks" / "extract"
+sys.path.insert(0, str(ROOT / "examples"))
+
+
+def make_weights():
+    path = WORK / "vit_small_patch16_224.safetensors"
+    torch.manual_seed(0)
+    save_file(timm.create_model("vit_small_patch16_224", num_classes=0).state_dict(), path)
+    return path
+
+
+def make_jpegs(exams, frames=8, side=1024):
+    """Fundus-like: a bright disc, vessels of low-pass noise, grain; about 300 kB each at quality 92."""
+    folder = WORK / f"jpegs-{exams}x{frames}"
+    manifest = folder / "exams.csv"
+    if manifest.exists():
+        return manifest
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(0)
+    y, x = np.mgrid[0:side, 0:side] / side - 0.5
+    disc = np.clip((0.48 - np.hypot(x, y)) * 40, 0, 1)[..., None]
+    rows = []
+    for exam in range(exams):
+        coarse = Image.fromarray(random.integers(0, 255, (32, 32, 3), dtype=np.uint8)).resize((side, side), Image.BICUBIC)
+        for frame in range(frames):
+            noise = random.normal(0, 6, (side, side, 1))
+            pixels = disc * (np.asarray(coarse) * 0.6 + 60 + 5 * frame + noise)
+            name = f"{exam:03d}_{frame}.jpg"
+            Image.fromarray(np.clip(pixels, 0, 255).astype(np.uint8)).save(folder / name, quality=92)
+            rows.append((f"exam{exam:03d}", name))
+    with open(manifest, "w", newline="") as file:
+        csv.writer(file).writerows([("exam", "path"), *rows])
+    return manifest
+
+
+def run(command):
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}{done.stderr}")
+    return time.perf_counter() - started, done.stdout
+
+
+def run_ours(manifest, weights, frames, precision):
+    out = WORK / "ours.h5"
+    out.unlink(missing_ok=True)
+    command = [ROOT / "build/bin/coldframe", "extract", "--input", manifest, "--out", out, "--weights", weights,
+               "--mean", "0.5", "--std", "0.5", "--pool", "cls", "--precision", precision, "--batch", "16"]
+    return run(command + (["--frames", str(frames)] if frames else []))[0], out
+
+
+def run_peer(manifest, weights, frames, precision, workers):
+    out = WORK / "peer.h5"
+    script = Path(__file__).with_name("peer.py")
+    command = [sys.executable, script, manifest, weights, out, "--frames", str(frames), "--workers", str(workers),
+               "--precision", precision]
+    seconds, printed = run(command)
+    return seconds, int(re.match(r"(\d+) frames", printed)[1]), out
+
+
+def least_cosine(ours, peer):
+    """Over frames of exams that have as many in both (a container's stated frame count may be wrong)."""
+    from read_cache import Cache
+    least, compared = 1.0, 0
+    with h5py.File(peer) as other:
+        cache = Cache(ours)
+        for exam in cache.exams["id"]:
+            a, b = np.asarray(cache.features(exam), np.float64), other[exam][:].astype(np.float64)
+            if a.shape == b.shape:
+                cosine = (a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
+                least, compared = min(least, float(cosine.min())), compared + len(cosine)
+    return least, compared
+
+
+def compare(name, manifest, weights, frames, args):
+    ours, peers = [], {workers: [] for workers in args.workers}
+    for _ in range(args.rounds):
+        seconds, out = run_ours(manifest, weights, frames, args.precision)
+        ours.append(seconds)
+        for workers, times in peers.items():
+            seconds, count, peer_out = run_peer(manifest, weights, frames, args.precision, workers)
+            times.append(seconds)
+    least, compared = least_cosine(out, peer_out)
+    mine = statistics.median(ours)
+    best_workers, best = min(((w, statistics.median(t)) for w, t in peers.items()), key=lambda each: each[1])
+    print(f"{name}: {count} frames, {args.precision}, medians of {args.rounds} interleaved rounds")
+    print(f"  coldframe extract            {count / mine:7.1f} frames/s")
+    for workers, times in peers.items():
+        print(f"  timm, {workers} DataLoader worker(s)  {count / statistics.median(times):7.1f} frames/s")
+    print(f"  ratio to the best of these   {best / mine:7.2f}   ({best_workers} worker(s))")
+    print(f"  least cosine of {compared} frames  {least:.6f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--exams", type=int, default=40, help="of 8 generated JPEGs each")
+    parser.add_argument("--only", choices=["clips", "jpegs"])
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count()])
+    args = parser.parse_args()
+    WORK.mkdir(parents=True, exist_ok=True)
+    weights = make_weights()
+    pocus = ROOT.parent / "shared/data/pocus/exams.csv"
+    if pocus.exists() and args.only != "jpegs":
+        compare("clips (pocus)", pocus, weights, 12, args)
+    if args.only != "clips":
+        compare("JPEGs of 1024×1024", make_jpegs(args.exams), weights, 0, args)
+
+
+if __name__ == "__main__":
+    main()
