@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "common/exact.h"
 #include "common/text.h"
 
 namespace coldframe {
@@ -10,8 +11,9 @@ namespace {
 using frames::Window;
 
 std::string to_text(const Window& window) {
-  if (window.kind == Window::Kind::kFixed) return concat(window.center, ',', window.width);
-  return concat(window.low, "%,", window.high, '%');
+  if (window.kind == Window::Kind::kFixed)
+    return concat(exact(window.center), ',', exact(window.width));
+  return concat(exact(window.low), "%,", exact(window.high), '%');
 }
 
 // How values and volumes became frames.

@@ -4,6 +4,7 @@
 #include "common/atomic_file.h"
 #include "common/csv.h"
 #include "common/error.h"
+#include "common/exact.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "common/torch/device.h"

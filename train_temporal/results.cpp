@@ -1,8 +1,7 @@
 #include "train_temporal/results.h"
 
-#include <charconv>
-
 #include "common/csv.h"
+#include "common/exact.h"
 #include "common/text.h"
 #include "train_temporal/calibration.h"
 
@@ -107,12 +106,6 @@ std::string epochs_csv(const std::vector<FinishedFit>& fits) {
     }
   }
   return csv;
-}
-
-std::string exact(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);
-  return {buffer, end.ptr};
 }
 
 }  // namespace coldframe::temporal

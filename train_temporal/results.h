@@ -35,7 +35,4 @@ std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort);
 // model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
 std::string epochs_csv(const std::vector<FinishedFit>& fits);
 
-// A probability or a loss as text that reads back to the same number.
-std::string exact(double value);
-
 }  // namespace coldframe::temporal

@@ -6,6 +6,7 @@
 #include "common/atomic_file.h"
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/exact.h"
 #include "common/fingerprint.h"
 #include "common/log.h"
 #include "common/system/memory.h"

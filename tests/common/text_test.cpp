@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "common/error.h"
+#include "common/exact.h"
 
 namespace coldframe {
 namespace {
@@ -22,6 +23,18 @@ TEST(Text, Numbers) {
   EXPECT_EQ(fixed(-std::numeric_limits<double>::infinity(), 2), "-inf");
   EXPECT_EQ(plural(1, "exam"), "1 exam");
   EXPECT_EQ(plural(0, "exam"), "0 exams");
+}
+
+TEST(Text, ExactNumbersReadBackTheSame) {
+  const std::pair<double, const char*> cases[] = {
+      {0.1953125, "0.1953125"}, {0.1, "0.1"},   {40, "40"},       {-0.5, "-0.5"},
+      {100000, "100000"},       {1e6, "1e+06"}, {1e-4, "0.0001"}, {1 / 3.0, "0.3333333333333333"}};
+  for (const auto& [number, text] : cases) EXPECT_EQ(exact(number), text);
+  for (const double number : {1234567.25, 5e-324, 1.7976931348623157e308, -2.5e-7}) {
+    double back = 0;
+    EXPECT_TRUE(parse_double(exact(number), back));
+    EXPECT_EQ(back, number);
+  }
 }
 
 TEST(Text, BytesAndDurations) {

@@ -104,6 +104,15 @@ TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
   EXPECT_NE(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
 }
 
+TEST(ExtractOptions, WindowsThatDifferBeyondSixDigitsHaveRecipesOfTheirOwn) {
+  MeanBackbone backbone;
+  auto one = small_options(), other = one;
+  one.reader.window = frames::parse_window("1234567.25,400");
+  other.reader.window = frames::parse_window("1234567.5,400");
+  EXPECT_NE(make_recipe(one, backbone).feature_digest(),
+            make_recipe(other, backbone).feature_digest());
+}
+
 struct BadLine {
   std::string line, message;
   friend void PrintTo(const BadLine& bad, std::ostream* out) { *out << bad.line; }

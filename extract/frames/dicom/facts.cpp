@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/exact.h"
 #include "common/fingerprint.h"
 #include "common/text.h"
 #include "extract/frames/dicom/pixel_layout.h"
@@ -120,7 +121,7 @@ SourceFacts read_facts(const DataSet& data, const ReaderOptions& options) {
   add("modality", as_utf8(text_of(root, DCM_Modality)));
   const Geometry geometry = read_geometry(data, FunctionalGroups(root), 0);
   if (is_known(geometry.spacing_mm)) {
-    add("pixel_spacing", concat(geometry.spacing_mm[0], " ", geometry.spacing_mm[1]));
+    add("pixel_spacing", concat(exact(geometry.spacing_mm[0]), " ", exact(geometry.spacing_mm[1])));
   }
   return facts;
 }

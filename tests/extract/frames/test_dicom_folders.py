@@ -165,14 +165,14 @@ def test_what_is_no_image_is_passed_over_with_the_reason(tmp_path):
 
 
 def test_patients_and_studies_are_hashed_unless_kept(tmp_path):
-    path = single(tmp_path, "a.dcm", ViewPosition="CC", PixelSpacing=[0.5, 0.25],
+    path = single(tmp_path, "a.dcm", ViewPosition="CC", PixelSpacing=[0.1953125, 0.25],
                   AcquisitionDateTime="20240301123005.25+0200")
     hashed, = read(path, 0, ["--salt=pepper"]).values()
     assert hashed["patient"] == hashlib.sha256(b"pepperP-007").hexdigest()[:16]
     assert hashed["columns"] == {
         "study": hashlib.sha256(b"pepper1.2.3").hexdigest()[:16], "view": "CC", "modality": "OT",
-        "pixel_spacing": "0.5 0.25"}
-    assert hashed["slots"][0]["spacing_mm"] == [0.5, 0.25]
+        "pixel_spacing": "0.1953125 0.25"}
+    assert hashed["slots"][0]["spacing_mm"] == [0.1953125, 0.25]
     zone = datetime.timezone(datetime.timedelta(hours=2))
     when = datetime.datetime(2024, 3, 1, 12, 30, 5, 250000, zone)
     assert hashed["start_time"] == when.timestamp()
