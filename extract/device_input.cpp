@@ -1,6 +1,5 @@
 #include "extract/device_input.h"
 
-#include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <dlfcn.h>
@@ -10,6 +9,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
+#include "common/torch/parallel.h"
 #include "extract/cuda/normalize.h"
 
 namespace coldframe {

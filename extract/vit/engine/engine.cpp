@@ -1,12 +1,11 @@
 #include "extract/vit/engine/engine.h"
 
-#include <ATen/Parallel.h>
-
 #include <atomic>
 #include <cstring>
 
 #include "common/error.h"
 #include "common/text.h"
+#include "common/torch/parallel.h"
 
 namespace coldframe::vit::engine {
 

@@ -1,9 +1,8 @@
 #include "extract/vit/engine/packed_linear.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 
+#include "common/torch/parallel.h"
 #include "extract/vit/engine/tiles.h"
 
 namespace coldframe::vit::engine {
