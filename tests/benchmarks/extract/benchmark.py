@@ -3,7 +3,7 @@
 Two inputs: the lung-ultrasound clips of ../shared/data/pocus (12 frames each), and JPEGs of 1024×1024 pixels made
 here (8 per exam). Prints the median frames/s of each, their ratio, and the least cosine between the two caches'
 features, so that a fast wrong answer shows.
-  tests/benchmarks/extract/run [--rounds 3] [--precision bf16] [--exams 40] [--only clips|jpegs]
+  tests/benchmarks/extract/run [--rounds 3] [--precision auto] [--peers fp32 bf16] [--exams 40] [--only clips|jpegs]
 """
 import argparse
 import csv
@@ -70,7 +70,7 @@ def run_ours(manifest, weights, frames, precision):
     out = WORK / "ours.h5"
     out.unlink(missing_ok=True)
     command = [ROOT / "build/bin/coldframe", "extract", "--input", manifest, "--out", out, "--weights", weights,
-               "--mean", "0.5", "--std", "0.5", "--pool", "cls", "--precision", precision, "--batch", "16"]
+               "--mean", "0.5", "--std", "0.5", "--pool", "cls", "--precision", precision]
     return run(command + (["--frames", str(frames)] if frames else []))[0], out
 
 
@@ -98,28 +98,28 @@ def least_cosine(ours, peer):
 
 
 def compare(name, manifest, weights, frames, args):
-    ours, peers = [], {workers: [] for workers in args.workers}
+    ours, peers = [], {(precision, workers): [] for precision in args.peers for workers in args.workers}
     for _ in range(args.rounds):
         seconds, out = run_ours(manifest, weights, frames, args.precision)
         ours.append(seconds)
-        for workers, times in peers.items():
-            seconds, count, peer_out = run_peer(manifest, weights, frames, args.precision, workers)
+        for (precision, workers), times in peers.items():
+            seconds, count, peer_out = run_peer(manifest, weights, frames, precision, workers)
             times.append(seconds)
     least, compared = least_cosine(out, peer_out)
-    mine = statistics.median(ours)
-    best_workers, best = min(((w, statistics.median(t)) for w, t in peers.items()), key=lambda each: each[1])
-    print(f"{name}: {count} frames, {args.precision}, medians of {args.rounds} interleaved rounds")
-    print(f"  coldframe extract            {count / mine:7.1f} frames/s")
-    for workers, times in peers.items():
-        print(f"  timm, {workers} DataLoader worker(s)  {count / statistics.median(times):7.1f} frames/s")
-    print(f"  ratio to the best of these   {best / mine:7.2f}   ({best_workers} worker(s))")
-    print(f"  least cosine of {compared} frames  {least:.6f}", flush=True)
+    mine, best = statistics.median(ours), min(statistics.median(times) for times in peers.values())
+    print(f"{name}: {count} frames, medians of {args.rounds} interleaved rounds")
+    print(f"  coldframe extract, {args.precision:20} {count / mine:7.1f} frames/s")
+    for (precision, workers), times in peers.items():
+        print(f"  timm {precision}, {workers} DataLoader worker(s)   {count / statistics.median(times):7.1f} frames/s")
+    print(f"  ratio to the best of these              {best / mine:7.2f}")
+    print(f"  least cosine of {compared} frames to the last of these {least:.6f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--precision", default="auto", help="of coldframe")
+    parser.add_argument("--peers", nargs="+", default=["fp32", "bf16"], help="precisions of timm")
     parser.add_argument("--exams", type=int, default=40, help="of 8 generated JPEGs each")
     parser.add_argument("--only", choices=["clips", "jpegs"])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count()])
