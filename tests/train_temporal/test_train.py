@@ -1,6 +1,7 @@
 """train, evaluate and predict from the command line, on small made caches."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -111,6 +112,17 @@ def test_another_recipe_is_refused_key_by_key(trained, tmp_path, verb):
     assert not (tmp_path / "out").exists()
 
 
+def interrupt_after_a_fit(command, state):
+    """Ctrl-C once a first fit is recorded; what the program says then."""
+    process = subprocess.Popen([PROGRAM, *map(str, command)], stderr=subprocess.PIPE, text=True)
+    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate()
+    assert process.returncode == 75, message
+    return message
+
+
 def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
     cache = ramp_cache(tmp_path, 60)
     words = ["--folds", 3, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
@@ -118,15 +130,14 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
     assert whole.returncode == 0, whole.stderr
     command = ["train", "--cache", cache, "--target", "label", "--out", tmp_path / "cut",
                *quick(*words)]
-    process = subprocess.Popen([PROGRAM, *map(str, command)], stderr=subprocess.PIPE, text=True)
     state = tmp_path / "cut.unfinished" / "state"
-    while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, message = process.communicate()
-    assert process.returncode == 75, message
-    assert "--resume" in message
-    assert not (tmp_path / "cut").exists()
+    for _ in range(8):  # a signal between two fits, which cuts none, is sent once more
+        message = interrupt_after_a_fit(command, state)
+        assert "--resume" in message
+        assert not (tmp_path / "cut").exists()
+        if list(state.glob("*.checkpoint")):
+            break
+        shutil.rmtree(tmp_path / "cut.unfinished")
     assert list(state.glob("*.checkpoint")), "the fit that was cut left no checkpoint"
 
     without = coldframe(*command)
