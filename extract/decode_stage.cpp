@@ -3,6 +3,7 @@
 #include <new>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/interrupt.h"
 #include "common/text.h"
 #include "extract/crop_plan.h"
@@ -30,13 +31,8 @@ void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache
 
 frames::Image prepare(const preprocess::Preprocessing& steps, const frames::ExamSpec& exam,
                       frames::ExamSlot&& slot, const std::optional<frames::Rect>& crop) {
-  const std::int64_t index = slot.frame.index;
-  try {
-    return preprocess::prepare_frame(steps, std::move(slot.frame), crop);
-  } catch (const DataError& error) {
-    throw DataError(
-        concat("'", exam.items[slot.item].name, "', frame ", index, ": ", error.what()));
-  }
+  return in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
+                    [&] { return preprocess::prepare_frame(steps, std::move(slot.frame), crop); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/interrupt.h"
 #include "common/progress.h"
 #include "common/text.h"
@@ -48,11 +49,7 @@ bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkp
     }
     if (stop) return false;
   }
-  try {
-    write_record(record, trainer.finish(), task.seed);
-  } catch (const DataError& error) {
-    throw DataError(concat(record.stem().string(), ": ", error.what()));
-  }
+  in_context(record.stem().string(), [&] { write_record(record, trainer.finish(), task.seed); });
   fs::remove(checkpoint);
   return true;
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/fingerprint.h"
 #include "common/interrupt.h"
 #include "common/progress.h"
@@ -126,13 +127,8 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   StillParts parts;
   opened.read(choose_samples(opened, selected), [&](frames::ExamSlot&& slot) {
     const auto crop = crops.crop_of(slot);
-    const std::string name = exam.items[slot.item].name;
-    const std::int64_t frame = slot.frame.index;
-    try {
-      look_at_frame(std::move(slot.frame), crop, found, parts);
-    } catch (const DataError& error) {
-      throw DataError(concat("'", name, "', frame ", frame, ": ", error.what()));
-    }
+    in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
+               [&] { look_at_frame(std::move(slot.frame), crop, found, parts); });
     return !stop_requested();
   });
   found.bright = parts.bright_regions();

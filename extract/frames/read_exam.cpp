@@ -5,6 +5,7 @@
 #include <map>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/text.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
@@ -154,12 +155,8 @@ void read_slots(std::span<const Slot> slots, const Sink& sink) {
 std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
   std::vector<double> times;
   for (const Slot& slot : slots_) times.push_back(slot.time_s);
-  std::vector<std::int64_t> selected;
-  try {
-    selected = select_frames(times, selection);
-  } catch (const DataError& error) {
-    throw DataError(concat("exam '", exam_.id, "': ", error.what()));
-  }
+  const std::vector<std::int64_t> selected =
+      in_context(concat("exam '", exam_.id, "'"), [&] { return select_frames(times, selection); });
   if (std::none_of(selected.begin(), selected.end(), [&](std::int64_t slot) {
         return slots_[static_cast<std::size_t>(slot)].source;
       })) {

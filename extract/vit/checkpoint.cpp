@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/log.h"
 #include "common/text.h"
 #include "extract/vit/pth_file.h"
@@ -57,11 +58,8 @@ StateDict read_pth(PthFile& file) {
     if (!value.is(Value::Kind::kTensor)) continue;
     if (!name.is(Value::Kind::kText) || !is_valid_utf8(name.text))
       throw DataError(concat("a tensor's name is ", describe(name.kind), ", expected text"));
-    try {
-      tensors[name.text] = builder.build(file.view(value));
-    } catch (const DataError& error) {
-      throw DataError(concat("tensor '", name.text, "': ", error.what()));
-    }
+    tensors[name.text] = in_context(concat("tensor '", name.text, "'"),
+                                    [&] { return builder.build(file.view(value)); });
   }
   return tensors;
 }
@@ -79,11 +77,8 @@ StateDict read_any_pth(const std::filesystem::path& path) {
 StateDict load_checkpoint(const std::filesystem::path& path) {
   if (std::filesystem::is_regular_file(path) && is_safetensors(path))
     return strip_prefixes(read_safetensors(path).tensors);
-  try {
-    return strip_prefixes(read_any_pth(path));
-  } catch (const DataError& error) {
-    throw DataError(concat("weights '", path.string(), "': ", error.what()));
-  }
+  return in_context(concat("weights '", path.string(), "'"),
+                    [&] { return strip_prefixes(read_any_pth(path)); });
 }
 
 }  // namespace coldframe::vit

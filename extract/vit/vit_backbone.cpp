@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/fingerprint.h"
 #include "common/log.h"
 #include "common/text.h"
@@ -135,12 +136,8 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device, Precision precision) {
   if (options.random_seed) return random_backbone(options, device, precision);
   StateDict weights = load_checkpoint(options.weights);
-  VisionTransformer model{nullptr};
-  try {
-    model = build(std::move(weights), options);
-  } catch (const DataError& error) {
-    throw DataError(concat("weights '", options.weights.string(), "': ", error.what()));
-  }
+  VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
+                                       [&] { return build(std::move(weights), options); });
   Json what;
   what["kind"] = "vit";
   what["sha256"] = sha256_file(options.weights);

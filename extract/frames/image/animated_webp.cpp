@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/file.h"
 #include "common/text.h"
 #include "extract/frames/image/header.h"
@@ -104,11 +105,7 @@ class AnimatedWebp : public Source {
  private:
   template <typename Work>
   void guarded(const Work& work) const {
-    try {
-      work();
-    } catch (const DataError& error) {
-      throw DataError(concat("clip '", path_.string(), "': ", error.what()));
-    }
+    in_context(concat("clip '", path_.string(), "'"), work);
   }
   std::string content() const {
     std::string bytes = read_text_file(path_, kMaxFileBytes);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/file.h"
 #include "common/text.h"
 #include "extract/frames/image/bmp.h"
@@ -50,11 +51,7 @@ class ImageSource : public Source {
  private:
   template <typename Work>
   std::invoke_result_t<Work> guarded(const Work& work) const {
-    try {
-      return work();
-    } catch (const DataError& error) {
-      throw DataError(concat("image '", path_.string(), "': ", error.what()));
-    }
+    return in_context(concat("image '", path_.string(), "'"), work);
   }
 
   std::string file_bytes() const { return read_text_file(path_, kMaxFileBytes); }

@@ -3,6 +3,7 @@
 #include <opencv2/core.hpp>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/tiff_file.h"
@@ -51,11 +52,7 @@ class TiffSource : public Source {
  private:
   template <typename Work>
   void guarded(const Work& work) const {
-    try {
-      work();
-    } catch (const DataError& error) {
-      throw DataError(concat("image '", path_.string(), "': ", error.what()));
-    }
+    in_context(concat("image '", path_.string(), "'"), work);
   }
   Image decode(TiffFile& file, std::int64_t index) const;
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/error.h"
+#include "common/error_context.h"
 #include "common/source_stamp.h"
 #include "common/text.h"
 #include "extract/frames/kinds.h"
@@ -93,11 +94,7 @@ class NiftiSource : public Source {
 
 template <typename Work>
 void NiftiSource::guarded(const Work& work) const {
-  try {
-    work();
-  } catch (const DataError& error) {
-    throw DataError(concat("volume '", name_, "': ", error.what()));
-  }
+  in_context(concat("volume '", name_, "'"), work);
 }
 
 void NiftiSource::check_size() const {
