@@ -6,7 +6,7 @@
 #include "common/csv.h"
 #include "common/error.h"
 #include "common/text.h"
-#include "train_temporal/dataset.h"
+#include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "cache/reader.h"
-#include "train_temporal/labels.h"
 #include "train_temporal/options.h"
-#include "train_temporal/report.h"
-#include "train_temporal/split.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/splits/labels.h"
+#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/checkpoint.h"
 #include "train_temporal/options.h"
 #include "train_temporal/run_folder.h"
+#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
 

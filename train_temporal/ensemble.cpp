@@ -3,9 +3,9 @@
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/text.h"
-#include "train_temporal/calibration.h"
+#include "train_temporal/metrics/calibration.h"
 #include "train_temporal/run_folder.h"
-#include "train_temporal/trainer.h"
+#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {
 

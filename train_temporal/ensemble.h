@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cache/reader.h"
-#include "train_temporal/model_file.h"
+#include "train_temporal/models/model_file.h"
 
 namespace coldframe::temporal {
 

@@ -1,21 +1,21 @@
 # Labels, splits, metrics and reports: plain C++ over vectors, no LibTorch.
 coldframe_library(coldframe_evaluation
   SOURCES
-    calibration.cpp
-    calibration_line.cpp
-    intervals.cpp
-    labels.cpp
-    metrics.cpp
-    metrics_ranking.cpp
-    report.cpp
-    report_charts.cpp
-    report_curves.cpp
-    report_summary.cpp
-    report_text.cpp
-    report_verdict.cpp
-    split.cpp
-    split_assign.cpp
-    split_files.cpp
-    split_parts.cpp
+    metrics/calibration.cpp
+    metrics/calibration_line.cpp
+    metrics/intervals.cpp
+    metrics/metrics.cpp
+    metrics/metrics_ranking.cpp
+    report/report.cpp
+    report/report_charts.cpp
+    report/report_curves.cpp
+    report/report_summary.cpp
+    report/report_text.cpp
+    report/report_verdict.cpp
+    splits/labels.cpp
+    splits/split.cpp
+    splits/split_assign.cpp
+    splits/split_files.cpp
+    splits/split_parts.cpp
   LINK
     coldframe_cache coldframe_common)

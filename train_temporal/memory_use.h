@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "train_temporal/cross_validation.h"
-#include "train_temporal/report.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "train_temporal/run_folder.h"
-#include "train_temporal/trainer.h"
+#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal {
 

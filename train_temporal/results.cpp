@@ -3,7 +3,7 @@
 #include "common/csv.h"
 #include "common/exact.h"
 #include "common/text.h"
-#include "train_temporal/calibration.h"
+#include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "train_temporal/cohort.h"
 #include "train_temporal/cross_validation.h"
-#include "train_temporal/report.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
 

@@ -15,9 +15,9 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands.h"
 #include "train_temporal/memory_use.h"
-#include "train_temporal/model_file.h"
+#include "train_temporal/models/model_file.h"
 #include "train_temporal/results.h"
-#include "train_temporal/split_parts.h"
+#include "train_temporal/splits/split_parts.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,5 +1,5 @@
 // The fused model against the one that LibTorch differentiates.
-#include "train_temporal/fused_step.h"
+#include "train_temporal/training/fused_step.h"
 
 #include <atomic>
 #include <stdexcept>

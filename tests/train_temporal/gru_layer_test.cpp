@@ -1,5 +1,5 @@
 // The GRU layer against torch::nn::GRU: outputs, final states and all gradients.
-#include "train_temporal/gru_layer.h"
+#include "train_temporal/models/gru_layer.h"
 
 #include "made_data.h"
 

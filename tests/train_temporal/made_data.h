@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "train_temporal/trainer.h"
+#include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal::testing {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "train_temporal/calibration.h"
 #include "train_temporal/counter_random.h"
+#include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {
 namespace {

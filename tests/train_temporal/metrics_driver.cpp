@@ -6,8 +6,8 @@
 #include "common/csv.h"
 #include "common/json.h"
 #include "common/text.h"
-#include "train_temporal/calibration.h"
-#include "train_temporal/metrics.h"
+#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/metrics/metrics.h"
 
 namespace {
 

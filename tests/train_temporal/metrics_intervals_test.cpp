@@ -6,7 +6,7 @@
 #include <set>
 
 #include "train_temporal/counter_random.h"
-#include "train_temporal/intervals.h"
+#include "train_temporal/metrics/intervals.h"
 
 namespace coldframe::temporal {
 namespace {

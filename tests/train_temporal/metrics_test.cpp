@@ -1,11 +1,11 @@
-#include "train_temporal/metrics.h"
+#include "train_temporal/metrics/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "train_temporal/counter_random.h"
-#include "train_temporal/early_stop.h"
+#include "train_temporal/training/early_stop.h"
 
 namespace coldframe::temporal {
 namespace {

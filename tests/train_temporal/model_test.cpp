@@ -1,6 +1,6 @@
 #include "made_data.h"
-#include "train_temporal/baseline_models.h"
-#include "train_temporal/gru_model.h"
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/gru_model.h"
 
 namespace coldframe::temporal {
 namespace {

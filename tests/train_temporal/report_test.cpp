@@ -1,4 +1,4 @@
-#include "train_temporal/report.h"
+#include "train_temporal/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <fstream>
 
 #include "common/text.h"
-#include "train_temporal/calibration.h"
 #include "train_temporal/counter_random.h"
-#include "train_temporal/report_charts.h"
+#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/report/report_charts.h"
 
 namespace coldframe::temporal {
 namespace {

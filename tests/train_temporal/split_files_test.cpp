@@ -3,7 +3,7 @@
 
 #include "common/error.h"
 #include "common/text.h"
-#include "train_temporal/split.h"
+#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 namespace {

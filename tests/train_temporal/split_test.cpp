@@ -1,4 +1,4 @@
-#include "train_temporal/split.h"
+#include "train_temporal/splits/split.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

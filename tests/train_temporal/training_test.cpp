@@ -4,9 +4,9 @@
 
 #include "common/error.h"
 #include "made_data.h"
-#include "train_temporal/checkpoint.h"
-#include "train_temporal/metrics.h"
-#include "train_temporal/model_file.h"
+#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "common/cli.h"
 #include "common/error.h"
-#include "train_temporal/trainer.h"
+#include "train_temporal/training/trainer.h"
 
 namespace {
 

@@ -1,0 +1,60 @@
+// Exams of different lengths as one packed batch: all first frames, then all second frames, … The
+// longest sequence comes first, so no padding exists and nothing can leak out of it.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "train_temporal/data/dataset.h"
+#include "train_temporal/data/sampler.h"
+
+namespace coldframe::temporal {
+
+// Columns of Batch::time, before standardisation.
+enum TimeColumn : std::int64_t {
+  kLogInterval,    // log of the seconds since the previous frame of the sequence
+  kSinceFirst,     // seconds since the sequence's first frame
+  kIntervalKnown,  // 0 for the first frame and where a time is unknown: kLogInterval is 0 then
+  kTimeKnown,      // 0 where this frame's time or the first's is unknown: kSinceFirst is 0 then
+  kTimeColumns,
+};
+
+struct BatchItem {
+  std::size_t exam;  // index into Dataset::sequences
+  FrameSelection frames;
+};
+
+// B exams with N frames altogether, the longest with T.
+struct Packing {
+  std::vector<std::size_t> exams;                      // [B] longest sequence first
+  std::vector<std::int64_t> frame_rows;                // [N] rows of Dataset::features
+  std::vector<std::int64_t> sequences;                 // [T] that reach step t
+  std::vector<std::int64_t> frames;                    // [B]
+  std::vector<std::array<float, kTimeColumns>> times;  // [N]
+  std::vector<std::uint64_t> exam_keys;                // [B]
+  std::vector<std::uint64_t> row_keys;                 // [N] of exam and step
+
+  std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
+};
+
+// Written over `packing`, so that its memory serves again.
+void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing);
+
+// The same as tensors, for models that LibTorch differentiates.
+struct Batch : Packing {
+  torch::Tensor rows;        // [N]
+  torch::Tensor step_sizes;  // [T] int64 on the CPU
+  torch::Tensor lengths;     // [B] int64 on the CPU
+  torch::Tensor time;        // [N, kTimeColumns]
+  torch::Tensor clock;       // [B, F]
+};
+
+Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
+
+// The features of a batch as float32, [N, D].
+torch::Tensor gather_features(const Dataset& dataset, const Batch& batch);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,195 @@
+#include "train_temporal/data/dataset.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/error.h"
+#include "common/fingerprint.h"
+#include "common/system/memory.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::int64_t rows_of(const cache::CacheReader& cache, std::span<const std::size_t> exams) {
+  std::int64_t rows = 0;
+  for (std::size_t exam : exams) {
+    rows += static_cast<std::int64_t>(present_frames(cache.exams()[exam]));
+  }
+  return rows;
+}
+
+void require_memory(std::uint64_t needed) {
+  const std::uint64_t available = available_bytes();
+  if (available == 0 || needed < available - available / 10) return;
+  throw SystemError(concat("the cache's features need ", human_bytes(needed),
+                           " of memory, of which ", human_bytes(available),
+                           " are available; train on a smaller cache (fewer frames per exam) or on "
+                           "a machine with more memory: features are not streamed from disk yet"));
+}
+
+torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::ScalarType type) {
+  try {
+    return torch::empty({rows, columns}, type);
+  } catch (const c10::OutOfMemoryError&) {
+    const auto bytes = static_cast<std::uint64_t>(rows * columns) * torch::elementSize(type);
+    throw SystemError(concat("the cache's features need ", human_bytes(bytes),
+                             ", more than --memory-budget allows; raise it, or train on a cache "
+                             "with fewer frames per exam"));
+  }
+}
+
+void require_finite(const cache::ExamInfo& exam, std::size_t frame, std::span<const float> row) {
+  const auto bad =
+      std::find_if_not(row.begin(), row.end(), [](float x) { return std::isfinite(x); });
+  if (bad == row.end()) return;
+  throw DataError(concat("exam '", exam.id, "': feature ", bad - row.begin(), " of frame ", frame,
+                         " is ", *bad,
+                         ", expected a finite number; run `coldframe cache verify` and "
+                         "extract this exam again"));
+}
+
+// Copies the present frames of one exam to rows first_row … of the table.
+void load_exam(const cache::CacheReader& cache, std::size_t index, std::int64_t first_row,
+               torch::Tensor& table) {
+  const cache::ExamInfo& exam = cache.exams()[index];
+  const auto dimension = static_cast<std::size_t>(cache.dimension());
+  const std::vector<float> values = cache.features(index);
+  std::vector<float> rows;
+  rows.reserve(values.size());
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
+    const std::span<const float> row(values.data() + frame * dimension, dimension);
+    require_finite(exam, frame, row);
+    rows.insert(rows.end(), row.begin(), row.end());
+  }
+  const auto count = static_cast<std::int64_t>(rows.size() / dimension);
+  table.narrow(0, first_row, count)
+      .copy_(torch::from_blob(rows.data(), {count, cache.dimension()}, torch::kFloat32));
+}
+
+// Intervals between neighbouring present frames whose times are both known.
+std::vector<double> known_intervals(const cache::ExamInfo& exam) {
+  std::vector<double> intervals;
+  double previous = cache::kUnknownTime;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
+    const double time = exam.time_s[frame];
+    if (std::isfinite(time) && std::isfinite(previous)) intervals.push_back(time - previous);
+    previous = time;
+  }
+  return intervals;
+}
+
+// Seconds by which frames picked evenly from a longer source may lie beside an even grid.
+double rounding_of_picks(const cache::ExamInfo& exam, double duration) {
+  if (exam.frame_index.size() != exam.frames()) return 0.0;
+  const std::int64_t span = exam.frame_index.back() - exam.frame_index.front();
+  const bool picked = span > static_cast<std::int64_t>(exam.frames()) - 1;
+  return picked ? 0.51 * duration / static_cast<double>(span) : 0.0;
+}
+
+bool is_uneven(const cache::ExamInfo& exam) {
+  std::vector<double> position, time;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!std::isfinite(exam.time_s[frame])) return false;
+    if (!exam.present[frame]) continue;
+    position.push_back(static_cast<double>(frame));
+    time.push_back(exam.time_s[frame]);
+  }
+  if (time.size() < 3) return false;
+  const double duration = time.back() - time.front();
+  const double interval = duration / (position.back() - position.front());
+  const double tolerance = 0.05 * interval + rounding_of_picks(exam, duration);
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    const double even = time.front() + (position[i] - position.front()) * interval;
+    if (std::abs(time[i] - even) > tolerance) return true;
+  }
+  return false;
+}
+
+bool has_known_times(const cache::ExamInfo& exam) {
+  return !known_intervals(exam).empty();
+}
+
+}  // namespace
+
+std::size_t present_frames(const cache::ExamInfo& exam) {
+  return static_cast<std::size_t>(
+      std::count_if(exam.present.begin(), exam.present.end(), [](auto p) { return p != 0; }));
+}
+
+Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+                     const std::vector<std::string>& source_kinds, const torch::Device& device) {
+  const std::int64_t rows = rows_of(cache, exams);
+  const bool half = cache.storage() == cache::StorageType::kFloat16;
+  require_memory(static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(cache.dimension()) *
+                 (half ? 2 : 4));
+  torch::Tensor table =
+      empty_table(rows, cache.dimension(), half ? torch::kFloat16 : torch::kFloat32);
+  Dataset dataset;
+  dataset.sequences.resize(cache.exams().size());
+  std::int64_t row = 0;
+  for (std::size_t index : exams) {
+    const cache::ExamInfo& exam = cache.exams()[index];
+    load_exam(cache, index, row, table);
+    Sequence& sequence = dataset.sequences[index];
+    sequence.key = xxh3_64(std::as_bytes(std::span(exam.id)));
+    sequence.first_row = row;
+    for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+      if (exam.present[frame]) sequence.time_s.push_back(exam.time_s[frame]);
+    }
+    sequence.clock = clock_descriptor(exam, source_kinds);
+    row += sequence.frames();
+  }
+  dataset.features = table.to(device);
+  return dataset;
+}
+
+std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
+                                    const std::vector<std::string>& source_kinds) {
+  const std::vector<double> intervals = known_intervals(exam);
+  double duration = 0, mean = 0, spread = 0;
+  for (double interval : intervals) duration += interval;
+  if (!intervals.empty()) mean = duration / static_cast<double>(intervals.size());
+  for (double interval : intervals) spread += (interval - mean) * (interval - mean);
+  if (!intervals.empty()) spread = std::sqrt(spread / static_cast<double>(intervals.size()));
+  const auto present = static_cast<double>(present_frames(exam));
+  const auto log_of = [](double value) { return std::log1p(std::max(value, 0.0)); };
+  const std::vector<double> values = {
+      log_of(present),
+      log_of(static_cast<double>(exam.frames()) - present),
+      mean > 0 ? std::log(mean) : 0.0,
+      mean > 0 ? spread / mean : 0.0,
+      log_of(duration),
+      log_of(exam.frame_width),
+      log_of(exam.frame_height),
+      intervals.empty() ? 1.0 : 0.0,
+  };
+  std::vector<float> descriptor(values.begin(), values.end());
+  for (const std::string& kind : source_kinds) {
+    descriptor.push_back(kind == exam.source_kind ? 1.0f : 0.0f);
+  }
+  return descriptor;
+}
+
+std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams) {
+  std::set<std::string> kinds;
+  for (const cache::ExamInfo& exam : exams) kinds.insert(exam.source_kind);
+  return {kinds.begin(), kinds.end()};
+}
+
+bool times_are_informative(std::span<const cache::ExamInfo> exams) {
+  std::size_t known = 0, uneven = 0;
+  for (const cache::ExamInfo& exam : exams) {
+    if (!has_known_times(exam)) continue;
+    ++known;
+    if (is_uneven(exam)) ++uneven;
+  }
+  return known > 0 && 2 * known > exams.size() && 2 * uneven >= known;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,64 @@
+#include "train_temporal/data/sampler.h"
+
+#include <numeric>
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::uint64_t id(Stream stream) {
+  return static_cast<std::uint64_t>(stream);
+}
+
+std::vector<std::int64_t> all_positions(std::int64_t frames) {
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(frames));
+  std::iota(positions.begin(), positions.end(), 0);
+  return positions;
+}
+
+}  // namespace
+
+// Selection sampling: Knuth, The Art of Computer Programming 2, algorithm 3.4.2 S.
+std::vector<std::int64_t> draw_in_order(std::int64_t n, std::int64_t k, CounterRandom& random) {
+  if (k >= n) return all_positions(n);
+  std::vector<std::int64_t> chosen;
+  for (std::int64_t position = 0; k > 0; ++position) {
+    const auto left = static_cast<std::uint64_t>(n - position);
+    if (random.below(left) >= static_cast<std::uint64_t>(k)) continue;
+    chosen.push_back(position);
+    --k;
+  }
+  return chosen;
+}
+
+FrameSelection FrameSampler::for_training(std::int64_t frames, std::uint64_t exam_key,
+                                          std::uint64_t epoch) const {
+  CounterRandom draw({seed_, id(Stream::kFrames), epoch, exam_key});
+  const std::int64_t wanted = train_frames_ > 0 ? train_frames_ : frames;
+  return arranged(draw_in_order(frames, wanted, draw),
+                  CounterRandom({seed_, id(Stream::kPermutation), epoch + 1, exam_key}));
+}
+
+FrameSelection FrameSampler::for_evaluation(std::int64_t frames, std::uint64_t exam_key) const {
+  return arranged(all_positions(frames),
+                  CounterRandom({seed_, id(Stream::kPermutation), 0, exam_key}));
+}
+
+FrameSelection FrameSampler::arranged(std::vector<std::int64_t> positions,
+                                      CounterRandom random) const {
+  FrameSelection selection{positions, positions};
+  if (order_ == FrameOrder::kMiddle) {
+    const std::int64_t middle = positions[positions.size() / 2];
+    return {{middle}, {middle}};
+  }
+  if (order_ == FrameOrder::kShuffled) random.shuffle(selection.features);
+  return selection;
+}
+
+std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,
+                                     std::uint64_t epoch) {
+  CounterRandom random({seed, id(Stream::kExamOrder), epoch});
+  random.shuffle(exams);
+  return exams;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,279 @@
+#include "train_temporal/metrics/metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "common/text.h"
+#include "train_temporal/metrics/calibration.h"
+
+namespace coldframe::temporal {
+namespace {
+
+struct MetricInfo {
+  Metric metric;
+  std::string_view key, title;
+};
+
+constexpr std::array kMetrics = {
+    MetricInfo{Metric::kAuroc, "auroc", "AUROC"},
+    MetricInfo{Metric::kAuprc, "auprc", "AUPRC"},
+    MetricInfo{Metric::kSensitivity, "sensitivity", "Sensitivity"},
+    MetricInfo{Metric::kSpecificity, "specificity", "Specificity"},
+    MetricInfo{Metric::kBalancedAccuracy, "balanced_accuracy", "Balanced accuracy"},
+    MetricInfo{Metric::kF1, "f1", "F1"},
+    MetricInfo{Metric::kAccuracy, "accuracy", "Accuracy"},
+    MetricInfo{Metric::kQuadraticKappa, "quadratic_kappa", "Quadratic kappa"},
+    MetricInfo{Metric::kBrier, "brier", "Brier score"},
+    MetricInfo{Metric::kEce, "ece", "ECE"},
+    MetricInfo{Metric::kCalibrationSlope, "calibration_slope", "Calibration slope"},
+    MetricInfo{Metric::kCalibrationIntercept, "calibration_intercept", "Calibration intercept"},
+    MetricInfo{Metric::kLogLoss, "log_loss", "Log loss"},
+};
+
+const MetricInfo& info(Metric metric) {
+  return kMetrics[static_cast<std::size_t>(metric)];
+}
+
+using Counts = std::vector<std::vector<std::size_t>>;  // [true][decided]
+
+std::vector<std::size_t> exams_per_class(const ScoredExams& exams) {
+  std::vector<std::size_t> counts(exams.classes, 0);
+  for (int label : exams.label) ++counts[static_cast<std::size_t>(label)];
+  return counts;
+}
+
+// Why a metric that needs every class has no value; empty when it has one.
+std::string missing_class(const ScoredExams& exams) {
+  const std::vector<std::size_t> counts = exams_per_class(exams);
+  for (std::size_t c = 0; c < counts.size(); ++c) {
+    if (counts[c] > 0) continue;
+    if (exams.classes > 2) return concat("no exam of class number ", c);
+    return c == 1 ? "no positive exam" : "no negative exam";
+  }
+  return {};
+}
+
+Figure mean_over_classes(const ScoredExams& exams,
+                         Figure (*statistic)(std::span<const double>, std::span<const int>)) {
+  if (exams.classes == 2) {
+    const OneVsRest positive = one_vs_rest(exams, 1);
+    return statistic(positive.score, positive.positive);
+  }
+  if (std::string why = missing_class(exams); !why.empty()) return Figure::none(why);
+  double sum = 0;
+  for (std::size_t c = 0; c < exams.classes; ++c) {
+    const OneVsRest rest = one_vs_rest(exams, c);
+    const Figure figure = statistic(rest.score, rest.positive);
+    if (!figure.defined()) return figure;
+    sum += figure.value;
+  }
+  return Figure::of(sum / static_cast<double>(exams.classes));
+}
+
+Figure recall(const Counts& counts, std::size_t of_class) {
+  std::size_t total = 0;
+  for (std::size_t decided : counts[of_class]) total += decided;
+  if (total == 0) return Figure::none(of_class == 1 ? "no positive exam" : "no negative exam");
+  return Figure::of(static_cast<double>(counts[of_class][of_class]) / static_cast<double>(total));
+}
+
+Figure balanced_accuracy(const ScoredExams& exams) {
+  if (std::string why = missing_class(exams); !why.empty()) return Figure::none(why);
+  const Counts counts = confusion_matrix(exams);
+  double sum = 0;
+  for (std::size_t c = 0; c < exams.classes; ++c) sum += recall(counts, c).value;
+  return Figure::of(sum / static_cast<double>(exams.classes));
+}
+
+Figure f1_of_class(const Counts& counts, std::size_t of_class) {
+  std::size_t truly = 0, decided = 0;
+  for (std::size_t c = 0; c < counts.size(); ++c) {
+    truly += counts[of_class][c];
+    decided += counts[c][of_class];
+  }
+  if (truly + decided == 0) return Figure::none("a class that no exam has and none was given");
+  return Figure::of(2.0 * static_cast<double>(counts[of_class][of_class]) /
+                    static_cast<double>(truly + decided));
+}
+
+Figure f1(const ScoredExams& exams) {
+  const Counts counts = confusion_matrix(exams);
+  if (exams.classes == 2) return f1_of_class(counts, 1);
+  double sum = 0;
+  for (std::size_t c = 0; c < exams.classes; ++c) {
+    const Figure one = f1_of_class(counts, c);
+    if (!one.defined()) return one;
+    sum += one.value;
+  }
+  return Figure::of(sum / static_cast<double>(exams.classes));
+}
+
+Figure accuracy(const ScoredExams& exams) {
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < exams.size(); ++i) right += exams.label[i] == exams.decision[i];
+  return Figure::of(static_cast<double>(right) / static_cast<double>(exams.size()));
+}
+
+Figure quadratic_kappa(const ScoredExams& exams) {
+  const Counts counts = confusion_matrix(exams);
+  const std::size_t classes = exams.classes;
+  std::vector<double> truly(classes, 0), decided(classes, 0);
+  for (std::size_t i = 0; i < classes; ++i) {
+    for (std::size_t j = 0; j < classes; ++j) {
+      truly[i] += static_cast<double>(counts[i][j]);
+      decided[j] += static_cast<double>(counts[i][j]);
+    }
+  }
+  double observed = 0, expected = 0;
+  for (std::size_t i = 0; i < classes; ++i) {
+    for (std::size_t j = 0; j < classes; ++j) {
+      const double distance = static_cast<double>(i) - static_cast<double>(j);
+      observed += distance * distance * static_cast<double>(counts[i][j]);
+      expected += distance * distance * truly[i] * decided[j] / static_cast<double>(exams.size());
+    }
+  }
+  if (expected == 0) return Figure::none("one class only, in labels and decisions");
+  return Figure::of(1.0 - observed / expected);
+}
+
+Figure brier(const ScoredExams& exams) {
+  double sum = 0;
+  const std::size_t first = exams.classes == 2 ? 1 : 0;  // binary: class 1 alone
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    for (std::size_t c = first; c < exams.classes; ++c) {
+      const double error = exams.score(i, c) - (exams.label[i] == static_cast<int>(c) ? 1.0 : 0.0);
+      sum += error * error;
+    }
+  }
+  return Figure::of(sum / static_cast<double>(exams.size()));
+}
+
+Figure log_loss(const ScoredExams& exams) {
+  constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // as scikit-learn clips
+  double sum = 0;
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    const double p = exams.score(i, static_cast<std::size_t>(exams.label[i]));
+    sum -= std::log(std::clamp(p, kEpsilon, 1.0 - kEpsilon));
+  }
+  return Figure::of(sum / static_cast<double>(exams.size()));
+}
+
+// Undefined when nothing can be computed from these exams.
+Figure unusable(const ScoredExams& exams) {
+  if (exams.size() == 0) return Figure::none("no exams");
+  if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
+    return Figure::none("a predicted probability is not a number");
+  }
+  return Figure::of(0);
+}
+
+CalibrationLine line_of(const ScoredExams& exams) {
+  const OneVsRest positive = one_vs_rest(exams, 1);
+  return calibration_line(positive.score, positive.positive);
+}
+
+}  // namespace
+
+std::vector<int> decide(std::span<const double> probability, std::size_t classes,
+                        double threshold) {
+  std::vector<int> decision(probability.size() / classes);
+  for (std::size_t i = 0; i < decision.size(); ++i) {
+    const auto row = probability.subspan(i * classes, classes);
+    if (classes == 2) {
+      decision[i] = row[1] >= threshold;
+    } else {
+      decision[i] = static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
+    }
+  }
+  return decision;
+}
+
+std::string_view metric_key(Metric metric) {
+  return info(metric).key;
+}
+std::string_view metric_title(Metric metric) {
+  return info(metric).title;
+}
+
+std::span<const Metric> metrics_for(std::size_t classes) {
+  static constexpr std::array kBinary = {Metric::kAuroc,
+                                         Metric::kAuprc,
+                                         Metric::kSensitivity,
+                                         Metric::kSpecificity,
+                                         Metric::kBalancedAccuracy,
+                                         Metric::kF1,
+                                         Metric::kAccuracy,
+                                         Metric::kQuadraticKappa,
+                                         Metric::kBrier,
+                                         Metric::kEce,
+                                         Metric::kCalibrationSlope,
+                                         Metric::kCalibrationIntercept,
+                                         Metric::kLogLoss};
+  static constexpr std::array kMany = {Metric::kAuroc, Metric::kAuprc,    Metric::kBalancedAccuracy,
+                                       Metric::kF1,    Metric::kAccuracy, Metric::kQuadraticKappa,
+                                       Metric::kBrier, Metric::kEce,      Metric::kLogLoss};
+  if (classes == 2) return kBinary;
+  return kMany;
+}
+
+Figure compute_metric(Metric metric, const ScoredExams& exams) {
+  if (const Figure problem = unusable(exams); !problem.defined()) return problem;
+  switch (metric) {
+    case Metric::kAuroc:
+      return mean_over_classes(exams, auroc);
+    case Metric::kAuprc:
+      return mean_over_classes(exams, average_precision);
+    case Metric::kSensitivity:
+      return recall(confusion_matrix(exams), 1);
+    case Metric::kSpecificity:
+      return recall(confusion_matrix(exams), 0);
+    case Metric::kBalancedAccuracy:
+      return balanced_accuracy(exams);
+    case Metric::kF1:
+      return f1(exams);
+    case Metric::kAccuracy:
+      return accuracy(exams);
+    case Metric::kQuadraticKappa:
+      return quadratic_kappa(exams);
+    case Metric::kBrier:
+      return brier(exams);
+    case Metric::kEce:
+      return expected_calibration_error(exams);
+    case Metric::kCalibrationSlope:
+      return line_of(exams).slope;
+    case Metric::kCalibrationIntercept:
+      return line_of(exams).intercept;
+    case Metric::kLogLoss:
+      return log_loss(exams);
+  }
+  return Figure::none("unknown metric");
+}
+
+std::vector<Figure> compute_metrics(const ScoredExams& exams) {
+  std::vector<Figure> figures;
+  for (Metric metric : metrics_for(exams.classes)) {
+    if (metric != Metric::kCalibrationSlope && metric != Metric::kCalibrationIntercept) {
+      figures.push_back(compute_metric(metric, exams));
+      continue;
+    }
+    if (metric == Metric::kCalibrationIntercept) continue;  // comes with the slope
+    const Figure problem = unusable(exams);
+    const CalibrationLine line =
+        problem.defined() ? line_of(exams) : CalibrationLine{problem, problem};
+    figures.push_back(line.slope);
+    figures.push_back(line.intercept);
+  }
+  return figures;
+}
+
+std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams) {
+  Counts counts(exams.classes, std::vector<std::size_t>(exams.classes, 0));
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    ++counts[static_cast<std::size_t>(exams.label[i])][static_cast<std::size_t>(exams.decision[i])];
+  }
+  return counts;
+}
+
+}  // namespace coldframe::temporal

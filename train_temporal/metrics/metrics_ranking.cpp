@@ -1,0 +1,118 @@
+// The metrics that depend on the order of scores alone, and their curves.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// Where the threshold stands at one of the distinct scores: what lies at or above it.
+struct Step {
+  double threshold;
+  std::uint64_t true_positives, false_positives;
+};
+
+// From the highest distinct score down. Empty when a score is not a number.
+std::vector<Step> sweep(std::span<const double> score, std::span<const int> positive) {
+  if (!std::ranges::all_of(score, [](double s) { return std::isfinite(s); })) return {};
+  std::vector<std::size_t> order(score.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto higher = [&](std::size_t a, std::size_t b) { return score[a] > score[b]; };
+  // The bootstrap passes exams that are sorted already.
+  if (!std::ranges::is_sorted(order, higher)) std::ranges::sort(order, higher);
+  std::vector<Step> steps;
+  std::uint64_t true_positives = 0, false_positives = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    (positive[order[i]] ? true_positives : false_positives) += 1;
+    const bool tied = i + 1 < order.size() && score[order[i + 1]] == score[order[i]];
+    if (!tied) steps.push_back({score[order[i]], true_positives, false_positives});
+  }
+  return steps;
+}
+
+// Why a ranking of these exams says nothing; empty when it does.
+std::string unusable(const std::vector<Step>& steps, std::size_t exams, bool needs_negatives) {
+  if (exams == 0) return "no exams";
+  if (steps.empty()) return "a score is not a number";
+  if (steps.back().true_positives == 0) return "no positive exam";
+  if (needs_negatives && steps.back().false_positives == 0) return "no negative exam";
+  return {};
+}
+
+}  // namespace
+
+Figure auroc(std::span<const double> score, std::span<const int> positive) {
+  const std::vector<Step> steps = sweep(score, positive);
+  if (std::string why = unusable(steps, score.size(), true); !why.empty()) return Figure::none(why);
+  // Twice the Mann–Whitney statistic, in whole numbers: each negative counts the positives above
+  // it twice and those tied with it once.
+  std::uint64_t doubled = 0, above = 0, negatives = 0;
+  for (const Step& step : steps) {
+    doubled += (step.false_positives - negatives) * (above + step.true_positives);
+    above = step.true_positives;
+    negatives = step.false_positives;
+  }
+  return Figure::of(static_cast<double>(doubled) / 2.0 / static_cast<double>(above) /
+                    static_cast<double>(negatives));
+}
+
+Figure average_precision(std::span<const double> score, std::span<const int> positive) {
+  const std::vector<Step> steps = sweep(score, positive);
+  if (std::string why = unusable(steps, score.size(), false); !why.empty()) {
+    return Figure::none(why);
+  }
+  double sum = 0;
+  std::uint64_t above = 0;
+  for (const Step& step : steps) {
+    const double precision = static_cast<double>(step.true_positives) /
+                             static_cast<double>(step.true_positives + step.false_positives);
+    sum += static_cast<double>(step.true_positives - above) * precision;
+    above = step.true_positives;
+  }
+  return Figure::of(sum / static_cast<double>(above));
+}
+
+Curve roc_curve(std::span<const double> score, std::span<const int> positive) {
+  const std::vector<Step> steps = sweep(score, positive);
+  if (!unusable(steps, score.size(), true).empty()) return {};
+  Curve curve{{0.0}, {0.0}, {std::numeric_limits<double>::infinity()}};
+  for (const Step& step : steps) {
+    curve.x.push_back(static_cast<double>(step.false_positives) /
+                      static_cast<double>(steps.back().false_positives));
+    curve.y.push_back(static_cast<double>(step.true_positives) /
+                      static_cast<double>(steps.back().true_positives));
+    curve.threshold.push_back(step.threshold);
+  }
+  return curve;
+}
+
+Curve precision_recall_curve(std::span<const double> score, std::span<const int> positive) {
+  const std::vector<Step> steps = sweep(score, positive);
+  if (!unusable(steps, score.size(), false).empty()) return {};
+  Curve curve{{0.0}, {1.0}, {std::numeric_limits<double>::infinity()}};
+  for (const Step& step : steps) {
+    curve.x.push_back(static_cast<double>(step.true_positives) /
+                      static_cast<double>(steps.back().true_positives));
+    curve.y.push_back(static_cast<double>(step.true_positives) /
+                      static_cast<double>(step.true_positives + step.false_positives));
+    curve.threshold.push_back(step.threshold);
+  }
+  return curve;
+}
+
+OneVsRest one_vs_rest(const ScoredExams& exams, std::size_t of_class) {
+  OneVsRest result;
+  result.score.reserve(exams.size());
+  result.positive.reserve(exams.size());
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    result.score.push_back(exams.score(i, of_class));
+    result.positive.push_back(exams.label[i] == static_cast<int>(of_class));
+  }
+  return result;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,41 @@
+// What the GRU is compared with: frames without order, and metadata without frames.
+#pragma once
+
+#include "train_temporal/models/sequence_model.h"
+
+namespace coldframe::temporal {
+
+// Mean over frames of the projected features, plain or by attention (Ilse et al. 2018, without
+// their hidden layer); `single` is this model on one frame. Tensors: feature_mean, feature_std [D];
+// project.weight [H, D], project.bias; attention.weight [1, H], .bias with attention; head.weight
+// [C, H], head.bias.
+class PooledModel final : public SequenceModel {
+ public:
+  explicit PooledModel(const ModelConfig& config);
+  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+                        const Dropout& dropout) override;
+  void set_statistics(const InputStatistics& statistics) override;
+
+ private:
+  torch::Tensor feature_mean, feature_std;
+  torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
+};
+
+inline constexpr std::int64_t kClockHidden = 32;
+
+// An MLP on clock_descriptor(). Tensors: clock_mean, clock_std [F]; project.weight [32, F],
+// project.bias; head.weight [C, 32], head.bias.
+class ClockModel final : public SequenceModel {
+ public:
+  explicit ClockModel(const ModelConfig& config);
+  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+                        const Dropout& dropout) override;
+  void set_statistics(const InputStatistics& statistics) override;
+  bool uses_features() const override { return false; }
+
+ private:
+  torch::Tensor clock_mean, clock_std;
+  torch::nn::Linear project{nullptr}, head{nullptr};
+};
+
+}  // namespace coldframe::temporal

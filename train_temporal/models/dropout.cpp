@@ -1,0 +1,42 @@
+#include "train_temporal/models/dropout.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr double kSteps = 65536;
+
+}  // namespace
+
+void Dropout::fill(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width,
+                   float* out) const {
+  // 16 bits decide on a value, so the probability is rounded to a multiple of 2^-16.
+  const auto threshold =
+      static_cast<std::uint64_t>(std::min(std::round(probability_ * kSteps), kSteps - 1));
+  const auto scale = static_cast<float>(kSteps / (kSteps - static_cast<double>(threshold)));
+  for (std::uint64_t key : keys) {
+    const std::uint64_t start =
+        CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
+    std::uint64_t bits = 0;
+    for (std::int64_t i = 0; i < width; ++i) {
+      bits = i % 4 == 0 ? mix_bits(start + static_cast<std::uint64_t>(i)) : bits >> 16;
+      *out++ = (bits & 0xffff) >= threshold ? scale : 0.0f;
+    }
+  }
+}
+
+torch::Tensor Dropout::mask(Stream layer, std::span<const std::uint64_t> keys,
+                            std::int64_t width) const {
+  torch::Tensor mask = torch::empty({static_cast<std::int64_t>(keys.size()), width});
+  fill(layer, keys, width, mask.data_ptr<float>());
+  return mask;
+}
+
+torch::Tensor Dropout::operator()(const torch::Tensor& x, Stream layer,
+                                  std::span<const std::uint64_t> keys) const {
+  return active() ? x * mask(layer, keys, x.size(1)).to(x.device()) : x;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,91 @@
+// GruModel on the CPU without autograd: the same model, with a way back that is written out and
+// memory that is used again in every step. Tests hold it to GruModel::forward.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <vector>
+
+#include "train_temporal/kernels/thread_team.h"
+#include "train_temporal/models/gru_layer.h"
+#include "train_temporal/models/sequence_model.h"
+
+namespace coldframe::temporal {
+
+// The parameters as the passes read them. They stay the model's own.
+class FusedGru {
+ public:
+  // Whether the model is a GruModel on the CPU with a GRU and no encoding of time but the plain
+  // one.
+  static bool supports(const SequenceModel& model);
+  FusedGru(const SequenceModel& model, const ModelConfig& config);
+
+  // To be called whenever the parameters have changed.
+  void prepare(ThreadTeam& team);
+
+  // The gradients of all parameters in a buffer laid out as the storage they share (see AdamW).
+  struct Gradients {
+    float *project, *project_bias, *attention, *attention_bias, *head, *head_bias;
+    std::vector<GruGradients> gru;
+  };
+  Gradients gradients(float* base) const;
+
+  const ModelConfig& config() const { return config_; }
+  GruShape shape() const;
+
+ private:
+  friend class FusedPass;
+  struct Transpose {
+    std::int64_t rows, columns;
+    const float* from;
+    float* to;
+    std::int64_t to_row;
+  };
+  const torch::Tensor& tensor(const std::string& name) const;
+  const float* values(const std::string& name) const;
+  const float* by_column(const std::string& name);
+
+  ModelConfig config_;
+  torch::OrderedDict<std::string, torch::Tensor> tensors_;  // parameters and buffers
+  std::vector<Transpose> transposes_;
+  std::vector<torch::Tensor> transposed_;
+  torch::Tensor feature_scale_;  // [D] 1 / feature_std
+  std::vector<GruWeights> gru_;
+  const float *project_by_column_, *head_by_column_;
+};
+
+// One piece of a batch on its way through the model and back.
+class FusedPass {
+ public:
+  explicit FusedPass(const FusedGru& model);
+
+  // Logits [B, C] of `packing`, in its order; they stay until the next call.
+  const float* forward(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
+  // Adds to `gradients`, or writes them when `fresh`. d_logits: [B, C]
+  void backward(const Packing& batch, const float* d_logits, const FusedGru::Gradients& gradients,
+                bool fresh);
+
+ private:
+  PackedSteps steps(const Packing& batch) const;
+  void gather(const Dataset& dataset, const Packing& batch);
+  void project(const Packing& batch, const Dropout& dropout);
+  void add_time(const Packing& batch);
+  void draw_layer_masks(const Packing& batch, const Dropout& dropout);
+  void pool(const Packing& batch);
+  void pool_attention(const Packing& batch);
+  void pool_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh);
+  void pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh);
+
+  const FusedGru& model_;
+  GruShape shape_;
+  bool dropped_ = false;
+  GruPass gru_;
+  Buffer features_, x_, pooled_, logits_;      // [N, D], [N, I], [B, W], [B, C]
+  Buffer projection_mask_, head_mask_;         // [N, H], [B, W]
+  Buffer d_pooled_, d_output_, d_last_, d_x_;  // [B, W], [N, W], [2, B, H], [N, I]
+  Buffer attention_, d_attention_;             // [N]
+  std::vector<Buffer> layer_masks_;
+  std::vector<const float*> layer_mask_values_, d_last_values_;
+};
+
+}  // namespace coldframe::temporal

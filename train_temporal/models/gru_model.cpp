@@ -1,0 +1,157 @@
+#include "train_temporal/models/gru_model.h"
+
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using torch::nn::utils::rnn::PackedSequence;
+
+}  // namespace
+
+GruModel::GruModel(const ModelConfig& config) : config_(config) {
+  const std::int64_t hidden = config.hidden;
+  const std::int64_t width = pooled_width(config);
+  feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
+  feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
+  if (config.time) {
+    time_mean = register_buffer("time_mean", torch::zeros({2}));
+    time_std = register_buffer("time_std", torch::ones({2}));
+  }
+  project = register_module("project", torch::nn::Linear(config.dimension, hidden));
+  const auto uses = [&](TimeEncoding encoding) {
+    return config.time && config.time_encoding == encoding;
+  };
+  std::int64_t inputs = hidden + (config.time ? kTimeInputs : 0);
+  if (uses(TimeEncoding::kTime2Vec)) {
+    inputs += kTime2VecInputs;
+    time2vec = register_module("time2vec", torch::nn::Linear(1, kTime2VecInputs));
+  }
+  for (std::int64_t layer = 0; uses(TimeEncoding::kDecay) && layer < config.layers; ++layer) {
+    decay.push_back(register_module(concat("decay_l", layer), torch::nn::Linear(1, hidden)));
+  }
+  if (config.architecture == Architecture::kLstm) {
+    lstm = register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(inputs, hidden)
+                                                       .num_layers(config.layers)
+                                                       .bidirectional(config.bidirectional)));
+  } else {
+    gru = register_module("gru", torch::nn::GRU(torch::nn::GRUOptions(inputs, hidden)
+                                                    .num_layers(config.layers)
+                                                    .bidirectional(config.bidirectional)));
+  }
+  if (config.pool == TemporalPool::kAttention) {
+    attention = register_module("attention", torch::nn::Linear(width, 1));
+  }
+  head = register_module("head", torch::nn::Linear(width, config.classes));
+}
+
+void GruModel::set_statistics(const InputStatistics& statistics) {
+  feature_mean.copy_(statistics.feature_mean);
+  feature_std.copy_(statistics.feature_std);
+  if (!config_.time) return;
+  time_mean.copy_(statistics.time_mean);
+  time_std.copy_(statistics.time_std);
+}
+
+torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batch,
+                                const Dropout& dropout) {
+  torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
+  x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
+  if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, H + 3]
+  const auto [states, last] = recur(x, batch, dropout);
+  x = pool(states, last, batch);                                   // [B, H']
+  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
+}
+
+std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const Batch& batch,
+                                                        const Dropout& dropout) {
+  const std::int64_t directions = config_.bidirectional ? 2 : 1;
+  const std::vector<torch::Tensor> all = lstm.is_empty() ? gru->all_weights() : lstm->all_weights();
+  const std::size_t each = all.size() / static_cast<std::size_t>(config_.layers);
+  torch::Tensor last, cell;
+  for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
+    const auto weights = at::TensorList(all).slice(static_cast<std::size_t>(layer) * each, each);
+    if (layer > 0) x = dropout(x, layer_dropout(layer - 1), batch.row_keys);
+    const torch::Tensor start =
+        torch::zeros({directions, batch.size(), config_.hidden}, x.options());
+    if (!decay.empty()) {
+      std::tie(x, last) = decaying_layer(x, batch, weights, decay[static_cast<std::size_t>(layer)]);
+    } else if (lstm.is_empty()) {
+      std::tie(x, last) = torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0,
+                                     is_training(), config_.bidirectional);
+    } else {
+      std::tie(x, last, cell) = torch::lstm(x, batch.step_sizes, {start, start}, weights, true, 1,
+                                            0.0, is_training(), config_.bidirectional);
+    }
+  }
+  return {x, last};
+}
+
+// Intervals are counted in the geometric mean of the training part's; one that is unknown is 0.
+std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Tensor& x,
+                                                                 const Batch& batch,
+                                                                 at::TensorList weights,
+                                                                 torch::nn::Linear& rate) {
+  const torch::Tensor interval =
+      (batch.time.narrow(1, kLogInterval, 1) - time_mean.narrow(0, 0, 1)).exp() *
+      batch.time.narrow(1, kIntervalKnown, 1);                       // [N, 1]
+  const torch::Tensor gamma = (-torch::relu(rate(interval))).exp();  // [N, H]
+  torch::Tensor state = torch::zeros({batch.size(), config_.hidden}, x.options());
+  std::vector<torch::Tensor> states;
+  std::int64_t row = 0;
+  for (const std::int64_t size : batch.sequences) {
+    const torch::Tensor before = state.narrow(0, 0, size) * gamma.narrow(0, row, size);
+    states.push_back(torch::gru_cell(x.narrow(0, row, size), before, weights[0], weights[1],
+                                     weights[2], weights[3]));
+    // Of the sequences that have ended, the state stays.
+    state = torch::cat({states.back(), state.narrow(0, size, batch.size() - size)});
+    row += size;
+  }
+  return {torch::cat(states), state.unsqueeze(0)};
+}
+
+// Standardised where known, 0 elsewhere; then where the time is unknown; with time2vec its linear
+// and its periodic values. [N, 3 or 11]
+torch::Tensor GruModel::time_features(const torch::Tensor& time) {
+  const torch::Tensor value = (time.narrow(1, kLogInterval, 2) - time_mean) / time_std;
+  const torch::Tensor known = time.narrow(1, kIntervalKnown, 2);
+  std::vector<torch::Tensor> parts = {value * known, 1 - time.narrow(1, kTimeKnown, 1)};
+  if (!time2vec.is_empty()) {
+    const torch::Tensor phase = time2vec(value.narrow(1, 1, 1));  // [N, 8]
+    const torch::Tensor periodic = phase.narrow(1, 1, kTime2VecInputs - 1).sin();
+    parts.push_back(torch::cat({phase.narrow(1, 0, 1), periodic}, 1) *
+                    time.narrow(1, kTimeKnown, 1));
+  }
+  return torch::cat(parts, 1);
+}
+
+torch::Tensor GruModel::pool(const torch::Tensor& packed, const torch::Tensor& last,
+                             const Batch& batch) {
+  if (config_.pool == TemporalPool::kLast) {
+    if (!config_.bidirectional) return last[-1];
+    return torch::cat({last[-2], last[-1]}, 1);
+  }
+  const torch::Tensor frames = pad_packed(packed, batch);  // [B, T, H']
+  if (config_.pool == TemporalPool::kMean) return mean_over_frames(frames, batch);
+  return attention_over_frames(frames, attention(frames), batch);
+}
+
+torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch) {
+  return std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(PackedSequence(x, batch.step_sizes),
+                                                                /*batch_first=*/true));
+}
+
+torch::Tensor mean_over_frames(const torch::Tensor& padded, const Batch& batch) {
+  return padded.sum(1) / batch.lengths.unsqueeze(1).to(padded.device(), padded.scalar_type());
+}
+
+torch::Tensor attention_over_frames(const torch::Tensor& padded, const torch::Tensor& scores,
+                                    const Batch& batch) {
+  const torch::Tensor step = torch::arange(padded.size(1)).unsqueeze(0);                  // [1, T]
+  const torch::Tensor beyond = (step >= batch.lengths.unsqueeze(1)).to(padded.device());  // [B, T]
+  const torch::Tensor masked =
+      scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
+  return masked.softmax(1).unsqueeze(1).bmm(padded).squeeze(1);
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,125 @@
+#include "train_temporal/models/model_config.h"
+
+#include <algorithm>
+#include <array>
+
+#include "common/cli.h"
+#include "common/error.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+const std::vector<std::string> kArchitectures = {"gru", "mean", "clock", "lstm", "attention"};
+const std::vector<std::string> kOrders = {"in_order", "middle", "shuffled"};
+const std::vector<std::string> kTimeEncodings = {"log", "decay", "time2vec"};
+const std::vector<std::string> kPools = {"last", "mean", "attention"};
+
+struct NamedModel {
+  const char* name;
+  Architecture architecture;
+  FrameOrder order;
+};
+// `bigru` is a GRU whose configuration is bidirectional.
+constexpr std::array kModels = {
+    NamedModel{"gru", Architecture::kGru, FrameOrder::kInOrder},
+    NamedModel{"bigru", Architecture::kGru, FrameOrder::kInOrder},
+    NamedModel{"lstm", Architecture::kLstm, FrameOrder::kInOrder},
+    NamedModel{"attention", Architecture::kAttention, FrameOrder::kInOrder},
+    NamedModel{"mean", Architecture::kMean, FrameOrder::kInOrder},
+    NamedModel{"single", Architecture::kMean, FrameOrder::kMiddle},
+    NamedModel{"shuffled", Architecture::kGru, FrameOrder::kShuffled},
+    NamedModel{"clock", Architecture::kClock, FrameOrder::kInOrder},
+};
+constexpr const char* kBothWays = "bigru";
+
+template <typename Enum>
+const std::string& word(const std::vector<std::string>& words, Enum value) {
+  return words[static_cast<std::size_t>(value)];
+}
+
+}  // namespace
+
+Json to_json(const ModelConfig& config) {
+  Json json;
+  json["architecture"] = word(kArchitectures, config.architecture);
+  json["frame_order"] = word(kOrders, config.order);
+  json["dimension"] = config.dimension;
+  json["clock_width"] = config.clock_width;
+  json["classes"] = config.classes;
+  json["hidden"] = config.hidden;
+  json["layers"] = config.layers;
+  json["bidirectional"] = config.bidirectional;
+  json["temporal_pool"] = word(kPools, config.pool);
+  json["time"] = config.time;
+  json["time_encoding"] = word(kTimeEncodings, config.time_encoding);
+  json["dropout"] = config.dropout;
+  return json;
+}
+
+ModelConfig model_config_from_json(const Json& json) {
+  const auto bounded = [&](const char* key, std::int64_t low, std::int64_t high) {
+    const auto value = json.at(key).get<std::int64_t>();
+    if (value >= low && value <= high) return value;
+    throw DataError(concat("model configuration: ", key, " is ", value, ", expected ", low, " to ",
+                           high, "; the file is damaged or not a Coldframe model"));
+  };
+  try {
+    ModelConfig config;
+    const auto pick = [&](const char* key, const std::vector<std::string>& words) {
+      const auto found = std::find(words.begin(), words.end(), json.at(key).get<std::string>());
+      if (found != words.end()) return found - words.begin();
+      throw DataError(concat("model configuration: ", key, " is ", json.at(key).dump(),
+                             ", expected one of ", join(words, ", ")));
+    };
+    config.architecture = static_cast<Architecture>(pick("architecture", kArchitectures));
+    config.order = static_cast<FrameOrder>(pick("frame_order", kOrders));
+    config.dimension = bounded("dimension", 1, 1 << 20);
+    config.clock_width = bounded("clock_width", 0, 1 << 12);
+    config.classes = bounded("classes", 2, 1 << 16);
+    config.hidden = bounded("hidden", 1, 1 << 16);
+    config.layers = bounded("layers", 1, 64);
+    config.bidirectional = json.at("bidirectional").get<bool>();
+    config.pool = static_cast<TemporalPool>(pick("temporal_pool", kPools));
+    config.time = json.at("time").get<bool>();
+    config.time_encoding = static_cast<TimeEncoding>(pick("time_encoding", kTimeEncodings));
+    config.dropout = json.at("dropout").get<double>();
+    model_name(config);  // DataError when there is none
+    return config;
+  } catch (const Json::exception& error) {
+    throw DataError(concat("model configuration: ", error.what()));
+  }
+}
+
+const std::vector<std::string>& model_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const NamedModel& model : kModels) all.emplace_back(model.name);
+    return all;
+  }();
+  return names;
+}
+
+const std::vector<std::string>& comparison_names() {
+  static const std::vector<std::string> names = {"gru", "mean", "single", "shuffled", "clock"};
+  return names;
+}
+
+void set_model(ModelConfig& config, const std::string& name) {
+  const NamedModel& model = kModels[choice("model", name, model_names())];
+  config.architecture = model.architecture;
+  config.order = model.order;
+  if (name == kBothWays) config.bidirectional = true;
+}
+
+std::string model_name(const ModelConfig& config) {
+  for (const NamedModel& model : kModels) {
+    if (model.architecture != config.architecture || model.order != config.order) continue;
+    const bool gru = config.architecture == Architecture::kGru;
+    return gru && config.bidirectional && config.order == FrameOrder::kInOrder ? kBothWays
+                                                                               : model.name;
+  }
+  throw DataError("model configuration: no model has this architecture and order of frames");
+}
+
+}  // namespace coldframe::temporal

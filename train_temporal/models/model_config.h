@@ -1,0 +1,64 @@
+// All that is needed to build a model and to feed it; stored with its weights.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/json.h"
+#include "train_temporal/data/sampler.h"
+
+namespace coldframe::temporal {
+
+enum class Architecture {
+  kGru,        // frames → projection → GRU → pooling → head
+  kMean,       // frames → projection → mean over frames → head; also `single`, on one frame
+  kClock,      // no features: clock_descriptor() → MLP
+  kLstm,       // as kGru with an LSTM
+  kAttention,  // frames → projection → attention pooling → head
+};
+// What the GRU or LSTM is told of time, when it is, beside the log of the interval and the seconds
+// since the first frame.
+enum class TimeEncoding {
+  kLog,       // no more than these
+  kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
+  kTime2Vec,  // learnt sinusoids of the seconds since the first frame (Kazemi et al. 2019)
+};
+enum class TemporalPool { kLast, kMean, kAttention };
+
+struct ModelConfig {
+  Architecture architecture = Architecture::kGru;
+  FrameOrder order = FrameOrder::kInOrder;
+  std::int64_t dimension = 0;    // D of the cache
+  std::int64_t clock_width = 0;  // F of clock_descriptor()
+  std::int64_t classes = 2;      // C
+  std::int64_t hidden = 128;     // H
+  std::int64_t layers = 1;
+  bool bidirectional = false;
+  TemporalPool pool = TemporalPool::kMean;
+  bool time = false;  // whether the GRU sees intervals
+  TimeEncoding time_encoding = TimeEncoding::kLog;
+  double dropout = 0.3;
+
+  bool operator==(const ModelConfig&) const = default;
+};
+Json to_json(const ModelConfig& config);
+ModelConfig model_config_from_json(const Json& json);  // DataError
+
+inline bool is_recurrent(Architecture architecture) {
+  return architecture == Architecture::kGru || architecture == Architecture::kLstm;
+}
+// H' of what the head sees, of all but kClock.
+inline std::int64_t pooled_width(const ModelConfig& config) {
+  return is_recurrent(config.architecture) && config.bidirectional ? 2 * config.hidden
+                                                                   : config.hidden;
+}
+
+// gru, bigru, lstm, …: architecture, direction and order of frames under one name.
+const std::vector<std::string>& model_names();
+// What the GRU is best compared with: frames without order, and metadata without frames.
+const std::vector<std::string>& comparison_names();
+void set_model(ModelConfig& config, const std::string& name);  // ConfigError
+std::string model_name(const ModelConfig& config);
+
+}  // namespace coldframe::temporal

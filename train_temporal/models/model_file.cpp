@@ -1,0 +1,163 @@
+#include "train_temporal/models/model_file.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/error.h"
+#include "common/text.h"
+#include "train_temporal/models/baseline_models.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr const char* kFormat = "coldframe.temporal.1";
+
+Json card_json(const ModelCard& card) {
+  Json json;
+  json["model"] = to_json(card.config);
+  json["target"] = card.target;
+  json["classes"] = card.classes;
+  json["positive"] = card.positive;
+  json["temperature"] = card.temperature;
+  json["threshold"] = card.threshold;
+  json["repeat"] = card.repeat;
+  json["fold"] = card.fold;
+  json["seed"] = card.seed;
+  json["fit_seed"] = card.fit_seed;
+  json["source_kinds"] = card.source_kinds;
+  return json;
+}
+
+ModelCard card_from_json(const Json& json) {
+  ModelCard card;
+  card.config = model_config_from_json(json.at("model"));
+  card.target = json.at("target").get<std::string>();
+  card.classes = json.at("classes").get<std::vector<std::string>>();
+  card.positive = json.at("positive").get<std::string>();
+  card.temperature = json.at("temperature").get<double>();
+  card.threshold = json.at("threshold").get<double>();
+  card.repeat = json.at("repeat").get<std::size_t>();
+  card.fold = json.at("fold").get<std::size_t>();
+  card.seed = json.at("seed").get<std::size_t>();
+  card.fit_seed = json.at("fit_seed").get<std::uint64_t>();
+  card.source_kinds = json.at("source_kinds").get<std::vector<std::string>>();
+  return card;
+}
+
+std::string shape(const torch::Tensor& tensor) {
+  std::ostringstream out;
+  out << tensor.sizes();
+  return out.str();
+}
+
+// Shapes of the file's own tensors bound what a damaged configuration could make us allocate.
+void require_shape(const std::filesystem::path& path, const StateDict& weights,
+                   const std::string& name, torch::IntArrayRef expected) {
+  const auto found = weights.find(name);
+  if (found == weights.end()) {
+    throw DataError(concat("'", path.string(), "' lacks the tensor '", name, "'"));
+  }
+  if (found->second.sizes() == expected) return;
+  throw DataError(concat("'", path.string(), "': tensor '", name, "' is ", shape(found->second),
+                         ", expected ", expected));
+}
+
+void check_shapes(const std::filesystem::path& path, const StateDict& weights,
+                  const ModelCard& card) {
+  const ModelConfig& config = card.config;
+  if (static_cast<std::int64_t>(card.classes.size()) != config.classes) {
+    throw DataError(concat("'", path.string(), "' names ", plural(card.classes.size(), "class"),
+                           ", but its model has ", config.classes));
+  }
+  const std::int64_t width =
+      config.architecture == Architecture::kClock ? kClockHidden : pooled_width(config);
+  require_shape(path, weights, "head.weight", {config.classes, width});
+  if (config.architecture == Architecture::kClock) return;
+  require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
+  if (!is_recurrent(config.architecture)) return;
+  const bool gru = config.architecture == Architecture::kGru;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    require_shape(path, weights, concat(gru ? "gru" : "lstm", ".weight_hh_l", layer),
+                  {(gru ? 3 : 4) * config.hidden, config.hidden});
+  }
+}
+
+void check_numbers(const std::filesystem::path& path, const StateDict& weights,
+                   const ModelCard& card) {
+  if (!std::isfinite(card.temperature) || card.temperature <= 0) {
+    throw DataError(concat("'", path.string(), "': the temperature is ", card.temperature,
+                           ", expected a finite number above 0"));
+  }
+  if (!std::isfinite(card.threshold)) {
+    throw DataError(concat("'", path.string(), "': the threshold is ", card.threshold,
+                           ", expected a finite number"));
+  }
+  for (const auto& [name, tensor] : weights) {
+    if (tensor.isfinite().all().item<bool>()) continue;
+    throw DataError(concat("'", path.string(), "': tensor '", name,
+                           "' holds values that are not finite; the file is damaged or its "
+                           "training diverged"));
+  }
+}
+
+void load_weights(const std::filesystem::path& path, SequenceModel& model,
+                  const StateDict& weights) {
+  torch::NoGradGuard no_grad;
+  std::vector<std::pair<std::string, torch::Tensor>> targets;
+  for (const auto& item : model.named_parameters()) targets.emplace_back(item.key(), item.value());
+  for (const auto& item : model.named_buffers()) targets.emplace_back(item.key(), item.value());
+  for (auto& [name, target] : targets) {
+    require_shape(path, weights, name, target.sizes());
+    target.copy_(weights.at(name));
+  }
+  if (weights.size() == targets.size()) return;
+  for (const auto& [name, tensor] : weights) {
+    if (std::none_of(targets.begin(), targets.end(), [&](auto& t) { return t.first == name; })) {
+      throw DataError(concat("'", path.string(), "' has a tensor '", name,
+                             "' that its configuration does not know"));
+    }
+  }
+}
+
+}  // namespace
+
+void write_model(const std::filesystem::path& path, const StateDict& weights,
+                 const ModelCard& card) {
+  write_safetensors(path, weights,
+                    {{"format", kFormat},
+                     {"card", card_json(card).dump()},
+                     {"recipe", to_json(card.recipe).dump()},
+                     {"feature_digest", card.recipe.feature_digest()}});
+}
+
+TrainedModel read_model(const std::filesystem::path& path) {
+  const SafetensorsFile file = read_safetensors(path);
+  const auto entry = [&](const char* key) -> const std::string& {
+    const auto found = file.metadata.find(key);
+    if (found != file.metadata.end()) return found->second;
+    throw DataError(concat("'", path.string(),
+                           "' is not a model of `coldframe train`: its metadata "
+                           "has no '",
+                           key, "'"));
+  };
+  if (entry("format") != kFormat) {
+    throw DataError(concat("'", path.string(), "' has format '", entry("format"),
+                           "', this version reads '", kFormat, "'"));
+  }
+  TrainedModel trained;
+  try {
+    trained.card = card_from_json(parse_json(entry("card"), path.string()));
+  } catch (const Json::exception& error) {
+    throw DataError(concat("'", path.string(), "': ", error.what()));
+  } catch (const DataError& error) {
+    throw DataError(concat("'", path.string(), "': ", error.what()));
+  }
+  trained.card.recipe = cache::recipe_from_json(parse_json(entry("recipe"), path.string()));
+  check_shapes(path, file.tensors, trained.card);
+  check_numbers(path, file.tensors, trained.card);
+  trained.model = make_model(trained.card.config, 0);
+  load_weights(path, *trained.model, file.tensors);
+  return trained;
+}
+
+}  // namespace coldframe::temporal

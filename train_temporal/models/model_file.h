@@ -1,0 +1,37 @@
+// A trained model as a safetensors file that says in its metadata all that is needed to use it:
+// configuration, classes, the recipe of its features, temperature and threshold.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/recipe.h"
+#include "common/torch/safetensors.h"
+#include "train_temporal/models/sequence_model.h"
+
+namespace coldframe::temporal {
+
+struct ModelCard {
+  ModelConfig config;
+  cache::Recipe recipe;  // of the cache it was trained on
+  std::string target, positive;
+  std::vector<std::string> classes;
+  std::vector<std::string> source_kinds;  // for the `clock` control
+  std::size_t repeat = 0, fold = 0, seed = 0;
+  std::uint64_t fit_seed = 0;  // of all the fit's random numbers
+  double temperature = 1, threshold = 0.5;
+};
+
+struct TrainedModel {
+  ModelCard card;
+  std::shared_ptr<SequenceModel> model;
+};
+
+void write_model(const std::filesystem::path& path, const StateDict& weights,
+                 const ModelCard& card);
+// DataError: not such a file, or tensors missing, extra or of another shape (named).
+TrainedModel read_model(const std::filesystem::path& path);
+
+}  // namespace coldframe::temporal

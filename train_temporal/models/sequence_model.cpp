@@ -1,0 +1,65 @@
+#include "train_temporal/models/sequence_model.h"
+
+#include <cmath>
+
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/gru_model.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// Uniform in ±bound, from (seed, number of the parameter, position).
+void fill_uniform(torch::Tensor& parameter, double bound, std::uint64_t seed,
+                  std::uint64_t number) {
+  CounterRandom random({seed, static_cast<std::uint64_t>(Stream::kWeights), number});
+  torch::Tensor values = torch::empty(parameter.sizes());
+  float* out = values.data_ptr<float>();
+  for (std::int64_t i = 0; i < values.numel(); ++i) {
+    const double unit = static_cast<double>(random.next() >> 11) * 0x1p-53;  // [0, 1)
+    out[i] = static_cast<float>((2 * unit - 1) * bound);
+  }
+  parameter.copy_(values);
+}
+
+void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t seed) {
+  torch::NoGradGuard no_grad;
+  std::uint64_t number = 0;
+  std::int64_t fan_in = 1;
+  for (auto& item : model.named_parameters()) {
+    torch::Tensor& parameter = item.value();
+    if (parameter.dim() == 2) fan_in = parameter.size(1);  // a bias follows its weight
+    const bool recurrent = item.key().starts_with("gru.") || item.key().starts_with("lstm.");
+    const auto scale = static_cast<double>(recurrent ? config.hidden : fan_in);
+    fill_uniform(parameter, 1.0 / std::sqrt(scale), seed, number++);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
+  std::shared_ptr<SequenceModel> model;
+  switch (config.architecture) {
+    case Architecture::kGru:
+    case Architecture::kLstm:
+      model = std::make_shared<GruModel>(config);
+      break;
+    case Architecture::kMean:
+    case Architecture::kAttention:
+      model = std::make_shared<PooledModel>(config);
+      break;
+    case Architecture::kClock:
+      model = std::make_shared<ClockModel>(config);
+      break;
+  }
+  initialise(*model, config, seed);
+  return model;
+}
+
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const Batch& batch,
+                             const Dropout& dropout) {
+  torch::Tensor features;
+  if (model.uses_features()) features = gather_features(dataset, batch);
+  return model.forward(features, batch, dropout);
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,32 @@
+// What every model that train_temporal fits has in common: packed features in, logits out.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "train_temporal/data/batcher.h"
+#include "train_temporal/data/input_statistics.h"
+#include "train_temporal/models/dropout.h"
+#include "train_temporal/models/model_config.h"
+
+namespace coldframe::temporal {
+
+class SequenceModel : public torch::nn::Module {
+ public:
+  // features: [N, D] float32, packed as the batch says. Returns logits [B, C] in the batch's order.
+  virtual torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+                                const Dropout& dropout) = 0;
+  virtual void set_statistics(const InputStatistics& statistics) = 0;
+  virtual bool uses_features() const { return true; }
+};
+
+// Weights start uniform in ±1/sqrt(fan in) (GRU: ±1/sqrt(H)), as PyTorch's do, from `seed` alone.
+std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed);
+
+// Logits in evaluation mode; no features are gathered for models that use none.
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const Batch& batch,
+                             const Dropout& dropout = {});
+
+}  // namespace coldframe::temporal

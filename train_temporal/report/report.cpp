@@ -1,0 +1,199 @@
+#include "train_temporal/report/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/html.h"
+#include "common/text.h"
+#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::string paragraph(const std::string& text) {
+  return "<p>" + html::escape(text) + "</p>\n";
+}
+
+std::string bullets(const std::vector<std::string>& lines) {
+  std::string body = "<ul>\n";
+  for (const std::string& line : lines) body += "<li>" + html::escape(line) + "</li>\n";
+  return body + "</ul>\n";
+}
+
+std::string result_section(const RunReport& report) {
+  const ModelResult& main = report.models.front();
+  std::string body;
+  for (const std::string& line : verdict(report)) body += paragraph(line);
+  const bool one_part = main.folds.size() == 1;
+  const std::string level = fixed(100 * report.bootstrap.level, 0);
+  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
+  if (!one_part) {
+    header.push_back("SD over folds");
+    header.push_back(concat("pooled [", level, " % interval]"));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const MetricSummary& summary : main.summary) {
+    std::vector<std::string> row = {std::string(metric_title(summary.metric)),
+                                    interval_text(summary.mean_over_folds)};
+    if (!one_part) {
+      row.push_back(std::isnan(summary.sd_over_folds) ? "–" : fixed(summary.sd_over_folds, 3));
+      row.push_back(interval_text(summary.pooled));
+    }
+    rows.push_back(std::move(row));
+  }
+  body += html::table(header, rows);
+  body += paragraph(concat(
+      "Intervals are bias-corrected percentiles of ", report.bootstrap.resamples,
+      " bootstrap resamples of patients within folds. ",
+      one_part ? ""
+               : "Pooled figures rank exams of different folds, whose models differ, against each "
+                 "other. ",
+      report.classes.size() > 2
+          ? "AUROC, AUPRC and F1 are means over classes against the rest. Quadratic kappa takes "
+            "the order of classes as a scale. "
+          : "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
+            "validation part chose (Youden). ",
+      "A calibrated model has ECE 0, slope 1 and intercept 0."));
+  return body;
+}
+
+std::string describe(const std::string& name) {
+  if (name == "single") return ": one frame of each exam";
+  if (name == "mean") return ": mean of the frames";
+  if (name == "shuffled") return " (control): frames in random order";
+  if (name == "clock") return " (control): no images, only length, times, frame size, file type";
+  if (name == "attention") return ": mean of the frames, weighted by what each shows";
+  if (name == "gru" || name == "lstm") return ": frames in order";
+  if (name == "bigru") return ": frames in order, read both ways";
+  return "";
+}
+
+std::string models_section(const RunReport& report) {
+  std::vector<Metric> metrics = {Metric::kAuroc, Metric::kAuprc, Metric::kBalancedAccuracy};
+  std::vector<std::string> header = {"model"};
+  for (Metric metric : metrics) header.emplace_back(metric_title(metric));
+  header.push_back(concat("AUROC of ", report.models.front().name, " − this"));
+  std::vector<std::vector<std::string>> rows;
+  for (const ModelResult& model : report.models) {
+    std::vector<std::string> row = {model.name + describe(model.name)};
+    for (Metric metric : metrics) {
+      const MetricSummary* summary = find_metric(model, metric);
+      row.push_back(summary ? interval_text(summary->mean_over_folds) : "–");
+    }
+    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
+    row.push_back(ahead ? difference_text(ahead->mean_over_folds) : "–");
+    rows.push_back(std::move(row));
+  }
+  return html::table(header, rows) +
+         paragraph(
+             "Differences are paired: both models on the same resamples of the same held-out "
+             "exams. An interval that excludes 0 is a difference that chance among patients does "
+             "not explain.") +
+         model_roc_chart(report);
+}
+
+std::string classes_table(const RunReport& report) {
+  const ScoredExams all = pooled_exams(report.models.front());
+  const auto counts = confusion_matrix(all);
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    std::size_t truly = 0, decided = 0;
+    for (std::size_t k = 0; k < counts.size(); ++k) {
+      truly += counts[c][k];
+      decided += counts[k][c];
+    }
+    const auto share = [&](std::size_t of) {
+      return of == 0 ? std::string("–")
+                     : fixed(static_cast<double>(counts[c][c]) / static_cast<double>(of), 3);
+    };
+    const OneVsRest rest = one_vs_rest(all, c);
+    rows.push_back({report.classes[c], concat(truly), share(truly), share(decided),
+                    figure_text(auroc(rest.score, rest.positive))});
+  }
+  return html::table({"class", "held-out exams", "recall", "precision", "AUROC vs the rest"}, rows);
+}
+
+std::string decisions_section(const RunReport& report) {
+  std::string body = confusion_chart(report) + score_chart(report);
+  if (report.classes.size() > 2) body += classes_table(report);
+  return body;
+}
+
+std::string data_section(const RunReport& report) {
+  const DataOverview& data = report.data;
+  KeyValues pairs = {{"target", report.target},
+                     {"exams", concat(data.exams)},
+                     {"patients", concat(data.patients)},
+                     {"without a label or a readable frame", concat(data.unlabeled)}};
+  if (!data.frames_per_exam.empty()) {
+    std::vector<std::size_t> sorted = data.frames_per_exam;
+    std::ranges::sort(sorted);
+    pairs.emplace_back("frames per exam", concat(sorted.front(), " to ", sorted.back(), ", median ",
+                                                 sorted[sorted.size() / 2]));
+  }
+  std::vector<std::vector<std::string>> rows;
+  std::vector<html::Bar> bars;
+  for (std::size_t c = 0; c < data.exams_per_class.size(); ++c) {
+    const auto& [name, exams] = data.exams_per_class[c];
+    const bool positive = report.classes.size() == 2 && name == report.classes[1];
+    rows.push_back({name + (positive ? " (positive)" : ""), concat(exams),
+                    c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
+    bars.push_back({name, static_cast<double>(exams)});
+  }
+  return html::key_values(pairs) + html::table({"class", "exams", "patients"}, rows) +
+         html::bar_chart("Exams by class", bars, "") + frames_chart(report);
+}
+
+std::string split_section(const RunReport& report) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t f = 0; f < report.choices.size(); ++f) {
+    const FoldChoice& choice = report.choices[f];
+    const auto part = [](std::size_t exams, std::size_t patients) {
+      return concat(exams, " / ", patients);
+    };
+    rows.push_back({concat(choice.repeat), concat(choice.fold),
+                    part(choice.train_exams, choice.train_patients),
+                    part(choice.validation_exams, choice.validation_patients),
+                    part(choice.test_exams, choice.test_patients), fixed(choice.temperature, 2),
+                    report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
+    const MetricSummary* auroc = find_metric(report.models.front(), Metric::kAuroc);
+    const bool known = auroc != nullptr && f < auroc->per_fold.size();
+    rows.back().push_back(known ? figure_text(auroc->per_fold[f]) : "–");
+  }
+  return paragraph(concat("Parts are disjoint by patient (", report.split,
+                          "). Early stopping, temperature and threshold see the validation part "
+                          "only; the held-out part is used once, for the figures above.")) +
+         html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
+                      "temperature", "threshold", "AUROC"},
+                     rows);
+}
+
+}  // namespace
+
+std::string render_report(const RunReport& report) {
+  html::Page page(report.title, report.subtitle);
+  std::vector<std::string> warnings = data_warnings(report);
+  warnings.insert(warnings.begin(), report.warnings.begin(), report.warnings.end());
+  if (!report.models.empty()) page.section("Result", result_section(report));
+  if (!warnings.empty()) page.section("Warnings", bullets(warnings));
+  if (report.models.size() > 1) page.section("Models and controls", models_section(report));
+  if (!report.models.empty()) {
+    page.section("ROC and precision–recall", roc_chart(report) + precision_recall_chart(report));
+    page.section("Decisions", decisions_section(report));
+    page.section("Calibration", reliability_chart(report));
+  }
+  if (!report.curves.empty()) page.section("Training", loss_charts(report));
+  page.section("Data", data_section(report));
+  if (!report.choices.empty()) page.section("Splits", split_section(report));
+  if (!report.configuration.empty()) {
+    page.section("Configuration", html::key_values(report.configuration));
+  }
+  if (!report.recipe.empty()) page.section("Features", html::key_values(report.recipe));
+  if (!report.resources.empty()) {
+    page.section("Time and memory", html::key_values(report.resources));
+  }
+  return page.finish();
+}
+
+}  // namespace coldframe::temporal

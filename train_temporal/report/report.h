@@ -1,0 +1,77 @@
+// What a training or evaluation run has to say, as report.html, as summary.json and as a few lines
+// for the terminal. Filled from plain vectors. Patient ids and source paths have no place in it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/json.h"
+#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+
+// Losses by epoch of one fitted model.
+struct FoldCurve {
+  std::size_t repeat = 0, fold = 0, seed = 0;
+  std::vector<double> train_loss, validation_loss;
+  std::size_t best_epoch = 0;  // counted from 0
+};
+
+// What was chosen on the validation part of one fold (of one seed or their average).
+struct FoldChoice {
+  std::size_t repeat = 0, fold = 0;
+  std::size_t train_exams = 0, validation_exams = 0, test_exams = 0;
+  std::size_t train_patients = 0, validation_patients = 0, test_patients = 0;
+  double temperature = 1.0, threshold = 0.5;
+};
+
+// One model or control. `name`: one of model_names().
+struct ModelResult {
+  std::string name;
+  std::vector<FoldScores> folds;
+  std::vector<MetricSummary> summary;
+  std::vector<PairedDifference> difference;  // main model − this one; empty for the main model
+};
+// Fills summary and, for all but the first, difference.
+void evaluate_models(std::vector<ModelResult>& models, const BootstrapOptions& options = {});
+
+struct DataOverview {
+  std::size_t exams = 0, patients = 0, unlabeled = 0;
+  std::vector<std::pair<std::string, std::size_t>> exams_per_class;  // all classes, labelled exams
+  std::vector<std::size_t> patients_per_class;                       // same order
+  std::vector<std::size_t> frames_per_exam;
+};
+
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
+struct RunReport {
+  std::string title = "Coldframe training report";
+  std::string subtitle;              // e.g. the run's name and its date
+  std::string target;                // the label column
+  std::vector<std::string> classes;  // binary: {negative, positive}
+  std::string split;                 // "5 folds by patient, 3 seeds averaged"
+  DataOverview data;
+  std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
+  std::vector<FoldCurve> curves;    // of the main model
+  std::vector<FoldChoice> choices;  // of the main model
+  KeyValues configuration, recipe, resources;
+  bool all_unseen = true;  // false: the model was fitted on some of these patients
+  std::vector<std::string> warnings;
+  BootstrapOptions bootstrap;
+};
+
+std::string render_report(const RunReport& report);
+Json metrics_json(const RunReport& report);
+std::string summary_text(const RunReport& report);  // ends with a line end
+
+// In plain words: is it better than chance, does frame order carry the result, do pixels.
+std::vector<std::string> verdict(const RunReport& report);
+
+// What a reader should be warned of, from the data themselves: small validation parts, folds with
+// one class, few patients. render_report() and metrics_json() add these to `warnings`.
+std::vector<std::string> data_warnings(const RunReport& report);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,201 @@
+#include "train_temporal/report/report_charts.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "common/html.h"
+#include "common/text.h"
+#include "train_temporal/metrics/calibration.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using html::Chart;
+using html::Series;
+
+std::vector<double> epochs(std::size_t count) {
+  std::vector<double> x(count);
+  for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<double>(i + 1);
+  return x;
+}
+
+Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves,
+                   std::vector<double> FoldCurve::*loss) {
+  std::vector<std::vector<double>> values;
+  for (const FoldCurve& curve : curves) values.push_back(curve.*loss);
+  const Averages mean = average(values, Band::kRange);
+  Series series{name, epochs(mean.mean.size()), mean.mean, {}, {}};
+  if (curves.size() > 1) {
+    series.low = mean.low;
+    series.high = mean.high;
+  }
+  return series;
+}
+
+// 95 % Wilson interval of a share k/n.
+std::array<double, 2> wilson(double share, double n) {
+  constexpr double kZ = 1.959963984540054;
+  const double scale = 1 + kZ * kZ / n, middle = (share + kZ * kZ / (2 * n)) / scale;
+  const double half = kZ / scale * std::sqrt(share * (1 - share) / n + kZ * kZ / (4 * n * n));
+  return {middle - half, middle + half};
+}
+
+// A histogram's outline: share of `values` (within [0, 1]) per bin.
+Series outline(const std::string& name, const std::vector<double>& values, std::size_t bins) {
+  std::vector<double> share(bins, 0);
+  for (double value : values) {
+    const double bin = std::clamp(std::floor(value * static_cast<double>(bins)), 0.0,
+                                  static_cast<double>(bins - 1));
+    share[static_cast<std::size_t>(bin)] += 1.0 / static_cast<double>(values.size());
+  }
+  Series series{name, {0.0}, {0.0}, {}, {}};
+  for (std::size_t b = 0; b < bins; ++b) {
+    for (std::size_t edge = b; edge <= b + 1; ++edge) {
+      series.x.push_back(static_cast<double>(edge) / static_cast<double>(bins));
+      series.y.push_back(share[b]);
+    }
+  }
+  series.x.push_back(1.0);
+  series.y.push_back(0.0);
+  return series;
+}
+
+}  // namespace
+
+Averages average(const std::vector<std::vector<double>>& curves, Band band) {
+  Averages result;
+  std::size_t longest = 0;
+  for (const auto& curve : curves) longest = std::max(longest, curve.size());
+  for (std::size_t i = 0; i < longest; ++i) {
+    double sum = 0, square = 0, n = 0, least = INFINITY, most = -INFINITY;
+    for (const auto& curve : curves) {
+      if (i >= curve.size() || !std::isfinite(curve[i])) continue;
+      sum += curve[i];
+      square += curve[i] * curve[i];
+      least = std::min(least, curve[i]);
+      most = std::max(most, curve[i]);
+      n += 1;
+    }
+    const double mean = n > 0 ? sum / n : NAN;
+    const double deviation = n > 1 ? std::sqrt(std::max(0.0, (square - sum * mean) / (n - 1))) : 0;
+    result.mean.push_back(mean);
+    result.low.push_back(band == Band::kRange ? least : mean - deviation);
+    result.high.push_back(band == Band::kRange ? most : mean + deviation);
+  }
+  return result;
+}
+
+ScoredExams pooled_exams(const ModelResult& model) {
+  ScoredExams all;
+  for (const FoldScores& fold : model.folds) {
+    if (fold.repeat != model.folds.front().repeat) continue;
+    const ScoredExams& one = fold.exams;
+    all.classes = one.classes;
+    all.probability.insert(all.probability.end(), one.probability.begin(), one.probability.end());
+    all.label.insert(all.label.end(), one.label.begin(), one.label.end());
+    all.decision.insert(all.decision.end(), one.decision.begin(), one.decision.end());
+  }
+  return all;
+}
+
+std::string loss_charts(const RunReport& report) {
+  if (report.curves.empty()) return {};
+  Chart mean{
+      "Loss, mean and range of " + plural(report.curves.size(), "fit"), "epoch", "log loss", {}};
+  mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
+  mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<FoldCurve>> by_fold;
+  for (const FoldCurve& curve : report.curves) by_fold[{curve.repeat, curve.fold}].push_back(curve);
+  if (by_fold.size() == 1) return line_chart(mean);
+  Chart folds{"Validation loss of each fold", "epoch", "log loss", {}};
+  for (const auto& [key, curves] : by_fold) {
+    if (folds.series.size() == kMostLines) {
+      folds.title = concat("Validation loss of the first ", kMostLines, " folds");
+      break;
+    }
+    Series series = loss_series(concat("fold ", key.second), curves, &FoldCurve::validation_loss);
+    series.low.clear();
+    series.high.clear();
+    folds.series.push_back(std::move(series));
+  }
+  return line_chart(mean) + line_chart(folds);
+}
+
+std::string confusion_chart(const RunReport& report) {
+  std::vector<std::vector<double>> cells;
+  for (const auto& row : confusion_matrix(pooled_exams(report.models.front()))) {
+    cells.emplace_back(row.begin(), row.end());
+  }
+  std::vector<std::string> truly, decided;
+  for (const std::string& name : report.classes) {
+    truly.push_back(name);
+    decided.push_back(name);
+  }
+  return html::matrix_chart("Held-out exams: true class (row), decision (column)", truly, decided,
+                            cells);
+}
+
+std::string reliability_chart(const RunReport& report) {
+  Chart chart{"Calibration, with 95 % intervals",
+              report.classes.size() == 2 ? "predicted probability of '" + report.classes[1] + "'"
+                                         : "predicted probability of the decision",
+              report.classes.size() == 2 ? "observed share" : "share of right decisions",
+              {},
+              true,
+              true};
+  Series line{"held-out exams", {}, {}, {}, {}}, dots{"bins", {}, {}, {}, {}};
+  dots.points = true;
+  for (const ReliabilityBin& bin : reliability(pooled_exams(report.models.front()))) {
+    if (bin.count == 0) continue;
+    const auto [low, high] = wilson(bin.observed, static_cast<double>(bin.count));
+    line.x.push_back(bin.mean_probability);
+    line.y.push_back(bin.observed);
+    line.low.push_back(std::max(0.0, low));
+    line.high.push_back(std::min(1.0, high));
+  }
+  dots.x = line.x;
+  dots.y = line.y;
+  chart.series = {line, dots};
+  return line_chart(chart);
+}
+
+std::string score_chart(const RunReport& report) {
+  const ScoredExams all = pooled_exams(report.models.front());
+  const bool binary = report.classes.size() == 2;
+  Chart chart{"Predicted probabilities by true class",
+              binary ? "probability of '" + report.classes[1] + "'"
+                     : std::string("probability given to the true class"),
+              "share of the class's exams",
+              {}};
+  for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
+    std::vector<double> scores;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double score = all.score(i, binary ? 1 : c);
+      if (all.label[i] == static_cast<int>(c) && std::isfinite(score)) scores.push_back(score);
+    }
+    if (!scores.empty())
+      chart.series.push_back(outline(report.classes[c], scores, binary ? 20 : 10));
+  }
+  return line_chart(chart);
+}
+
+std::string frames_chart(const RunReport& report) {
+  if (report.data.frames_per_exam.empty()) return {};
+  const auto [least, most] = std::ranges::minmax(report.data.frames_per_exam);
+  constexpr std::size_t kBins = 12;
+  const std::size_t width = (most - least) / kBins + 1;
+  std::map<std::size_t, double> exams;
+  for (std::size_t from = least; from <= most; from += width) exams[from] = 0;
+  for (std::size_t frames : report.data.frames_per_exam) {
+    exams[least + (frames - least) / width * width] += 1;
+  }
+  std::vector<html::Bar> bars;
+  for (const auto& [from, count] : exams) {
+    bars.push_back({width == 1 ? concat(from) : concat(from, "–", from + width - 1), count});
+  }
+  return html::bar_chart("Exams by number of frames", bars, "");
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,133 @@
+// ROC and precision–recall, averaged over folds.
+#include <algorithm>
+#include <cmath>
+
+#include "common/html.h"
+#include "common/text.h"
+#include "train_temporal/report/report_charts.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using html::Chart;
+using html::Series;
+
+std::vector<double> unit_grid() {
+  std::vector<double> grid(101);
+  for (std::size_t i = 0; i < grid.size(); ++i) grid[i] = static_cast<double>(i) / 100.0;
+  return grid;
+}
+
+using CurveOf = Curve (*)(std::span<const double>, std::span<const int>);
+using ValuesAt = std::vector<double> (*)(const Curve&, const std::vector<double>&);
+
+struct CurveKind {
+  CurveOf curve_of;
+  ValuesAt values_at;
+};
+constexpr CurveKind kRoc = {roc_curve, roc_at};
+constexpr CurveKind kPrecisionRecall = {precision_recall_curve, precision_at};
+
+// Of one class against the rest, averaged over the folds in which the curve exists.
+Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
+                  const CurveKind& kind, bool band) {
+  const std::vector<double> grid = unit_grid();
+  std::vector<std::vector<double>> values;
+  for (const FoldScores& fold : model.folds) {
+    const OneVsRest rest = one_vs_rest(fold.exams, of_class);
+    const Curve curve = kind.curve_of(rest.score, rest.positive);
+    if (!curve.x.empty()) values.push_back(kind.values_at(curve, grid));
+  }
+  if (values.empty()) return {name + " (undefined)", {}, {}, {}, {}};
+  const Averages mean = average(values, Band::kDeviation);
+  Series series{name, grid, mean.mean, {}, {}};
+  if (!band || values.size() < 2) return series;
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    series.low.push_back(std::max(0.0, mean.low[i]));
+    series.high.push_back(std::min(1.0, mean.high[i]));
+  }
+  return series;
+}
+
+std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kind) {
+  const ModelResult& model = report.models.front();
+  std::vector<Series> series;
+  if (report.classes.size() == 2) {
+    const bool folds = model.folds.size() > 1;
+    series.push_back(mean_curve(folds ? "mean over folds ± SD" : model.name, model, 1, kind, true));
+    if (folds) {
+      const OneVsRest all = one_vs_rest(pooled_exams(model), 1);
+      const Curve curve = kind.curve_of(all.score, all.positive);
+      series.push_back({"pooled", curve.x, curve.y, {}, {}, true});
+    }
+    return series;
+  }
+  for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
+    series.push_back(mean_curve(report.classes[c], model, c, kind, report.classes.size() <= 4));
+  }
+  return series;
+}
+
+std::string of_which_class(const RunReport& report) {
+  return report.classes.size() == 2 ? ", '" + report.classes[1] + "'" : ", each class vs the rest";
+}
+
+}  // namespace
+
+std::vector<double> roc_at(const Curve& curve, const std::vector<double>& grid) {
+  std::vector<double> y;
+  for (double x : grid) {
+    const auto above = std::ranges::upper_bound(curve.x, x) - curve.x.begin();
+    const auto i = static_cast<std::size_t>(above);  // the first point right of x
+    if (i == curve.x.size()) {
+      y.push_back(curve.y.back());
+      continue;
+    }
+    const double part = (x - curve.x[i - 1]) / (curve.x[i] - curve.x[i - 1]);
+    y.push_back(curve.y[i - 1] + part * (curve.y[i] - curve.y[i - 1]));
+  }
+  return y;
+}
+
+std::vector<double> precision_at(const Curve& curve, const std::vector<double>& grid) {
+  std::vector<double> y;
+  for (double recall : grid) {
+    // The first point with a threshold: recall 0 would else take the artificial one at (0, 1).
+    const auto found = std::lower_bound(curve.x.begin() + 1, curve.x.end(), recall - 1e-12);
+    const auto i = static_cast<std::size_t>(found - curve.x.begin());
+    y.push_back(curve.y[std::min(i, curve.y.size() - 1)]);
+  }
+  return y;
+}
+
+std::string roc_chart(const RunReport& report) {
+  return html::line_chart({"ROC" + of_which_class(report), "1 − specificity", "sensitivity",
+                           ranking_series(report, kRoc), true, true});
+}
+
+std::string precision_recall_chart(const RunReport& report) {
+  Chart chart{"Precision and recall" + of_which_class(report), "recall", "precision",
+              ranking_series(report, kPrecisionRecall), true};
+  chart.no_diagonal = true;
+  if (report.classes.size() == 2) {
+    const std::vector<int> label = pooled_exams(report.models.front()).label;
+    const double share = static_cast<double>(std::ranges::count(label, 1)) /
+                         static_cast<double>(std::max<std::size_t>(label.size(), 1));
+    chart.series.push_back({"chance", {0.0, 1.0}, {share, share}, {}, {}, true});
+  }
+  return html::line_chart(chart);
+}
+
+std::string model_roc_chart(const RunReport& report) {
+  if (report.models.size() < 2 || report.classes.size() != 2) return {};
+  Chart chart{
+      "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};
+  for (std::size_t m = 0; m < std::min(report.models.size(), kMostLines); ++m) {
+    Series series = mean_curve(report.models[m].name, report.models[m], 1, kRoc, false);
+    series.dashed = m > 0;
+    chart.series.push_back(std::move(series));
+  }
+  return line_chart(chart);
+}
+
+}  // namespace coldframe::temporal

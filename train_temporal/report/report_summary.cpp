@@ -1,0 +1,138 @@
+// The run's figures for programs (summary.json) and for the terminal.
+#include <algorithm>
+#include <stdexcept>
+
+#include "common/text.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+Json to_json(const Figure& figure) {
+  return json_number(figure.value);
+}
+
+Json to_json(const Estimate& estimate) {
+  Json json = {{"value", to_json(estimate.value)},
+               {"low", to_json(estimate.low)},
+               {"high", to_json(estimate.high)}};
+  if (!estimate.value.defined()) json["undefined"] = estimate.value.undefined;
+  if (estimate.value.defined() && !estimate.low.defined()) {
+    json["no_interval"] = estimate.low.undefined;
+  }
+  return json;
+}
+
+Json to_json(const MetricSummary& summary) {
+  Json per_fold = Json::array();
+  for (const Figure& figure : summary.per_fold) per_fold.push_back(to_json(figure));
+  return {{"mean_over_folds", to_json(summary.mean_over_folds)},
+          {"sd_over_folds", json_number(summary.sd_over_folds)},
+          {"pooled", to_json(summary.pooled)},
+          {"per_fold", per_fold}};
+}
+
+Json to_json(const ModelResult& model) {
+  Json json = {{"name", model.name}, {"metrics", Json::object()}};
+  for (const MetricSummary& summary : model.summary) {
+    json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
+  }
+  if (model.difference.empty()) return json;
+  Json& differences = json["first_model_minus_this"] = Json::object();
+  for (const PairedDifference& difference : model.difference) {
+    differences[std::string(metric_key(difference.metric))] = {
+        {"mean_over_folds", to_json(difference.mean_over_folds)},
+        {"pooled", to_json(difference.pooled)}};
+  }
+  return json;
+}
+
+Json to_json(const FoldChoice& choice) {
+  return {{"repeat", choice.repeat},
+          {"fold", choice.fold},
+          {"train", {{"exams", choice.train_exams}, {"patients", choice.train_patients}}},
+          {"validation",
+           {{"exams", choice.validation_exams}, {"patients", choice.validation_patients}}},
+          {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
+          {"temperature", json_number(choice.temperature)},
+          {"threshold", json_number(choice.threshold)}};
+}
+
+std::string padded(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+// Whether both hold the same held-out exams in the same folds, so that they can be paired.
+bool same_exams(const ModelResult& a, const ModelResult& b) {
+  return std::ranges::equal(a.folds, b.folds, [](const FoldScores& x, const FoldScores& y) {
+    return x.repeat == y.repeat && x.fold == y.fold && x.patient == y.patient &&
+           x.exams.label == y.exams.label && x.exams.classes == y.exams.classes;
+  });
+}
+
+}  // namespace
+
+void evaluate_models(std::vector<ModelResult>& models, const BootstrapOptions& options) {
+  if (models.empty()) return;
+  const MetricTable first = resample_metrics(models.front().folds, options);
+  models.front().summary = summarize(first);
+  for (std::size_t m = 1; m < models.size(); ++m) {
+    if (!same_exams(models.front(), models[m])) {
+      throw std::logic_error("models to be compared hold out different exams");
+    }
+    const MetricTable table = resample_metrics(models[m].folds, options);
+    models[m].summary = summarize(table);
+    models[m].difference = paired_differences(first, table);
+  }
+}
+
+Json metrics_json(const RunReport& report) {
+  Json json = {{"target", report.target},
+               {"classes", report.classes},
+               {"split", report.split},
+               {"exams", report.data.exams},
+               {"patients", report.data.patients},
+               {"unlabeled", report.data.unlabeled},
+               {"interval",
+                {{"level", report.bootstrap.level},
+                 {"resamples", report.bootstrap.resamples},
+                 {"seed", report.bootstrap.seed},
+                 {"unit", "patient, within folds"}}},
+               {"models", Json::array()},
+               {"folds", Json::array()},
+               {"verdict", verdict(report)},
+               {"warnings", report.warnings}};
+  for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
+  for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
+  for (const std::string& warning : data_warnings(report)) json["warnings"].push_back(warning);
+  return json;
+}
+
+std::string summary_text(const RunReport& report) {
+  if (report.models.empty()) return "no models\n";
+  const ModelResult& main = report.models.front();
+  const bool one_part = main.folds.size() == 1;
+  std::string text = concat(main.name, " on '", report.target, "', ", folds_text(main), ", ",
+                            fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
+  for (const MetricSummary& summary : main.summary) {
+    text += concat("  ", padded(std::string(metric_title(summary.metric)), 22),
+                   interval_text(summary.mean_over_folds));
+    if (!one_part) text += concat("   pooled ", interval_text(summary.pooled));
+    text += "\n";
+  }
+  if (report.models.size() > 1)
+    text += concat("AUROC of the controls, and ", main.name, " ahead by\n");
+  for (const ModelResult& model : report.models) {
+    const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
+    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
+    if (auroc == nullptr || ahead == nullptr) continue;
+    text += concat("  ", padded(model.name, 10), padded(interval_text(auroc->mean_over_folds), 24),
+                   difference_text(ahead->mean_over_folds), "\n");
+  }
+  for (const std::string& line : verdict(report)) text += line + "\n";
+  return text;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,56 @@
+#include "train_temporal/report/report_text.h"
+
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::string with_interval(const Estimate& estimate, const std::string& sign) {
+  std::string text = sign + figure_text(estimate.value);
+  if (!estimate.value.defined()) return figure_text(estimate.value);
+  if (!estimate.low.defined()) return text + " [no interval: " + estimate.low.undefined + "]";
+  return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
+}
+
+}  // namespace
+
+std::string figure_text(const Figure& figure) {
+  if (!figure.defined()) return "undefined: " + figure.undefined;
+  const std::string text = fixed(figure.value, 3);
+  return text == "-0.000" ? "0.000" : text;
+}
+
+std::string interval_text(const Estimate& estimate) {
+  return with_interval(estimate, "");
+}
+
+std::string difference_text(const Estimate& difference) {
+  return with_interval(difference, difference.value.value >= 0.0005 ? "+" : "");
+}
+
+const MetricSummary* find_metric(const ModelResult& model, Metric metric) {
+  for (const MetricSummary& summary : model.summary) {
+    if (summary.metric == metric) return &summary;
+  }
+  return nullptr;
+}
+
+const PairedDifference* find_difference(const ModelResult& model, Metric metric) {
+  for (const PairedDifference& difference : model.difference) {
+    if (difference.metric == metric) return &difference;
+  }
+  return nullptr;
+}
+
+std::string folds_text(const ModelResult& model) {
+  const std::size_t folds = model.folds.size();
+  if (folds == 1) return "one held-out part";
+  std::size_t repeats = 1;
+  for (std::size_t f = 1; f < folds; ++f) {
+    repeats += model.folds[f].repeat != model.folds[f - 1].repeat;
+  }
+  if (repeats == 1) return concat("mean over ", folds, " folds");
+  return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,21 @@
+// How the report spells its figures.
+#pragma once
+
+#include <string>
+
+#include "train_temporal/report/report.h"
+
+namespace coldframe::temporal {
+
+std::string figure_text(const Figure& figure);            // "0.912", or "undefined: why"
+std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.951]"
+std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
+
+// The summary or difference of one metric; null when there is none.
+const MetricSummary* find_metric(const ModelResult& model, Metric metric);
+const PairedDifference* find_difference(const ModelResult& model, Metric metric);
+
+// "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
+std::string folds_text(const ModelResult& model);
+
+}  // namespace coldframe::temporal

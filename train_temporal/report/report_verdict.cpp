@@ -1,0 +1,192 @@
+// What the figures mean, in plain words, and what to be wary of.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/text.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
+
+enum class Comparison { kBetter, kNoDifference, kWorse };
+
+Comparison compare(const Estimate& difference) {
+  if (!difference.low.defined()) return Comparison::kNoDifference;
+  if (difference.low.value > 0) return Comparison::kBetter;
+  return difference.high.value < 0 ? Comparison::kWorse : Comparison::kNoDifference;
+}
+
+// A control with its AUROC and how far the main model is ahead of it.
+struct Control {
+  Estimate auroc, ahead;
+  Comparison main_is = Comparison::kNoDifference;
+  bool found = false;
+};
+
+Control find_control(const RunReport& report, const std::string& name) {
+  for (const ModelResult& model : report.models) {
+    const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
+    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
+    if (model.name != name || auroc == nullptr || ahead == nullptr) continue;
+    if (!ahead->mean_over_folds.value.defined()) continue;
+    return {auroc->mean_over_folds, ahead->mean_over_folds, compare(ahead->mean_over_folds), true};
+  }
+  return {};
+}
+
+std::string about_the_model(const RunReport& report) {
+  const ModelResult& model = report.models.front();
+  const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
+  if (auroc == nullptr || !auroc->mean_over_folds.value.defined()) {
+    return "The AUROC of " + model.name + " is undefined: no held-out part has all classes.";
+  }
+  const Estimate& estimate = auroc->mean_over_folds;
+  std::string text = concat(
+      report.all_unseen ? "On patients that it has not seen, "
+                        : "On patients of whom some took part in its training, ",
+      model.name, " reaches an AUROC of ", interval_text(estimate), " (", folds_text(model), ").");
+  if (!estimate.low.defined()) return text;
+  if (estimate.high.value < 0.5) return text + " That is worse than chance (0.5).";
+  if (estimate.low.value <= 0.5) text += " The interval includes 0.5: this may be chance.";
+  return text;
+}
+
+std::string about_order(const std::string& main, const Control& shuffled) {
+  const std::string figures = concat("AUROC with shuffled frames ", interval_text(shuffled.auroc),
+                                     ", difference ", difference_text(shuffled.ahead));
+  switch (shuffled.main_is) {
+    case Comparison::kBetter:
+      return concat("The order of frames carries part of the result: ", main,
+                    " loses when it is trained and tested on shuffled frames (", figures, ").");
+    case Comparison::kWorse:
+      return concat("The order of frames does not carry the result: ", main,
+                    " does better on shuffled frames (", figures, ").");
+    case Comparison::kNoDifference:
+      break;
+  }
+  return concat("There is no sign that the order of frames carries the result: ", main,
+                " does about as well on shuffled frames (", figures, ").");
+}
+
+// `what`: "A single frame" or "The mean of the frames".
+std::string about_baseline(const std::string& main, const std::string& what,
+                           const Control& baseline) {
+  const std::string figures = concat("AUROC ", interval_text(baseline.auroc), ", difference ",
+                                     difference_text(baseline.ahead));
+  switch (baseline.main_is) {
+    case Comparison::kBetter:
+      return concat(what, " gives less than ", main, " (", figures, ").");
+    case Comparison::kWorse:
+      return concat(what, " gives more than ", main, " (", figures, "): prefer it.");
+    case Comparison::kNoDifference:
+      break;
+  }
+  return concat(what, " does about as well as ", main, " (", figures, ").");
+}
+
+std::string about_pixels(const std::string& main, const Control& clock) {
+  const std::string figures = concat("AUROC of these alone ", interval_text(clock.auroc),
+                                     ", difference ", difference_text(clock.ahead));
+  if (clock.main_is != Comparison::kBetter) {
+    return concat(
+        "The pixels are not shown to carry the result: sequence length, timing, frame "
+        "size and file type alone do ",
+        clock.main_is == Comparison::kWorse ? "better" : "about as well", " (", figures, "). ",
+        main, " may have learnt how the exams were acquired.");
+  }
+  std::string text = concat(
+      "The pixels carry more than sequence length, timing, frame size and "
+      "file type do (",
+      figures, ").");
+  if (clock.auroc.low.defined() && clock.auroc.low.value > 0.5) {
+    text +=
+        " These alone are better than chance, though: part of the result may come from how "
+        "the exams were acquired.";
+  }
+  return text;
+}
+
+void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty()) return;
+  for (const FoldScores& fold : report.models.front().folds) {
+    const std::set<int> present(fold.exams.label.begin(), fold.exams.label.end());
+    for (std::size_t c = 0; c < report.classes.size(); ++c) {
+      if (present.contains(static_cast<int>(c))) continue;
+      warnings.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold,
+                                " holds out no exam of class '", report.classes[c],
+                                "': figures that need it are undefined there and left out of the "
+                                "mean over folds"));
+    }
+  }
+}
+
+void warn_of_validation_parts(const RunReport& report, std::vector<std::string>& warnings) {
+  std::size_t small = 0, least = kFewValidationPatients;
+  for (const FoldChoice& choice : report.choices) {
+    small += choice.validation_patients < kFewValidationPatients;
+    least = std::min(least, choice.validation_patients);
+  }
+  if (small == 0) return;
+  warnings.push_back(concat(
+      "small validation parts: in ", small, " of ", plural(report.choices.size(), "fold"),
+      " fewer than ", kFewValidationPatients, " patients (least: ", least,
+      "). Early stopping, temperature and threshold are uncertain; AUROC and AUPRC within a fold "
+      "do not depend on the last two"));
+}
+
+void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
+  for (const ModelResult& model : report.models) {
+    const bool finite = std::ranges::all_of(model.folds, [](const FoldScores& fold) {
+      return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+    });
+    if (finite) continue;
+    warnings.push_back(concat(model.name,
+                              " predicts values that are not numbers: its training "
+                              "diverged (try a lower learning rate)"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verdict(const RunReport& report) {
+  if (report.models.empty()) return {};
+  const std::string& main = report.models.front().name;
+  std::vector<std::string> lines = {about_the_model(report)};
+  const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
+                single = find_control(report, "single"), mean = find_control(report, "mean");
+  // Other models than the GRU are not trained on the order in the first place.
+  const bool order_matters = main == "gru";
+  if (order_matters && shuffled.found) lines.push_back(about_order(main, shuffled));
+  if (single.found) lines.push_back(about_baseline(main, "A single frame", single));
+  if (mean.found) lines.push_back(about_baseline(main, "The mean of the frames", mean));
+  if (clock.found) lines.push_back(about_pixels(main, clock));
+  std::vector<std::string> unknown;
+  if (order_matters && !shuffled.found)
+    unknown.push_back("the order of frames (control 'shuffled')");
+  if (main != "clock" && !clock.found)
+    unknown.push_back("pixels rather than metadata (control 'clock')");
+  if (!unknown.empty()) {
+    lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
+                           " carry the result; train --compare does that."));
+  }
+  return lines;
+}
+
+std::vector<std::string> data_warnings(const RunReport& report) {
+  std::vector<std::string> warnings;
+  warn_of_diverged_models(report, warnings);
+  warn_of_held_out_parts(report, warnings);
+  warn_of_validation_parts(report, warnings);
+  if (report.data.patients > 0 && report.data.patients < kFewPatients) {
+    warnings.push_back(concat("few patients: ", report.data.patients,
+                              ". The intervals are wide, and at this size bootstrap intervals "
+                              "are still somewhat too narrow"));
+  }
+  return warnings;
+}
+
+}  // namespace coldframe::temporal

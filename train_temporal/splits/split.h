@@ -1,0 +1,61 @@
+// Which exams train, which choose (early stopping, temperature, threshold) and which are held out.
+// All parts are disjoint by patient. Only labelled exams take part.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/exam.h"
+#include "common/csv.h"
+#include "train_temporal/splits/labels.h"
+
+namespace coldframe::temporal {
+
+struct Split {
+  std::size_t repeat = 0, fold = 0;
+  std::vector<std::size_t> train, validation, test;  // indices of exams, ascending
+};
+
+struct SplitSet {
+  std::vector<Split> splits;
+  std::vector<std::string> warnings;  // small or one-class parts, exams left out
+};
+
+// The patient of every exam; its own id with `exam_is_patient`. ConfigError when a labelled exam
+// has none and the option was not given: says how many there are.
+std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Labels& labels,
+                                     bool exam_is_patient);
+
+// K folds, stratified and grouped by patient, for each of `repeats`; each fold's training part is
+// split again by patient, about a fifth of its patients becoming the validation part. ConfigError:
+// fewer patients, or fewer patients of a class, than folds (with the counts).
+SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patients,
+                    std::size_t folds, std::uint64_t seed, std::size_t repeats = 1);
+
+// One split, about 60/20/20 % of patients, stratified.
+SplitSet make_holdout(const Labels& labels, const std::vector<std::string>& patients,
+                      std::uint64_t seed);
+
+// The manifest's `split` column: train, val (or valid, validation), test. A validation part that is
+// missing is taken from the training part by patient.
+bool has_split_column(std::span<const cache::ExamInfo> exams);
+SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels& labels,
+                           const std::vector<std::string>& patients, std::uint64_t seed);
+
+// splits.csv: repeat,fold,exam,patient,part (train, validation, test).
+std::string splits_to_csv(const std::vector<Split>& splits, std::span<const cache::ExamInfo> exams,
+                          const std::vector<std::string>& patients);
+// DataError: unknown exams or parts, an exam twice in a fold or in two test parts of a repeat (it
+// would count twice), a patient in two parts (by the file
+// or by the cache), a fold without training or test exams.
+SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo> exams,
+                         const Labels& labels, const std::vector<std::string>& patients,
+                         std::uint64_t seed);
+
+// DataError naming the patient when one is in two parts of a split.
+void check_patients_apart(const Split& split, const std::vector<std::string>& patients);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,142 @@
+#include "train_temporal/training/checkpoint.h"
+
+#include "common/error.h"
+#include "common/json.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr const char* kWeightPrefix = "model.";
+
+Json history_json(const std::vector<EpochLosses>& history) {
+  Json rows = Json::array();
+  for (const EpochLosses& row : history) {
+    rows.push_back(Json::array({row.train, row.validation, row.learning_rate}));
+  }
+  return rows;
+}
+
+std::vector<EpochLosses> history_from_json(const Json& rows) {
+  std::vector<EpochLosses> history;
+  for (const Json& row : rows) {
+    history.push_back({row.at(0).get<double>(), row.at(1).get<double>(), row.at(2).get<double>()});
+  }
+  return history;
+}
+
+PieceSizes pieces_from_json(const Json& json) {
+  const PieceSizes pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
+  if (pieces.training > 0 && pieces.evaluation > 0) return pieces;
+  throw std::out_of_range("pieces");
+}
+
+torch::Tensor on_cpu(const torch::Tensor& tensor) {
+  return tensor.detach().cpu().contiguous().clone();
+}
+
+torch::Tensor double_tensor(const std::vector<double>& values) {
+  return torch::tensor(values, torch::kFloat64);
+}
+
+std::vector<double> doubles(const torch::Tensor& tensor) {
+  const torch::Tensor values = tensor.to(torch::kFloat64).contiguous().flatten();
+  const double* data = values.data_ptr<double>();
+  return {data, data + values.numel()};
+}
+
+// Runs `read` on the file; what is missing or of another type in it ends in one DataError.
+template <typename Read>
+auto checked(const std::filesystem::path& path, const Read& read) {
+  const SafetensorsFile file = read_safetensors(path);
+  try {
+    const Json json = parse_json(file.metadata.at("state"), path.string());
+    return read(file.tensors, json);
+  } catch (const std::out_of_range&) {
+    throw DataError(concat("'", path.string(), "' lacks an entry; start again with --overwrite"));
+  } catch (const Json::exception& error) {
+    throw DataError(
+        concat("'", path.string(), "': ", error.what(), "; start again with --overwrite"));
+  }
+}
+
+}  // namespace
+
+void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
+  Json json;
+  json["seed"] = state.seed;
+  json["steps"] = state.steps;
+  json["best_loss"] = json_number(state.early_stop.best_loss);
+  json["best_epoch"] = state.early_stop.best_epoch;
+  json["epochs"] = state.early_stop.epochs;
+  json["history"] = history_json(state.history);
+  json["pieces"] = Json::array({state.pieces.training, state.pieces.evaluation});
+  write_safetensors(path,
+                    {{"parameters", state.parameters.cpu()},
+                     {"first_moment", state.first_moment.cpu()},
+                     {"second_moment", state.second_moment.cpu()},
+                     {"best_parameters", state.best_parameters.cpu()}},
+                    {{"state", json.dump()}});
+}
+
+FitState read_checkpoint(const std::filesystem::path& path) {
+  return checked(path, [](const StateDict& tensors, const Json& json) {
+    FitState state;
+    state.seed = json.at("seed").get<std::uint64_t>();
+    state.steps = json.at("steps").get<std::int64_t>();
+    if (!json.at("best_loss").is_null()) {
+      state.early_stop.best_loss = json.at("best_loss").get<double>();
+    }
+    state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
+    state.early_stop.epochs = json.at("epochs").get<std::size_t>();
+    state.history = history_from_json(json.at("history"));
+    state.pieces = pieces_from_json(json.at("pieces"));
+    state.parameters = tensors.at("parameters");
+    state.first_moment = tensors.at("first_moment");
+    state.second_moment = tensors.at("second_moment");
+    state.best_parameters = tensors.at("best_parameters");
+    return state;
+  });
+}
+
+void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed) {
+  StateDict tensors;
+  for (const auto& [name, tensor] : state_dict(*result.model))
+    tensors[kWeightPrefix + name] = tensor;
+  tensors["validation_logits"] = double_tensor(result.validation_logits);
+  tensors["test_logits"] = double_tensor(result.test_logits);
+  Json json;
+  json["seed"] = seed;
+  json["best_epoch"] = result.best_epoch;
+  json["diverged"] = result.diverged;
+  json["pieces"] = Json::array({result.pieces.training, result.pieces.evaluation});
+  json["history"] = history_json(result.history);
+  write_safetensors(path, tensors, {{"state", json.dump()}});
+}
+
+FitRecord read_record(const std::filesystem::path& path) {
+  return checked(path, [](const StateDict& tensors, const Json& json) {
+    FitRecord record;
+    record.seed = json.at("seed").get<std::uint64_t>();
+    record.best_epoch = json.at("best_epoch").get<std::size_t>();
+    record.diverged = json.at("diverged").get<bool>();
+    record.pieces = pieces_from_json(json.at("pieces"));
+    record.history = history_from_json(json.at("history"));
+    record.validation_logits = doubles(tensors.at("validation_logits"));
+    record.test_logits = doubles(tensors.at("test_logits"));
+    const std::string prefix = kWeightPrefix;
+    for (const auto& [name, tensor] : tensors) {
+      if (name.starts_with(prefix)) record.weights[name.substr(prefix.size())] = tensor;
+    }
+    return record;
+  });
+}
+
+StateDict state_dict(const SequenceModel& model) {
+  StateDict tensors;
+  for (const auto& item : model.named_parameters()) tensors[item.key()] = on_cpu(item.value());
+  for (const auto& item : model.named_buffers()) tensors[item.key()] = on_cpu(item.value());
+  return tensors;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,31 @@
+// What a fit leaves on disk: a checkpoint while it runs, a record when it is done. Both are
+// safetensors files with the small things as JSON in their metadata.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "common/torch/safetensors.h"
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+void write_checkpoint(const std::filesystem::path& path, const FitState& state);
+FitState read_checkpoint(const std::filesystem::path& path);  // DataError
+
+struct FitRecord {
+  StateDict weights;
+  std::uint64_t seed = 0;
+  std::vector<EpochLosses> history;
+  std::size_t best_epoch = 0;
+  bool diverged = false;
+  PieceSizes pieces;
+  std::vector<double> validation_logits, test_logits;  // [n, C]
+};
+void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed);
+FitRecord read_record(const std::filesystem::path& path);  // DataError
+
+// Parameters and buffers by name, copied to the CPU.
+StateDict state_dict(const SequenceModel& model);
+
+}  // namespace coldframe::temporal

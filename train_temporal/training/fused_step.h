@@ -1,0 +1,57 @@
+// accumulate_gradients() for a FusedGru: a batch is cut into shards that threads work on side by
+// side. The cut depends on the batch alone, so results do not depend on the number of threads.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "train_temporal/models/fused_gru.h"
+#include "train_temporal/training/step.h"
+
+namespace coldframe::temporal {
+
+class FusedStep {
+ public:
+  // `gradients`: [P], laid out as the storage that the model's parameters share.
+  FusedStep(const SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
+            const torch::Tensor& gradients, ThreadTeam& team);
+
+  // Writes the gradients of the mean loss over `items`; arguments as accumulate_gradients() has
+  // them. They are the sum of gradient_parts(), of which the first is `gradients`.
+  LossSum compute(std::span<const BatchItem> items, std::span<const int> labels,
+                  const ClassWeights& weights, const Dropout& dropout, std::size_t micro_batch);
+  std::span<float* const> gradient_parts() const { return parts_; }
+  // Gives the memory of all steps so far back; after running out of it.
+  void release();
+
+ private:
+  struct Shard {
+    explicit Shard(const FusedGru& model) : pass(model) {}
+
+    FusedPass pass;
+    Packing packing;
+    FusedGru::Gradients gradients;
+    Buffer own_gradients, d_logits;
+    float* part = nullptr;
+    bool written = false;  // in this step
+    double loss = 0;
+  };
+  struct Loss {
+    std::span<const int> labels;
+    const ClassWeights& weights;
+    double total_weight;
+  };
+  void add_shard();
+  void run_shard(Shard& shard, std::span<const BatchItem> items, const Loss& loss,
+                 const Dropout& dropout);
+
+  const Dataset& dataset_;
+  torch::Tensor gradients_;
+  ThreadTeam& team_;
+  FusedGru model_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+  std::vector<float*> parts_;  // of the shards written in this step
+};
+
+}  // namespace coldframe::temporal

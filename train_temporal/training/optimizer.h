@@ -1,0 +1,51 @@
+// AdamW over one flat vector that all parameters of a model are views of: a step is one pass over
+// memory on the CPU, a handful of tensor operations elsewhere, however many layers there are.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <span>
+
+#include "train_temporal/kernels/thread_team.h"
+
+namespace coldframe::temporal {
+
+class AdamW {
+ public:
+  // Moves the parameters into the flat vector. Decay applies to matrices, not to biases.
+  AdamW(torch::nn::Module& model, double weight_decay);
+
+  void zero_gradients() { gradients_.zero_(); }
+  // The next step() takes the gradients scaled to a norm of at most `max_norm` (0: as they are);
+  // returns the norm before. On the CPU the gradients are first summed over `parts`, of which the
+  // first is gradients(); empty: that alone.
+  double clip_gradients(double max_norm, ThreadTeam& team, std::span<float* const> parts = {});
+  // Loshchilov and Hutter 2019, betas 0.9 and 0.999.
+  void step(double learning_rate, ThreadTeam& team);
+
+  // What a checkpoint holds; [P] each. The parameters are the model's own.
+  torch::Tensor parameters() const { return parameters_; }
+  torch::Tensor gradients() const { return gradients_; }
+  torch::Tensor first_moment() const { return first_moment_; }
+  torch::Tensor second_moment() const { return second_moment_; }
+  std::int64_t steps() const { return steps_; }
+  void set_steps(std::int64_t steps) { steps_ = steps; }
+
+ private:
+  double gradient_norm(ThreadTeam& team, std::span<float* const> parts);
+  void step_on_cpu(double learning_rate, ThreadTeam& team);
+
+  torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
+  std::int64_t steps_ = 0;
+  double gradient_scale_ = 1;
+};
+
+enum class Schedule { kCosine, kConstant };
+
+// The factor on the learning rate for step 0 … steps − 1: linear warm-up over the first `warmup`
+// steps, then a half cosine towards 0, or constant.
+double schedule_factor(Schedule schedule, std::int64_t step, std::int64_t steps,
+                       std::int64_t warmup);
+
+}  // namespace coldframe::temporal

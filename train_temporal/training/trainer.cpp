@@ -1,0 +1,243 @@
+#include "train_temporal/training/trainer.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
+  auto model = make_model(task.config, task.seed);
+  model->to(task.dataset.features.device());
+  torch::NoGradGuard no_grad;
+  model->set_statistics(input_statistics(task.dataset, task.split.train));
+  return model;
+}
+
+std::size_t first_piece(const FitOptions& options) {
+  return options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;
+}
+
+// After running out of memory with `size` exams at a time.
+void halve(std::size_t& size, const char* at) {
+  if (size == 1) {
+    throw SystemError(concat("there is not enough memory for one exam in ", at,
+                             "; raise --memory-budget, or lower --train-frames, --hidden or "
+                             "--layers"));
+  }
+  size = (size + 1) / 2;
+  log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
+}
+
+ClassWeights class_weights(const FitTask& task) {
+  const auto classes = static_cast<std::size_t>(task.config.classes);
+  if (!task.options.class_weights) return equal_weights(classes);
+  return balanced_weights(task.labels, task.split.train, classes);
+}
+
+// Of the exams in one piece, all frames.
+std::vector<BatchItem> evaluation_items(const Prediction& prediction,
+                                        const std::vector<std::size_t>& exams, std::size_t piece) {
+  const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
+  const std::size_t start = piece * prediction.at_once;
+  std::vector<BatchItem> items;
+  for (std::size_t i = start; i < std::min(start + prediction.at_once, exams.size()); ++i) {
+    const Sequence& sequence = prediction.dataset.sequences[exams[i]];
+    items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
+  }
+  return items;
+}
+
+}  // namespace
+
+Trainer::Trainer(const FitTask& task)
+    : task_(task),
+      model_(new_model(task)),
+      optimizer_(*model_, task.options.weight_decay),
+      team_(std::make_unique<ThreadTeam>(task.threads)),
+      sampler_(task.config.order, task.options.train_frames, task.seed),
+      weights_(class_weights(task)),
+      pieces_{first_piece(task.options), evaluation_size(task.dataset)},
+      best_parameters_(optimizer_.parameters().clone()) {
+  early_stop_.patience = task.options.patience;
+  if (!FusedGru::supports(*model_)) return;
+  fused_ = std::make_unique<FusedStep>(*model_, task_.config, task_.dataset, optimizer_.gradients(),
+                                       *team_);
+}
+
+bool Trainer::finished() const {
+  return diverged_ || history_.size() >= task_.options.epochs || early_stop_.should_stop();
+}
+
+std::int64_t Trainer::steps_per_epoch() const {
+  const std::size_t batch = task_.options.batch;
+  return static_cast<std::int64_t>((task_.split.train.size() + batch - 1) / batch);
+}
+
+double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
+  const FitOptions& options = task_.options;
+  const std::int64_t steps = steps_per_epoch() * static_cast<std::int64_t>(options.epochs);
+  const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
+  const Dropout dropout(task_.config.dropout, task_.seed, epoch);
+  const auto order = epoch_order(task_.split.train, task_.seed, epoch);
+  LossSum total;
+  for (std::size_t start = 0; start < order.size(); start += options.batch) {
+    std::vector<BatchItem> items;
+    for (std::size_t i = start; i < std::min(start + options.batch, order.size()); ++i) {
+      const Sequence& sequence = task_.dataset.sequences[order[i]];
+      items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
+    }
+    total += gradients(items, dropout);
+    optimizer_.clip_gradients(options.clip, *team_,
+                              fused_ ? fused_->gradient_parts() : std::span<float* const>());
+    learning_rate = options.learning_rate *
+                    schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
+    optimizer_.step(learning_rate, *team_);
+  }
+  return total.mean();
+}
+
+// The sums over a batch are the same in pieces of any size, but for rounding.
+LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+  for (;;) {
+    try {
+      return try_gradients(items, dropout);
+    } catch (const c10::OutOfMemoryError&) {
+      if (fused_) fused_->release();
+      pieces_.training = std::min(pieces_.training, items.size());
+      halve(pieces_.training, "training");
+    }
+  }
+}
+
+LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+  if (fused_) return fused_->compute(items, task_.labels, weights_, dropout, pieces_.training);
+  optimizer_.zero_gradients();
+  return accumulate_gradients(*model_, task_.dataset, items, task_.labels, weights_, dropout,
+                              pieces_.training);
+}
+
+std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
+  for (;;) {
+    try {
+      return predict_logits(*model_, {task_.dataset, task_.config, task_.seed, pieces_.evaluation},
+                            exams, *team_);
+    } catch (const c10::OutOfMemoryError&) {
+      if (fused_ && !fused_->gradient_parts().empty()) {  // what training keeps may be in the way
+        fused_->release();
+        continue;
+      }
+      pieces_.evaluation = std::min(pieces_.evaluation, exams.size());
+      halve(pieces_.evaluation, "evaluation");
+    }
+  }
+}
+
+void Trainer::run_epoch() {
+  EpochLosses losses;
+  losses.train = train_epoch(history_.size(), losses.learning_rate);
+  const auto logits = predict(task_.split.validation);
+  losses.validation =
+      cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
+  diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
+  if (diverged_) return;
+  if (early_stop_.update(losses.validation)) best_parameters_.copy_(optimizer_.parameters());
+  history_.push_back(losses);
+}
+
+FitResult Trainer::finish() {
+  if (history_.empty()) {
+    throw DataError(
+        "the loss is not a finite number in the first epoch; lower --lr or look at the features "
+        "with `coldframe cache stats`");
+  }
+  optimizer_.parameters().copy_(best_parameters_);
+  FitResult result;
+  result.model = model_;
+  result.history = history_;
+  result.diverged = diverged_;
+  result.best_epoch = early_stop_.best_epoch;
+  result.validation_logits = predict(task_.split.validation);
+  result.test_logits = predict(task_.split.test);
+  result.pieces = pieces_;
+  return result;
+}
+
+FitState Trainer::state() const {
+  return {task_.seed,
+          history_,
+          early_stop_,
+          optimizer_.steps(),
+          pieces_,
+          optimizer_.parameters(),
+          optimizer_.first_moment(),
+          optimizer_.second_moment(),
+          best_parameters_};
+}
+
+void Trainer::restore(const FitState& state) {
+  if (state.seed != task_.seed || state.parameters.sizes() != optimizer_.parameters().sizes()) {
+    throw DataError("the checkpoint belongs to another fit; start again with --overwrite");
+  }
+  history_ = state.history;
+  early_stop_ = state.early_stop;
+  early_stop_.patience = task_.options.patience;
+  pieces_ = state.pieces;
+  optimizer_.set_steps(state.steps);
+  optimizer_.parameters().copy_(state.parameters);
+  optimizer_.first_moment().copy_(state.first_moment);
+  optimizer_.second_moment().copy_(state.second_moment);
+  best_parameters_.copy_(state.best_parameters);
+}
+
+// On the CPU small enough for the processor's cache; results are the same in any.
+std::size_t evaluation_size(const Dataset& dataset) {
+  return dataset.features.is_cpu() ? 64 : 256;
+}
+
+std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
+                                   const std::vector<std::size_t>& exams, ThreadTeam& team) {
+  torch::NoGradGuard no_grad;
+  const Dataset& dataset = prediction.dataset;
+  const auto classes = static_cast<std::size_t>(prediction.config.classes);
+  const std::size_t pieces = (exams.size() + prediction.at_once - 1) / prediction.at_once;
+  std::unordered_map<std::size_t, std::size_t> position;
+  for (std::size_t i = 0; i < exams.size(); ++i) position[exams[i]] = i;
+  std::vector<double> result(exams.size() * classes);
+  const auto keep = [&](const Packing& batch, const float* row) {
+    for (std::size_t exam : batch.exams) {
+      std::copy_n(row, classes, result.begin() + std::ptrdiff_t(position.at(exam) * classes));
+      row += classes;
+    }
+  };
+  if (!FusedGru::supports(model)) {
+    for (std::size_t piece = 0; piece < pieces; ++piece) {
+      const Batch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
+      const torch::Tensor logits =
+          compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
+      keep(batch, logits.data_ptr<float>());
+    }
+    return result;
+  }
+  FusedGru fused(model, prediction.config);
+  fused.prepare(team);
+  const std::size_t parts = std::min(team.threads(), pieces);
+  team.run(parts, [&](std::size_t part) {
+    FusedPass pass(fused);
+    Packing batch;
+    for (std::size_t piece = part; piece < pieces; piece += parts) {
+      pack(dataset, evaluation_items(prediction, exams, piece), batch);
+      keep(batch, pass.forward(dataset, batch, Dropout()));
+    }
+  });
+  return result;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,118 @@
+// Fits one model on one training part and predicts the held-out exams with its best weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train_temporal/models/sequence_model.h"
+#include "train_temporal/splits/split.h"
+#include "train_temporal/training/early_stop.h"
+#include "train_temporal/training/fused_step.h"
+#include "train_temporal/training/optimizer.h"
+#include "train_temporal/training/step.h"
+
+namespace coldframe::temporal {
+
+struct FitOptions {
+  std::size_t epochs = 60;        // at most
+  std::size_t batch = 16;         // exams per step
+  std::size_t micro_batch = 0;    // exams at a time within a step; 0: all
+  double learning_rate = 1e-3;    // at its highest
+  double warmup = 0.05;           // share of all steps
+  double weight_decay = 0.01;     // of matrices
+  double clip = 1.0;              // of the gradient's norm; 0: none
+  std::size_t patience = 12;      // epochs without a better validation loss; 0: never stop early
+  std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
+  bool class_weights = false;
+  Schedule schedule = Schedule::kCosine;
+};
+
+// Exams that go through the model at a time. Both are halved when memory runs out.
+struct PieceSizes {
+  std::size_t training = 0, evaluation = 0;
+
+  bool operator==(const PieceSizes&) const = default;
+};
+
+struct EpochLosses {
+  double train = 0, validation = 0, learning_rate = 0;
+};
+
+// A fit after whole epochs: what a checkpoint holds. Tensors [P], all parameters in one vector.
+struct FitState {
+  std::uint64_t seed = 0;
+  std::vector<EpochLosses> history;
+  EarlyStop early_stop;
+  std::int64_t steps = 0;
+  PieceSizes pieces;  // learnt
+  torch::Tensor parameters, first_moment, second_moment, best_parameters;
+};
+
+struct FitTask {
+  const Dataset& dataset;
+  const std::vector<int>& labels;  // by exam
+  const Split& split;
+  ModelConfig config;
+  FitOptions options;
+  std::uint64_t seed;
+  std::size_t threads = 1;  // of the CPU; results do not depend on it
+};
+
+struct FitResult {
+  std::shared_ptr<SequenceModel> model;  // with the best weights
+  std::vector<EpochLosses> history;
+  std::size_t best_epoch = 0;
+  bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
+  PieceSizes pieces;
+  std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
+};
+
+class Trainer {
+ public:
+  explicit Trainer(const FitTask& task);
+
+  bool finished() const;  // after all epochs, out of patience, or diverged
+  void run_epoch();
+  FitResult finish();  // restores the best weights; DataError when no epoch had a finite loss
+
+  FitState state() const;
+  // Continues where `state` was taken. DataError when it belongs to another fit.
+  void restore(const FitState& state);
+  std::size_t epochs_done() const { return history_.size(); }
+
+ private:
+  double train_epoch(std::size_t epoch, double& learning_rate);
+  LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
+  LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
+  std::vector<double> predict(const std::vector<std::size_t>& exams);
+  std::int64_t steps_per_epoch() const;
+
+  FitTask task_;
+  std::shared_ptr<SequenceModel> model_;
+  AdamW optimizer_;
+  std::unique_ptr<ThreadTeam> team_;
+  std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
+  FrameSampler sampler_;
+  ClassWeights weights_;
+  EarlyStop early_stop_;
+  bool diverged_ = false;
+  std::vector<EpochLosses> history_;
+  PieceSizes pieces_;
+  torch::Tensor best_parameters_;
+};
+
+// The logits of `exams` with all their frames, [n, C], `at_once` of them at a time.
+struct Prediction {
+  const Dataset& dataset;
+  const ModelConfig& config;
+  std::uint64_t seed;  // the fit's: `shuffled` permutes frames here too
+  std::size_t at_once;
+};
+std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
+                                   const std::vector<std::size_t>& exams, ThreadTeam& team);
+// How many at a time where memory allows it.
+std::size_t evaluation_size(const Dataset& dataset);
+
+}  // namespace coldframe::temporal
