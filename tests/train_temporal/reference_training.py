@@ -17,10 +17,11 @@ import numpy as np
 import pandas as pd
 import torch
 from sklearn.metrics import roc_auc_score
-from temporal_module import TemporalModel
-from test_forward import time_inputs
+import training_support  # noqa: F401  (finds examples/)
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
+
+from temporal_model import TemporalModel, time_inputs
 
 
 def read_cache(path):
@@ -38,7 +39,7 @@ def read_cache(path):
                 revisions[name] = h5["exams/revision"][i]
                 rows = np.arange(offset[i], offset[i + 1])[present[offset[i]:offset[i + 1]]]
                 exams[name.decode()] = (torch.from_numpy(features[rows].astype(np.float32)),
-                                        torch.from_numpy(time_inputs(times[rows])))
+                                        time_inputs(times[rows]))
     return exams
 
 

@@ -1,13 +1,11 @@
-"""predict equals a PyTorch module that loads the same model.safetensors."""
-import json
-
+"""predict equals examples/temporal_model.py, a PyTorch module that loads the same files."""
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors import safe_open
-from temporal_module import TemporalModel
 from training_support import coldframe, make_cache, quick, ramp_exams
+
+import temporal_model
 
 VARIANTS = {
     "mean": ["--temporal-pool", "mean"],
@@ -21,6 +19,7 @@ VARIANTS = {
     "lstm-both-ways-last": ["--model", "lstm", "--bidirectional", "--temporal-pool", "last"],
     "attention-alone": ["--model", "attention"],
     "mean-alone": ["--model", "mean"],
+    "single": ["--model", "single"],
 }
 
 
@@ -38,61 +37,66 @@ def uneven(exams, seed):
     return exams
 
 
-def time_inputs(times):
-    """[T, 4]: log interval, seconds since the first frame, interval known, both of the latter known."""
-    rows = np.zeros((len(times), 4), np.float32)
-    for t, time in enumerate(times):
-        if np.isnan(time):
-            continue
-        if not np.isnan(times[0]):
-            rows[t, 3] = 1
-            rows[t, 1] = time - times[0]
-        if t > 0 and not np.isnan(times[t - 1]):
-            rows[t, 0] = np.log(max(time - times[t - 1], 1e-4))
-            rows[t, 2] = 1
-    return rows
-
-
-def reference_probabilities(run, exams, features):
-    """Average over the run's models, on exams padded with NaN-free rubbish."""
+def present_frames(exams, features):
+    """Of each exam what the cache holds of its present frames, and their times."""
     present = [np.array(e["present"], bool) for e in exams]
     rows = [f.astype(np.float16).astype(np.float32)[p] for f, p in zip(features, present)]
     times = [np.array([np.nan if t is None else t for t in e["time_s"]])[p]
              for e, p in zip(exams, present)]
+    return rows, times
+
+
+def reference_probabilities(run, rows, times):
+    """Average over the run's models, on one batch of exams padded with NaN-free rubbish."""
     lengths = torch.tensor([len(r) for r in rows])
     padded = torch.full((len(rows), int(lengths.max()), rows[0].shape[1]), 7.0)
     time = torch.zeros(*padded.shape[:2], 4)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = torch.from_numpy(row)
-        time[i, : len(row)] = torch.from_numpy(time_inputs(times[i]))
+        time[i, : len(row)] = temporal_model.time_inputs(times[i])
     total, files = 0, sorted((run / "models").glob("*.safetensors"))
     for path in files:
-        with safe_open(path, "pt") as file:
-            card = json.loads(file.metadata()["card"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}
-        model = TemporalModel(card["model"]).eval()
-        model.load_state_dict(weights)
+        model, card = temporal_model.load(path)
         with torch.no_grad():
             logits = model(padded, lengths, time if card["model"]["time"] else None)
         total = total + (logits.double() / card["temperature"]).softmax(1)
     return (total / len(files)).numpy()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_predict_equals_pytorch(tmp_path, variant):
+def trained(folder, *words):
+    """Exams with gaps and unknown times, and a run on them."""
     exams, features = ramp_exams(40, ragged=True)
     exams = uneven(exams, 1)
     for entry, values in zip(exams, features):
         values[~np.array(entry["present"], bool)] = np.nan
-    cache = make_cache(tmp_path, exams, features)
-    run = tmp_path / "run"
-    trained = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
-                        *quick("--folds", 2, "--seeds", 2, *VARIANTS[variant]))
-    assert trained.returncode == 0, trained.stderr
+    cache, run = make_cache(folder, exams, features), folder / "run"
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
+                     *quick("--folds", 2, "--seeds", 2, *words))
+    assert done.returncode == 0, done.stderr
+    return cache, run, exams, features
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_predict_equals_pytorch(tmp_path, variant):
+    cache, run, exams, features = trained(tmp_path, *VARIANTS[variant])
     predicted = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
     assert predicted.returncode == 0, predicted.stderr
     ours = pd.read_csv(tmp_path / "p.csv")
-    theirs = reference_probabilities(run, exams, features)
     assert list(ours.exam) == [e["id"] for e in exams]
-    np.testing.assert_allclose(ours[["p_0", "p_1"]], theirs, rtol=0, atol=1e-5)
-    assert theirs.std() > 0.01, "the models must tell exams apart for this to mean anything"
+    ours = ours[["p_0", "p_1"]].to_numpy()
+    rows, times = present_frames(exams, features)
+    if variant != "single":  # which is left to predict() to pick the frame for
+        np.testing.assert_allclose(ours, reference_probabilities(run, rows, times), rtol=0, atol=1e-5)
+    for i in range(0, len(exams), 7):
+        one = temporal_model.predict(run, rows[i], times[i])
+        assert list(one) == ["0", "1"]
+        np.testing.assert_allclose(ours[i], list(one.values()), rtol=0, atol=1e-5)
+    spread = 0.001 if variant == "single" else 0.01
+    assert ours[:, 1].std() > spread, "the models must tell exams apart for this to mean anything"
+
+
+@pytest.mark.parametrize("control", ["clock", "shuffled"])
+def test_controls_are_refused_by_name(tmp_path, control):
+    _, run, _, features = trained(tmp_path, "--model", control)
+    with pytest.raises(ValueError, match=control):
+        temporal_model.predict(run, features[0])

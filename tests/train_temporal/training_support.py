@@ -3,10 +3,12 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import numpy as np
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(REPO / "examples"))
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
 PROGRAM = BUILD / "bin" / "coldframe-train_temporal"
 MAKE_CACHE = BUILD / "tests" / "make_cache"

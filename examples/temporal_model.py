@@ -1,11 +1,26 @@
-"""The temporal model in PyTorch, for readers of model.safetensors."""
+#!/usr/bin/env python3
+"""Loads the models of a run into PyTorch; it needs torch, numpy and safetensors.
+
+    from temporal_model import load, predict
+    predict("runs/first", features, times)      # of one exam: [T, D], [T] seconds → {class: probability}
+    model, card = load("runs/first/models/fold-0-seed-0.safetensors")       # one torch.nn.Module
+
+`features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
+metadata); `times` are seconds since the first, NaN where unknown. Not here: `clock`, which sees no
+features, and `shuffled`, a control whose random order is Coldframe's own.
+"""
+import json
+import pathlib
+
+import numpy as np
 import torch
+from safetensors import safe_open
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class TemporalModel(nn.Module):
-    """features [B, T, D], lengths [B], and with time inputs [B, T, 4] (see batcher.h) → logits."""
+    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4] → logits [B, C]."""
 
     def __init__(self, config):
         super().__init__()
@@ -66,6 +81,7 @@ class TemporalModel(nn.Module):
         return self.head(self.dropout(pooled))
 
     def decaying(self, x, lengths, time):
+        """GRU-D's decay of the state (Che et al. 2018): h ∘ exp(−max(0, w · interval + b))."""
         interval = (time[..., :1] - self.time_mean[0]).exp() * time[..., 2:3]
         for layer in range(self.gru.num_layers):
             rate, weights = getattr(self, f"decay_l{layer}"), self.gru.all_weights[layer]
@@ -79,3 +95,47 @@ class TemporalModel(nn.Module):
             if layer + 1 < self.gru.num_layers:
                 x = self.dropout(x)
         return x, state[None]
+
+
+def time_inputs(times):
+    """Of one exam, [T] → [T, 4]: log interval, seconds since the first frame, whether each is known."""
+    rows = np.zeros((len(times), 4), np.float32)
+    for t, time in enumerate(times):
+        if np.isnan(time):
+            continue
+        if not np.isnan(times[0]):
+            rows[t, 3] = 1
+            rows[t, 1] = time - times[0]
+        if t > 0 and not np.isnan(times[t - 1]):
+            rows[t, 0] = np.log(max(time - times[t - 1], 1e-4))
+            rows[t, 2] = 1
+    return torch.from_numpy(rows)
+
+
+def load(path):
+    """The module, ready to predict, and its card: classes, temperature, threshold, configuration …"""
+    with safe_open(path, "pt") as file:
+        card = json.loads(file.metadata()["card"])
+        weights = {name: file.get_tensor(name) for name in file.keys()}
+    config = card["model"]
+    if config["architecture"] == "clock" or config["frame_order"] == "shuffled":
+        raise ValueError(f"{path} is a control (clock or shuffled), which this module does not know")
+    model = TemporalModel(config).eval()
+    model.load_state_dict(weights)
+    return model, card
+
+
+@torch.no_grad()
+def predict(run, features, times=None):
+    """Of one exam: probabilities of the classes, averaged over the run's models at their temperatures."""
+    files = sorted((pathlib.Path(run) / "models").glob("*.safetensors"))
+    x = torch.as_tensor(features, dtype=torch.float32)
+    times = np.full(len(x), np.nan) if times is None else np.asarray(times, np.float64)
+    total = 0
+    for model, card in map(load, files):
+        one = card["model"]["frame_order"] == "middle"
+        frames = slice(len(x) // 2, len(x) // 2 + 1) if one else slice(None)
+        time = time_inputs(times[frames])[None] if card["model"]["time"] else None
+        logits = model(x[None, frames], torch.tensor([len(x[frames])]), time)[0].double()
+        total = total + (logits / card["temperature"]).softmax(0)
+    return dict(zip(card["classes"], (total / len(files)).tolist()))
