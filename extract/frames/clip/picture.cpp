@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -18,6 +19,24 @@ int sign(std::int32_t value) {
 std::size_t padded_stride(std::size_t row) {
   constexpr std::size_t kRegister = 64;
   return (row + kRegister - 1) / kRegister * kRegister + kRegister;
+}
+
+// Blue first and bicubic: swscale then rounds as in OpenCV's video reader, which is out by two
+// levels of green at some odd sizes; models have been trained on those pixels.
+SwsContext* make_scaler(const AVFrame& picture) {
+  constexpr int kCentred = -513;  // swscale's default, of chroma that the stream does not place
+  int across = kCentred, down = kCentred;
+  avcodec_enum_to_chroma_pos(&across, &down, picture.chroma_location);
+  const std::pair<const char*, int> options[] = {
+      {"srcw", picture.width},    {"srch", picture.height},  {"src_format", picture.format},
+      {"dstw", picture.width},    {"dsth", picture.height},  {"dst_format", AV_PIX_FMT_BGR24},
+      {"sws_flags", SWS_BICUBIC}, {"src_h_chr_pos", across}, {"src_v_chr_pos", down}};
+  SwsContext* const scaler = sws_alloc_context();
+  if (scaler == nullptr) throw std::bad_alloc();
+  for (const auto& [name, value] : options) av_opt_set_int(scaler, name, value, 0);
+  if (sws_init_context(scaler, nullptr, nullptr) >= 0) return scaler;
+  sws_freeContext(scaler);
+  throw DataError(concat("its pixel format, number ", picture.format, ", is not read"));
 }
 
 }  // namespace
@@ -60,16 +79,10 @@ Image turned(const Image& image, const Turn& turn) {
 ClipConverter::ClipConverter(const AVStream& stream) : turn_(turn_of(stream)) {}
 
 void ClipConverter::prepare(const AVFrame& picture) {
-  const Colours colours{picture.width, picture.height, picture.format, picture.colorspace,
-                        picture.color_range};
+  const Colours colours{picture.width,      picture.height,      picture.format,
+                        picture.colorspace, picture.color_range, picture.chroma_location};
   if (scaler_ && colours == colours_) return;
-  const auto format = static_cast<AVPixelFormat>(picture.format);
-  const int width = picture.width, height = picture.height;
-  // Blue first and bicubic: swscale then rounds as in OpenCV's video reader, which is out by two
-  // levels of green at some odd sizes; models have been trained on those pixels.
-  scaler_.reset(sws_getContext(width, height, format, width, height, AV_PIX_FMT_BGR24, SWS_BICUBIC,
-                               nullptr, nullptr, nullptr));
-  if (!scaler_) throw DataError(concat("its pixel format, number ", format, ", is not read"));
+  scaler_.reset(make_scaler(picture));
   int *from = nullptr, *to = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0,
       saturation = 0;
   sws_getColorspaceDetails(scaler_.get(), &from, &from_full, &to, &to_full, &brightness, &contrast,

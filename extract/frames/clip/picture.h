@@ -39,6 +39,7 @@ class ClipConverter {
     int width = 0, height = 0, format = 0;
     AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
     AVColorRange range = AVCOL_RANGE_UNSPECIFIED;
+    AVChromaLocation chroma = AVCHROMA_LOC_UNSPECIFIED;
 
     bool operator==(const Colours&) const = default;
   };
