@@ -47,7 +47,7 @@ struct DicomImage {
   PixelLayout layout;
   FrameData frames;
   GreyScale grey;
-  std::vector<double> times;
+  FrameTimes times;
   double start_time = 0;  // as Source::start_time
   Palette palette;
   std::vector<Geometry> geometry;
@@ -62,7 +62,7 @@ class DicomSource : public Source {
 
   std::int64_t frame_count() override { return image_->layout.frames; }
   double time_s(std::int64_t index) const override {
-    return image_->times.at(static_cast<std::size_t>(index));
+    return image_->times.seconds.at(static_cast<std::size_t>(index));
   }
   double start_time() const override { return image_->start_time; }
   bool wants_range() const override { return image_->is_grey() && image_->grey.wants_range(); }
@@ -165,15 +165,16 @@ Image DicomSource::grey_image(const RawFrame& raw, std::int64_t frame) {
 }
 
 Frame DicomSource::read_frame(const Bytes& bytes, std::int64_t index) {
-  const RawFrame raw = image_->frames.read(bytes, index);
-  const Geometry& geometry = image_->geometry_of(index);
+  const std::int64_t stored = image_->times.stored.at(static_cast<std::size_t>(index));
+  const RawFrame raw = image_->frames.read(bytes, stored);
+  const Geometry& geometry = image_->geometry_of(stored);
   Frame frame;
   frame.index = index;
   frame.time_s = time_s(index);
   frame.spacing_mm = geometry.spacing_mm;
   frame.region = geometry.region;
   if (image_->is_grey()) {
-    frame.pixels = grey_image(raw, index);
+    frame.pixels = grey_image(raw, stored);
   } else if (raw.layout.photometric == Photometric::kPalette) {
     frame.pixels = palette_image(raw, image_->palette);
   } else {

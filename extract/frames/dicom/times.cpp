@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "common/text.h"
 #include "extract/frames/timestamp.h"
@@ -54,16 +56,24 @@ bool any_differ(const std::vector<double>& seconds) {
                      [&](double second) { return known(second) && second != *first; });
 }
 
-// Seconds since the first; nothing unless all are known, none decreases and one rises.
-std::vector<double> as_times(std::vector<double> seconds) {
-  const auto unknown = [](double second) { return !std::isfinite(second); };
-  if (seconds.size() < 2 || std::any_of(seconds.begin(), seconds.end(), unknown) ||
-      !std::is_sorted(seconds.begin(), seconds.end()) || seconds.front() == seconds.back()) {
-    return {};
-  }
-  const double first = seconds.front();
-  for (double& second : seconds) second -= first;
-  return seconds;
+FrameTimes as_stored(std::vector<double> seconds) {
+  FrameTimes times{std::move(seconds), {}};
+  times.stored.resize(times.seconds.size());
+  std::iota(times.stored.begin(), times.stored.end(), std::int64_t{0});
+  return times;
+}
+
+// Seconds since the first, in the order of time; nothing unless all are known and some differ.
+FrameTimes in_order(const std::vector<double>& seconds) {
+  const auto known = [](double second) { return std::isfinite(second); };
+  if (!std::all_of(seconds.begin(), seconds.end(), known) || !any_differ(seconds)) return {};
+  FrameTimes times = as_stored(seconds);
+  const auto at = [&](std::int64_t frame) { return seconds[static_cast<std::size_t>(frame)]; };
+  std::stable_sort(times.stored.begin(), times.stored.end(),
+                   [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
+  for (std::size_t i = 0; i < seconds.size(); ++i)
+    times.seconds[i] = at(times.stored[i]) - at(times.stored[0]);
+  return times;
 }
 
 std::vector<double> regular_times(std::int64_t frames, double step) {
@@ -78,7 +88,7 @@ std::vector<double> cine_times(DcmItem& root, std::int64_t frames) {
   if (steps.size() == static_cast<std::size_t>(frames)) {
     std::vector<double> times(1, 0.0);
     for (std::size_t i = 1; i < steps.size(); ++i) times.push_back(times.back() + steps[i] / 1e3);
-    if (times = as_times(std::move(times)); !times.empty()) return times;
+    if (std::is_sorted(times.begin(), times.end()) && any_differ(times)) return times;
   }
   return regular_times(frames, number_of(root, DCM_FrameTime, 0) / 1e3);
 }
@@ -96,22 +106,22 @@ bool is_volume(const FunctionalGroups& groups, std::int64_t frames) {
 }
 
 struct EnhancedTimes {
-  std::vector<double> times;  // empty where they cannot be used as they are
-  bool stated = false;        // the functional groups tell frames apart by time
+  FrameTimes times;     // empty where they are not all known
+  bool stated = false;  // the functional groups tell frames apart by time
 };
 
 EnhancedTimes enhanced_times(const FunctionalGroups& groups, std::int64_t frames,
                              const std::string& zone) {
   EnhancedTimes found;
   const auto gather = [&](const DcmTagKey& macro, const auto& seconds) {
-    if (!found.times.empty()) return;
+    if (!found.times.seconds.empty()) return;
     std::vector<double> list;
     for (std::int64_t frame = 0; frame < frames; ++frame) {
       DcmItem* item = groups.find(frame, macro);
       list.push_back(item != nullptr ? seconds(*item) : kUnknown);
     }
     found.stated = found.stated || any_differ(list);
-    found.times = as_times(std::move(list));
+    found.times = in_order(list);
   };
   for (const DcmTagKey& tag : {DCM_FrameAcquisitionDateTime, DCM_FrameReferenceDateTime}) {
     gather(DCM_FrameContentSequence,
@@ -127,22 +137,22 @@ EnhancedTimes enhanced_times(const FunctionalGroups& groups, std::int64_t frames
 
 }  // namespace
 
-std::vector<double> frame_times(const DataSet& data, std::int64_t frames) {
-  if (frames == 1) return {0.0};
+FrameTimes frame_times(const DataSet& data, std::int64_t frames) {
+  if (frames == 1) return as_stored({0.0});
   DcmItem& root = data.root();
   std::vector<double> times = cine_times(root, frames);
-  if (!times.empty()) return times;
+  if (!times.empty()) return as_stored(std::move(times));
   const FunctionalGroups groups(root);
   if (!is_volume(groups, frames)) {
-    const auto own = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
-    times = own.times;
+    auto own = enhanced_times(groups, frames, text_of(root, DCM_TimezoneOffsetFromUTC));
+    if (!own.times.seconds.empty()) return std::move(own.times);
     for (const DcmTagKey& rate : {DCM_RecommendedDisplayFrameRate, DCM_CineRate}) {
       if (own.stated || !times.empty()) break;
       times = regular_times(frames, 1 / number_of(root, rate, 0));
     }
   }
   if (times.empty()) times.assign(static_cast<std::size_t>(frames), kUnknown);
-  return times;
+  return as_stored(std::move(times));
 }
 
 namespace {

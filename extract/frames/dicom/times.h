@@ -1,6 +1,7 @@
 // When frames and files were acquired.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -8,12 +9,18 @@
 
 namespace coldframe::frames::dicom {
 
-// Seconds since the first frame, one for each; NaN where the file does not tell, and where the
-// frames differ in position alone (a volume). FrameTimeVector, FrameTime (PS3.3 C.7.6.5), the
-// functional groups' FrameAcquisitionDateTime, FrameReferenceDateTime, temporal position offset or
-// trigger delay (C.7.6.16.2). The rates for display only where no functional group tells frames
-// apart by time: frames that are stored slice by slice, so that their times fall back, have none.
-std::vector<double> frame_times(const DataSet& data, std::int64_t frames);
+// The frames in the order of time: those of a series of volumes that is stored slice by slice are
+// not. Frames of one time keep their order.
+struct FrameTimes {
+  std::vector<double> seconds;       // since the first frame, of each in its order; NaN if unknown
+  std::vector<std::int64_t> stored;  // where each lies in the file
+};
+
+// Seconds are NaN where the file does not tell, and where the frames differ in position alone (a
+// volume). FrameTimeVector, FrameTime (PS3.3 C.7.6.5), the functional groups'
+// FrameAcquisitionDateTime, FrameReferenceDateTime, temporal position offset or trigger delay
+// (C.7.6.16.2). The rates for display only where no functional group tells frames apart by time.
+FrameTimes frame_times(const DataSet& data, std::int64_t frames);
 
 // When an image was acquired, as well as its header tells.
 struct Moment {

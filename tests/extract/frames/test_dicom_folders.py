@@ -205,10 +205,12 @@ TIMES = {
     "enhanced volume": ({"PerFrameFunctionalGroupsSequence": [
         frame_item(t, z) for z, t in enumerate(NOW)]}, [None] * 3),
     "enhanced, decreasing": ({"PerFrameFunctionalGroupsSequence": [
-        frame_item(t, 5) for t in NOW[::-1]]}, [None] * 3),
+        frame_item(t, 5) for t in NOW[::-1]]}, [0, 1, 2]),
     "enhanced, slice by slice, with a rate for display": (
         {"RecommendedDisplayFrameRate": 25, "PerFrameFunctionalGroupsSequence": [
-            frame_item(t, z) for t, z in ((NOW[0], 5), (NOW[1], 5), (NOW[0], 6))]}, [None] * 3),
+            frame_item(t, z) for t, z in ((NOW[0], 5), (NOW[1], 5), (NOW[0], 6))]}, [0, 0, 1]),
+    "enhanced, some unknown": ({"PerFrameFunctionalGroupsSequence": [
+        frame_item(t, 5) for t in (NOW[0], None, NOW[1])]}, [None] * 3),
     "enhanced, all at one time, with a rate for display": (
         {"RecommendedDisplayFrameRate": 25, "PerFrameFunctionalGroupsSequence": [
             frame_item(NOW[0], 5)] * 3}, [0, 0.04, 0.08]),
@@ -224,6 +226,17 @@ def test_frames_have_the_times_that_the_header_states(tmp_path, name):
     exam, = read(single(tmp_path, "a.dcm", frames=3, **attributes)).values()
     times = [slot["time_s"] for slot in exam["slots"]]
     assert times == [pytest.approx(t) if t is not None else None for t in expected]
+
+
+def test_volumes_that_are_stored_slice_by_slice_come_in_the_order_of_time(tmp_path):
+    places = [(t, z) for z in (5, 6) for t in NOW]
+    dataset = new_dataset(frames=6, bits=8, allocated=8,
+                          PerFrameFunctionalGroupsSequence=[frame_item(*place) for place in places])
+    values = np.arange(6).reshape(6, 1, 1) * 10 + np.zeros((6, 37, 51))
+    store(dataset, tmp_path / "a.dcm", values)
+    exam, frames = read_one(tmp_path / "a.dcm", tmp_path, "--window=127.5,256")
+    assert [slot["time_s"] for slot in exam["slots"]] == [0, 0, 1, 1, 2, 2]
+    assert [frame[0, 0, 0] // 10 for frame in frames] == [0, 3, 1, 4, 2, 5]
 
 
 def region(kind, x0, y0, x1, y1):
