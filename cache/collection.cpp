@@ -181,21 +181,34 @@ std::size_t Collection::run_length(std::span<const std::size_t> exams,
   return length;
 }
 
+ShardFile& Collection::file_in_use(std::size_t file) const {
+  if (open_.empty() || open_.back() != file) {
+    std::erase(open_, file);
+    if (open_.size() >= kMostOpenFiles) {
+      files_[open_.front()]->close();
+      open_.erase(open_.begin());
+    }
+    open_.push_back(file);
+  }
+  return *files_[file];
+}
+
+const StoredThumbnails& Collection::thumbnails(std::size_t exam) const {
+  return files_[places_[exam].file]->contents().exams[places_[exam].exam].thumbnails;
+}
+
+void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
+  const std::lock_guard lock(*mutex_);
+  file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
+}
+
 void Collection::read_run(std::span<const std::size_t> run, std::size_t view,
                           std::span<std::byte> rows) const {
   const Place first = places_[run.front()];
-  ShardFile& file = *files_[first.file];
+  const ShardFile& file = *files_[first.file];
   {
     const std::lock_guard lock(*mutex_);
-    if (open_.empty() || open_.back() != first.file) {
-      std::erase(open_, first.file);
-      if (open_.size() >= kMostOpenFiles) {
-        files_[open_.front()]->close();
-        open_.erase(open_.begin());
-      }
-      open_.push_back(first.file);
-    }
-    file.read_run(first.exam, run.size(), view, rows);
+    file_in_use(first.file).read_run(first.exam, run.size(), view, rows);
   }
   for (std::size_t i = 0; i < run.size(); ++i) {
     const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes();

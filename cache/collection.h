@@ -34,6 +34,10 @@ class Collection {
   // Thread-safe.
   void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
 
+  const StoredThumbnails& thumbnails(std::size_t exam) const;
+  // Of StoredThumbnails::bytes(), the JPEGs of one exam. Thread-safe.
+  void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
+
   // How many of the first exams of `exams` lie one behind the other in one file, at most
   // `most_bytes` together (but at least one).
   std::size_t run_length(std::span<const std::size_t> exams, std::size_t most_bytes) const;
@@ -54,6 +58,7 @@ class Collection {
   void take_header(const ShardFile& file, bool first);
   void choose_exams();
   void choose_failures();
+  ShardFile& file_in_use(std::size_t file) const;  // under the mutex; may close another
 
   ShardHeader header_;
   bool views_known_ = false;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,9 +27,20 @@ struct ShardHeader {
   }
 };
 
+// The small JPEGs of an exam's frames, but for their bytes.
+struct StoredThumbnails {
+  std::vector<std::uint64_t> sizes;  // [T] in bytes, 0 for a frame without one; empty: none stored
+  std::uint64_t checksum = 0;        // XXH3 of all of them, one behind the other
+
+  std::uint64_t bytes() const {
+    return std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
+  }
+};
+
 struct StoredExam {
   ExamInfo info;
   std::vector<std::uint64_t> checksums;  // XXH3 of the stored rows, one per view
+  StoredThumbnails thumbnails = {};
 };
 
 struct ShardContents {
@@ -40,6 +52,12 @@ struct ShardContents {
 // Fills `rows` with the stored bytes of one view of one exam.
 using RowSource =
     std::function<void(std::size_t exam, std::size_t view, std::span<std::byte> rows)>;
+
+// Where the bytes that belong to the contents come from.
+struct ExamBytes {
+  RowSource rows;
+  std::function<void(std::size_t exam, std::span<std::byte> bytes)> thumbnails;
+};
 
 inline const char* storage_name(StorageType storage) {
   return storage == StorageType::kFloat16 ? "float16" : "float32";

@@ -64,6 +64,9 @@ struct ViewFeatures {
 struct ExamFeatures {
   ExamInfo info;
   std::vector<ViewFeatures> views;
+  // [T] a small JPEG file of each frame, "" for a frame without one. Empty, unless the recipe says
+  // that the cache stores them.
+  std::vector<std::string> thumbnails = {};
 };
 
 // An exam that could not be extracted. A later revision of the exam voids it.

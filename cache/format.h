@@ -56,6 +56,12 @@ inline constexpr const char* kFailureRevision = "revision";  // uint32
 inline constexpr const char* kFailureSource = "source";      // text
 inline constexpr const char* kFailureReason = "reason";      // text
 
+// Only where the recipe says so. B = bytes of all JPEGs.
+inline constexpr const char* kThumbnails = "thumbnails";
+inline constexpr const char* kThumbnailData = "data";          // uint8 [B]
+inline constexpr const char* kThumbnailOffset = "offset";      // uint64 [F+1]
+inline constexpr const char* kThumbnailChecksum = "checksum";  // uint64 [N]
+
 inline constexpr std::uint64_t kChunkBytes = 128u << 10;  // about one read of a streaming trainer
 inline constexpr std::uint64_t kFletcherBytes = 4;        // behind every chunk
 inline constexpr std::uint64_t kTrailerBytes = 16;        // XXH3-128 of all that lies before it

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "cache/collection.h"
+#include "cache/format.h"
 #include "cache/shard_image.h"
 #include "common/error.h"
 #include "common/text.h"
@@ -17,7 +18,8 @@ namespace fs = std::filesystem;
 
 class Merger {
  public:
-  Merger(const Location& out, const std::vector<fs::path>& inputs) : out_(out), inputs_(inputs) {
+  Merger(const Location& out, const std::vector<fs::path>& inputs, bool without_thumbnails)
+      : out_(out), inputs_(inputs), without_thumbnails_(without_thumbnails) {
     for (const fs::path& input : inputs)
       caches_.push_back(std::make_unique<Collection>(locate(input)));
   }
@@ -30,6 +32,7 @@ class Merger {
   const ExamInfo& info(const Place& place) const {
     return caches_[place.cache]->exams()[place.exam];
   }
+  ShardHeader header_of(const Collection& cache) const;
   void join_headers();
   void choose_exams();
   void choose_places();
@@ -38,20 +41,28 @@ class Merger {
 
   Location out_;
   const std::vector<fs::path>& inputs_;
+  bool without_thumbnails_;
   std::vector<std::unique_ptr<Collection>> caches_;
   std::vector<Place> chosen_;
   ShardContents contents_;
   MergeReport report_;
 };
 
+ShardHeader Merger::header_of(const Collection& cache) const {
+  ShardHeader header = cache.header();
+  if (without_thumbnails_)
+    header.recipe.storage.erase(kThumbnails);  // the key has the name of the group
+  return header;
+}
+
 void Merger::join_headers() {
   // A cache of failures alone knows no views.
   const auto with_exams = std::find_if(caches_.begin(), caches_.end(),
                                        [](const auto& cache) { return !cache->exams().empty(); });
-  contents_.header = (with_exams == caches_.end() ? caches_.front() : *with_exams)->header();
+  contents_.header = header_of(with_exams == caches_.end() ? *caches_.front() : **with_exams);
   std::vector<std::string>& precisions = contents_.header.precisions;
   for (std::size_t i = 0; i < caches_.size(); ++i) {
-    ShardHeader header = caches_[i]->header();
+    ShardHeader header = header_of(*caches_[i]);
     if (caches_[i]->exams().empty()) header.views = contents_.header.views;
     require_same_cache(contents_.header, header, inputs_[i].string());
     for (const std::string& precision : header.precisions)
@@ -97,7 +108,9 @@ void Merger::choose_places() {
     std::sort(chosen_.begin(), chosen_.end(),
               [&](const Place& a, const Place& b) { return info(a).ordinal < info(b).ordinal; });
   for (const Place& place : chosen_) {
-    contents_.exams.push_back({info(place), caches_[place.cache]->checksums(place.exam)});
+    const Collection& cache = *caches_[place.cache];
+    contents_.exams.push_back(
+        {info(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
     if (report_.renumbered) contents_.exams.back().info.ordinal = contents_.exams.size() - 1;
   }
 }
@@ -138,23 +151,28 @@ MergeReport Merger::run() {
   choose_failures();
   report_.exams = contents_.exams.size();
   publish_large(out_.path, contents_,
-                [this](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
-                  const Place& place = chosen_[exam];
-                  caches_[place.cache]->read_rows(place.exam, view, rows);
-                });
+                {[this](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+                   const Place& place = chosen_[exam];
+                   caches_[place.cache]->read_rows(place.exam, view, rows);
+                 },
+                 [this](std::size_t exam, std::span<std::byte> bytes) {
+                   const Place& place = chosen_[exam];
+                   caches_[place.cache]->read_thumbnails(place.exam, bytes);
+                 }});
   return report_;
 }
 
 }  // namespace
 
-MergeReport merge_caches(const Location& out, const std::vector<fs::path>& inputs) {
+MergeReport merge_caches(const Location& out, const std::vector<fs::path>& inputs,
+                         bool without_thumbnails) {
   if (!out.single_file)
     throw ConfigError(
         concat(out.path.string(), ": the output is one file, whose name must end in .h5"));
   if (!out.files().empty())
     throw CacheError(
         concat(out.path.string(), ": is there already; choose another name, or remove it first"));
-  return Merger(out, inputs).run();
+  return Merger(out, inputs, without_thumbnails).run();
 }
 
 }  // namespace coldframe::cache

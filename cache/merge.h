@@ -21,6 +21,8 @@ struct MergeReport {
 // workers; otherwise all are numbered anew, input after input. Features are copied exam by exam as
 // stored; the metadata of all exams are in memory. CacheError: recipes that differ (key by key),
 // features that differ, an output that is there.
-MergeReport merge_caches(const Location& out, const std::vector<std::filesystem::path>& inputs);
+// `without_thumbnails`: they are left out, and the recipe no longer has them.
+MergeReport merge_caches(const Location& out, const std::vector<std::filesystem::path>& inputs,
+                         bool without_thumbnails = false);
 
 }  // namespace coldframe::cache

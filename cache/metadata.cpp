@@ -47,7 +47,12 @@ void publish_revisions(const Collection& cache, const Location& location,
       cache.read_rows(index, view, part);
       stored.push_back(part);
     }
-    shards.add(std::move(info), stored);
+    Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
+    if (cache.header().recipe.has_thumbnails()) {
+      thumbnails.bytes.resize(cache.thumbnails(index).bytes());
+      cache.read_thumbnails(index, thumbnails.bytes);
+    }
+    shards.add(std::move(info), stored, std::move(thumbnails));
   }
   shards.publish();
 }

@@ -15,7 +15,7 @@ ShardContents valid_contents(const Collection& cache) {
   contents.header = cache.header();
   contents.failures = cache.failures();
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
-    contents.exams.push_back({cache.exams()[i], cache.checksums(i)});
+    contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.thumbnails(i)});
   return contents;
 }
 
@@ -26,9 +26,12 @@ void pack_locked(const Location& location) {
   {
     const Collection cache(location);
     publish_large(location.path, valid_contents(cache),
-                  [&cache](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
-                    cache.read_rows(exam, view, rows);
-                  });
+                  {[&cache](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+                     cache.read_rows(exam, view, rows);
+                   },
+                   [&cache](std::size_t exam, std::span<std::byte> bytes) {
+                     cache.read_thumbnails(exam, bytes);
+                   }});
   }
   for (const fs::path& file : files)
     if (file != location.path) remove_file_durably(file);

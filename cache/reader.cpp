@@ -121,6 +121,26 @@ void CacheReader::scan(const std::string& view, std::span<const std::size_t> exa
   });
 }
 
+std::uint64_t CacheReader::thumbnail_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < exams().size(); ++i) bytes += state_->cache.thumbnails(i).bytes();
+  return bytes;
+}
+
+std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
+  if (!recipe().has_thumbnails()) return {};
+  const StoredThumbnails& stored = state_->cache.thumbnails(exam);
+  std::string bytes(stored.bytes(), '\0');
+  state_->cache.read_thumbnails(exam, std::as_writable_bytes(std::span(bytes)));
+  std::vector<std::string> files;
+  std::size_t at = 0;
+  for (const std::uint64_t size : stored.sizes) {
+    files.push_back(bytes.substr(at, size));
+    at += size;
+  }
+  return files;
+}
+
 const std::string& column_value(const ExamInfo& exam, const std::string& column) {
   static const std::string kNone;
   for (const ExamColumn& each : exam.columns)

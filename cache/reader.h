@@ -35,6 +35,7 @@ class CacheReader {
   std::vector<std::string> column_names() const;  // of exams, in order of first appearance
   std::uint64_t bytes_on_disk() const;
   std::size_t shard_count() const;
+  std::uint64_t thumbnail_bytes() const;  // of all exams' thumbnails; 0: there are none
 
   // Index into exams(); npos when there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
@@ -60,6 +61,11 @@ class CacheReader {
   using VisitStored = std::function<void(std::size_t exam, std::span<const std::byte> rows)>;
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;
+
+  // A small JPEG file of each frame of an exam, [T], "" for a frame without one; empty when the
+  // cache has none. Checks the exam's checksum, but not what is in them: whoever decodes them must
+  // be prepared for anything. Thread-safe.
+  std::vector<std::string> thumbnails(std::size_t exam) const;
 
  private:
   struct State;

@@ -16,6 +16,9 @@ struct Recipe {
   // and merge compare this too.
   Json storage = Json::object();
 
+  // Whether the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
+  bool has_thumbnails() const { return storage.contains("thumbnails"); }
+
   std::string feature_digest() const;  // SHA-256 of the canonical JSON of `features`
   std::string cache_digest() const;    // of both
 };

@@ -1,5 +1,7 @@
 #include "cache/shard_file.h"
 
+#include <optional>
+
 #include "cache/format.h"
 #include "cache/hdf5/file_reader.h"
 #include "cache/shard_metadata.h"
@@ -15,11 +17,13 @@ struct ShardFile::State {
   std::string identity;
   std::uint64_t bytes = 0;
   ShardContents contents;
-  std::vector<std::uint64_t> offsets;  // [N+1] rows of the features
+  std::vector<std::uint64_t> offsets;            // [N+1] rows of the features
+  std::vector<std::uint64_t> thumbnail_offsets;  // [N+1] bytes
 
   std::unique_ptr<hdf5::ReadOnlyFile> bytes_of_file;
   std::unique_ptr<hdf5::FileReader> reader;
   std::vector<hdf5::DatasetReader> features;  // one per view
+  std::optional<hdf5::DatasetReader> thumbnails;
 
   // Runs `step`; CacheErrors get the file's name.
   template <typename Step>
@@ -33,6 +37,8 @@ struct ShardFile::State {
   void open_features() {
     for (const std::string& view : contents.header.views)
       features.push_back(reader->dataset(join_path(kFeatures, escape_name(view))));
+    if (contents.header.recipe.has_thumbnails())
+      thumbnails = reader->dataset(join_path(kThumbnails, kThumbnailData));
   }
   void reopen();
 };
@@ -61,9 +67,11 @@ ShardFile::ShardFile(const std::filesystem::path& path, Detail detail)
     state.contents = read_metadata(*state.reader, detail);
     state.open_features();
   });
-  state.offsets = {0};
-  for (const StoredExam& exam : state.contents.exams)
+  state.offsets = state.thumbnail_offsets = {0};
+  for (const StoredExam& exam : state.contents.exams) {
     state.offsets.push_back(state.offsets.back() + exam.info.frames());
+    state.thumbnail_offsets.push_back(state.thumbnail_offsets.back() + exam.thumbnails.bytes());
+  }
 }
 
 ShardFile::~ShardFile() {
@@ -88,6 +96,7 @@ bool ShardFile::is_open() const {
 
 void ShardFile::close() {
   state_->features.clear();
+  state_->thumbnails.reset();
   state_->reader.reset();
   state_->bytes_of_file.reset();
 }
@@ -113,6 +122,18 @@ void ShardFile::check_rows(std::size_t exam, std::size_t view,
   throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "', view '",
                           state_->contents.header.views[view],
                           "': the features do not match their checksum"));
+}
+
+void ShardFile::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) {
+  State& state = *state_;
+  if (!is_open()) state.reopen();
+  const StoredExam& stored = state.contents.exams[exam];
+  state.naming_the_file([&] {
+    state.thumbnails->read_rows(state.thumbnail_offsets[exam], stored.thumbnails.bytes(), bytes);
+  });
+  if (xxh3_64(bytes) != stored.thumbnails.checksum)
+    throw CacheError(concat(state.path.string(), ": exam '", stored.info.id,
+                            "': the thumbnails do not match their checksum"));
 }
 
 }  // namespace coldframe::cache

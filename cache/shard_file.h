@@ -29,6 +29,9 @@ class ShardFile {
   // Of `count` exams from `first` on in one read, and the comparison that belongs to each of them.
   void read_run(std::size_t first, std::size_t count, std::size_t view, std::span<std::byte> rows);
   void check_rows(std::size_t exam, std::size_t view, std::span<const std::byte> rows) const;
+  // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all); their checksum
+  // is compared.
+  void read_thumbnails(std::size_t exam, std::span<std::byte> bytes);
   void close();  // gives the descriptor back; a folder may have more shards than a process may open
   bool is_open() const;
 

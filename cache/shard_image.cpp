@@ -204,24 +204,46 @@ void write_failures(FileWriter& file, const std::vector<Failure>& failures) {
   write_texts(file, join_path(kFailures, kFailureReason), reasons);
 }
 
+void write_thumbnails(FileWriter& file, const ShardContents& contents, const ExamBytes& source) {
+  std::vector<std::uint64_t> offsets{0}, checksums;
+  for (const StoredExam& exam : contents.exams) {
+    for (const std::uint64_t size : exam.thumbnails.sizes) offsets.push_back(offsets.back() + size);
+    checksums.push_back(exam.thumbnails.checksum);
+  }
+  file.add_group(kThumbnails);
+  write_numbers(file, join_path(kThumbnails, kThumbnailOffset), offsets);
+  write_numbers(file, join_path(kThumbnails, kThumbnailChecksum), checksums);
+  DatasetSpec spec;
+  spec.rows = offsets.back();
+  DatasetWriter writer = file.add_dataset(join_path(kThumbnails, kThumbnailData), spec);
+  std::vector<std::byte> bytes;
+  for (std::size_t exam = 0; exam < contents.exams.size(); ++exam) {
+    bytes.resize(contents.exams[exam].thumbnails.bytes());
+    source.thumbnails(exam, bytes);
+    writer.append(bytes);
+  }
+  writer.finish();
+}
+
 }  // namespace
 
-void write_image(hdf5::ByteStore& store, const ShardContents& contents, const RowSource& rows) {
+void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes) {
   std::uint64_t frames = 0;
   for (const StoredExam& exam : contents.exams) frames += exam.info.frames();
   FileWriter file(store);
   write_header(file, contents.header);
-  write_features(file, contents, frames, rows);
+  write_features(file, contents, frames, bytes.rows);
   write_frames(file, contents, frames);
   write_exams(file, contents);
   write_failures(file, contents.failures);
+  if (contents.header.recipe.has_thumbnails()) write_thumbnails(file, contents, bytes);
   file.close();
 }
 
 void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
-                   const RowSource& rows) {
+                   const ExamBytes& bytes) {
   hdf5::MemoryStore image;
-  write_image(image, contents, rows);
+  write_image(image, contents, bytes);
   AtomicFile file(path);
   file.append(image.bytes());
   file.append(digest_of(image));
@@ -229,10 +251,10 @@ void publish_shard(const std::filesystem::path& path, const ShardContents& conte
 }
 
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
-                   const RowSource& rows) {
+                   const ExamBytes& bytes) {
   AtomicFile file(path);
   hdf5::AtomicFileStore store(file);
-  write_image(store, contents, rows);
+  write_image(store, contents, bytes);
   file.append(digest_of(store));
   file.finish();
 }

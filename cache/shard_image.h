@@ -9,14 +9,14 @@
 namespace coldframe::cache {
 
 // Writes everything but the trailer. DataError when the metadata cannot be stored.
-void write_image(hdf5::ByteStore& store, const ShardContents& contents, const RowSource& rows);
+void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes);
 
 // Builds the file in memory, then publishes it: for shards, which are bounded.
 void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
-                   const RowSource& rows);
+                   const ExamBytes& bytes);
 
 // Builds the file on disk under a temporary name, then publishes it: for packing.
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
-                   const RowSource& rows);
+                   const ExamBytes& bytes);
 
 }  // namespace coldframe::cache

@@ -249,6 +249,29 @@ void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
   }
 }
 
+void read_thumbnail_sizes(const FileReader& file, std::vector<StoredExam>& exams,
+                          const std::vector<std::uint64_t>& frame_offsets) {
+  require_names(file, kThumbnails, {kThumbnailData, kThumbnailOffset, kThumbnailChecksum});
+  const std::string path = join_path(kThumbnails, kThumbnailOffset);
+  const auto offsets =
+      read_numbers<std::uint64_t>(file, path, Type::kUint64, frame_offsets.back() + 1);
+  const auto checksums = read_numbers<std::uint64_t>(
+      file, join_path(kThumbnails, kThumbnailChecksum), Type::kUint64, exams.size());
+  const std::string data = join_path(kThumbnails, kThumbnailData);
+  require(offsets.front() == 0 && std::is_sorted(offsets.begin(), offsets.end()),
+          path + " does not start at 0, or falls");
+  open_rows(file, data, Type::kUint8, offsets.back(), 0);
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    exams[i].thumbnails.checksum = checksums[i];
+    std::vector<std::uint64_t>& sizes = exams[i].thumbnails.sizes;
+    for (std::uint64_t frame = frame_offsets[i]; frame < frame_offsets[i + 1]; ++frame)
+      sizes.push_back(offsets[frame + 1] - offsets[frame]);
+    for (std::size_t t = 0; t < sizes.size(); ++t)
+      require((sizes[t] > 0) == (exams[i].info.present[t] != 0),
+              path + " and frames/present differ in which frames are missing");
+  }
+}
+
 std::vector<Failure> read_failures(const FileReader& file) {
   require_names(file, kFailures,
                 {kFailureExam, kFailureOrdinal, kFailureRevision, kFailureSource, kFailureReason});
@@ -271,13 +294,16 @@ std::vector<Failure> read_failures(const FileReader& file) {
 ShardContents read_metadata(const FileReader& file, Detail detail) {
   ShardContents contents;
   contents.header = read_header(file);
-  require_names(file, "/", {kFeatures, kFrames, kExams, kFailures});
+  std::set<std::string> groups = {kFeatures, kFrames, kExams, kFailures};
+  if (contents.header.recipe.has_thumbnails()) groups.insert(kThumbnails);
+  require_names(file, "/", groups);
   const std::uint64_t frames = check_features(file, contents.header);
   const std::vector<std::uint64_t> offsets = read_offsets(file, frames);
   contents.exams.resize(offsets.size() - 1);
   read_exams(file, contents.exams, contents.header.views.size(), detail);
   read_frames(file, contents.exams, offsets, detail);
   contents.failures = read_failures(file);
+  if (contents.header.recipe.has_thumbnails()) read_thumbnail_sizes(file, contents.exams, offsets);
   return contents;
 }
 

@@ -111,29 +111,38 @@ void ShardSequence::observe_text(const ExamInfo& info) {
     for (const std::string& value : column.values) grow(frame_text_[column.name], value);
 }
 
-std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames) const {
+std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames,
+                                         std::uint64_t thumbnail_bytes) const {
   std::uint64_t per_exam = 64 + 8 * header().views.size(), per_frame = 24;
   for (const auto& [name, longest] : exam_text_) per_exam += longest;
   for (const auto& [name, longest] : frame_text_) per_frame += longest;
   per_frame += header().row_bytes() * header().views.size();
-  return exams * per_exam + frames * per_frame;
+  if (header().recipe.has_thumbnails()) {
+    per_exam += 8;
+    per_frame += 8;
+  }
+  return exams * per_exam + frames * per_frame + thumbnail_bytes;
 }
 
-void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& views) {
+void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+                        Thumbnails thumbnails) {
   check_info(info);
   publish_if_due();
   const auto exam_text = exam_text_, frame_text = frame_text_;
   observe_text(info);
   const std::size_t exams = contents_.exams.size() + 1;
-  if (exams > 1 && (exams > options_.max_shard_exams ||
-                    image_bytes(exams, frames_ + info.frames()) > options_.max_shard_bytes)) {
+  if (exams > 1 &&
+      (exams > options_.max_shard_exams ||
+       image_bytes(exams, frames_ + info.frames(), thumbnail_bytes_ + thumbnails.bytes.size()) >
+           options_.max_shard_bytes)) {
     exam_text_ = exam_text;
     frame_text_ = frame_text;
     publish();
     observe_text(info);
   }
   start_clock();
-  StoredExam stored{std::move(info), {}};
+  StoredExam stored{std::move(info), {}, {}};
+  stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
   std::vector<std::byte> rows;
   for (const std::span<const std::byte> view : views) {
     stored.checksums.push_back(xxh3_64(view));
@@ -142,6 +151,8 @@ void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::by
   frames_ += stored.info.frames();
   contents_.exams.push_back(std::move(stored));
   rows_.push_back(std::move(rows));
+  thumbnail_bytes_ += thumbnails.bytes.size();
+  thumbnails_.push_back(std::move(thumbnails.bytes));
 }
 
 void ShardSequence::add_failure(Failure failure) {
@@ -168,15 +179,20 @@ void ShardSequence::publish() {
     const auto first = rows_[exam].begin() + static_cast<std::ptrdiff_t>(view * destination.size());
     std::copy_n(first, destination.size(), destination.begin());
   };
-  publish_shard(location_.shard_folder() / shard_name(options_.worker, number_), contents_, rows);
+  const auto thumbnails = [this](std::size_t exam, std::span<std::byte> destination) {
+    std::copy_n(thumbnails_[exam].begin(), destination.size(), destination.begin());
+  };
+  publish_shard(location_.shard_folder() / shard_name(options_.worker, number_), contents_,
+                {rows, thumbnails});
   const std::size_t published = contents_.exams.size();
   ++number_;
   contents_.exams.clear();
   contents_.failures.clear();
   rows_.clear();
+  thumbnails_.clear();
   exam_text_.clear();
   frame_text_.clear();
-  frames_ = 0;
+  frames_ = thumbnail_bytes_ = 0;
   if (on_published) on_published(published);
 }
 

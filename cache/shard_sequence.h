@@ -15,13 +15,20 @@
 
 namespace coldframe::cache {
 
+// As StoredThumbnails, with the bytes of all frames one behind the other.
+struct Thumbnails {
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::byte> bytes;
+};
+
 class ShardSequence {
  public:
   ShardSequence(Location location, ShardHeader header, const WriterOptions& options);
 
   // `views`: the stored bytes of each view, in the order of the header. DataError for metadata that
   // cannot be stored. Publishes first if the exam would make the shard too large.
-  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& views);
+  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+           Thumbnails thumbnails = {});
   void add_failure(Failure failure);
   void publish_if_due();
   // What is pending stays pending when it throws.
@@ -37,15 +44,17 @@ class ShardSequence {
  private:
   bool empty() const { return contents_.exams.empty() && contents_.failures.empty(); }
   void start_clock();
-  std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames) const;
+  std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
+                            std::uint64_t thumbnail_bytes) const;
   void observe_text(const ExamInfo& info);
 
   Location location_;
   WriterOptions options_;
   std::uint64_t number_;
   ShardContents contents_;
-  std::vector<std::vector<std::byte>> rows_;  // [exam] all views, one after another
-  std::uint64_t frames_ = 0;
+  std::vector<std::vector<std::byte>> rows_;        // [exam] all views, one after another
+  std::vector<std::vector<std::byte>> thumbnails_;  // [exam]
+  std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;
   // The longest text of each column: every row of a column takes that much.
   std::unordered_map<std::string, std::size_t> exam_text_, frame_text_;
   std::chrono::steady_clock::time_point started_;

@@ -32,6 +32,7 @@ struct FileCheck {
 
  private:
   void check_features(std::size_t view);
+  void check_thumbnails();
 };
 
 void FileCheck::look() {
@@ -42,7 +43,21 @@ void FileCheck::look() {
   }
   for (std::size_t view = 0; view < file->contents().header.views.size(); ++view)
     check_features(view);
+  if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
   file->close();
+}
+
+void FileCheck::check_thumbnails() {
+  const std::vector<StoredExam>& exams = file->contents().exams;
+  std::vector<std::byte> bytes;
+  for (std::size_t exam = 0; exam < exams.size(); ++exam) {
+    bytes.resize(exams[exam].thumbnails.bytes());
+    try {
+      file->read_thumbnails(exam, bytes);
+    } catch (const CacheError& error) {
+      find(exams[exam].info.id, error.what());
+    }
+  }
 }
 
 // Reads many exams at once; one that cannot be read is found by reading them one by one.
@@ -100,9 +115,9 @@ class Verifier {
 };
 
 bool same_content(const StoredExam& a, const StoredExam& b) {
-  return a.checksums == b.checksums && a.info.patient == b.info.patient &&
-         a.info.ordinal == b.info.ordinal && a.info.columns == b.info.columns &&
-         a.info.present == b.info.present;
+  return a.checksums == b.checksums && a.thumbnails.checksum == b.thumbnails.checksum &&
+         a.info.patient == b.info.patient && a.info.ordinal == b.info.ordinal &&
+         a.info.columns == b.info.columns && a.info.present == b.info.present;
 }
 
 // What concerns the file among the others.
@@ -124,6 +139,7 @@ void Verifier::take(FileCheck& check) {
   latest_.reserve(report_.exams);
   for (const StoredExam& exam : contents.exams) {
     report_.frames += exam.info.frames();
+    for (const std::uint64_t size : exam.thumbnails.sizes) report_.thumbnails += size > 0;
     const Seen seen{&check, &exam};
     const auto [latest, is_new] = latest_.emplace(exam.info.id, seen);
     if (is_new) continue;

@@ -16,12 +16,14 @@ struct Finding {
 };
 
 struct VerifyReport {
-  std::size_t files = 0, exams = 0, frames = 0;  // what could be read, superseded revisions too
+  // What could be read, superseded revisions too.
+  std::size_t files = 0, exams = 0, frames = 0, thumbnails = 0;
   std::vector<Finding> findings;
 };
 
-// Checksums of files and of every exam's features, structure, one recipe, exams stored twice,
-// ordinals that occur twice or not at all. CacheError only when there is no cache at all.
+// Checksums of files and of every exam's features and thumbnails, structure, one recipe, exams
+// stored twice, ordinals that occur twice or not at all. CacheError only when there is no cache at
+// all.
 VerifyReport verify(const Location& location);
 
 }  // namespace coldframe::cache

@@ -139,6 +139,26 @@ std::vector<std::byte> encode(const ExamInfo& info, const std::vector<float>& va
   return bytes;
 }
 
+// One for every present frame, where the recipe has them.
+Thumbnails join_thumbnails(const ExamFeatures& exam, const Recipe& recipe) {
+  const std::size_t expected = recipe.has_thumbnails() ? exam.info.frames() : 0;
+  if (exam.thumbnails.size() != expected)
+    throw DataError(concat("exam '", exam.info.id, "': ", exam.thumbnails.size(),
+                           " thumbnails where ", expected, " were expected"));
+  Thumbnails joined;
+  for (std::size_t t = 0; t < expected; ++t) {
+    const std::string& file = exam.thumbnails[t];
+    if (file.empty() == (exam.info.present[t] != 0))
+      throw DataError(concat("exam '", exam.info.id, "', frame ", t, ": ",
+                             file.empty() ? "a frame that is there has no thumbnail"
+                                          : "a frame that is missing has a thumbnail"));
+    const auto bytes = std::as_bytes(std::span(file));
+    joined.sizes.push_back(file.size());
+    joined.bytes.insert(joined.bytes.end(), bytes.begin(), bytes.end());
+  }
+  return joined;
+}
+
 }  // namespace
 
 struct ShardWriter::State {
@@ -182,7 +202,8 @@ void ShardWriter::add(const ExamFeatures& exam) {
   std::vector<std::vector<std::byte>> stored;
   for (const std::string& view : shards.header().views)
     stored.push_back(encode(exam.info, values_of(exam, view, shards.header()), shards.header()));
-  shards.add(exam.info, {stored.begin(), stored.end()});
+  shards.add(exam.info, {stored.begin(), stored.end()},
+             join_thumbnails(exam, shards.header().recipe));
 }
 
 void ShardWriter::add_failure(const Failure& failure) {

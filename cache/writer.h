@@ -34,7 +34,9 @@ class ShardWriter {
   ~ShardWriter();  // abandons the unfinished shard and releases the lock; never throws
 
   // DataError when a value lies beyond float16's range (names exam and frame, and --store float32),
-  // or when a present frame's features are not finite. Publishes the shard when it is full or old.
+  // or when a present frame's features are not finite; when thumbnails are not just those of the
+  // frames that are present although the recipe has them (or any although it has not). Publishes
+  // the shard when it is full or old.
   void add(const ExamFeatures& exam);
   void add_failure(const Failure& failure);
 

@@ -4,6 +4,7 @@
     cache.exams                                        # DataFrame, one row per exam, in the input's order
     cache.features("E0000")                            # float32 [T, D]; a missing frame is a row of NaN
     cache.frames("E0000")                              # DataFrame, one row per frame: time_s, present, …
+    cache.thumbnail("E0000", 3)                        # bytes of a JPEG file, if extract was told --thumbnails
     cache.table().to_parquet("x.parquet")              # all frames with their exams' columns and features f0, f1, …
 
     loader = torch.utils.data.DataLoader(ExamDataset(cache, target="label"), batch_size=16, collate_fn=collate)
@@ -66,6 +67,15 @@ class Cache:
                 column = unquote(name)
                 table[f"column {column}" if column in table else column] = values(group["columns"][name], rows)
             return pd.DataFrame(table).astype({"present": bool})
+
+    def thumbnail(self, exam, frame):
+        """The small JPEG file of one frame as bytes; b"" for a missing frame, and where the cache has none."""
+        with self._open(exam) as (shard, rows):
+            if "thumbnails" not in shard:
+                return b""
+            first = rows.start + range(rows.stop - rows.start)[frame]
+            start, stop = shard["thumbnails/offset"][first : first + 2]
+            return shard["thumbnails/data"][start:stop].tobytes()
 
     def table(self, view="clean"):
         """One row per frame of the whole cache: the columns of its exam, its own, and its features f0 … f(D-1).

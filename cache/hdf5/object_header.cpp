@@ -118,8 +118,11 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
 
   ObjectHeader header;
   std::vector<Continuation> more;
-  header.blocks.push_back(block(address + (prefix.size() - cursor.left()), size));
-  read_messages(header.blocks.back(), flags, header, more);
+  // The checksum behind it is not compared, but must be there.
+  const std::uint64_t with_checksum = std::min(size, end) + kChecksumBytes;
+  header.blocks.push_back(block(address + (prefix.size() - cursor.left()), with_checksum));
+  read_messages(std::span(header.blocks.back()).first(with_checksum - kChecksumBytes), flags,
+                header, more);
   for (std::size_t i = 0; i < more.size(); ++i) {
     header.blocks.push_back(block(more[i].address, more[i].size));
     const std::span<const std::byte> bytes(header.blocks.back());

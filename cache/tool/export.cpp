@@ -6,6 +6,7 @@
 
 #include "cache/reader.h"
 #include "cache/tool/command.h"
+#include "cache/tool/export_thumbnails.h"
 #include "cache/tool/filter.h"
 #include "cache/tool/tensor_file.h"
 #include "common/atomic_file.h"
@@ -53,6 +54,7 @@ class Exporter {
   void write_exams_table(const fs::path& path) const;
   void write_frames_table(const fs::path& path) const;
   void write_features(const fs::path& path, const std::string& format) const;
+  void write_thumbnails(const fs::path& folder);  // the table of frames names them afterwards
   std::size_t frames() const { return frames_; }
 
  private:
@@ -66,7 +68,13 @@ class Exporter {
   std::vector<std::size_t> exams_;
   std::string view_;
   std::size_t frames_ = 0;
+  std::string thumbnail_folder_;
 };
+
+void Exporter::write_thumbnails(const fs::path& folder) {
+  export_thumbnails(cache_, exams_, folder);
+  thumbnail_folder_ = folder.filename().string();
+}
 
 void Exporter::write_exams_table(const fs::path& path) const {
   std::vector<std::string> header = {"exam",       "patient",     "offset", "frames",
@@ -94,6 +102,7 @@ void Exporter::write_exams_table(const fs::path& path) const {
 
 void Exporter::write_frames_table(const fs::path& path) const {
   std::vector<std::string> header = {"exam", "slot", "time_s", "present", "index", "source"};
+  if (!thumbnail_folder_.empty()) header.emplace_back("thumbnail");
   const std::vector<std::string> own = header;
   std::vector<std::string> columns;
   for (const std::size_t exam : exams_)
@@ -103,8 +112,8 @@ void Exporter::write_frames_table(const fs::path& path) const {
   for (const std::string& name : columns) header.push_back(free_name(name, own));
   AtomicFile file(path);
   std::string text = csv_row(header);
-  for (const std::size_t index : exams_) {
-    const ExamInfo& exam = cache_.exams()[index];
+  for (std::size_t place = 0; place < exams_.size(); ++place) {
+    const ExamInfo& exam = cache_.exams()[exams_[place]];
     for (std::size_t t = 0; t < exam.frames(); ++t) {
       std::vector<std::string> row = {exam.id,
                                       concat(t),
@@ -112,6 +121,10 @@ void Exporter::write_frames_table(const fs::path& path) const {
                                       exam.present[t] != 0 ? "1" : "0",
                                       concat(exam.frame_index[t]),
                                       exam.frame_source[t]};
+      if (!thumbnail_folder_.empty())
+        row.push_back(exam.present[t] == 0
+                          ? ""
+                          : (thumbnail_folder_ / thumbnail_path(place, exam.id, t)).string());
       row.resize(header.size());
       for (const FrameColumn& column : exam.frame_columns)
         row[own.size() +
@@ -215,9 +228,13 @@ int run_export(const std::vector<std::string>& arguments) {
   VerbOptions options;
   std::vector<std::string> where;
   std::string view = "clean";
+  bool with_thumbnails = false;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp)(
-      "view", po::value(&view)->value_name("NAME")->default_value(view), "which view");
+      "view", po::value(&view)->value_name("NAME")->default_value(view), "which view")(
+      "thumbnails", po::bool_switch(&with_thumbnails),
+      "also the frames' thumbnails, as OUT's .thumbnails/PLACE-EXAM/SLOT.jpg, each named in "
+      ".frames.csv");
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
   const fs::path out = options.words[1];
   const std::string ending = out.extension().string();
@@ -226,20 +243,23 @@ int run_export(const std::vector<std::string>& arguments) {
     throw ConfigError(concat("'", out.string(), "': the name's ending says the format: .",
                              join(kFormats, ", .")));
   const fs::path stem = fs::path(out).replace_extension();
-  const std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv",
-                                       out};
+  std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv", out};
+  if (with_thumbnails) files.emplace_back(stem.string() + ".thumbnails");
   for (const fs::path& file : files)
     if (fs::exists(file))
       throw ConfigError(
           concat(file.string(), " is there already; remove it or choose another name"));
   const CacheReader cache(options.path());
-  const Exporter exporter(cache, select_exams(cache, where), view);
+  Exporter exporter(cache, select_exams(cache, where), view);
+  if (with_thumbnails) exporter.write_thumbnails(files[3]);
   exporter.write_exams_table(files[0]);
   exporter.write_frames_table(files[1]);
   exporter.write_features(files[2], format);
-  if (options.json)
-    print_json(Json{{"frames", exporter.frames()},
-                    {"files", {files[0].string(), files[1].string(), files[2].string()}}});
+  if (options.json) {
+    Json json{{"frames", exporter.frames()}, {"files", Json::array()}};
+    for (const fs::path& file : files) json["files"].push_back(file.string());
+    print_json(json);
+  }
   log_info(concat(plural(exporter.frames(), "frame"), " in ", out.string(),
                   ", what belongs to them in ", files[0].string(), " and ", files[1].string()));
   return 0;

@@ -9,10 +9,16 @@ namespace {
 
 // merge and pack differ in how many caches they take.
 int run(const Command& command, const std::vector<std::string>& arguments) {
+  namespace po = boost::program_options;
   VerbOptions options;
-  if (!parse_verb(command, arguments, options)) return 0;
+  bool without_thumbnails = false;
+  po::options_description more;
+  more.add_options()("without-thumbnails", po::bool_switch(&without_thumbnails),
+                     "leave out the frames' small JPEGs, for instance before the cache is given "
+                     "away");
+  if (!parse_verb(command, arguments, options, more)) return 0;
   const std::vector<std::filesystem::path> inputs(options.words.begin() + 1, options.words.end());
-  const MergeReport report = merge_caches(locate(options.path()), inputs);
+  const MergeReport report = merge_caches(locate(options.path()), inputs, without_thumbnails);
   if (options.json)
     print_json(Json{{"path", options.path()},
                     {"exams", report.exams},

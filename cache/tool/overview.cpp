@@ -73,6 +73,8 @@ Json describe_cache(const CacheReader& cache, const std::string& path) {
   json["storage"] = storage_name(cache.storage());
   json["precision"] = cache.precisions();
   json["views"] = cache.views();
+  json["thumbnail_bytes"] =
+      cache.recipe().has_thumbnails() ? Json(cache.thumbnail_bytes()) : Json(nullptr);
   json["time"] = describe_times(cache.exams());
   json["columns"] = describe_columns(cache, select_exams(cache, {}), kMostValues);
   json["failures"] = Json::array();
@@ -133,6 +135,9 @@ Rows overview_rows(const Json& info) {
       {"features", concat(info["dimension"].dump(), " × ", info["storage"].get<std::string>(),
                           ", computed in ", join(info["precision"], ", "))},
       {"views", join(info["views"], ", ")},
+      {"thumbnails", info["thumbnail_bytes"].is_null() ? "none"
+                                                       : human_bytes(number("thumbnail_bytes")) +
+                                                             " of JPEG images of the frames"},
       {"sources", kinds.empty() ? "none" : join(kinds, ", ")},
       {"frame columns", info["frame_columns"].empty() ? "none" : join(info["frame_columns"], ", ")},
       {"failures", concat(info["failures"].size())}};

@@ -16,6 +16,7 @@ Json as_json(const VerifyReport& report) {
   json["files"] = report.files;
   json["exams"] = report.exams;
   json["frames"] = report.frames;
+  json["thumbnails"] = report.thumbnails;
   json["findings"] = Json::array();
   for (const Finding& finding : report.findings) {
     Json entry = Json::object();
@@ -61,7 +62,9 @@ int run_verify(const std::vector<std::string>& arguments) {
   }
   const std::string looked_at =
       concat(plural(report.files, "file"), ", ", plural(report.exams, "exam"), ", ",
-             plural(report.frames, "frame"), " checked: ");
+             plural(report.frames, "frame"),
+             report.thumbnails == 0 ? "" : concat(", ", plural(report.thumbnails, "thumbnail")),
+             " checked: ");
   if (report.findings.empty()) {
     log_info(looked_at + "nothing is wrong");
     return static_cast<int>(ExitCode::kDone);

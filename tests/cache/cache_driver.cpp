@@ -2,6 +2,7 @@
 // prints one as JSON, puts a trailer behind a file, converts floats.
 #include <unistd.h>
 
+#include <algorithm>
 #include <iostream>
 #include <iterator>
 
@@ -10,6 +11,7 @@
 #include "cache/trailer.h"
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/fingerprint.h"
 #include "common/source_stamp.h"
 #include "common/text.h"
 #include "tests/cache/malformed.h"
@@ -18,12 +20,20 @@
 namespace coldframe::cache {
 namespace {
 
-// write PATH FIRST END: one exam a shard; a line on stdout once an exam cannot be lost any more.
+bool has_failure_at(const std::filesystem::path& path, std::uint64_t ordinal) {
+  if (locate(path).files().empty()) return false;
+  const CacheReader cache(path);
+  return std::any_of(cache.failures().begin(), cache.failures().end(),
+                     [&](const Failure& failure) { return failure.ordinal == ordinal; });
+}
+
+// write PATH FIRST END: one exam a shard; a line on stdout once an exam cannot be lost any more. At
+// the end a failure, unless a job that was killed behind it left it there.
 int write(const std::filesystem::path& path, std::uint64_t first, std::uint64_t end) {
   WriterOptions options;
   options.max_shard_exams = 1;
   std::uint64_t next = first;
-  ShardWriter writer(locate(path), make_recipe(), 40, options);
+  ShardWriter writer(locate(path), make_recipe_with_thumbnails(), 40, options);
   writer.on_published = [&](std::size_t exams) {
     for (std::size_t i = 0; i < exams; ++i) std::cout << next++ << std::endl;
   };
@@ -32,9 +42,11 @@ int write(const std::filesystem::path& path, std::uint64_t first, std::uint64_t 
     exam.info.columns.push_back({"größe/cm", i % 3 == 0 ? "" : std::to_string(150 + i)});
     exam.info.frame_columns = {{"phase", std::vector<std::string>(exam.info.frames(), "é")}};
     if (i % 4 == 1) exam.info.patient = "";
+    add_thumbnails(exam);
     writer.add(exam);
   }
-  if (end > first) writer.add_failure({"broken", end, 0, "broken.gif", "cannot be decoded"});
+  if (end > 0 && !has_failure_at(path, end))
+    writer.add_failure({"broken", end, 0, "broken.gif", "cannot be decoded"});
   writer.finish();
   return 0;
 }
@@ -63,6 +75,9 @@ int dump(const std::filesystem::path& path) {
       json["frame_columns"][column.name] = column.values;
     for (const std::string& view : cache.views())
       json["views"][view] = numbers(cache.features(i, view));
+    json["thumbnails"] = Json::array();
+    for (const std::string& file : cache.thumbnails(i))
+      json["thumbnails"].push_back(to_hex(std::as_bytes(std::span(file))));
     list.push_back(std::move(json));
   }
   std::cout << list.dump() << '\n';
@@ -114,6 +129,25 @@ int stamped(const std::vector<std::string>& words) {
   return 0;
 }
 
+// pictured PATH EXAMS FILE…: exams whose frames have these files as thumbnails.
+int pictured(const std::vector<std::string>& words) {
+  std::vector<std::string> files;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    const std::vector<std::byte> bytes = read_bytes(words[i]);
+    files.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  ShardWriter writer(locate(words[1]), make_recipe_with_thumbnails(), 4, {});
+  for (std::uint64_t i = 0; i < std::stoull(words[2]); ++i) {
+    ExamFeatures exam = make_exam("e" + std::to_string(i), i, files.size(), 4);
+    exam.thumbnails = files;
+    for (std::size_t t = 0; t < files.size(); ++t)
+      if (exam.info.present[t] == 0) exam.thumbnails[t].clear();
+    writer.add(exam);
+  }
+  writer.finish();
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "write")
     return write(words[1], std::stoull(words[2]), std::stoull(words[3]));
@@ -123,9 +157,10 @@ int run(const std::vector<std::string>& words) {
     return malform(words[1], std::stoull(words[2]), words[3]);
   if (words.size() == 1 && words[0] == "halves") return halves();
   if (words.size() > 2 && words[0] == "stamped") return stamped(words);
+  if (words.size() > 3 && words[0] == "pictured") return pictured(words);
   throw ConfigError(
       "write PATH FIRST END | dump PATH | seal PATH | malform PATH SEED COPY | halves | "
-      "stamped PATH …");
+      "stamped PATH … | pictured PATH EXAMS FILE…");
 }
 
 }  // namespace

@@ -15,7 +15,9 @@ using ::testing::HasSubstr;
 class Damage : public ::testing::Test {
  protected:
   Damage() {
-    write_cache(path_, {make_exam("a", 0, 4, 3), make_exam("b", 1, 2, 3)});
+    std::vector<ExamFeatures> exams{make_exam("a", 0, 4, 3), make_exam("b", 1, 2, 3)};
+    for (ExamFeatures& exam : exams) add_thumbnails(exam);
+    write_cache(path_, exams);
     bytes_ = read_bytes(path_);
   }
   ScratchFolder folder_;
@@ -63,6 +65,7 @@ TEST_F(Damage, ToAnOpenCacheIsNoticed) {
   for (std::size_t i = 0; i + 16 < bytes_.size(); ++i) bytes_[i] ^= std::byte{1};
   write_bytes(path_, bytes_);  // in place, behind the reader's back
   EXPECT_THROW(cache.features(0), CacheError);
+  EXPECT_THROW(cache.thumbnails(0), CacheError);
 }
 
 struct NotACache {

@@ -19,6 +19,7 @@ class Malformed : public ::testing::Test {
   Malformed() {
     std::vector<ExamFeatures> exams{make_exam("a", 0, 4, 3, {"clean", "flip"}),
                                     make_exam("b", 1, 2, 3, {"clean", "flip"})};
+    for (ExamFeatures& exam : exams) add_thumbnails(exam);
     for (ExamFeatures& exam : exams)
       exam.info.frame_columns = {{"phase", std::vector<std::string>(exam.info.frames(), "é")}};
     write_cache(path_, exams);
@@ -32,6 +33,7 @@ class Malformed : public ::testing::Test {
       const CacheReader cache(path_);
       for (const std::string& view : cache.views())
         for (std::size_t exam = 0; exam < cache.exams().size(); ++exam) cache.features(exam, view);
+      for (std::size_t exam = 0; exam < cache.exams().size(); ++exam) cache.thumbnails(exam);
       return true;
     } catch (const CacheError&) {
       return false;

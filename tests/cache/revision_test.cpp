@@ -14,10 +14,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class Revisions : public ::testing::TestWithParam<const char*> {
+struct Kind {
+  const char* name;
+  const char* path;
+  bool thumbnails;
+};
+
+void PrintTo(const Kind& kind, std::ostream* out) {
+  *out << kind.name;
+}
+
+class Revisions : public ::testing::TestWithParam<Kind> {
  protected:
   ScratchFolder folder_;
-  fs::path path() const { return folder_ / GetParam(); }
+  fs::path path() const { return folder_ / GetParam().path; }
 };
 
 TEST_P(Revisions, TheHighestHolds) {
@@ -60,12 +70,16 @@ TEST_P(Revisions, MetadataChangeWithoutFeatures) {
   options.max_shard_exams = 1;
   options.precision = "bf16";
   std::vector<ExamFeatures> exams;
-  for (std::size_t i = 0; i < 3; ++i) exams.push_back(make_exam(std::to_string(i), i, 4, 4));
+  for (std::size_t i = 0; i < 3; ++i) {
+    exams.push_back(make_exam(std::to_string(i), i, 4, 4));
+    if (GetParam().thumbnails) add_thumbnails(exams[i]);
+  }
   write_cache(path(), exams, options);
   exams[1].info.patient = "someone else";
   exams[1].info.columns[0].value = "maybe";
   exams[1].info.columns.push_back({"new", "x"});
-  const ShardWriter open_meanwhile(locate(path()), make_recipe(), 4, {});
+  const ShardWriter open_meanwhile(
+      locate(path()), GetParam().thumbnails ? make_recipe_with_thumbnails() : make_recipe(), 4, {});
   update_metadata(locate(path()), {exams[1].info});
   exams[1].info.revision = 1;
   const CacheReader cache(path());
@@ -86,10 +100,12 @@ TEST_P(Revisions, MetadataOfOtherFramesOrExamsAreRefused) {
   expect_equal(CacheReader(path()), exam);
 }
 
-INSTANTIATE_TEST_SUITE_P(BothKinds, Revisions, ::testing::Values("x.h5", "x.cache"),
-                         [](const auto& each) {
-                           return std::string(each.param) == "x.h5" ? "File" : "Folder";
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, Revisions,
+                         ::testing::Values(Kind{"File", "x.h5", false},
+                                           Kind{"Folder", "x.cache", false},
+                                           Kind{"FileWithThumbnails", "x.h5", true},
+                                           Kind{"FolderWithThumbnails", "x.cache", true}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Duplicates, AfterACrashInPackingAreToleratedAndFound) {
   const ScratchFolder folder;

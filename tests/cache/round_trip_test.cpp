@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 
+#include "cache/verify.h"
 #include "common/error.h"
 #include "tests/cache/support.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::cache {
 namespace {
@@ -77,6 +79,40 @@ TEST_P(RoundTrip, RollsOverIntoSeveralShards) {
   const CacheReader cache(path());
   for (const ExamFeatures& exam : exams) expect_equal(cache, exam);
   EXPECT_EQ(cache.shard_count(), locate(path()).single_file ? 1u : 3u);
+}
+
+TEST_P(RoundTrip, KeepsThumbnailsWhichCountAsBytesOfAShard) {
+  WriterOptions options;
+  options.max_shard_bytes = 3000;
+  std::vector<ExamFeatures> exams;
+  for (std::size_t i = 0; i < 5; ++i) {
+    exams.push_back(make_exam(std::to_string(i), i, 5, 4));
+    add_thumbnails(exams[i]);
+  }
+  exams[2].thumbnails[0] = std::string(200000, '\x7f');  // more than a chunk
+  exams[3].thumbnails[4] = std::string(1, '\0');
+  write_cache(path(), exams, options);
+  const CacheReader cache(path());
+  std::size_t bytes = 0;
+  for (const ExamFeatures& exam : exams) {
+    expect_equal(cache, exam);
+    for (const std::string& file : exam.thumbnails) bytes += file.size();
+  }
+  EXPECT_EQ(cache.thumbnail_bytes(), bytes);
+  EXPECT_EQ(cache.shard_count(), locate(path()).single_file ? 1u : 3u);
+  const VerifyReport report = verify(locate(path()));
+  EXPECT_THAT(report.findings, IsEmpty());
+  EXPECT_EQ(report.thumbnails, 20u);  // every fourth frame is missing
+}
+
+TEST_P(RoundTrip, AnExamWithoutFramesThatArePresentHasEmptyThumbnails) {
+  ExamFeatures exam = make_exam("a", 0, 2, 4);
+  exam.info.present = {0, 0};
+  exam.views[0].values.assign(8, std::numeric_limits<float>::quiet_NaN());
+  exam.thumbnails = {"", ""};
+  write_cache(path(), {exam});
+  expect_equal(CacheReader(path()), exam);
+  EXPECT_THAT(verify(locate(path())).findings, IsEmpty());
 }
 
 TEST_P(RoundTrip, BytesBoundAShardToo) {
@@ -186,6 +222,8 @@ const BadExam kBadExams[] = {
        e.views.push_back({"flip", e.views[0].values});
      },
      "other views than the cache"},
+    {"UnexpectedThumbnails", [](ExamFeatures& e) { add_thumbnails(e); },
+     "5 thumbnails where 0 were expected"},
     {"NoCleanView", [](ExamFeatures& e) { e.views[0].view = "flip"; }, "no view 'clean'"},
     {"TooFewTimes", [](ExamFeatures& e) { e.info.time_s.pop_back(); }, "4 values of time_s"},
     {"ColumnTwice", [](ExamFeatures& e) { e.info.columns.push_back(e.info.columns[0]); },
@@ -198,6 +236,35 @@ const BadExam kBadExams[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Exams, Refuses, ::testing::ValuesIn(kBadExams),
                          [](const auto& each) { return std::string(each.param.name); });
+
+TEST(Writer, RefusesThumbnailsOfOtherFrames) {
+  const ScratchFolder folder;
+  ExamFeatures exam = make_exam("a", 0, 5, 4);
+  add_thumbnails(exam);
+  ShardWriter writer(locate(folder / "x.h5"), make_recipe_with_thumbnails(), 4, {});
+  const auto refusal = [&](const std::vector<std::string>& thumbnails) {
+    ExamFeatures changed = exam;
+    changed.thumbnails = thumbnails;
+    return coldframe::testing::message_of<DataError>([&] { writer.add(changed); });
+  };
+  EXPECT_THAT(refusal({}), HasSubstr("exam 'a': 0 thumbnails where 5 were expected"));
+  EXPECT_THAT(refusal({"x", "", "x", "", "x"}),
+              HasSubstr("frame 1: a frame that is there has no thumbnail"));
+  EXPECT_THAT(refusal({"x", "x", "x", "x", "x"}),
+              HasSubstr("frame 3: a frame that is missing has a thumbnail"));
+  writer.add(exam);
+  writer.finish();
+  expect_equal(CacheReader(folder / "x.h5"), exam);
+}
+
+TEST(Writer, WithOtherThumbnailsIsRefusedWithTheDifference) {
+  const ScratchFolder folder;
+  write_cache(folder / "x.h5", {make_exam("a", 0, 2, 4)});
+  EXPECT_THAT(coldframe::testing::message_of<CacheError>([&] {
+                ShardWriter(locate(folder / "x.h5"), make_recipe_with_thumbnails(), 4, {});
+              }),
+              HasSubstr("thumbnails: cache has nothing, now 96"));
+}
 
 TEST(Writer, OfAnotherRecipeIsRefusedWithTheDifferences) {
   const ScratchFolder folder;

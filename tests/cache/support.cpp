@@ -38,6 +38,22 @@ Recipe make_recipe(const std::string& interpolation) {
   return recipe;
 }
 
+Recipe make_recipe_with_thumbnails() {
+  Recipe recipe = make_recipe();
+  recipe.storage["thumbnails"] = 96;
+  return recipe;
+}
+
+void add_thumbnails(ExamFeatures& exam) {
+  exam.thumbnails.clear();
+  for (std::size_t t = 0; t < exam.info.frames(); ++t) {
+    std::string bytes;
+    for (std::size_t i = 0; exam.info.present[t] && i <= 10 + 7 * t; ++i)
+      bytes.push_back(static_cast<char>(exam.info.ordinal * 53 + t * 11 + i));
+    exam.thumbnails.push_back(bytes);
+  }
+}
+
 ExamFeatures make_exam(const std::string& id, std::uint64_t ordinal, std::size_t frames,
                        std::size_t dimension, const std::vector<std::string>& views) {
   ExamFeatures exam;
@@ -110,12 +126,15 @@ void expect_equal(const CacheReader& cache, const ExamFeatures& exam) {
   expect_equal(cache.exams()[index], exam.info);
   for (const ViewFeatures& view : exam.views)
     EXPECT_TRUE(same_bits(cache.features(index, view.view), view.values)) << view.view;
+  EXPECT_EQ(cache.thumbnails(index), exam.thumbnails);
 }
 
 void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options) {
   const std::size_t dimension = exams.at(0).views.at(0).values.size() / exams[0].info.frames();
-  ShardWriter writer(locate(path), make_recipe(), static_cast<std::int64_t>(dimension), options);
+  ShardWriter writer(locate(path),
+                     exams[0].thumbnails.empty() ? make_recipe() : make_recipe_with_thumbnails(),
+                     static_cast<std::int64_t>(dimension), options);
   for (const ExamFeatures& exam : exams) writer.add(exam);
   writer.finish();
 }

@@ -23,16 +23,22 @@ class ScratchFolder {
 };
 
 Recipe make_recipe(const std::string& interpolation = "bicubic");
+Recipe make_recipe_with_thumbnails();
 
 // Values depend on id, view, frame and dimension, and are exact in float16. Every fourth frame of
 // an exam with more than three is missing.
 ExamFeatures make_exam(const std::string& id, std::uint64_t ordinal, std::size_t frames,
                        std::size_t dimension, const std::vector<std::string>& views = {"clean"});
 
-// Every field of the exam and its features, bit by bit (NaN equals NaN).
+// Gives every present frame some bytes of its own, which are no JPEG: `cache` never looks into
+// them.
+void add_thumbnails(ExamFeatures& exam);
+
+// Every field of the exam, its features and thumbnails, bit by bit (NaN equals NaN).
 void expect_equal(const CacheReader& cache, const ExamFeatures& exam);
 void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 
+// With thumbnails if the exams have some.
 void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options = {});
 

@@ -48,6 +48,9 @@ def test_h5py_reads_what_cpp_wrote(cache):
         np.testing.assert_array_equal(f["frames/index"][rows], exam["frame_index"])
         assert list(f["frames/source"].asstr()[rows]) == exam["frame_source"]
         assert list(f["frames/columns/phase"].asstr()[rows]) == exam["frame_columns"]["phase"]
+        files = [f["thumbnails/data"][slice(*f["thumbnails/offset"][row:row + 2])].tobytes().hex()
+                 for row in range(offset[i], offset[i + 1])]
+        assert files == exam["thumbnails"] and [bool(file) for file in files] == [bool(p) for p in exam["present"]]
     assert f["failures/reason"].asstr()[:].tolist() == ["cannot be decoded"]
     assert json.loads(f.attrs["recipe"])["features"]["preprocessing"]["image_size"] == 224
 
@@ -92,6 +95,8 @@ def test_json_of_every_verb(cache):
     assert info["frames"] == sum(len(exam["present"]) for exam in dumped)
     assert info["exams_without_patient"] == 2 and info["bytes"] == path.stat().st_size
     assert info["failures"][0]["reason"] == "cannot be decoded"
+    files = [file for exam in dumped for file in exam["thumbnails"] if file]
+    assert info["thumbnail_bytes"] == sum(len(file) // 2 for file in files)
     columns = {column["name"]: column for column in info["columns"]}
     assert columns["label"]["type"] == "text" and columns["age"]["type"] == "integer"
     assert columns["größe/cm"]["missing"] == 3 and columns["größe/cm"]["min"] == 151
@@ -108,6 +113,7 @@ def test_json_of_every_verb(cache):
     assert view["dead_dimensions"] == int((rows.min(0) == rows.max(0)).sum())
     verified = tool("verify", path, "--json")
     assert verified.returncode == 0 and json.loads(verified.stdout)["findings"] == []
+    assert json.loads(verified.stdout)["thumbnails"] == len(files)
     for verb in ("info", "ls", "stats", "verify"):
         assert tool(verb, path).returncode == 0
 

@@ -214,6 +214,42 @@ def test_pack_makes_one_file_of_a_folder(cache, tmp_path):
     assert (tmp_path / "x.h5").read_bytes() == cache[0].read_bytes()
 
 
+def test_a_cache_is_packed_without_thumbnails(cache, tmp_path):
+    path, reader = cache
+    run("pack", tmp_path / "bare.h5", path, "--without-thumbnails")
+    assert tool_json("info", tmp_path / "bare.h5")["thumbnail_bytes"] is None
+    assert dump(tmp_path / "bare.h5") == [{**exam, "thumbnails": []} for exam in dump(path)]
+    assert tool("verify", tmp_path / "bare.h5").returncode == 0
+    before, after = (tool_json("info", file) for file in (path, tmp_path / "bare.h5"))
+    assert before["feature_digest"] == after["feature_digest"] and before["cache_digest"] != after["cache_digest"]
+    secret = bytes.fromhex(max(dump(path)[5]["thumbnails"], key=len))
+    assert secret in path.read_bytes() and secret not in (tmp_path / "bare.h5").read_bytes()
+    assert "thumbnails: cache has nothing, now 96" in refusal("merge", tmp_path / "m.h5", tmp_path / "bare.h5", path)
+    merged = tool_json("merge", tmp_path / "m.h5", tmp_path / "bare.h5", path, "--without-thumbnails")
+    assert merged["exams"] == merged["duplicates"] == 9
+
+
+def test_thumbnails_are_exported_as_files(cache, tmp_path):
+    path, reader = cache
+    run("export", path, tmp_path / "x.npy", "--thumbnails", "--where", "label=yes")
+    frames = pd.read_csv(tmp_path / "x.frames.csv", dtype=str, keep_default_na=False)
+    named = 0
+    for exam, slot, present, thumbnail in frames[["exam", "slot", "present", "thumbnail"]].values:
+        expected = reader.thumbnail(exam, int(slot))
+        assert (thumbnail != "") == (present == "1") == (expected != b"")
+        if thumbnail:
+            assert (tmp_path / thumbnail).read_bytes() == expected
+            named += 1
+    assert len(list(tmp_path.rglob("*.jpg"))) == named > 5
+    assert "is there already" in refusal("export", path, tmp_path / "x.npz", "--thumbnails")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.exams.csv", "x.frames.csv", "x.npy", "x.thumbnails"]
+    np.save(tmp_path / "f.npy", np.ones((1, 2), np.float32))
+    (tmp_path / "f.csv").write_text("exam\na\n")
+    run("import", tmp_path / "none.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
+    assert "the cache has none" in refusal("export", tmp_path / "none.h5", tmp_path / "y.npy", "--thumbnails")
+    assert not list(tmp_path.glob("y*")) and not list(tmp_path.glob("coldframe*"))
+
+
 def test_diff_tells_what_differs(tmp_path):
     rng = np.random.default_rng(5)
     values = rng.normal(size=(6, 8)).astype(np.float32)

@@ -108,6 +108,18 @@ def last_too_large(values):
     values[-1] += 1
 
 
+def first_too_large(values):
+    values[0] = 1
+
+
+def huge(values):
+    values[-1] = 1 << 62
+
+
+def renamed(f):
+    f.move("thumbnails", "pictures")
+
+
 def attributes_in_a_heap(f):
     for i in range(80):  # more than new_file lets the header hold
         f.attrs[f"more {i}"] = i
@@ -143,6 +155,18 @@ CASES = {
                             "is not a dataset"),
     "offsets that fall": (edit_values("exams/offset", fall), "does not rise"),
     "offsets beyond the end": (edit_values("exams/offset", last_too_large), "does not rise"),
+    "thumbnails that start late": (edit_values("thumbnails/offset", first_too_large), "does not start at 0, or falls"),
+    "thumbnails that fall": (edit_values("thumbnails/offset", lambda v: v.__setitem__(1, v[2] + 1)), "or falls"),
+    "thumbnails beyond the end": (edit_values("thumbnails/offset", last_too_large), "thumbnails/data is uint8 ["),
+    "thumbnails of exabytes": (edit_values("thumbnails/offset", huge), "[4611686018427387904, 0] was expected"),
+    "thumbnails of other frames": (lambda f: replace(f, "thumbnails/offset", data=f["thumbnails/offset"][:-1]),
+                                   "was expected"),
+    "a thumbnail of a missing frame": (edit_values("thumbnails/offset", lambda v: v.__setitem__(1, 0)), "differ in which"),
+    "other thumbnails": (edit_values("thumbnails/data", lambda v: v.fill(1)), "thumbnails do not match"),
+    "thumbnails of another type": (lambda f: replace(f, "thumbnails/data", dtype="<i4"), "thumbnails/data is int32"),
+    "thumbnails missing": (lambda f: f.__delitem__("thumbnails"), "thumbnails is missing in /"),
+    "thumbnails' checksums missing": (lambda f: f.__delitem__("thumbnails/checksum"), "checksum is missing in thumbnails"),
+    "thumbnails under another name": (renamed, "unexpected object 'pictures'"),
     "odd mask": (edit_values("frames/present", lambda v: v.fill(7)), "other than 0 and 1"),
     "text that is not UTF-8": (edit_values("exams/id", lambda v: v.fill(b"\xff")), "not UTF-8"),
     "empty id": (edit_values("exams/id", lambda v: v.fill(b"")), "has no id"),
@@ -175,7 +199,8 @@ def test_is_refused_with_its_reason(valid, tmp_path, case):
         return
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert reason in result.stdout
-    assert tool("stats", path).returncode == 3
+    # Statistics are about features alone.
+    assert tool("stats", path).returncode == (0 if case == "other thumbnails" else 3)
 
 
 def test_a_plain_hdf5_file_is_called_one(tmp_path):

@@ -15,6 +15,8 @@ bool reads(const std::filesystem::path& path) {
     const cache::CacheReader reader(path);
     for (const std::string& view : reader.views())
       for (std::size_t exam = 0; exam < reader.exams().size(); ++exam) reader.features(exam, view);
+    for (std::size_t exam = 0; exam < reader.exams().size(); ++exam)
+      if (reader.thumbnails(exam).size() > reader.exams()[exam].frames()) __builtin_trap();
     return true;
   } catch (const coldframe::CacheError&) {
     return false;

@@ -200,6 +200,10 @@ def make_cache(folder):
         path.unlink(missing_ok=True)
         subprocess.run([driver, "write", path, "0", str(exams)], check=True, capture_output=True)
         path.write_bytes(path.read_bytes()[:-16])
+    path = folder / "without_thumbnails.h5"
+    path.unlink(missing_ok=True)
+    subprocess.run([driver, "stamped", path, "exam", __file__], check=True, capture_output=True)
+    path.write_bytes(path.read_bytes()[:-16])
 
 
 MAKERS = {"cache": make_cache, "clip": make_clip, "dicom": make_dicom, "image": make_image,
