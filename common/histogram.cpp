@@ -1,4 +1,4 @@
-// Charts of many values: how often each occurs, and squares of them.
+// How often each of many values occurs.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace coldframe::html {
 namespace {
 
 constexpr double kWidth = 450, kPlotHeight = 170, kLeft = 62, kRight = kWidth - 14, kTop = 34;
-constexpr int kTicks = 5, kLevels = 16;
+constexpr int kTicks = 5;
 constexpr double kSteps = 30;
 
 struct Steps {
@@ -103,40 +103,6 @@ std::string histogram(std::string_view title, std::string_view x_label, std::str
   svg += svg_text((kLeft + kRight) / 2, bottom + 36, "middle", x_label, "label");
   svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
                 svg_text(14, middle, "middle", counted, "label"), "</g>\n");
-  return svg + "</svg>\n";
-}
-
-std::string heat_map(std::string_view title, const std::vector<std::vector<double>>& cells,
-                     double low, double high, const std::vector<std::size_t>& numbers) {
-  constexpr double kSide = 300, kMargin = 40;
-  const auto n = static_cast<double>(std::max<std::size_t>(1, cells.size()));
-  const double cell = kSide / n;
-  std::string svg = svg_open(kMargin + kSide + 14, kTop + kSide + 26, title);
-  // One path per level: thousands of cells would be a megabyte as rectangles.
-  std::vector<std::string> paths(kLevels);
-  for (std::size_t r = 0; r < cells.size(); ++r) {
-    for (std::size_t c = 0; c < cells[r].size(); ++c) {
-      if (!std::isfinite(cells[r][c])) continue;
-      const double share =
-          high > low ? std::clamp((cells[r][c] - low) / (high - low), 0.0, 1.0) : 1.0;
-      const auto level = static_cast<std::size_t>(std::lround(share * (kLevels - 1)));
-      paths[level] += concat("M", fixed(kMargin + cell * static_cast<double>(c), 2), " ",
-                             fixed(kTop + cell * static_cast<double>(r), 2), "h", fixed(cell, 2),
-                             "v", fixed(cell, 2), "h-", fixed(cell, 2), "z");
-    }
-  }
-  svg += "<g class=\"c0\">\n";
-  for (int level = 0; level < kLevels; ++level)
-    if (const std::string& path = paths[static_cast<std::size_t>(level)]; !path.empty())
-      svg += concat("<path class=\"cell\" fill-opacity=\"",
-                    fixed(0.04 + 0.96 * level / (kLevels - 1), 2), "\" d=\"", path, "\"/>\n");
-  svg += "</g>\n";
-  const std::size_t step = std::max<std::size_t>(1, (cells.size() + 7) / 8);
-  for (std::size_t i = 0; i < cells.size() && i < numbers.size(); i += step) {
-    const double at = cell * (static_cast<double>(i) + 0.5);
-    svg += svg_text(kMargin - 6, kTop + at + 4, "end", concat(numbers[i]), "tick");
-    svg += svg_text(kMargin + at, kTop + kSide + 16, "middle", concat(numbers[i]), "tick");
-  }
   return svg + "</svg>\n";
 }
 

@@ -44,6 +44,12 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg.chart { display: inline-block; vertical-align: top; margin: .5rem .8rem .5rem 0; height: auto;
   width: 100%; border-radius: 4px; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 .scroll > svg.chart { min-width: 30rem; }
+.framed { display: inline-block; vertical-align: top; width: 100%; margin: .5rem .8rem .5rem 0; }
+.framed .title { font-size: 14px; font-weight: 600; margin: 0 0 .35rem; }
+.framed > svg.chart { margin: 0; }
+.strip { display: flex; align-items: flex-end; }
+.strip img { display: block; height: auto; padding: 0 1px; }
+.strip img:hover { position: relative; z-index: 1; transform: scale(3); transform-origin: bottom; }
 svg text { fill: var(--ink); }
 svg .title { font-size: 14px; font-weight: 600; }
 svg .tick, svg .label { fill: var(--soft); }
@@ -73,7 +79,7 @@ svg .strong { fill: var(--on); font-weight: 600; }
     --c4: #e69f00; --c5: #56b4e9; --c6: #7a5c3e; --c7: #4d4d4d; }
   body { max-width: none; padding: 0; font-size: 11px; }
   nav { display: none; }
-  svg.chart, tr, dl > * { break-inside: avoid; }
+  svg.chart, .framed, tr, dl > * { break-inside: avoid; }
   h2 { break-after: avoid; }
   svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 )css";

@@ -44,10 +44,17 @@ std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std:
 std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
                       const std::vector<double>& values);
 
+// A JPEG file, which goes into the page as it is, and what it shows in words.
+struct Picture {
+  std::string jpeg, alt;  // no bytes: its place stays empty
+};
+
 // A square of values, [n, n], from faint (`low`) to full colour (`high`) in steps; NaN stays empty.
-// Both axes are numbered by `numbers` [n].
+// Both axes are numbered by `numbers` [n]. `above`: empty, or a picture for each column [n], which
+// stand above them in a row; of narrow columns only some have theirs.
 std::string heat_map(std::string_view title, const std::vector<std::vector<double>>& cells,
-                     double low, double high, const std::vector<std::size_t>& numbers);
+                     double low, double high, const std::vector<std::size_t>& numbers,
+                     const std::vector<Picture>& above = {});
 
 // cells[row][column] with their labels; coloured by value, the value written inside (confusion
 // matrix).

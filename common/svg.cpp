@@ -112,12 +112,14 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
   return element + ">" + escape(text) + "</text>\n";
 }
 
+std::string svg_open_untitled(double width, double height, std::string_view title) {
+  return concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 ",
+                pixels(width), " ", pixels(height), "\" style=\"max-width:", pixels(width),
+                "px\" role=\"img\" aria-label=\"", escape(title), "\">\n");
+}
+
 std::string svg_open(double width, double height, std::string_view title) {
-  std::string svg =
-      concat("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 ",
-             pixels(width), " ", pixels(height), "\" style=\"max-width:", pixels(width),
-             "px\" role=\"img\" aria-label=\"", escape(title), "\">\n");
-  return svg + svg_text(8, 18, "start", title, "title");
+  return svg_open_untitled(width, height, title) + svg_text(8, 18, "start", title, "title");
 }
 
 double text_width(std::string_view text) {

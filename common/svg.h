@@ -34,6 +34,8 @@ std::string svg_text(double x, double y, std::string_view anchor, std::string_vi
                      std::string_view style_class = "");
 // The opening tag, and the title in bold at the top left.
 std::string svg_open(double width, double height, std::string_view title);
+// Only the opening tag: the title is for those who cannot see the chart.
+std::string svg_open_untitled(double width, double height, std::string_view title);
 
 double text_width(std::string_view text);  // an estimate, in pixels
 // At most `pixels` wide, ending in "…" when it was longer. Never cuts a UTF-8 sequence.

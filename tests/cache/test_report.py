@@ -1,4 +1,5 @@
 """report: its numbers against numpy, its page against a parser and, where there is one, a browser."""
+import base64
 import html.parser
 import json
 import re
@@ -7,6 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tool_support import driver, refusal, tool, tool_json
 
@@ -103,20 +105,26 @@ def test_histograms_count_everything(made):
 
 class Page(html.parser.HTMLParser):
     """Checks that tags close in order and that nothing in them leads out of the page."""
-    VOID = {"meta"}
+    VOID = {"meta", "img"}
     KNOWN = {"html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "p", "nav", "a", "main", "section",
              "dl", "dt", "dd", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "svg", "g", "line", "rect",
-             "circle", "polyline", "polygon", "path", "text"}
+             "circle", "polyline", "polygon", "path", "text", "img", "span"}
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.words = [], ""
+        self.open, self.words, self.pictures = [], "", []
         self.feed(text)
         self.close()
         assert self.open == []
 
     def handle_starttag(self, tag, attributes):
         assert tag in self.KNOWN, tag
+        if tag == "img":  # bytes that lie in the page itself
+            attributes = dict(attributes)
+            source = attributes.pop("src")
+            assert source.startswith("data:image/jpeg;base64,")
+            self.pictures.append((base64.b64decode(source[source.index(",") + 1:], validate=True), attributes["alt"]))
+            attributes = attributes.items()
         for name, value in attributes:
             assert name not in ("src", "srcset", "data", "action") and not name.startswith("on"), (tag, name)
             assert not name.endswith("href") or value.startswith("#"), (tag, value)
@@ -142,6 +150,49 @@ def test_names_of_others_stay_text(tmp_path, made):
     path, _ = make_cache(tmp_path, ids, ["a", EVIL] * (EXAMS // 2))
     page = report(path)
     assert EVIL in Page(page).words and "<script" not in page and "<img" not in page
+
+
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pictured")
+    for t in range(6):
+        Image.new("RGB", (96, 64), (40 * t, 80, 160)).save(folder / f"{t}.jpg")
+    (folder / "5.jpg").write_bytes(b"GIF89a, not what a browser is told")
+    files = [(folder / f"{t}.jpg").read_bytes() for t in range(6)]
+    driver("pictured", folder / "x.h5", 3, *(folder / f"{t}.jpg" for t in range(6)))
+    return folder / "x.h5", files
+
+
+def test_frames_stand_above_their_columns(pictured):
+    path, files = pictured
+    page = Page(report(path))
+    # Of six frames the fourth is missing and the last is no JPEG.
+    of_exam = [(files[t], f"frame {t}, {t / 4:.2f} s") for t in (0, 1, 2, 4)]
+    assert page.pictures == of_exam * 3
+    total = 3 * sum(len(file) for file, _ in of_exam)
+    assert f"{total / 1024:.1f} KiB in all" in page.words and "whoever gets it sees them" in page.words
+    text = report(path)
+    for strip in re.findall(r'<div class="strip".*?</div>', text, re.S):
+        widths = [float(width) for width in re.findall(r"width:([\d.]+)%", strip)]
+        assert len(widths) == 6 and sum(widths) == pytest.approx(100, abs=0.01)
+        left, right = (float(margin) for margin in re.search(r"margin:0 ([\d.]+)% 0 ([\d.]+)%", strip).groups()[::-1])
+        assert (100 - left - right) / 6 == pytest.approx(100 * 80 / 534, abs=0.01), "as wide as a column of the matrix"
+    without = report(path, "--without-thumbnails")
+    assert Page(without).pictures == [] and "whoever gets it" not in without
+
+
+def test_pictures_have_a_bound(tmp_path):
+    noise = np.random.default_rng(0).integers(0, 256, (600, 600, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "0.jpg", quality=100)
+    size = (tmp_path / "0.jpg").stat().st_size
+    count = 2 * 2**20 // size
+    driver("pictured", tmp_path / "x.h5", 4, *[tmp_path / "0.jpg"] * min(count, 3))
+    exams = (4 << 20) // (min(count, 3) * size)
+    page = Page(report(tmp_path / "x.h5"))
+    assert len(page.pictures) == min(count, 3) * min(exams, 4)
+    left_out = 4 - min(exams, 4)
+    assert ("had to be shown without: at most 4.0 MiB" in page.words) == (left_out > 0)
+    assert left_out > 0, "the test wants larger pictures"
 
 
 def test_small_caches(tmp_path, made):
@@ -183,9 +234,11 @@ def visit(page, folder):
 
 
 @pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
-def test_a_browser_shows_it_without_complaint_or_request(tmp_path, made):
+def test_a_browser_shows_it_without_complaint_or_request(tmp_path, made, pictured):
     control = tmp_path / "control.html"
     control.write_text("<body><img src='http://127.0.0.1:9/x.png'><script>console.log('here')</script></body>")
     console, asked = visit(control, tmp_path)
     assert len(console) == 1 and asked == {"http://127.0.0.1:9/x.png"}, "the check itself does not work"
     assert visit(made[0].parent / "x.html", tmp_path) == ([], set())
+    assert Page(report(pictured[0])).pictures
+    assert visit(pictured[0].parent / "x.html", tmp_path) == ([], set())

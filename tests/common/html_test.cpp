@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/text.h"
+
 namespace coldframe::html {
 namespace {
 
@@ -143,6 +145,28 @@ TEST(HeatMap, DrawsEachKnownCellOnce) {
   EXPECT_EQ(count(svg, "z"), 3u);
   EXPECT_THAT(svg, HasSubstr(">12<"));
   EXPECT_NO_THROW(heat_map("t", {}, 1, 0, {}));
+}
+
+TEST(HeatMap, HasPicturesAboveTheirColumns) {
+  const std::vector<std::vector<double>> cells(3, std::vector<double>(3, 1));
+  const std::string html = heat_map("a < b", cells, 0, 1, {0, 1, 2},
+                                    {{"\x01\x02\x03", "frame 0, \"x\""}, {}, {"z", "2"}});
+  EXPECT_THAT(html, HasSubstr("<p class=\"title\">a &lt; b</p>"));
+  EXPECT_EQ(count(html, "a &lt; b"), 2u) << "as a title and for those who cannot see the chart";
+  EXPECT_THAT(html, HasSubstr("style=\"width:33.333%\" alt=\"frame 0, &quot;x&quot;\""));
+  EXPECT_THAT(html, HasSubstr("src=\"data:image/jpeg;base64,AQID\""));
+  EXPECT_EQ(count(html, "<img"), 2u);
+  EXPECT_EQ(count(html, "<span style=\"width:33.333%\"></span>"), 1u);
+}
+
+TEST(HeatMap, OfManyColumnsHasSomeOfTheirPictures) {
+  const std::vector<std::vector<double>> cells(47, std::vector<double>(47, 1));
+  std::vector<Picture> pictures;
+  for (int i = 0; i < 47; ++i) pictures.push_back({"x", concat(i)});
+  const std::string html = heat_map("t", cells, 0, 1, {}, pictures);
+  EXPECT_EQ(count(html, "<img"), 12u);  // 480 / 47 is 10.2: four columns are wide enough for one
+  for (const char* alt : {"alt=\"2\"", "alt=\"6\"", "alt=\"42\"", "width:6.383%\" alt=\"45\""})
+    EXPECT_THAT(html, HasSubstr(alt));
 }
 
 TEST(MatrixChart, WritesEveryCell) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/base64.h"
 #include "common/error.h"
 #include "common/exact.h"
 
@@ -14,6 +15,19 @@ namespace coldframe {
 namespace {
 
 using ::testing::ElementsAre;
+
+// RFC 4648, section 10.
+TEST(Text, Base64) {
+  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
+                                                          {"f", "Zg=="},
+                                                          {"fo", "Zm8="},
+                                                          {"foo", "Zm9v"},
+                                                          {"foob", "Zm9vYg=="},
+                                                          {"fooba", "Zm9vYmE="},
+                                                          {"foobar", "Zm9vYmFy"},
+                                                          {"\xff\xfe\xfb", "//77"}};
+  for (const auto& [bytes, text] : kVectors) EXPECT_EQ(to_base64(bytes), text);
+}
 
 TEST(Text, Numbers) {
   EXPECT_EQ(concat("frame ", 7, " of ", 12u), "frame 7 of 12");

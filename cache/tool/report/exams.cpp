@@ -14,7 +14,58 @@ namespace {
 
 constexpr std::size_t kNearest = 5;
 
-std::string similarity_charts(std::span<const float> features, std::size_t dimension) {
+// Hands out the thumbnails of exam after exam, until they would be too many for a page.
+class Pictures {
+ public:
+  Pictures(const CacheReader& cache, bool wanted)
+      : cache_(cache), wanted_(wanted && cache.recipe().has_thumbnails()) {}
+
+  std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames) {
+    if (!wanted_) return {};
+    const std::vector<std::string> files = cache_.thumbnails(exam);
+    const ExamInfo& info = cache_.exams()[exam];
+    std::vector<html::Picture> pictures;
+    std::uint64_t bytes = 0;
+    for (const std::size_t frame : frames) {
+      const double time = info.time_s[frame];
+      pictures.push_back(
+          {files[frame].starts_with(kJpegStart) ? files[frame] : "",
+           concat("frame ", frame, std::isfinite(time) ? concat(", ", fixed(time, 2), " s") : "")});
+      bytes += pictures.back().jpeg.size();
+    }
+    if (bytes == 0) return {};
+    if (bytes > kMostPictureBytes - bytes_) {
+      ++left_out_;
+      return {};
+    }
+    bytes_ += bytes;
+    return pictures;
+  }
+
+  std::string note() const {
+    if (bytes_ == 0 && left_out_ == 0) return "";
+    std::string text = concat(
+        "<p>The small pictures are the frames as the backbone saw them, after mask and crop, ",
+        human_bytes(bytes_),
+        " in all. They are part of this file: whoever gets it sees them. --without-thumbnails "
+        "leaves them out.");
+    if (left_out_ > 0)
+      text += concat(" ", plural(left_out_, "exam"), " had to be shown without: at most ",
+                     human_bytes(kMostPictureBytes), " of pictures go into a page.");
+    return text + "</p>\n";
+  }
+
+ private:
+  static constexpr std::string_view kJpegStart = "\xff\xd8\xff";
+
+  const CacheReader& cache_;
+  bool wanted_;
+  std::uint64_t bytes_ = 0;
+  std::size_t left_out_ = 0;
+};
+
+std::string similarity_charts(std::span<const float> features, std::size_t dimension,
+                              std::size_t exam, Pictures& pictures) {
   const std::size_t frames = features.size() / dimension;
   const std::vector<std::size_t> shown = evenly_spaced(frames, kMostFramesCompared);
   std::vector<std::vector<double>> cells;
@@ -31,7 +82,7 @@ std::string similarity_charts(std::span<const float> features, std::size_t dimen
                                                   : concat(frames, " frames");
   std::string html =
       html::heat_map(concat("Cosine between ", which, ": ", fixed(low, 3), " (faint) to 1"), cells,
-                     low, 1.0, shown);
+                     low, 1.0, shown, pictures.of(exam, shown));
   html::Series series{"", {}, cosine_to_previous(features, dimension), {}, {}};
   for (std::size_t t = 0; t < frames; ++t) series.x.push_back(static_cast<double>(t));
   html += html::line_chart({"Cosine with the frame before", "frame", "cosine", {series}});
@@ -60,8 +111,9 @@ std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std:
 }  // namespace
 
 std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams) {
+                         const std::vector<std::size_t>& exams, bool with_pictures) {
   const auto dimension = static_cast<std::size_t>(cache.dimension());
+  Pictures pictures(cache, with_pictures);
   std::string html =
       "<p>Nearest exams: by the cosine of mean features, after the mean of all exams was taken "
       "away.</p>\n";
@@ -75,10 +127,10 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
     for (const ExamColumn& column : exam.columns)
       if (!column.value.empty()) facts.push_back(concat(column.name, " ", column.value));
     html += concat("<p>", html::escape(join(facts, " · ")), "</p>\n");
-    html += similarity_charts(cache.features(index), dimension);
+    html += similarity_charts(cache.features(index), dimension, index, pictures);
     html += nearest_exams(cache, data.means, index);
   }
-  return html;
+  return pictures.note() + html;
 }
 
 }  // namespace coldframe::cache

@@ -23,6 +23,7 @@ constexpr std::size_t kSpreadExams = 4;
 struct ReportOptions {
   std::vector<std::string> exams;
   std::string colour;
+  bool without_thumbnails = false;
 };
 
 std::vector<std::size_t> chosen_exams(const CacheReader& cache,
@@ -88,7 +89,7 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
   page.section("Sequences", sequences_section(cache));
   page.section("Features", features_section(data));
   page.section("Map", map_section(cache, options.colour));
-  page.section("Exams", exam_section(cache, data, exams));
+  page.section("Exams", exam_section(cache, data, exams, !options.without_thumbnails));
   if (!data.overview["columns"].empty())
     page.section("Columns", key_values_of(column_rows(data.overview["columns"])));
   page.section("Failures", failures_section(cache));
@@ -106,7 +107,9 @@ int run_report(const std::vector<std::string>& arguments) {
   more.add_options()("exam", po::value(&given.exams)->composing()->value_name("ID"),
                      "show this exam frame by frame (may be repeated; else a few, evenly spaced)")(
       "colour", po::value(&given.colour)->value_name("COLUMN"),
-      "the column that colours the map (else the first one with 2 to 8 values)");
+      "the column that colours the map (else the first one with 2 to 8 values)")(
+      "without-thumbnails", po::bool_switch(&given.without_thumbnails),
+      "show no pictures of the frames, although the cache has them");
   if (!parse_verb(kReportCommand, arguments, options, more)) return 0;
   const fs::path out = options.words[1];
   if (lower(out.extension().string()) != ".html")

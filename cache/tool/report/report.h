@@ -22,6 +22,8 @@ struct ReportData {
 
 // Exams as points, at most this many.
 inline constexpr std::size_t kMostMapped = 1500;
+// Thumbnails in the page, in bytes of JPEG. Exams beyond are shown without.
+inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
 // Frames of an exam in its self-similarity matrix, at most, evenly spaced.
 inline constexpr std::size_t kMostFramesCompared = 48;
 
@@ -29,8 +31,9 @@ std::string sequences_section(const CacheReader& cache);
 std::string features_section(const ReportData& data);
 // `column`: "" for the first column with 2 to 8 different values.
 std::string map_section(const CacheReader& cache, const std::string& column);
+// `pictures`: with the exams' thumbnails, if the cache has some.
 std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams);
+                         const std::vector<std::size_t>& exams, bool pictures);
 std::string failures_section(const CacheReader& cache);
 
 // What a person should look at, in plain words; empty when nothing was found.
