@@ -2,29 +2,14 @@
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <dlfcn.h>
-
-#include <algorithm>
-#include <filesystem>
 
 #include "common/error.h"
 #include "common/text.h"
 #include "common/torch/parallel.h"
-#include "extract/cuda/normalize.h"
+#include "extract/cuda/library.h"
 
 namespace coldframe {
 namespace {
-
-using NormalizeKernel = decltype(&coldframe_normalize);
-
-// The kernel library lies beside the program. Null in a build without the CUDA toolkit.
-NormalizeKernel load_kernel() {
-  const auto beside =
-      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "libcoldframe_cuda.so";
-  void* library = dlopen(beside.c_str(), RTLD_NOW | RTLD_LOCAL);
-  return library ? reinterpret_cast<NormalizeKernel>(dlsym(library, "coldframe_normalize"))
-                 : nullptr;
-}
 
 // The same look-up in LibTorch's own operators. frames [B, S, S, 3] uint8, table [3, 256].
 torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
@@ -40,9 +25,8 @@ torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
 DeviceInput::DeviceInput(const preprocess::Preprocessing& preprocessing,
                          const torch::Device& device)
     : preprocessing_(preprocessing), device_(device) {
-  if (device.is_cpu()) return;
   auto table = preprocess::normalization_table(preprocessing);
-  table_ = torch::from_blob(table.data(), {3, 256}, torch::kFloat32).to(device);
+  table_ = torch::from_blob(table.data(), {3, 256}, torch::kFloat32).clone().to(device);
 }
 
 torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
@@ -62,16 +46,16 @@ torch::Tensor DeviceInput::on_cpu(const torch::Tensor& frames) const {
 }
 
 torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
-  static const NormalizeKernel kernel = load_kernel();
+  const cuda::Kernels* const kernels = cuda::kernels();
   const torch::Tensor resident = frames.to(device_);
-  if (!kernel) return look_up(resident, table_);
+  if (!kernels) return look_up(resident, table_);
   const std::int64_t batch = frames.size(0), size = frames.size(1);
   torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
   const c10::DeviceGuard guard(device_);  // the launch goes to the current device
   const c10::impl::VirtualGuardImpl streams(device_.type());
-  const int error =
-      kernel(resident.const_data_ptr<std::uint8_t>(), table_.const_data_ptr<float>(),
-             images.data_ptr<float>(), batch, size, streams.getStream(device_).native_handle());
+  const int error = kernels->normalize(resident.const_data_ptr<std::uint8_t>(),
+                                       table_.const_data_ptr<float>(), images.data_ptr<float>(),
+                                       batch, size, streams.getStream(device_).native_handle());
   if (error != 0)
     throw SystemError(concat("the CUDA kernel that normalises frames failed with error ", error,
                              "; run with --device cpu, or check the driver with nvidia-smi"));

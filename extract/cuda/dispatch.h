@@ -1,0 +1,71 @@
+// From the element types and sizes in a kernel's arguments to the template that computes them; the
+// device and the twin choose alike.
+#pragma once
+
+#include "extract/cuda/rows.h"
+
+namespace coldframe::cuda {
+
+constexpr int kInvalidValue = 1;  // cudaErrorInvalidValue
+
+template <typename T>
+struct Type {
+  using type = T;
+};
+
+// body(Type<T>()) for the element's T.
+template <typename Body>
+int with_element(Element element, Body body) {
+  switch (element) {
+    case Element::kFp32:
+      return body(Type<float>());
+    case Element::kBf16:
+      return body(Type<Bf16>());
+    case Element::kFp16:
+      return body(Type<Fp16>());
+  }
+  return kInvalidValue;
+}
+
+// The residual stream is float32 or of the element's type.
+template <typename Body>
+int with_residual(Element residual, Element element, Body body) {
+  return with_element(element, [&](auto t) {
+    using T = typename decltype(t)::type;
+    if (residual == Element::kFp32) return body(Type<float>(), t);
+    return residual == element ? body(Type<T>(), t) : kInvalidValue;
+  });
+}
+
+template <int kValue>
+struct Number {
+  static constexpr int value = kValue;
+};
+
+// body(Number<kSteps>()) with the fewest steps that cover `width`.
+template <typename Body>
+int with_steps(std::int64_t width, Body body) {
+  if (width < kNormVector || width > kMostWidth || width % kNormVector != 0) return kInvalidValue;
+  const std::int64_t steps = (width + kLaneStep - 1) / kLaneStep;
+  if (steps == 1) return body(Number<1>());
+  if (steps == 2) return body(Number<2>());
+  if (steps == 3) return body(Number<3>());    // ViT-S
+  if (steps <= 6) return body(Number<6>());    // ViT-B
+  if (steps <= 8) return body(Number<8>());    // ViT-L
+  if (steps <= 10) return body(Number<10>());  // ViT-H
+  return body(Number<kMostWidth / kLaneStep>());
+}
+
+// body(Number<kRun>()) with the longest run that divides patches and keeps stores aligned.
+template <typename Body>
+int with_run(const PatchArguments& a, Body body) {
+  if (a.patch < 1 || a.size % a.patch != 0 || a.pitch < 3 * a.patch * a.patch) return kInvalidValue;
+  if (a.batch * a.size * a.size > INT32_MAX) return kInvalidValue;
+  const auto fits = [&](int run) { return a.patch % run == 0 && a.pitch % run == 0; };
+  if (fits(8)) return body(Number<8>());
+  if (fits(4)) return body(Number<4>());
+  if (fits(2)) return body(Number<2>());
+  return body(Number<1>());
+}
+
+}  // namespace coldframe::cuda

@@ -1,0 +1,75 @@
+// The CUDA kernels of extraction and their CPU twins behind one table of plain C functions: no
+// LibTorch. libcoldframe_cuda.so holds the kernels and is opened at run time (library.h); twin.h
+// has the same table for the CPU, where tests run what the GPU runs.
+//
+// All pointers are on the device that computes, at least 16-byte aligned; rows lie one behind the
+// other. Kernels are asynchronous on `stream` (a cudaStream_t; the twins ignore it) and on the
+// current device. Every function returns a cudaError_t, 0 for success.
+#pragma once
+
+#include <cstdint>
+
+namespace coldframe::cuda {
+
+enum class Element : int { kFp32, kBf16, kFp16 };
+
+// uint8 frames to normalised patches as the patch embedding's matrix product takes them: row
+// (image, patch), column (channel, line, pixel).
+struct PatchArguments {
+  const std::uint8_t* frames;  // [batch, size, size, 3]
+  const float* levels;         // [3, 256]: what each level of each channel becomes
+  void* patches;  // [batch · (size / patch)², pitch]; columns from 3·patch² are left
+  std::int64_t batch, size, patch, pitch;
+  Element element;  // of `patches`
+};
+
+// Widths of rows that the two norm kernels take: a multiple of 4, at most this.
+constexpr std::int64_t kMostWidth = 2048;
+constexpr float kNormEpsilon = 1e-6f;  // timm's
+
+// x += gamma · (y + y_bias), then z = LayerNorm(x) · weight + bias, row by row.
+struct ResidualNormArguments {
+  void* x;                     // [rows, width] of `residual`, read and written
+  const void* y;               // [rows, width] of `element`
+  const float* y_bias;         // [width], null: 0
+  const float* gamma;          // [width], LayerScale, null: 1
+  const float *weight, *bias;  // [width]
+  void* z;                     // [rows, width] of `element`
+  std::int64_t rows, width;
+  Element residual, element;
+};
+
+// The tokens that the first block starts from and their LayerNorm: x[b, t] = start[t], plus
+// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = LayerNorm(x).
+struct EmbedNormArguments {
+  const float* start;  // [tokens, width]
+  const void* y;       // [batch · (tokens − prefix), width] of `element`
+  void* x;             // [batch · tokens, width] of `residual`, written
+  const float *weight, *bias;
+  void* z;  // [batch · tokens, width] of `element`
+  std::int64_t batch, tokens, prefix, width;
+  Element residual, element;
+};
+
+// x = GELU(x + bias), in place; `width` is a multiple of 8.
+struct BiasGeluArguments {
+  void* x;            // [rows, width] of `element`
+  const float* bias;  // [width]
+  std::int64_t rows, width;
+  Element element;
+};
+
+struct Kernels {
+  // in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32 through levels [3, 256]
+  int (*normalize)(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,
+                   std::int64_t size, void* stream);
+  int (*patches)(const PatchArguments& arguments, void* stream);
+  int (*embed_norm)(const EmbedNormArguments& arguments, void* stream);
+  int (*residual_norm)(const ResidualNormArguments& arguments, void* stream);
+  int (*bias_gelu)(const BiasGeluArguments& arguments, void* stream);
+};
+
+}  // namespace coldframe::cuda
+
+// What libcoldframe_cuda.so exports.
+extern "C" const coldframe::cuda::Kernels* coldframe_cuda_kernels();

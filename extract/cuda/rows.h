@@ -1,0 +1,224 @@
+// The arithmetic of the kernels, a row, a run or a vector at a time, for the device and for its CPU
+// twin. Products are added by fmaf and by nothing else (both compile without contraction), so that
+// the two give the same bits.
+#pragma once
+
+#include <cmath>
+
+#include "extract/cuda/kernels.h"
+#include "extract/cuda/numbers.h"
+
+#if defined(__CUDA_ARCH__)
+#define COLDFRAME_UNROLL _Pragma("unroll")
+#else
+#define COLDFRAME_UNROLL
+#endif
+
+namespace coldframe::cuda {
+
+constexpr int kLanes = 32;      // that share a row: a warp
+constexpr int kNormVector = 4;  // neighbouring columns of a lane
+constexpr int kLaneStep = kLanes * kNormVector;
+
+// One row of residual_norm or embed_norm.
+template <typename Residual, typename Element>
+struct NormRow {
+  const float* start;  // embed_norm: what x starts from; null: x itself
+  Residual* x;
+  const Element* y;     // null: nothing is added
+  const float* y_bias;  // null: 0
+  const float* gamma;   // null: 1
+  const float *weight, *bias;
+  Element* z;
+};
+
+// The four columns from `column` on of what x becomes.
+template <typename Residual, typename Element>
+COLDFRAME_BOTH void add_residual(const NormRow<Residual, Element>& row, int column, float* values) {
+  if (row.start) {
+    const Pack<float, kNormVector> start = load_pack<kNormVector>(row.start + column);
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kNormVector; ++i) values[i] = start.values[i];
+  } else {
+    const Pack<Residual, kNormVector> x = load_pack<kNormVector>(row.x + column);
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kNormVector; ++i) values[i] = to_float(x.values[i]);
+  }
+  if (!row.y) return;
+  const Pack<Element, kNormVector> y = load_pack<kNormVector>(row.y + column);
+  Pack<float, kNormVector> term;
+  COLDFRAME_UNROLL
+  for (int i = 0; i < kNormVector; ++i) term.values[i] = to_float(y.values[i]);
+  if (row.y_bias) {
+    const Pack<float, kNormVector> bias = load_pack<kNormVector>(row.y_bias + column);
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kNormVector; ++i) term.values[i] += bias.values[i];
+  }
+  if (row.gamma) {
+    const Pack<float, kNormVector> gamma = load_pack<kNormVector>(row.gamma + column);
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kNormVector; ++i)
+      values[i] = fmaf(gamma.values[i], term.values[i], values[i]);
+  } else {
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kNormVector; ++i) values[i] += term.values[i];
+  }
+}
+
+template <typename Residual, typename Element>
+COLDFRAME_BOTH void store_residual(const NormRow<Residual, Element>& row, int column,
+                                   const float* values) {
+  Pack<Residual, kNormVector> sum;
+  COLDFRAME_UNROLL
+  for (int i = 0; i < kNormVector; ++i) sum.values[i] = rounded<Residual>(values[i]);
+  store_pack(row.x + column, sum);
+}
+
+template <typename Residual, typename Element>
+COLDFRAME_BOTH void store_normed(const NormRow<Residual, Element>& row, int column,
+                                 const float* values, float mean, float scale) {
+  const Pack<float, kNormVector> weight = load_pack<kNormVector>(row.weight + column);
+  const Pack<float, kNormVector> bias = load_pack<kNormVector>(row.bias + column);
+  Pack<Element, kNormVector> z;
+  COLDFRAME_UNROLL
+  for (int i = 0; i < kNormVector; ++i)
+    z.values[i] =
+        rounded<Element>(fmaf((values[i] - mean) * scale, weight.values[i], bias.values[i]));
+  store_pack(row.z + column, z);
+}
+
+// LayerNorm in two passes over values that stay in registers. `Team` is the 32 lanes of a row: on
+// the device each thread is one of them (kHeld = 1), the twin is all of them in turn (kHeld = 32).
+// kSteps · 128 columns are enough for `width`.
+template <int kSteps, typename Team, typename Residual, typename Element>
+COLDFRAME_BOTH void norm_row(const Team& team, const NormRow<Residual, Element>& row, int width) {
+  float values[Team::kHeld][kSteps][kNormVector];
+  float partial[Team::kHeld];
+  COLDFRAME_UNROLL
+  for (int held = 0; held < Team::kHeld; ++held) {
+    partial[held] = 0;
+    COLDFRAME_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = step * kLaneStep + team.lane(held) * kNormVector;
+      if (column >= width) continue;
+      float* const own = values[held][step];
+      add_residual(row, column, own);
+      partial[held] += (own[0] + own[1]) + (own[2] + own[3]);
+    }
+  }
+  const float mean = team.sum(partial) / static_cast<float>(width);
+  COLDFRAME_UNROLL
+  for (int held = 0; held < Team::kHeld; ++held) {
+    partial[held] = 0;
+    COLDFRAME_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = step * kLaneStep + team.lane(held) * kNormVector;
+      if (column >= width) continue;
+      store_residual(row, column, values[held][step]);  // behind all loads, which it might alias
+      COLDFRAME_UNROLL
+      for (int i = 0; i < kNormVector; ++i) {
+        const float deviation = values[held][step][i] - mean;
+        partial[held] = fmaf(deviation, deviation, partial[held]);
+      }
+    }
+  }
+  const float variance = team.sum(partial) / static_cast<float>(width);
+  const float scale = 1.0f / sqrtf(variance + kNormEpsilon);
+  COLDFRAME_UNROLL
+  for (int held = 0; held < Team::kHeld; ++held) {
+    COLDFRAME_UNROLL
+    for (int step = 0; step < kSteps; ++step) {
+      const int column = step * kLaneStep + team.lane(held) * kNormVector;
+      if (column < width) store_normed(row, column, values[held][step], mean, scale);
+    }
+  }
+}
+
+template <typename Residual, typename Element>
+COLDFRAME_BOTH NormRow<Residual, Element> row_of(const ResidualNormArguments& a, std::int64_t row) {
+  const std::int64_t at = row * a.width;
+  return {nullptr,
+          static_cast<Residual*>(a.x) + at,
+          static_cast<const Element*>(a.y) + at,
+          a.y_bias,
+          a.gamma,
+          a.weight,
+          a.bias,
+          static_cast<Element*>(a.z) + at};
+}
+
+template <typename Residual, typename Element>
+COLDFRAME_BOTH NormRow<Residual, Element> row_of(const EmbedNormArguments& a, std::int64_t row) {
+  const std::int64_t image = row / a.tokens, token = row - image * a.tokens;
+  const std::int64_t patch = image * (a.tokens - a.prefix) + token - a.prefix;
+  return {a.start + token * a.width,
+          static_cast<Residual*>(a.x) + row * a.width,
+          token < a.prefix ? nullptr : static_cast<const Element*>(a.y) + patch * a.width,
+          nullptr,
+          nullptr,
+          a.weight,
+          a.bias,
+          static_cast<Element*>(a.z) + row * a.width};
+}
+
+// x·Φ(x), the exact GELU, to 1e-6: the polynomial of vit/engine/vector_math.h. Φ(x) = 1/2 + x·p(x²)
+// up to |x| = 5.5, where x·Φ(−x) has fallen to 1e-7.
+COLDFRAME_BOTH float gelu(float x) {
+  constexpr float kEnd = 5.5f;
+  constexpr float kCoefficients[] = {
+      -9.117206791415811e-4f,  2.592239761725068e-3f,  -2.5182815734297037e-3f,
+      2.4754018522799015e-3f,  -6.292646750807762e-3f, 1.1425220407545567e-2f,
+      -1.5373286791145802e-2f, 2.0029570907354355e-2f, -2.5941889733076096e-2f,
+      3.2113589346408844e-2f,  -3.880469501018524e-2f, 4.7735605388879776e-2f,
+      -6.417197734117508e-2f,  1.2855194509029388e-1f};
+  const float low = x < -kEnd ? -kEnd : x;
+  const float clamped = low > kEnd ? kEnd : low;
+  const float s = fmaf(clamped * clamped, 2 / (kEnd * kEnd), -1.0f);  // in [−1, 1]
+  float p = kCoefficients[0];
+  COLDFRAME_UNROLL
+  for (int i = 1; i < 14; ++i) p = fmaf(p, s, kCoefficients[i]);
+  return low * fmaf(clamped, p, 0.5f);
+}
+
+constexpr int kGeluVector = 8;
+
+// GELU(x + bias) of the columns from `x` on.
+template <typename Element>
+COLDFRAME_BOTH void gelu_vector(Element* x, const Pack<float, kGeluVector>& bias) {
+  Pack<Element, kGeluVector> values = load_pack<kGeluVector>(x);
+  COLDFRAME_UNROLL
+  for (int i = 0; i < kGeluVector; ++i)
+    values.values[i] = rounded<Element>(gelu(to_float(values.values[i]) + bias.values[i]));
+  store_pack(x, values);
+}
+
+// Run `run` of batch · size · size / kRun: neighbouring pixels of one line of one patch, of which
+// kRun is a divisor.
+template <int kRun, typename Element>
+COLDFRAME_BOTH void patch_run(const PatchArguments& a, const float* levels, std::uint32_t run) {
+  const auto size = static_cast<std::uint32_t>(a.size), patch = static_cast<std::uint32_t>(a.patch);
+  const std::uint32_t runs = size / kRun, grid = size / patch;
+  const std::uint32_t line = run / runs, x = (run - line * runs) * kRun;  // line of all images
+  const std::uint32_t image = line / size, y = line - image * size;
+  const std::uint32_t row = y / patch, column = x / patch;
+  const std::uint8_t* const in = a.frames + (static_cast<std::int64_t>(line) * size + x) * 3;
+  Element* const out = static_cast<Element*>(a.patches) +
+                       ((static_cast<std::int64_t>(image) * grid + row) * grid + column) * a.pitch +
+                       (y - row * patch) * patch + (x - column * patch);
+  Pack<std::uint8_t, kRun> bytes[3];
+  COLDFRAME_UNROLL
+  for (int i = 0; i < 3; ++i) bytes[i] = load_pack<kRun>(in + i * kRun);
+  COLDFRAME_UNROLL
+  for (int channel = 0; channel < 3; ++channel) {
+    Pack<Element, kRun> values;
+    COLDFRAME_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      const int at = 3 * i + channel;
+      values.values[i] =
+          rounded<Element>(levels[channel * 256 + bytes[at / kRun].values[at % kRun]]);
+    }
+    store_pack(out + static_cast<std::int64_t>(channel) * a.patch * a.patch, values);
+  }
+}
+
+}  // namespace coldframe::cuda

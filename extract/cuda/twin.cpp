@@ -1,0 +1,89 @@
+#include "extract/cuda/twin.h"
+
+#include <algorithm>
+
+#include "extract/cuda/dispatch.h"
+
+namespace coldframe::cuda {
+namespace {
+
+// All lanes of a row in turn; sums in the order in which the warp's shuffles add.
+struct AllLanes {
+  static constexpr int kHeld = kLanes;
+
+  int lane(int held) const { return held; }
+  float sum(const float (&partial)[kLanes]) const {
+    float now[kLanes], next[kLanes];
+    std::copy(partial, partial + kLanes, now);
+    for (int step = kLanes / 2; step > 0; step /= 2) {
+      for (int i = 0; i < kLanes; ++i) next[i] = now[i] + now[i ^ step];
+      std::copy(next, next + kLanes, now);
+    }
+    return now[0];
+  }
+};
+
+template <typename Arguments>
+int run_norm(const Arguments& a, std::int64_t rows) {
+  return with_residual(a.residual, a.element, [&](auto residual, auto element) {
+    return with_steps(a.width, [&](auto steps) {
+      for (std::int64_t row = 0; row < rows; ++row)
+        norm_row<decltype(steps)::value>(
+            AllLanes(),
+            row_of<typename decltype(residual)::type, typename decltype(element)::type>(a, row),
+            static_cast<int>(a.width));
+      return 0;
+    });
+  });
+}
+
+int residual_norm(const ResidualNormArguments& arguments, void*) {
+  return run_norm(arguments, arguments.rows);
+}
+
+int embed_norm(const EmbedNormArguments& arguments, void*) {
+  return run_norm(arguments, arguments.batch * arguments.tokens);
+}
+
+int bias_gelu(const BiasGeluArguments& a, void*) {
+  if (a.width % kGeluVector != 0) return kInvalidValue;
+  return with_element(a.element, [&](auto element) {
+    auto* x = static_cast<typename decltype(element)::type*>(a.x);
+    for (std::int64_t row = 0; row < a.rows; ++row)
+      for (std::int64_t column = 0; column < a.width; column += kGeluVector)
+        gelu_vector(x + row * a.width + column, load_pack<kGeluVector>(a.bias + column));
+    return 0;
+  });
+}
+
+int patches(const PatchArguments& a, void*) {
+  return with_run(a, [&](auto run) {
+    return with_element(a.element, [&](auto element) {
+      constexpr int kRun = decltype(run)::value;
+      const auto runs = static_cast<std::uint32_t>(a.batch * a.size * a.size / kRun);
+      for (std::uint32_t i = 0; i < runs; ++i)
+        patch_run<kRun, typename decltype(element)::type>(a, a.levels, i);
+      return 0;
+    });
+  });
+}
+
+int normalize(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,
+              std::int64_t size, void*) {
+  const std::int64_t plane = size * size;
+  for (std::int64_t image = 0; image < batch; ++image)
+    for (std::int64_t channel = 0; channel < 3; ++channel)
+      for (std::int64_t i = 0; i < plane; ++i)
+        out[(image * 3 + channel) * plane + i] =
+            levels[channel * 256 + in[(image * plane + i) * 3 + channel]];
+  return 0;
+}
+
+}  // namespace
+
+const Kernels& twin_kernels() {
+  static constexpr Kernels kTwins{normalize, patches, embed_norm, residual_norm, bias_gelu};
+  return kTwins;
+}
+
+}  // namespace coldframe::cuda

@@ -1,0 +1,11 @@
+// The CPU twin of every kernel: the same arithmetic (rows.h), row after row on one thread. For
+// tests, not for speed.
+#pragma once
+
+#include "extract/cuda/kernels.h"
+
+namespace coldframe::cuda {
+
+const Kernels& twin_kernels();
+
+}  // namespace coldframe::cuda

@@ -1,0 +1,98 @@
+// The kernels on a GPU against their CPU twins, bit for bit: both round every step alike.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "common/error.h"
+#include "common/torch/device.h"
+#include "extract/cuda/library.h"
+#include "extract/cuda/twin.h"
+#include "tests/extract/cuda/kernel_calls.h"
+
+namespace coldframe::cuda {
+namespace {
+
+class DeviceKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      device_ = resolve_device("cuda");
+    } catch (const SystemError& error) {
+      GTEST_SKIP() << "no GPU: " << error.what();
+    }
+    ASSERT_NE(kernels(), nullptr)
+        << "libcoldframe_cuda.so is missing: build with COLDFRAME_CUDA=ON";
+    torch::manual_seed(1);
+  }
+
+  torch::Tensor there(const torch::Tensor& tensor) const {
+    return tensor.defined() ? tensor.to(*device_) : tensor;
+  }
+  void expect_same(const torch::Tensor& found, const torch::Tensor& expected) const {
+    EXPECT_TRUE(found.cpu().equal(expected))
+        << (found.cpu().to(torch::kFloat64) - expected).abs().max().item<double>();
+  }
+
+  std::optional<torch::Device> device_;
+};
+
+constexpr torch::ScalarType kTypes[] = {torch::kFloat, torch::kBFloat16, torch::kHalf};
+
+TEST_F(DeviceKernels, ResidualNorm) {
+  for (const torch::ScalarType element : kTypes)
+    for (const torch::ScalarType residual : {torch::kFloat, element})
+      for (const std::int64_t width : {60, 384, 768, 1024, 1280, 2048})
+        for (const bool plain : {false, true}) {
+          NormInputs in{(torch::randn({1009, width}) * 3 + 2).to(residual),
+                        torch::randn({1009, width}).to(element),
+                        plain ? torch::Tensor() : torch::randn({width}),
+                        plain ? torch::Tensor() : torch::randn({width}),
+                        torch::randn({width}),
+                        torch::randn({width})};
+          const NormInputs on_device{there(in.x),     there(in.y),      there(in.y_bias),
+                                     there(in.gamma), there(in.weight), there(in.bias)};
+          const torch::Tensor z = residual_norm(*kernels(), on_device);
+          expect_same(z, residual_norm(twin_kernels(), in));
+          expect_same(on_device.x, in.x);
+        }
+}
+
+TEST_F(DeviceKernels, EmbedNorm) {
+  const std::int64_t batch = 5, tokens = 201, prefix = 5, width = 384;
+  for (const torch::ScalarType element : kTypes) {
+    const torch::Tensor start = torch::randn({tokens, width}), weight = torch::randn({width});
+    const torch::Tensor bias = torch::randn({width});
+    const torch::Tensor y = torch::randn({batch * (tokens - prefix), width}).to(element);
+    const Embedded found = embed_norm(*kernels(), there(start), there(y), prefix, there(weight),
+                                      there(bias), torch::kFloat);
+    const Embedded expected =
+        embed_norm(twin_kernels(), start, y, prefix, weight, bias, torch::kFloat);
+    expect_same(found.x, expected.x);
+    expect_same(found.z, expected.z);
+  }
+}
+
+TEST_F(DeviceKernels, BiasGelu) {
+  for (const torch::ScalarType element : kTypes)
+    for (const std::int64_t width : {8, 1536, 3072}) {
+      const torch::Tensor x = (torch::randn({1009, width}) * 3).to(element);
+      const torch::Tensor bias = torch::randn({width});
+      expect_same(bias_gelu(*kernels(), there(x), there(bias)), bias_gelu(twin_kernels(), x, bias));
+    }
+}
+
+TEST_F(DeviceKernels, Patches) {
+  struct Case {
+    std::int64_t size, patch, pitch;
+  };
+  for (const torch::ScalarType element : kTypes)
+    for (const Case& one : {Case{224, 16, 768}, {392, 14, 592}, {21, 7, 147}, {24, 8, 192}}) {
+      const torch::Tensor frames = torch::randint(256, {5, one.size, one.size, 3}, torch::kUInt8);
+      const torch::Tensor levels = torch::randn({3, 256});
+      expect_same(patches(*kernels(), there(frames), there(levels), one.patch, one.pitch, element),
+                  patches(twin_kernels(), frames, levels, one.patch, one.pitch, element));
+    }
+}
+
+}  // namespace
+}  // namespace coldframe::cuda

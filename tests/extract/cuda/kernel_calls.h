@@ -1,0 +1,91 @@
+// The kernels' arguments filled from tensors, for a table of kernels on any device.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "extract/cuda/kernels.h"
+
+namespace coldframe::cuda {
+
+inline Element element_of(torch::ScalarType type) {
+  return type == torch::kBFloat16 ? Element::kBf16
+         : type == torch::kHalf   ? Element::kFp16
+                                  : Element::kFp32;
+}
+
+inline const float* floats(const torch::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+// All on one device; `gamma` and `y_bias` may be undefined.
+struct NormInputs {
+  torch::Tensor x, y, y_bias, gamma, weight, bias;  // [rows, width], …, [width], …
+};
+
+inline torch::Tensor residual_norm(const Kernels& kernels, const NormInputs& in) {
+  torch::Tensor z = torch::full_like(in.y, 77);
+  const ResidualNormArguments arguments{in.x.data_ptr(),
+                                        in.y.const_data_ptr(),
+                                        floats(in.y_bias),
+                                        floats(in.gamma),
+                                        floats(in.weight),
+                                        floats(in.bias),
+                                        z.data_ptr(),
+                                        in.x.size(0),
+                                        in.x.size(1),
+                                        element_of(in.x.scalar_type()),
+                                        element_of(in.y.scalar_type())};
+  TORCH_CHECK(kernels.residual_norm(arguments, nullptr) == 0);
+  return z;
+}
+
+struct Embedded {
+  torch::Tensor x, z;  // [batch · tokens, width]
+};
+
+// start [tokens, width], y [batch · (tokens − prefix), width]
+inline Embedded embed_norm(const Kernels& kernels, const torch::Tensor& start,
+                           const torch::Tensor& y, std::int64_t prefix, const torch::Tensor& weight,
+                           const torch::Tensor& bias, torch::ScalarType residual) {
+  const std::int64_t tokens = start.size(0), width = start.size(1);
+  const std::int64_t batch = y.size(0) / (tokens - prefix);
+  Embedded out{torch::full({batch * tokens, width}, 77, y.options().dtype(residual)),
+               torch::full({batch * tokens, width}, 77, y.options())};
+  const EmbedNormArguments arguments{floats(start),
+                                     y.const_data_ptr(),
+                                     out.x.data_ptr(),
+                                     floats(weight),
+                                     floats(bias),
+                                     out.z.data_ptr(),
+                                     batch,
+                                     tokens,
+                                     prefix,
+                                     width,
+                                     element_of(residual),
+                                     element_of(y.scalar_type())};
+  TORCH_CHECK(kernels.embed_norm(arguments, nullptr) == 0);
+  return out;
+}
+
+inline torch::Tensor bias_gelu(const Kernels& kernels, const torch::Tensor& x,
+                               const torch::Tensor& bias) {
+  torch::Tensor out = x.clone();
+  TORCH_CHECK(kernels.bias_gelu(
+                  {out.data_ptr(), floats(bias), x.size(0), x.size(1), element_of(x.scalar_type())},
+                  nullptr) == 0);
+  return out;
+}
+
+// frames [batch, size, size, 3] -> [batch · grid², pitch]; columns behind the patch stay 77.
+inline torch::Tensor patches(const Kernels& kernels, const torch::Tensor& frames,
+                             const torch::Tensor& levels, std::int64_t patch, std::int64_t pitch,
+                             torch::ScalarType type) {
+  const std::int64_t batch = frames.size(0), size = frames.size(1), grid = size / patch;
+  torch::Tensor out = torch::full({batch * grid * grid, pitch}, 77, levels.options().dtype(type));
+  TORCH_CHECK(kernels.patches({frames.const_data_ptr<std::uint8_t>(), floats(levels),
+                               out.data_ptr(), batch, size, patch, pitch, element_of(type)},
+                              nullptr) == 0);
+  return out;
+}
+
+}  // namespace coldframe::cuda

@@ -1,0 +1,196 @@
+// The kernels' arithmetic, run by their CPU twins, against LibTorch's operators in float64.
+#include "extract/cuda/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "extract/cuda/library.h"
+#include "extract/cuda/numbers.h"
+#include "extract/cuda/twin.h"
+#include "tests/extract/cuda/kernel_calls.h"
+
+namespace coldframe::cuda {
+namespace {
+
+// Half a unit in the last place: bf16 has 8 bits, fp16 11.
+double rounding_of(torch::ScalarType type) {
+  return type == torch::kBFloat16 ? 4e-3 : type == torch::kHalf ? 5e-4 : 1e-6;
+}
+
+torch::Tensor wide(const torch::Tensor& tensor) {
+  return tensor.to(torch::kFloat64);
+}
+
+// |found − expected| ≤ tolerance · (1 + |expected|)
+void expect_near(const torch::Tensor& found, const torch::Tensor& expected, double tolerance) {
+  const torch::Tensor error = (wide(found) - expected).abs() / (1 + expected.abs());
+  EXPECT_LE(error.max().item<double>(), tolerance);
+}
+
+TEST(Numbers, RoundAsLibTorch) {
+  std::vector<float> values{0.0f,  -0.0f,   65519.0f, 65520.0f, -65520.0f, 1e30f,    3e38f,
+                            6e-8f, 2.9e-8f, 2.98e-8f, 6.1e-5f,  INFINITY,  -INFINITY};
+  torch::manual_seed(1);
+  const torch::Tensor random = torch::randn({4000}) * torch::exp(10 * torch::randn({4000}));
+  values.insert(values.end(), random.const_data_ptr<float>(),
+                random.const_data_ptr<float>() + random.numel());
+  for (const float x : values) {
+    EXPECT_EQ(to_float(rounded<Bf16>(x)), static_cast<float>(c10::BFloat16(x))) << x;
+    EXPECT_EQ(to_float(rounded<Fp16>(x)), static_cast<float>(c10::Half(x))) << x;
+    EXPECT_EQ(rounded<float>(x), x);
+  }
+  for (int bits = 0; bits < 0x7c00; ++bits) {  // every finite half comes back
+    const Fp16 half{static_cast<std::uint16_t>(bits)};
+    EXPECT_EQ(rounded<Fp16>(to_float(half)).bits, bits);
+  }
+  EXPECT_TRUE(std::isnan(to_float(rounded<Bf16>(NAN))));
+  EXPECT_TRUE(std::isnan(to_float(rounded<Fp16>(NAN))));
+}
+
+struct Types {
+  torch::ScalarType residual, element;
+};
+
+class TwinKernels : public testing::TestWithParam<Types> {
+ protected:
+  void SetUp() override { torch::manual_seed(1); }
+  const Types types_ = GetParam();
+  const Kernels& kernels_ = twin_kernels();
+};
+
+TEST_P(TwinKernels, ResidualNormIsAnAdditionAndLayerNorm) {
+  for (const std::int64_t width : {4, 60, 192, 384, 388, 768, 1024, 1280, 1408, 2048}) {
+    SCOPED_TRACE(width);
+    const NormInputs in{(torch::randn({5, width}) * 3 + 2).to(types_.residual),
+                        torch::randn({5, width}).to(types_.element),
+                        torch::randn({width}),
+                        torch::randn({width}),
+                        torch::randn({width}),
+                        torch::randn({width})};
+    const torch::Tensor sum = wide(in.x) + wide(in.gamma) * (wide(in.y) + wide(in.y_bias));
+    const torch::Tensor expected =
+        at::layer_norm(sum, {width}, wide(in.weight), wide(in.bias), 1e-6);
+    const torch::Tensor z = residual_norm(kernels_, in);
+    expect_near(in.x, sum, rounding_of(types_.residual));
+    expect_near(z, expected, rounding_of(types_.element) * (width < 16 ? 20 : 3));
+  }
+}
+
+TEST_P(TwinKernels, ResidualNormWithoutScaleAndBias) {
+  const NormInputs in{torch::randn({3, 64}).to(types_.residual),
+                      torch::randn({3, 64}).to(types_.element),
+                      {},
+                      {},
+                      torch::randn({64}),
+                      torch::randn({64})};
+  const torch::Tensor sum = wide(in.x) + wide(in.y);
+  const torch::Tensor z = residual_norm(kernels_, in);
+  expect_near(in.x, sum, rounding_of(types_.residual));
+  expect_near(z, at::layer_norm(sum, {64}, wide(in.weight), wide(in.bias), 1e-6),
+              3 * rounding_of(types_.element));
+}
+
+// A mean far beyond the deviations, where E[x²] − E[x]² would lose everything.
+TEST_P(TwinKernels, ResidualNormIsExactFarFromZero) {
+  if (types_.residual != torch::kFloat) GTEST_SKIP() << "the sum itself is rounded";
+  const NormInputs in{torch::randn({3, 384}) + 5000,
+                      torch::zeros({3, 384}).to(types_.element),
+                      {},
+                      {},
+                      torch::ones({384}),
+                      torch::zeros({384})};
+  const torch::Tensor expected = at::layer_norm(wide(in.x), {384}, {}, {}, 1e-6);
+  expect_near(residual_norm(kernels_, in), expected, rounding_of(types_.element) + 1e-3);
+}
+
+TEST_P(TwinKernels, EmbedNormPutsPatchesBehindTheOtherTokens) {
+  const std::int64_t batch = 3, tokens = 7, width = 96;
+  for (const std::int64_t prefix : {0, 1, 5}) {
+    SCOPED_TRACE(prefix);
+    const torch::Tensor start = torch::randn({tokens, width}), weight = torch::randn({width});
+    const torch::Tensor bias = torch::randn({width});
+    const torch::Tensor y = torch::randn({batch * (tokens - prefix), width}).to(types_.element);
+    torch::Tensor expected = wide(start).expand({batch, -1, -1}).clone();
+    expected.narrow(1, prefix, tokens - prefix).add_(wide(y).view({batch, tokens - prefix, width}));
+    expected = expected.flatten(0, 1);
+    const Embedded out = embed_norm(kernels_, start, y, prefix, weight, bias, types_.residual);
+    expect_near(out.x, expected, rounding_of(types_.residual));
+    expect_near(out.z, at::layer_norm(expected, {width}, wide(weight), wide(bias), 1e-6),
+                3 * rounding_of(types_.element));
+  }
+}
+
+TEST_P(TwinKernels, BiasGeluIsTheExactOne) {
+  const torch::Tensor x =
+      torch::cat({torch::linspace(-12, 12, 4000), torch::linspace(-60000, 60000, 8)})
+          .view({-1, 24})
+          .to(types_.element);
+  const torch::Tensor bias = torch::randn({24});
+  expect_near(bias_gelu(kernels_, x, bias), at::gelu(wide(x) + wide(bias)),
+              rounding_of(types_.element) + 1e-6);
+}
+
+TEST_P(TwinKernels, PatchesAreWhatThePatchEmbeddingMultiplies) {
+  struct Case {
+    std::int64_t size, patch, pitch;
+  };
+  for (const Case& one :
+       {Case{32, 16, 768}, {28, 14, 592}, {21, 7, 147}, {8, 4, 48}, {24, 8, 192}, {6, 2, 15}}) {
+    SCOPED_TRACE(one.patch);
+    const std::int64_t grid = one.size / one.patch, pixels = 3 * one.patch * one.patch;
+    const torch::Tensor frames = torch::randint(256, {3, one.size, one.size, 3}, torch::kUInt8);
+    const torch::Tensor levels = torch::randn({3, 256});
+    std::vector<torch::Tensor> planes;
+    for (int channel = 0; channel < 3; ++channel)
+      planes.push_back(levels[channel].index({frames.select(3, channel).to(torch::kInt64)}));
+    const torch::Tensor expected = torch::stack(planes, 1)
+                                       .view({3, 3, grid, one.patch, grid, one.patch})
+                                       .permute({0, 2, 4, 1, 3, 5})
+                                       .reshape({3 * grid * grid, pixels})
+                                       .to(types_.element);
+    const torch::Tensor found =
+        patches(kernels_, frames, levels, one.patch, one.pitch, types_.element);
+    EXPECT_TRUE(found.narrow(1, 0, pixels).equal(expected));
+    EXPECT_TRUE((found.narrow(1, pixels, one.pitch - pixels) == 77).all().item<bool>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, TwinKernels,
+                         testing::Values(Types{torch::kFloat, torch::kFloat},
+                                         Types{torch::kFloat, torch::kBFloat16},
+                                         Types{torch::kBFloat16, torch::kBFloat16},
+                                         Types{torch::kFloat, torch::kHalf},
+                                         Types{torch::kHalf, torch::kHalf}));
+
+TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
+  const Kernels& kernels = twin_kernels();
+  torch::Tensor x = torch::zeros({1, 4096}), out = torch::zeros({1, 4096});
+  const auto norm = [&](std::int64_t width, Element residual, Element element) {
+    return kernels.residual_norm({x.data_ptr(), x.data_ptr(), nullptr, nullptr, floats(x),
+                                  floats(x), out.data_ptr(), 1, width, residual, element},
+                                 nullptr);
+  };
+  EXPECT_EQ(norm(2048, Element::kFp32, Element::kBf16), 0);
+  EXPECT_NE(norm(2052, Element::kFp32, Element::kBf16), 0);
+  EXPECT_NE(norm(62, Element::kFp32, Element::kBf16), 0);
+  EXPECT_NE(norm(64, Element::kFp16, Element::kBf16), 0);
+  EXPECT_NE(kernels.bias_gelu({x.data_ptr(), floats(x), 1, 12, Element::kFp32}, nullptr), 0);
+  const auto* frames = reinterpret_cast<const std::uint8_t*>(x.const_data_ptr());
+  const auto cut = [&](std::int64_t size, std::int64_t patch, std::int64_t pitch) {
+    return kernels.patches(
+        {frames, floats(x), out.data_ptr(), 1, size, patch, pitch, Element::kFp32}, nullptr);
+  };
+  EXPECT_EQ(cut(8, 4, 48), 0);
+  EXPECT_NE(cut(9, 4, 48), 0);
+  EXPECT_NE(cut(8, 4, 47), 0);
+  EXPECT_NE(cut(8, 0, 47), 0);
+}
+
+TEST(CudaLibrary, AMissingOneIsNoError) {
+  EXPECT_EQ(find_in_library("libcoldframe_of_nowhere.so", "anything"), nullptr);
+}
+
+}  // namespace
+}  // namespace coldframe::cuda
