@@ -36,8 +36,10 @@ p { max-width: 44rem; margin: .5rem 0; }
 table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .85rem .3rem 0; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--rule); overflow-wrap: break-word; }
-th { color: var(--soft); font-weight: 600; white-space: nowrap; }
-.num { text-align: right; white-space: nowrap; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+.num { text-align: right; }
+td.num { white-space: nowrap; }
+td:first-child:not(.num) { min-width: 7rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; margin: .6rem 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
@@ -79,6 +81,7 @@ svg .strong { fill: var(--on); font-weight: 600; }
     --c4: #e69f00; --c5: #56b4e9; --c6: #7a5c3e; --c7: #4d4d4d; }
   body { max-width: none; padding: 0; font-size: 11px; }
   nav { display: none; }
+  table { font-size: 10px; }
   svg.chart, .framed, tr, dl > * { break-inside: avoid; }
   h2 { break-after: avoid; }
   svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }

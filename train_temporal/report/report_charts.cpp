@@ -25,6 +25,11 @@ Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves
                    std::vector<double> FoldCurve::*loss) {
   std::vector<std::vector<double>> values;
   for (const FoldCurve& curve : curves) values.push_back(curve.*loss);
+  // Fits stop at different epochs: behind the middle one the mean would be that of a few odd ones.
+  std::vector<std::size_t> lengths;
+  for (const auto& one : values) lengths.push_back(one.size());
+  std::ranges::sort(lengths);
+  for (auto& one : values) one.resize(std::min(one.size(), lengths[lengths.size() / 2]));
   const Averages mean = average(values, Band::kRange);
   Series series{name, epochs(mean.mean.size()), mean.mean, {}, {}};
   if (curves.size() > 1) {
@@ -115,7 +120,10 @@ std::string loss_charts(const RunReport& report) {
       folds.title = concat("Validation loss of the first ", kMostLines, " folds");
       break;
     }
-    Series series = loss_series(concat("fold ", key.second), curves, &FoldCurve::validation_loss);
+    const bool repeated = by_fold.rbegin()->first.first > 0;
+    const std::string name =
+        repeated ? concat("repeat ", key.first, " fold ", key.second) : concat("fold ", key.second);
+    Series series = loss_series(name, curves, &FoldCurve::validation_loss);
     series.low.clear();
     series.high.clear();
     folds.series.push_back(std::move(series));
