@@ -1,74 +1,66 @@
 #!/usr/bin/env python3
-"""Trains a run's model again in plain PyTorch, on the same folds, and compares.
+"""Trains a run's models again in plain PyTorch, on the same folds, and compares, pair by pair.
 
-    reference_training.py RUN CACHE [--seeds N]
+    reference_training.py RUN CACHE [--target COLUMN [-- more words for train]] [--seeds N]
 
-Independent of Coldframe's code: reads the cache through h5py, the parts from RUN/splits.csv, the
-labels from RUN/predictions.csv and the settings from RUN/config.json. Prints the AUROC of every
-fold, ours and theirs, and the means over folds.
+RUN is a binary run of `coldframe train`; where it does not exist it is trained first (--target). Every
+model of it, the controls among them, is fitted again: on the parts of RUN/splits.csv, with the labels
+of RUN/predictions.csv and the settings of RUN/config.json. As in Coldframe the probabilities of a
+fold's fits are averaged, each at the temperature that its validation part wants. Prints for each model
+the AUROC of both, mean over folds, and the paired difference; exit code 1 when one is beyond --within.
 """
 import argparse
 import json
 import math
 import pathlib
+import sys
 
-import h5py
 import numpy as np
 import pandas as pd
 import torch
+from reference_data import ClockModel, View, read_cache
 from sklearn.metrics import roc_auc_score
-import training_support  # noqa: F401  (finds examples/)
 from torch.nn.functional import cross_entropy
-from torch.nn.utils.rnn import pad_sequence
+from training_support import coldframe
 
 from temporal_model import TemporalModel, time_inputs
 
 
-def read_cache(path):
-    """{exam: (features [T, D], time inputs [T, 4])}, present frames only, latest revision."""
-    files = sorted(path.glob("*.h5")) if path.is_dir() else [path]
-    exams, revisions = {}, {}
-    for file in files:
-        with h5py.File(file) as h5:
-            offset = h5["exams/offset"][:].astype(int)
-            present = h5["frames/present"][:].astype(bool)
-            times, features = h5["frames/time_s"][:], h5["features/clean"][:]
-            for i, name in enumerate(h5["exams/id"][:]):
-                if revisions.get(name, -1) >= h5["exams/revision"][i]:
-                    continue
-                revisions[name] = h5["exams/revision"][i]
-                rows = np.arange(offset[i], offset[i + 1])[present[offset[i]:offset[i + 1]]]
-                exams[name.decode()] = (torch.from_numpy(features[rows].astype(np.float32)),
-                                        time_inputs(times[rows]))
-    return exams
+def view_and_model(name, config, exams):
+    """What the model `name` sees, and the model without its statistics."""
+    settings = dict(config["model"])
+    recurrent = name in ("gru", "bigru", "lstm", "shuffled")
+    settings["time"] = settings["time"] and recurrent
+    settings["architecture"] = {"bigru": "gru", "shuffled": "gru", "single": "mean"}.get(name, name)
+    settings["bidirectional"] = settings["bidirectional"] or name == "bigru"
+    order = {"single": "middle", "shuffled": "shuffled"}.get(name, "in_order")
+    view = View(exams, order, settings["time"], name == "clock")
+    if name == "clock":
+        width = len(view.clock_of(next(iter(exams))))
+        return view, ClockModel(width, settings["classes"], settings["dropout"])
+    return view, TemporalModel(settings)
 
 
-def make_batch(exams, names, frames, random=None):
-    """Padded features and time inputs, and lengths; `frames` of them drawn in order if asked."""
-    features, time = [], []
-    for name in names:
-        x, t = exams[name]
-        if frames and len(x) > frames:
-            keep = np.sort(random.choice(len(x), frames, replace=False))
-            x, t = x[keep], t[keep]
-        features.append(x)
-        time.append(t)
-    lengths = torch.tensor([len(x) for x in features])
-    return pad_sequence(features, True), lengths, pad_sequence(time, True)
+@torch.no_grad()
+def set_statistics(model, view, names):
+    def spread(column):
+        deviation = column.std(unbiased=False)
+        return deviation if deviation > 1e-6 else torch.tensor(1.0)
 
-
-def set_statistics(model, exams, names, use_time):
-    frames = torch.cat([exams[name][0] for name in names]).double()
+    if view.clock:
+        clock = torch.tensor(np.array([view.clock_of(name) for name in names]))
+        model.mean.copy_(clock.mean(0))
+        model.std.copy_(torch.stack([spread(column) for column in clock.T]))
+        return
+    frames = torch.cat([view.exams[name].features for name in names]).double()
     deviation = frames.std(0, unbiased=False)
     model.feature_mean.copy_(frames.mean(0))
     model.feature_std.copy_(deviation.clamp_min(max(0.01 * deviation.mean().item(), 1e-6)))
-    if use_time:
-        time = torch.cat([exams[name][1] for name in names]).double()
+    if view.use_time:
+        time = torch.cat([time_inputs(view.exams[name].seconds) for name in names]).double()
         for column in range(2):
             known = time[time[:, 2 + column] > 0, column]
-            deviation = known.std(unbiased=False)
-            model.time_mean[column] = known.mean()
-            model.time_std[column] = deviation if deviation > 1e-6 else 1.0
+            model.time_mean[column], model.time_std[column] = known.mean(), spread(known)
 
 
 def optimizer_of(model, fit, steps):
@@ -89,21 +81,30 @@ def optimizer_of(model, fit, steps):
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def fit_one(config, exams, label, parts, seed):
+def temperature(logits, target):
+    """Of the lowest log loss within [0.05, 20] (Guo et al. 2017), by a grid made finer twice."""
+    if len(set(target.tolist())) < 2:
+        return 1.0
+    low, high = math.log(0.05), math.log(20)
+    for _ in range(3):
+        grid = np.linspace(low, high, 61)
+        losses = [cross_entropy(logits.double() / math.exp(t), target).item() for t in grid]
+        best = int(np.argmin(losses))
+        low, high = grid[max(best - 1, 0)], grid[min(best + 1, 60)]
+    return math.exp(grid[best])
+
+
+def fit_one(name, config, exams, label, parts, seed):
     """Probabilities of the positive class for the test part, by the epoch with the best loss."""
-    fit, use_time = config["fit"], config["model"]["time"]
+    fit = config["fit"]
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
-    model = TemporalModel(config["model"])
-    with torch.no_grad():
-        set_statistics(model, exams, parts["train"], use_time)
-    target = {name: torch.tensor([label[n] for n in names]) for name, names in parts.items()}
+    view, model = view_and_model(name, config, exams)
+    set_statistics(model, view, parts["train"])
+    target = {part: torch.tensor([label[n] for n in names]) for part, names in parts.items()}
     steps = math.ceil(len(parts["train"]) / fit["batch"]) * fit["epochs"]
     optimizer, scheduler = optimizer_of(model, fit, steps)
-
-    def logits(names, frames=0):
-        features, lengths, time = make_batch(exams, names, frames, random)
-        return model(features, lengths, time if use_time else None)
+    held_out = {part: view.batch(parts[part], 0, random, False) for part in ["validation", "test"]}
 
     best, best_epoch, state = math.inf, 0, None
     for epoch in range(fit["epochs"]):
@@ -112,7 +113,8 @@ def fit_one(config, exams, label, parts, seed):
         for start in range(0, len(order), fit["batch"]):
             chosen = order[start:start + fit["batch"]]
             names = [parts["train"][i] for i in chosen]
-            loss = cross_entropy(logits(names, fit["train_frames"]), target["train"][chosen])
+            logits = model(*view.batch(names, fit["train_frames"], random, True))
+            loss = cross_entropy(logits, target["train"][chosen])
             optimizer.zero_grad()
             loss.backward()
             if fit["clip"] > 0:
@@ -121,49 +123,71 @@ def fit_one(config, exams, label, parts, seed):
             scheduler.step()
         model.eval()
         with torch.no_grad():
-            loss = cross_entropy(logits(parts["validation"]), target["validation"]).item()
+            loss = cross_entropy(model(*held_out["validation"]), target["validation"]).item()
         if loss < best:
             best, best_epoch = loss, epoch
-            state = {name: value.clone() for name, value in model.state_dict().items()}
+            state = {key: value.clone() for key, value in model.state_dict().items()}
         if fit["patience"] and epoch - best_epoch >= fit["patience"]:
             break
     model.load_state_dict(state)
     with torch.no_grad():
-        return logits(parts["test"]).softmax(1)[:, 1].double().numpy()
+        learnt = temperature(model(*held_out["validation"]), target["validation"])
+        return (model(*held_out["test"]) / learnt).softmax(1)[:, 1].double().numpy()
+
+
+def compare(name, run, config, exams, seeds, first_seed):
+    """[folds, 2]: AUROC of Coldframe and of PyTorch in each fold."""
+    file = "predictions.csv" if name == config["name"] else f"predictions-{name}.csv"
+    ours, splits = (pd.read_csv(run / f, dtype=str) for f in (file, "splits.csv"))
+    positive = config["classes"][1]
+    label = {row.exam: int(row.label == positive) for row in ours.itertuples()}
+    scores = []
+    for (repeat, fold), rows in splits.groupby(["repeat", "fold"]):
+        parts = {part: sorted(group.exam) for part, group in rows.groupby("part")}
+        truth = [label[exam] for exam in parts["test"]]
+        if len(set(truth)) < 2:
+            continue  # no AUROC; Coldframe leaves such a fold out of its mean, too
+        mean = np.mean([fit_one(name, config, exams, label, parts, first_seed + s)
+                        for s in range(seeds)], axis=0)
+        held_out = ours[(ours.repeat == repeat) & (ours.fold == fold)].set_index("exam")
+        score = held_out.loc[parts["test"], f"p_{positive}"].astype(float)
+        scores.append((roc_auc_score(truth, score), roc_auc_score(truth, mean)))
+    return np.array(scores)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("run", type=pathlib.Path)
     parser.add_argument("cache", type=pathlib.Path)
+    parser.add_argument("--target", help="train RUN first, where it does not exist")
+    parser.add_argument("--models", nargs="+", help="all of the run by default")
     parser.add_argument("--seeds", type=int, help="as many as the run's by default")
     parser.add_argument("--seed", type=int, default=1000, help="of the first fit")
-    options = parser.parse_args()
+    parser.add_argument("--within", type=float, default=0.02)
+    words = sys.argv[1:]
+    more = words[words.index("--") + 1:] if "--" in words else []
+    options = parser.parse_args(words[:len(words) - len(more) - bool("--" in words)])
     torch.set_num_threads(1)
+    if options.target and not options.run.exists():
+        done = coldframe("train", "--cache", options.cache, "--target", options.target, "--out",
+                         options.run, *more)
+        if done.returncode != 0:
+            sys.exit(done.stderr)
     config = json.loads((options.run / "config.json").read_text())
-    if config["name"] != "gru" or len(config["classes"]) != 2 or config["fit"]["class_weights"]:
-        parser.error("only binary GRU runs without class weights are trained again")
-    ours = pd.read_csv(options.run / "predictions.csv", dtype=str)
-    positive = config["classes"][1]
-    label = {row.exam: int(row.label == positive) for row in ours.itertuples()}
-    exams = read_cache(options.cache)
-    splits = pd.read_csv(options.run / "splits.csv", dtype=str)
-    scores = []
-    for (repeat, fold), rows in splits.groupby(["repeat", "fold"]):
-        parts = {part: sorted(group.exam) for part, group in rows.groupby("part")}
-        truth = [label[name] for name in parts["test"]]
-        seeds = options.seeds or config["seeds"]
-        mean = np.mean([fit_one(config, exams, label, parts, options.seed + s)
-                        for s in range(seeds)], axis=0)
-        held_out = ours[(ours.repeat == repeat) & (ours.fold == fold)].set_index("exam")
-        score = held_out.loc[parts["test"], f"p_{positive}"].astype(float)
-        scores.append((roc_auc_score(truth, score), roc_auc_score(truth, mean)))
-        print(f"repeat {repeat} fold {fold}: coldframe {scores[-1][0]:.4f}, "
-              f"pytorch {scores[-1][1]:.4f}", flush=True)
-    coldframe, pytorch = np.mean(scores, axis=0)
-    print(f"mean over folds: coldframe {coldframe:.4f}, pytorch {pytorch:.4f}, "
-          f"difference {coldframe - pytorch:+.4f}")
+    if len(config["classes"]) != 2 or config["fit"]["class_weights"]:
+        parser.error("only binary runs without class weights are trained again")
+    exams, fine = read_cache(options.cache), True
+    print(f"{'model':10} {'coldframe':>9} {'pytorch':>9}  difference, its standard error over folds")
+    for name in options.models or [config["name"], *config["compare"]]:
+        scores = compare(name, options.run, config, exams, options.seeds or config["seeds"],
+                         options.seed)
+        difference = scores[:, 0] - scores[:, 1]
+        mean, error = difference.mean(), difference.std(ddof=1) / math.sqrt(len(difference))
+        fine &= abs(mean) <= options.within
+        print(f"{name:10} {scores[:, 0].mean():9.4f} {scores[:, 1].mean():9.4f}  {mean:+.4f} ± {error:.4f}"
+              f"{'' if abs(mean) <= options.within else '  beyond ' + str(options.within)}", flush=True)
+    return 0 if fine else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
