@@ -14,6 +14,7 @@
 #include "common/interrupt.h"
 #include "common/progress.h"
 #include "common/text.h"
+#include "train_temporal/epoch_events.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -30,25 +31,33 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
 }
 
+struct FitFiles {
+  fs::path record, checkpoint, events;
+};
+
 // Runs one fit to its end and writes its record. False when a signal came or another fit failed:
 // its state is saved.
-bool run_fit(const FitTask& task, const fs::path& record, const fs::path& checkpoint,
-             const std::atomic<bool>& stopping) {
+bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>& stopping) {
+  const auto& [record, checkpoint, events_file] = files;
   Trainer trainer(task);
   if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
+  EpochEvents events(events_file, trainer);
   auto saved = Clock::now();
   Clock::duration pause = kCheckpointEvery;
   while (!trainer.finished()) {
     trainer.run_epoch();
+    events.add(trainer);
     const bool stop = (stopping || stop_requested()) && !trainer.finished();
     const auto now = Clock::now();
     if (stop || now - saved > pause) {
+      events.flush();
       write_checkpoint(checkpoint, trainer.state());
       saved = Clock::now();
       pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
     }
     if (stop) return false;
   }
+  events.flush();
   in_context(record.stem().string(), [&] { write_record(record, trainer.finish(), task.seed); });
   fs::remove(checkpoint);
   return true;
@@ -76,14 +85,10 @@ class FitWorkers {
         progress_("train", "fits", fits.size()) {}
 
   void run() {
-    const std::size_t threads = thread_count(experiment_.options);
-    // One device, and one budget, is shared by all fits: side by side they would only compete for
-    // it, and what fits would depend on chance.
-    const bool shared = !experiment_.device.is_cpu() || experiment_.options.memory_budget > 0;
-    const std::size_t side_by_side = shared ? 1 : std::min(threads, fits_.size());
-    threads_per_fit_ = std::max<std::size_t>(threads / std::max<std::size_t>(side_by_side, 1), 1);
+    const FitPlan plan = plan_fits(experiment_);
+    threads_per_fit_ = plan.threads_per_fit;
     std::vector<std::thread> workers;
-    for (std::size_t i = 0; i < side_by_side; ++i) {
+    for (std::size_t i = 0; i < plan.side_by_side; ++i) {
       workers.emplace_back([this] { work(); });
     }
     for (std::thread& worker : workers) worker.join();
@@ -110,7 +115,8 @@ class FitWorkers {
     const fs::path record = folder_.record(fit.name);
     FitTask task = experiment_.task(fit.name, *fit.split);
     task.threads = threads_per_fit_;
-    if (!fs::exists(record) && !run_fit(task, record, folder_.checkpoint(fit.name), stopping_)) {
+    const FitFiles files{record, folder_.checkpoint(fit.name), folder_.events(fit.name)};
+    if (!fs::exists(record) && !run_fit(task, files, stopping_)) {
       return false;
     }
     fit.record = read_record(record);
@@ -158,6 +164,19 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
 
 FitTask Experiment::task(const FitName& fit, const Split& split) const {
   return {dataset, labels, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
+}
+
+FitPlan plan_fits(const Experiment& experiment) {
+  const TrainOptions& options = experiment.options;
+  const std::size_t threads = thread_count(options);
+  FitPlan plan;
+  plan.fits = options.models().size() * experiment.splits.size() * options.seeds;
+  // One device, and one budget, is shared by all fits: side by side they would only compete for it,
+  // and what fits would depend on chance.
+  const bool shared = !experiment.device.is_cpu() || options.memory_budget > 0;
+  plan.side_by_side = shared ? 1 : std::max<std::size_t>(std::min(threads, plan.fits), 1);
+  plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
+  return plan;
 }
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {

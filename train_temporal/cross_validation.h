@@ -36,6 +36,12 @@ struct FinishedFit {
   FitRecord record;
 };
 
+// How many fits there are, how many run side by side, and the threads of each.
+struct FitPlan {
+  std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
+};
+FitPlan plan_fits(const Experiment& experiment);
+
 // All fits: by model, then split, then seed. Those whose record exists are not repeated; one that
 // was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
 // epochs have been saved.

@@ -14,6 +14,7 @@ class Ensemble {
   // Reads every model of the run. ConfigError when it is not a run, DataError for damaged models.
   explicit Ensemble(const std::filesystem::path& run);
 
+  std::vector<TrainedModel>& models() { return models_; }
   const ModelCard& card() const { return models_.front().card; }
   std::size_t size() const { return models_.size(); }
   double threshold() const;  // the mean over folds

@@ -30,7 +30,7 @@ const CommandHelp kPredictHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, run, memory_budget;
+  std::string cache, labels, out, splits, compare, run, explain, memory_budget;
   std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
   bool resume = false, overwrite = false;
 };
@@ -148,7 +148,7 @@ void check_splits(const TrainOptions& options) {
 void apply_words(const Words& words, TrainOptions& options) {
   require_given(words.cache, "cache");
   require_given(options.data.target, "target");
-  require_given(words.out, "out");
+  if (!options.benchmark) require_given(words.out, "out");
   options.data.cache = words.cache;
   options.data.labels = words.labels;
   options.out = words.out;
@@ -221,6 +221,10 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add("memory-budget", text(words.memory_budget, "SIZE"),
       "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
       "batches are cut to fit");
+  add("benchmark", po::bool_switch(&options.benchmark),
+      "train for a few seconds and print what a run will take; nothing is written");
+  add("list", po::value<std::string>()->value_name("RUNS"),
+      "compare runs instead; see --list --help");
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);
   check_numbers(options);
@@ -253,11 +257,14 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
   add("out", text(words.out, "FILE.csv"), "the predictions to write");
-  add("overwrite", po::bool_switch(&words.overwrite), "replace FILE.csv");
+  add("explain", text(words.explain, "FILE.csv"),
+      "also write what each frame adds to the probability (integrated gradients over time)");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace the files");
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kPredictHelp, description, arguments)) return false;
   apply_words(words, options);
   require_given(words.out, "out");
+  options.explain = words.explain;
   return true;
 }
 

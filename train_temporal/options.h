@@ -43,6 +43,7 @@ struct TrainOptions {
   std::string device = "cpu";
   std::size_t threads = 0;          // 0: one per core
   std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
+  bool benchmark = false;           // train for a few seconds, print what a run will take
   bool json = false;
 
   std::vector<std::string> models() const;  // the main one first, then those compared
@@ -53,6 +54,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
 struct ApplyOptions {
   TargetOptions data;
   std::filesystem::path run, out;
+  std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   bool overwrite = false;
   std::size_t resamples = 2000;
   std::uint64_t seed = 0;

@@ -155,6 +155,12 @@ fs::path RunFolder::checkpoint(const FitName& fit) const {
   return working_ / kStateFolder / (fit.stem() + ".checkpoint");
 }
 
+// TensorBoard reads files whose name holds "tfevents".
+fs::path RunFolder::events(const FitName& fit) const {
+  const std::string name = concat("repeat-", fit.repeat, "-fold-", fit.fold, "-seed-", fit.seed);
+  return working_ / "tensorboard" / fit.model / name / "events.out.tfevents.coldframe";
+}
+
 fs::path models_folder(const fs::path& run) {
   return run / "models";
 }

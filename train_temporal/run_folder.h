@@ -44,6 +44,8 @@ class RunFolder {
   std::filesystem::path file(const std::string& name) const { return working_ / name; }
   std::filesystem::path record(const FitName& fit) const;
   std::filesystem::path checkpoint(const FitName& fit) const;
+  // tensorboard/gru/repeat-0-fold-2-seed-1/events…: TensorBoard groups runs by folder.
+  std::filesystem::path events(const FitName& fit) const;
 
  private:
   void lock();

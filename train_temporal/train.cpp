@@ -14,10 +14,13 @@
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands.h"
+#include "train_temporal/example_exams.h"
 #include "train_temporal/memory_use.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/results.h"
+#include "train_temporal/run_list.h"
 #include "train_temporal/splits/split_parts.h"
+#include "train_temporal/train_benchmark.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -39,14 +42,20 @@ class TrainingRun {
     for (const std::string& note : cohort_.labels.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
     resolve_model();
+    const auto begun = Clock::now();
     dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_);
+    load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
   Json config() const;
   int run(RunFolder& folder);
+  int benchmark() const;
 
  private:
   void resolve_model();
+  Experiment experiment() const {
+    return {dataset_, cohort_.labels.value, splits_, options_, base_, device_};
+  }
   void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
   RunReport report(const std::vector<ModelFolds>& models,
@@ -65,6 +74,7 @@ class TrainingRun {
   std::vector<std::string> source_kinds_;
   ModelConfig base_;
   Dataset dataset_;
+  double load_seconds_ = 0;
 };
 
 void TrainingRun::resolve_model() {
@@ -147,20 +157,27 @@ Json TrainingRun::config() const {
 int TrainingRun::run(RunFolder& folder) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.labels.labeled(),
                   " exams: ", split_text_));
-  const Experiment experiment{dataset_, cohort_.labels.value, splits_, options_, base_, device_};
-  const auto fits = run_fits(experiment, folder);
+  const auto fits = run_fits(experiment(), folder);
   warn_of_diverged_fits(fits);
   const auto models = assemble(fits, cohort_.labels, options_.seeds);
   write_tables(folder, fits, models);
-  write_models(folder, fits, models.front(), experiment);
-  const RunReport result = report(models, fits);
+  write_models(folder, fits, models.front(), experiment());
+  RunReport result = report(models, fits);
   Json summary = metrics_json(result);
-  summary["memory"] = to_json(memory_use(fits, options_, device_));
+  summary["memory"] = to_json(memory_use(fits, experiment()));
+  summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
+  result.examples = explain_examples(models.front(), cohort_, dataset_, folder.file(""));
   write_file_atomically(folder.file("report.html"), render_report(result));
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
+  return 0;
+}
+
+int TrainingRun::benchmark() const {
+  const TrainBenchmark measured = measure_training(experiment(), load_seconds_);
+  std::cout << (options_.json ? to_json(measured).dump(2) + "\n" : to_table(measured));
   return 0;
 }
 
@@ -292,7 +309,7 @@ RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
                       {"peak memory", human_bytes(peak_resident_bytes())},
                       {"features in memory", human_bytes(dataset_.features.nbytes())},
                       {"device", device_name(device_)}};
-  for (auto& fact : to_facts(memory_use(fits, options_, device_))) {
+  for (auto& fact : to_facts(memory_use(fits, experiment()))) {
     result.resources.push_back(fact);
   }
   return result;
@@ -301,8 +318,10 @@ RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
 }  // namespace
 
 int run_train(const std::vector<std::string>& arguments) {
+  if (asks_for_list(arguments)) return list_runs(arguments);
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
+  if (options.benchmark) return TrainingRun(options).benchmark();
   RunFolder folder(options.out, options.existing);
   TrainingRun run(options);
   if (folder.start(run.config())) return run.run(folder);

@@ -42,6 +42,12 @@ void budget_device_memory(const std::string& word, std::uint64_t bytes) {
   if (cuda && bytes > 0) budget_cuda(word, bytes);
 }
 
+std::optional<std::uint64_t> device_memory_left(const torch::Device& device) {
+  const CpuMemory memory = cpu_memory();
+  if (!device.is_cpu() || memory.limit == 0) return std::nullopt;
+  return memory.limit - std::min(memory.live, memory.limit);
+}
+
 std::uint64_t peak_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().peak;
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);

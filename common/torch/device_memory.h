@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace coldframe {
@@ -14,6 +15,9 @@ namespace coldframe {
 // (per_process_memory_fraction); an entry of the user's there is kept. On the CPU it is
 // count_cpu_memory().
 void budget_device_memory(const std::string& word, std::uint64_t bytes);
+
+// What the budget leaves for tensors now; nothing where there is none, or on CUDA.
+std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 
 std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
 void reset_device_memory_peak(const torch::Device& device);

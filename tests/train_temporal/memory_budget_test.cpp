@@ -1,6 +1,7 @@
 // A cap on what tensors take: batches are cut until they fit, and the fit stays the same.
 #include "common/torch/cpu_memory.h"
 #include "made_data.h"
+#include "train_temporal/training/memory_plan.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -50,6 +51,55 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
     count_cpu_memory(cpu_memory().live + 4096);
     EXPECT_THROW(testing::run_to_end(task), std::exception);
     count_cpu_memory(0);
+  }
+}
+
+struct Plan {
+  const char* what;
+  const char* model;
+  std::size_t batch;
+  std::int64_t hidden, layers, train_frames;
+  bool time;
+  TemporalPool pool;
+};
+
+// Peak of a fit on one thread, features not counted, against what the shapes say. (Of several
+// threads each brings its own pass when all are there at once.)
+TEST_F(MemoryBudget, IsPredictedFromShapes) {
+  const Plan plans[] = {
+      {"small batch", "gru", 8, 64, 1, 0, false, TemporalPool::kMean},
+      {"large batch", "gru", 96, 64, 1, 0, false, TemporalPool::kMean},
+      {"attention, times", "gru", 32, 64, 1, 0, true, TemporalPool::kAttention},
+      {"some frames", "gru", 32, 64, 1, 8, true, TemporalPool::kLast},
+      {"both ways, layers", "bigru", 32, 48, 3, 0, false, TemporalPool::kMean},
+      {"many weights", "gru", 8, 256, 1, 8, false, TemporalPool::kMean},
+      {"lstm", "lstm", 32, 64, 1, 0, false, TemporalPool::kMean},
+      {"lstm, layers", "lstm", 32, 32, 2, 0, false, TemporalPool::kMean},
+      {"attention", "attention", 64, 64, 1, 0, false, TemporalPool::kMean},
+      {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
+  };
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(300, 24), 96);
+  std::vector<int> labels;
+  for (int i = 0; i < 300; ++i) labels.push_back(i % 2);
+  const Split split = testing::thirds(300);
+  for (const Plan& plan : plans) {
+    SCOPED_TRACE(plan.what);
+    FitOptions options;
+    options.epochs = 2;
+    options.batch = plan.batch;
+    options.train_frames = plan.train_frames;
+    ModelConfig config = testing::small_config(dataset, plan.model);
+    config.hidden = plan.hidden;
+    config.layers = plan.layers;
+    config.time = plan.time;
+    config.pool = plan.pool;
+    const FitTask task{dataset, labels, split, config, options, 9};
+    const std::uint64_t before = cpu_memory().live;
+    reset_cpu_memory_peak();
+    testing::run_to_end(task);
+    const auto measured = static_cast<double>(cpu_memory().peak - before);
+    const auto predicted = static_cast<double>(predict_memory(task, first_pieces(task)).total());
+    EXPECT_NEAR(predicted / measured, 1, 0.1) << predicted << " predicted, " << measured;
   }
 }
 

@@ -1,6 +1,7 @@
 # Tests of labels, splits, metrics and reports; no LibTorch.
 coldframe_test(evaluation_tests
   SOURCES
+    event_record_test.cpp
     labels_test.cpp
     metrics_calibration_test.cpp
     metrics_intervals_test.cpp

@@ -183,6 +183,9 @@ std::string render_report(const RunReport& report) {
     page.section("Decisions", decisions_section(report));
     page.section("Calibration", reliability_chart(report));
   }
+  if (!report.examples.exams.empty()) {
+    page.section("Contributions over time of example exams", contributions_charts(report));
+  }
   if (!report.curves.empty()) page.section("Training", loss_charts(report));
   page.section("Data", data_section(report));
   if (!report.choices.empty()) page.section("Splits", split_section(report));

@@ -45,6 +45,18 @@ struct DataOverview {
   std::vector<std::size_t> frames_per_exam;
 };
 
+// What each present frame of an exam adds to the probability of a class.
+struct FrameContributions {
+  std::string exam, label, decision, of_class;
+  double probability = 0, baseline = 0;  // of the exam, and with the mean image in every frame
+  bool timed = false;                    // `at` is in seconds; else the number of the frame
+  std::vector<double> at, contribution;
+};
+struct FrameReport {
+  std::vector<FrameContributions> exams;
+  std::string note;  // how exactly they add up
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 struct RunReport {
@@ -57,6 +69,7 @@ struct RunReport {
   std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
   std::vector<FoldCurve> curves;    // of the main model
   std::vector<FoldChoice> choices;  // of the main model
+  FrameReport examples;             // of the main model
   KeyValues configuration, recipe, resources;
   bool all_unseen = true;  // false: the model was fitted on some of these patients
   std::vector<std::string> warnings;

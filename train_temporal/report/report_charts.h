@@ -18,6 +18,7 @@ std::string model_roc_chart(const RunReport& report);
 std::string confusion_chart(const RunReport& report);
 std::string reliability_chart(const RunReport& report);
 std::string score_chart(const RunReport& report);
+std::string contributions_charts(const RunReport& report);
 std::string frames_chart(const RunReport& report);
 
 inline constexpr std::size_t kMostLines = 8;  // as many colours as a chart has

@@ -6,9 +6,6 @@
 namespace coldframe::temporal {
 namespace {
 
-// A shard's weight gradients cost the same however few exams it has; four keep four cores busy.
-constexpr std::size_t kExamsPerShard = 8, kMostShards = 4;
-
 // Σ weight · (−log p of the true class) over a batch; d_logits receives its gradient, divided by
 // the total weight.
 double cross_entropy(const Packing& batch, std::span<const int> labels, const ClassWeights& weights,

@@ -11,6 +11,10 @@
 
 namespace coldframe::temporal {
 
+// How a piece of a batch is cut. A shard's weight gradients cost the same however few exams it has;
+// four keep four cores busy.
+inline constexpr std::size_t kExamsPerShard = 8, kMostShards = 4;
+
 class FusedStep {
  public:
   // `gradients`: [P], laid out as the storage that the model's parameters share.

@@ -3,12 +3,15 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <unordered_map>
 
 #include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/torch/device_memory.h"
+#include "train_temporal/training/memory_plan.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,10 +22,6 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   torch::NoGradGuard no_grad;
   model->set_statistics(input_statistics(task.dataset, task.split.train));
   return model;
-}
-
-std::size_t first_piece(const FitOptions& options) {
-  return options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;
 }
 
 // After running out of memory with `size` exams at a time.
@@ -64,12 +63,20 @@ Trainer::Trainer(const FitTask& task)
       team_(std::make_unique<ThreadTeam>(task.threads)),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       weights_(class_weights(task)),
-      pieces_{first_piece(task.options), evaluation_size(task.dataset)},
+      pieces_(first_pieces(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
-  if (!FusedGru::supports(*model_)) return;
-  fused_ = std::make_unique<FusedStep>(*model_, task_.config, task_.dataset, optimizer_.gradients(),
-                                       *team_);
+  if (FusedGru::supports(*model_)) {
+    fused_ = std::make_unique<FusedStep>(*model_, task_.config, task_.dataset,
+                                         optimizer_.gradients(), *team_);
+  }
+  const auto left = device_memory_left(task.dataset.features.device());
+  if (!left) return;
+  pieces_ = pieces_that_fit(task_, pieces_, *left);
+  if (pieces_.training < first_pieces(task).training) {
+    log_info(concat("the memory budget is predicted to hold ", plural(pieces_.training, "exam"),
+                    " of a step at a time"));
+  }
 }
 
 bool Trainer::finished() const {
@@ -141,11 +148,16 @@ std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
 }
 
 void Trainer::run_epoch() {
+  using Clock = std::chrono::steady_clock;
+  const auto begun = Clock::now();
   EpochLosses losses;
   losses.train = train_epoch(history_.size(), losses.learning_rate);
-  const auto logits = predict(task_.split.validation);
+  const std::chrono::duration<double> training = Clock::now() - begun;
+  auto logits = predict(task_.split.validation);
   losses.validation =
       cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
+  const std::chrono::duration<double> whole = Clock::now() - begun;
+  last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
   if (early_stop_.update(losses.validation)) best_parameters_.copy_(optimizer_.parameters());
@@ -195,6 +207,13 @@ void Trainer::restore(const FitState& state) {
   optimizer_.first_moment().copy_(state.first_moment);
   optimizer_.second_moment().copy_(state.second_moment);
   best_parameters_.copy_(state.best_parameters);
+}
+
+PieceSizes first_pieces(const FitTask& task) {
+  const FitOptions& options = task.options;
+  const std::size_t training =
+      options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;
+  return {training, evaluation_size(task.dataset)};
 }
 
 // On the CPU small enough for the processor's cache; results are the same in any.

@@ -69,6 +69,13 @@ struct FitResult {
   std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
 };
 
+// What a fit knows of its last epoch beside the losses, for those who watch.
+struct LastEpoch {
+  std::vector<double> validation_logits;  // [n, C]
+  double train_seconds = 0, seconds = 0;  // `seconds` with validation
+  std::int64_t steps = 0;
+};
+
 class Trainer {
  public:
   explicit Trainer(const FitTask& task);
@@ -81,6 +88,10 @@ class Trainer {
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
   std::size_t epochs_done() const { return history_.size(); }
+  const std::vector<EpochLosses>& history() const { return history_; }
+  const PieceSizes& pieces() const { return pieces_; }
+  const LastEpoch& last_epoch() const { return last_epoch_; }  // empty after restore()
+  const FitTask& task() const { return task_; }
 
  private:
   double train_epoch(std::size_t epoch, double& learning_rate);
@@ -99,6 +110,7 @@ class Trainer {
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
+  LastEpoch last_epoch_;
   PieceSizes pieces_;
   torch::Tensor best_parameters_;
 };
@@ -112,6 +124,8 @@ struct Prediction {
 };
 std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
                                    const std::vector<std::size_t>& exams, ThreadTeam& team);
+// Exams at a time as the options ask for them, before memory has its say.
+PieceSizes first_pieces(const FitTask& task);
 // How many at a time where memory allows it.
 std::size_t evaluation_size(const Dataset& dataset);
 

@@ -1,0 +1,134 @@
+"""predict --explain equals captum's integrated gradients on examples/temporal_model.py."""
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from captum.attr import IntegratedGradients
+from test_forward import present_frames, trained
+from training_support import coldframe, make_cache, quick, ramp_exams
+
+import temporal_model
+
+TOLERANCE = 1e-4
+VARIANTS = {
+    "gru-time": ["--time", "on"],
+    "bigru-last": ["--model", "bigru", "--temporal-pool", "last"],
+    "gru-attention-2": ["--temporal-pool", "attention", "--layers", 2],
+    "decay": ["--time", "on", "--time-encoding", "decay"],
+    "lstm": ["--model", "lstm"],
+    "attention": ["--model", "attention"],
+    "mean": ["--model", "mean"],
+    "single": ["--model", "single"],
+}
+
+
+def explain(run, cache, folder, *more):
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv",
+                     "--explain", folder / "frames.csv", "--json", *more)
+    assert done.returncode == 0, done.stderr
+    return (pd.read_csv(folder / "p.csv"), pd.read_csv(folder / "frames.csv"),
+            json.loads(done.stdout)["contributions"])
+
+
+def check_sums(predictions, frames, exams):
+    """Completeness, and one row for each frame of the cache with 0 where it is missing."""
+    for predicted, entry in zip(predictions.itertuples(), exams):
+        rows = frames[frames.exam == entry["id"]]
+        assert list(rows.frame) == list(range(len(entry["present"])))
+        assert (rows.contribution[np.array(entry["present"]) == 0] == 0).all()
+        assert rows.probability.nunique() == rows.baseline.nunique() == 1
+        difference = rows.probability.iloc[0] - rows.baseline.iloc[0]
+        assert rows.contribution.sum() == pytest.approx(difference, abs=2 * TOLERANCE)
+        assert rows.probability.iloc[0] == pytest.approx(
+            getattr(predicted, "p_" + str(rows["class"].iloc[0])), abs=1e-5)
+
+
+def by_captum(run, features, times):
+    """Contributions of one exam's present frames to P(class 1), averaged over the models."""
+    x, total, files = torch.as_tensor(features), 0, sorted((run / "models").glob("*.safetensors"))
+    for model, card in map(temporal_model.load, files):
+        one = card["model"]["frame_order"] == "middle"
+        frames = slice(len(x) // 2, len(x) // 2 + 1) if one else slice(None)
+        time = temporal_model.time_inputs(times)[None] if card["model"]["time"] else None
+
+        def probability(batch):
+            lengths = torch.full((len(batch),), batch.shape[1])
+            many = None if time is None else time.expand(len(batch), -1, -1)
+            return (model(batch, lengths, many) / card["temperature"]).softmax(1)[:, 1]
+
+        inputs = x[None, frames]
+        gradients = IntegratedGradients(probability).attribute(
+            inputs, model.feature_mean.expand_as(inputs), n_steps=200, method="gausslegendre")
+        contribution = np.zeros(len(x))
+        contribution[frames] = gradients[0].sum(1).detach().numpy()
+        total = total + contribution
+    return total / len(files)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_contributions_equal_captums(tmp_path, variant):
+    cache, run, exams, features = trained(tmp_path, *VARIANTS[variant])
+    predictions, frames, said = explain(run, cache, tmp_path)
+    check_sums(predictions, frames, exams)
+    assert said["tolerance"] == TOLERANCE and said["largest_gap"] <= TOLERANCE
+    assert (frames["class"] == 1).all()
+    rows, times = present_frames(exams, features)
+    largest = 0
+    for i in range(0, len(exams), 5):
+        ours = frames.contribution[(frames.exam == exams[i]["id"])].to_numpy()
+        ours = ours[np.array(exams[i]["present"], bool)]
+        np.testing.assert_allclose(ours, by_captum(run, rows[i], times[i]), rtol=0, atol=2e-4)
+        largest = max(largest, abs(ours).max())
+    assert largest > 0.002, "contributions must be there for this to mean anything"
+
+
+def test_frames_that_carry_nothing_get_nothing(tmp_path):
+    """The label is in the third frame alone: it is what speaks."""
+    random = np.random.default_rng(0)
+    exams, features = ramp_exams(60)
+    for number, values in enumerate(features):
+        values[:] = random.normal(0, 0.1, values.shape)
+        values[2, 0] = 1 if number % 2 else -1
+    cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", run,
+                     *quick("--folds", 2, "--epochs", 30))
+    assert done.returncode == 0, done.stderr
+    _, frames, _ = explain(run, cache, tmp_path)
+    strength = frames.contribution.abs().groupby(frames.frame).mean()
+    assert strength.idxmax() == 2 and strength[2] > 3 * strength.drop(2).max()
+    sign = np.sign(frames.contribution[frames.frame == 2].to_numpy())
+    assert (sign == np.where(np.arange(60) % 2, 1, -1)).mean() > 0.9
+    report = (run / "report.html").read_text()
+    assert "Contributions over time of example exams" in report and "added to P(1)" in report
+
+
+def test_controls_and_several_classes(tmp_path):
+    exams, features = ramp_exams(45)
+    for number, (entry, values) in enumerate(zip(exams, features)):
+        entry["columns"]["label"] = "abc"[number % 3]
+        values[:, 1] += number % 3
+    cache = make_cache(tmp_path, exams, features)
+    for model in ["mean", "shuffled", "clock"]:
+        folder = tmp_path / model
+        folder.mkdir()
+        done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run",
+                         "--model", model, *quick("--folds", 2))
+        assert done.returncode == 0, done.stderr
+        predictions, frames, _ = explain(folder / "run", cache, folder)
+        check_sums(predictions, frames, exams)
+        assert list(frames["class"][::8]) == list(predictions.predicted)
+        assert (frames.contribution == 0).all() == (model == "clock")
+
+
+def test_a_file_that_exists_is_kept(tmp_path):
+    cache, run, _, _ = trained(tmp_path)
+    (tmp_path / "frames.csv").write_text("mine")
+    words = ["predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv", "--explain",
+             tmp_path / "frames.csv"]
+    refused = coldframe(*words)
+    assert refused.returncode == 2 and "--explain" in refused.stderr
+    assert not (tmp_path / "p.csv").exists() and (tmp_path / "frames.csv").read_text() == "mine"
+    assert coldframe(*words, "--overwrite").returncode == 0
+    assert (tmp_path / "frames.csv").read_text().startswith("exam,frame,time_s,class,contribution")

@@ -1,0 +1,70 @@
+#include "train_temporal/contributions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/csv.h"
+#include "common/exact.h"
+#include "common/text.h"
+
+namespace coldframe::temporal {
+
+ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
+                           std::size_t of_class) {
+  ExplainedExam result{exam, of_class, {}, 0};
+  const double share = 1.0 / static_cast<double>(models.size());
+  for (TrainedModel& trained : models) {
+    const ModelCard& card = trained.card;
+    const auto probability = [&](const torch::Tensor& logits) {
+      return (logits / card.temperature).softmax(1).select(1, static_cast<std::int64_t>(of_class));
+    };
+    const Contributions one = integrated_gradients(*trained.model, dataset, card.config,
+                                                   card.fit_seed, exam, probability);
+    Contributions& mean = result.values;
+    mean.frames.resize(one.frames.size());
+    for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += share * one.frames[t];
+    mean.output += share * one.output;
+    mean.baseline += share * one.baseline;
+    mean.points = std::max(mean.points, one.points);
+    result.largest_gap = std::max(result.largest_gap, one.gap());
+  }
+  return result;
+}
+
+std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,
+                              const std::vector<ExplainedExam>& exams) {
+  std::string csv =
+      csv_row({"exam", "frame", "time_s", "class", "contribution", "probability", "baseline"});
+  for (const ExplainedExam& explained : exams) {
+    const cache::ExamInfo& exam = cache.exams()[explained.exam];
+    std::size_t present = 0;
+    for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+      const double share = exam.present[frame] ? explained.values.frames[present++] : 0.0;
+      const double time = exam.time_s[frame];
+      csv += csv_row({exam.id, std::to_string(frame), std::isfinite(time) ? exact(time) : "",
+                      card.classes[explained.of_class], exact(share),
+                      exact(explained.values.output), exact(explained.values.baseline)});
+    }
+  }
+  return csv;
+}
+
+double largest_gap(const std::vector<ExplainedExam>& exams) {
+  double gap = 0;
+  for (const ExplainedExam& exam : exams) gap = std::max(gap, exam.largest_gap);
+  return gap;
+}
+
+std::string completeness_text(const std::vector<ExplainedExam>& exams) {
+  const auto beyond =
+      static_cast<std::size_t>(std::count_if(exams.begin(), exams.end(), [](const auto& exam) {
+        return exam.largest_gap > kCompleteness;
+      }));
+  std::string text = concat("contributions add up to what they explain within ",
+                            exact(std::round(largest_gap(exams) * 1e7) / 1e7), " (tolerance ",
+                            exact(kCompleteness));
+  if (beyond > 0) text += concat(", missed in ", plural(beyond, "exam"));
+  return text + ")";
+}
+
+}  // namespace coldframe::temporal

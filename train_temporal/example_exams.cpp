@@ -1,0 +1,109 @@
+#include "train_temporal/example_exams.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "common/log.h"
+#include "train_temporal/contributions.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/run_folder.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kMostClasses = 3;
+
+struct Choice {
+  const FoldResult* fold;
+  std::size_t place;  // in the fold's test part
+  double probability;
+};
+
+// By the class decided for and whether that is right: the surest.
+using Choices = std::map<std::pair<int, bool>, Choice>;
+Choices surest(const ModelFolds& main) {
+  Choices best;
+  for (const FoldResult& fold : main.folds) {
+    if (fold.split->repeat != main.folds.front().split->repeat) continue;
+    for (std::size_t i = 0; i < fold.exams.size(); ++i) {
+      const int decided = fold.exams.decision[i];
+      if (decided >= static_cast<int>(kMostClasses)) continue;
+      const double p = fold.exams.score(i, static_cast<std::size_t>(decided));
+      const auto key = std::pair(decided, decided == fold.exams.label[i]);
+      const auto found = best.find(key);
+      if (found == best.end() || p > found->second.probability) best[key] = {&fold, i, p};
+    }
+  }
+  return best;
+}
+
+// Of the folds that hold out one of the exams chosen.
+std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
+                                                                const Choices& choices,
+                                                                const torch::Device& device) {
+  std::map<std::size_t, std::vector<TrainedModel>> models;
+  for (const auto& path : model_files(run)) {
+    TrainedModel trained = read_model(path);
+    const bool wanted = std::ranges::any_of(choices, [&](const auto& choice) {
+      const Split& split = *choice.second.fold->split;
+      return split.repeat == trained.card.repeat && split.fold == trained.card.fold;
+    });
+    if (!wanted) continue;
+    trained.model->to(device);
+    models[trained.card.fold].push_back(std::move(trained));
+  }
+  return models;
+}
+
+FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
+                         const Cohort& cohort) {
+  const cache::ExamInfo& exam = cohort.exams()[explained.exam];
+  const auto& classes = cohort.labels.classes;
+  FrameContributions result;
+  result.exam = exam.id;
+  result.label = classes[static_cast<std::size_t>(choice.fold->exams.label[choice.place])];
+  result.decision = classes[static_cast<std::size_t>(choice.fold->exams.decision[choice.place])];
+  result.of_class = classes[explained.of_class];
+  result.probability = explained.values.output;
+  result.baseline = explained.values.baseline;
+  result.timed = true;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (exam.present[frame] && !std::isfinite(exam.time_s[frame])) result.timed = false;
+  }
+  std::size_t present = 0;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
+    result.at.push_back(result.timed ? exam.time_s[frame] : static_cast<double>(frame + 1));
+    result.contribution.push_back(explained.values.frames[present++]);
+  }
+  return result;
+}
+
+}  // namespace
+
+FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
+                             const std::filesystem::path& run) {
+  FrameReport report;
+  const auto choices = surest(main);
+  auto models = models_by_fold(run, choices, dataset.features.device());
+  std::vector<ExplainedExam> all;
+  const bool binary = cohort.labels.classes.size() == 2;
+  for (const auto& [key, choice] : choices) {
+    const std::size_t of_class = binary ? 1 : static_cast<std::size_t>(key.first);
+    const std::size_t exam = choice.fold->split->test[choice.place];
+    try {
+      all.push_back(explain_exam(models[choice.fold->split->fold], dataset, exam, of_class));
+    } catch (const c10::OutOfMemoryError&) {
+      log_warning("there is not enough memory to show contributions in the report");
+      return {};
+    }
+    report.exams.push_back(entry(all.back(), choice, cohort));
+  }
+  if (!all.empty()) report.note = completeness_text(all);
+  return report;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,139 @@
+#include "train_temporal/explain/integrated_gradients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::int64_t kMostValues = 1 << 19;  // features of one batch: 2 MiB
+
+// The way from the baseline (0) to the exam (1), which stands in a batch once for every point of it
+// that is looked at.
+struct Path {
+  SequenceModel& model;
+  const Dataset& dataset;
+  const ModelConfig& config;
+  BatchItem item;
+  const ExplainedOutput& output;
+
+  std::int64_t frames() const { return static_cast<std::int64_t>(item.frames.features.size()); }
+  Batch batch(std::size_t points) const {
+    return make_batch(dataset, std::vector<BatchItem>(points, item));
+  }
+};
+
+std::vector<double> doubles(const torch::Tensor& tensor) {
+  const torch::Tensor values = tensor.detach().cpu().to(torch::kFloat64).contiguous();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
+}
+
+// Σ weight · gradient · (exam − baseline) of each frame, over some of the points. With `ends`, also
+// the output at the baseline and at the exam.
+std::vector<double> weighted_gradients(const Path& path, std::vector<double> points,
+                                       std::vector<double> weights, std::vector<double>* ends) {
+  if (ends != nullptr) {
+    points.insert(points.end(), {0.0, 1.0});
+    weights.insert(weights.end(), {0.0, 0.0});
+  }
+  const Batch batch = path.batch(points.size());
+  const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
+  const torch::Tensor mean = path.model.named_buffers()["feature_mean"];
+  const torch::Tensor difference = features - mean;
+  const auto by_row = [&](const std::vector<double>& values) {  // [T · S, 1]
+    const torch::Tensor row = torch::tensor(values, torch::kFloat32).to(features.device());
+    return row.repeat({path.frames()}).unsqueeze(1);
+  };
+  const torch::Tensor input = (mean + by_row(points) * difference).detach().requires_grad_();
+  const torch::Tensor output = path.output(path.model.forward(input, batch, Dropout()));  // [S]
+  const torch::Tensor gradient = torch::autograd::grad({output.sum()}, {input}).front();
+  const torch::Tensor rows = (gradient * difference).sum(1, true) * by_row(weights);
+  if (ends != nullptr) *ends = doubles(output.narrow(0, output.size(0) - 2, 2));
+  const auto copies = static_cast<std::int64_t>(points.size());
+  return doubles(rows.to(torch::kFloat64).view({path.frames(), copies}).sum(1));
+}
+
+// Of the frames that the model looks at, in its order; a batch holds as many points as memory
+// wants.
+Contributions integrate(const Path& path, std::size_t points) {
+  const Quadrature quadrature = gauss_legendre(points);
+  const std::int64_t each = std::max<std::int64_t>(path.frames() * path.config.dimension, 1);
+  const auto at_once = static_cast<std::size_t>(std::max<std::int64_t>(kMostValues / each, 1));
+  Contributions result{std::vector<double>(path.item.frames.features.size()), 0, 0, points};
+  for (std::size_t start = 0; start < points; start += at_once) {
+    const auto part = [&](const std::vector<double>& values) {
+      const auto from = values.begin() + static_cast<std::ptrdiff_t>(start);
+      return std::vector(from,
+                         from + static_cast<std::ptrdiff_t>(std::min(at_once, points - start)));
+    };
+    std::vector<double> ends;
+    const auto sums = weighted_gradients(path, part(quadrature.points), part(quadrature.weights),
+                                         start == 0 ? &ends : nullptr);
+    for (std::size_t t = 0; t < sums.size(); ++t) result.frames[t] += sums[t];
+    if (start == 0) std::tie(result.baseline, result.output) = std::tie(ends[0], ends[1]);
+  }
+  return result;
+}
+
+}  // namespace
+
+double Contributions::gap() const {
+  return std::abs(std::accumulate(frames.begin(), frames.end(), 0.0) - (output - baseline));
+}
+
+Contributions integrated_gradients(SequenceModel& model, const Dataset& dataset,
+                                   const ModelConfig& config, std::uint64_t fit_seed,
+                                   std::size_t exam, const ExplainedOutput& output) {
+  const Sequence& sequence = dataset.sequences[exam];
+  const FrameSampler sampler(config.order, 0, fit_seed);
+  const Path path{model,
+                  dataset,
+                  config,
+                  {exam, sampler.for_evaluation(sequence.frames(), sequence.key)},
+                  output};
+  Contributions result{std::vector<double>(static_cast<std::size_t>(sequence.frames())), 0, 0, 0};
+  if (!model.uses_features()) {
+    const torch::NoGradGuard no_grad;
+    result.output = output(compute_logits(model, dataset, path.batch(1))).item<double>();
+    result.baseline = result.output;
+    return result;
+  }
+  Contributions seen = integrate(path, kFewestPoints);
+  while (seen.gap() > kCompleteness && seen.points < kMostPoints) {
+    seen = integrate(path, 2 * seen.points);
+  }
+  for (std::size_t step = 0; step < seen.frames.size(); ++step) {
+    result.frames[static_cast<std::size_t>(path.item.frames.features[step])] = seen.frames[step];
+  }
+  result.output = seen.output;
+  result.baseline = seen.baseline;
+  result.points = seen.points;
+  return result;
+}
+
+Quadrature gauss_legendre(std::size_t points) {
+  const auto n = static_cast<double>(points);
+  Quadrature result{std::vector<double>(points), std::vector<double>(points)};
+  for (std::size_t i = 0; i < points; ++i) {
+    double x = std::cos(std::numbers::pi * (static_cast<double>(i) + 0.75) / (n + 0.5));
+    double slope = 1, step = 1;
+    for (int turn = 0; turn < 100 && std::abs(step) > 1e-15; ++turn) {
+      double value = 1, before = 0;  // P_k and P_(k−1)
+      for (double k = 1; k <= n; ++k) {
+        before = std::exchange(value, ((2 * k - 1) * x * value - (k - 1) * before) / k);
+      }
+      slope = n * (x * value - before) / (x * x - 1);
+      step = value / slope;
+      x -= step;
+    }
+    result.points[i] = (1 - x) / 2;
+    result.weights[i] = 1 / ((1 - x * x) * slope * slope);
+  }
+  return result;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,47 @@
+// What each frame of a few held-out exams added to the model's decision.
+#include "common/html.h"
+#include "common/svg.h"
+#include "common/text.h"
+#include "train_temporal/report/report_charts.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr double kTitle = 330;  // pixels of a chart's title in bold
+
+std::string one_exam(const FrameContributions& exam) {
+  const bool right = exam.label == exam.decision;
+  const std::string title = concat(
+      exam.label, right ? ", recognised" : concat(", taken for ", exam.decision), ": ", exam.exam);
+  html::Chart chart{html::shortened(title, kTitle),
+                    exam.timed ? "seconds since the first frame" : "frame",
+                    "added to P(" + exam.of_class + ")",
+                    {}};
+  html::Series line{
+      concat("P = ", fixed(exam.probability, 2), ", of mean images ", fixed(exam.baseline, 2)),
+      exam.at,
+      exam.contribution,
+      {},
+      {}};
+  html::Series dots{"frames", exam.at, exam.contribution, {}, {}};
+  dots.points = true;
+  chart.series = {line, dots};
+  if (exam.at.size() > 1) {
+    chart.series.push_back({"no effect", {exam.at.front(), exam.at.back()}, {0, 0}, {}, {}, true});
+  }
+  return html::line_chart(chart);
+}
+
+}  // namespace
+
+std::string contributions_charts(const RunReport& report) {
+  std::string body = concat(
+      "<p>The surest right and the surest wrong decision for each class, by the models that did "
+      "not see the exam. A frame above 0 speaks for the class, one below against it: integrated "
+      "gradients from an exam whose frames are all the training part's mean; ",
+      html::escape(report.examples.note), ".</p>\n");
+  for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
+  return body;
+}
+
+}  // namespace coldframe::temporal

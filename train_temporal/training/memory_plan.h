@@ -1,0 +1,35 @@
+// What the tensors of a fit will take, from shapes alone, before anything is computed. In values of
+// four bytes, with P parameters, D features, H hidden, W = H or 2 H, I = H or H + 3 inputs,
+// L layers, dirs directions and C outputs, for b exams with n frames at a time:
+//   once         6 P (parameters, gradients, moments, decay, the best), 4 D (statistics), and for
+//                FusedGru the matrices twice again (transposed, for training and for evaluation)
+//   each shard   n (D + 2 I + 7 H + W L + 5 H L dirs + W (2 L − 1)) +
+//                b (4 H + H L dirs + 4 W + 2 C), and P beyond the first shard
+//   evaluation   n (D + I + 3 H + W L + 5 H L dirs) + b (3 H + H L dirs + W + C), on each thread
+// Where autograd decides what stays, shard and evaluation are n max(3 D, 2 D + a H), `a` measured.
+// n is the mean number of frames of b exams and three standard deviations more.
+#pragma once
+
+#include <cstdint>
+
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+struct FitMemory {
+  std::uint64_t fixed = 0;       // parameters and what belongs to them
+  std::uint64_t training = 0;    // of the largest step
+  std::uint64_t evaluation = 0;  // of the largest prediction, while that of training stays
+
+  std::uint64_t total() const { return fixed + training + evaluation; }
+};
+
+// Without the dataset's features. An overestimate is possible where few batches are drawn.
+FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces);
+
+// The most exams at a time, by halves from `pieces`, with which training and evaluation are
+// predicted to fit into `available` bytes, or to miss it by less than a tenth: running out of
+// memory decides then.
+PieceSizes pieces_that_fit(const FitTask& task, PieceSizes pieces, std::uint64_t available);
+
+}  // namespace coldframe::temporal
