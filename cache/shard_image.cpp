@@ -241,8 +241,8 @@ void write_image(hdf5::ByteStore& store, const ShardContents& contents, const Ex
 }
 
 void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes) {
-  hdf5::MemoryStore image;
+                   const ExamBytes& bytes, hdf5::MemoryStore& image) {
+  image.truncate(0);
   write_image(image, contents, bytes);
   AtomicFile file(path);
   file.append(image.bytes());

@@ -11,9 +11,10 @@ namespace coldframe::cache {
 // Writes everything but the trailer. DataError when the metadata cannot be stored.
 void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes);
 
-// Builds the file in memory, then publishes it: for shards, which are bounded.
+// Builds the file in memory, then publishes it: for shards, which are bounded. `image` is where, so
+// that one shard after another takes the same memory.
 void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes);
+                   const ExamBytes& bytes, hdf5::MemoryStore& image);
 
 // Builds the file on disk under a temporary name, then publishes it: for packing.
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,

@@ -13,6 +13,7 @@ namespace coldframe::cache {
 namespace {
 
 constexpr std::size_t kLongestReason = 4000;
+constexpr std::size_t kImageOverhead = 1 << 20;  // HDF5's own structures, with room to spare
 
 void check_text(const std::string& exam, const std::string& what, const std::string& value) {
   const char* problem = !is_valid_utf8(value)                   ? "is not UTF-8"
@@ -111,6 +112,20 @@ void ShardSequence::observe_text(const ExamInfo& info) {
     for (const std::string& value : column.values) grow(frame_text_[column.name], value);
 }
 
+// A shard's memory is taken at once, written to and kept: a long job takes no more of it at its end
+// than at its beginning, and one that does not fit fails early. The image of a shard without exams
+// brings HDF5 in, and shows that the header can be stored.
+void ShardSequence::take_memory() {
+  if (bytes_.capacity() > 0) return;
+  bytes_.resize(options_.max_shard_bytes);
+  bytes_.clear();
+  image_.truncate(options_.max_shard_bytes + kImageOverhead);
+  image_.truncate(0);
+  ShardContents empty;
+  empty.header = header();
+  write_image(image_, empty, {});
+}
+
 std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames,
                                          std::uint64_t thumbnail_bytes) const {
   std::uint64_t per_exam = 64 + 8 * header().views.size(), per_frame = 24;
@@ -141,18 +156,18 @@ void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::by
     observe_text(info);
   }
   start_clock();
+  take_memory();
   StoredExam stored{std::move(info), {}, {}};
   stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
-  std::vector<std::byte> rows;
+  starts_.push_back(bytes_.size());
   for (const std::span<const std::byte> view : views) {
     stored.checksums.push_back(xxh3_64(view));
-    rows.insert(rows.end(), view.begin(), view.end());
+    bytes_.insert(bytes_.end(), view.begin(), view.end());
   }
+  bytes_.insert(bytes_.end(), thumbnails.bytes.begin(), thumbnails.bytes.end());
   frames_ += stored.info.frames();
   contents_.exams.push_back(std::move(stored));
-  rows_.push_back(std::move(rows));
   thumbnail_bytes_ += thumbnails.bytes.size();
-  thumbnails_.push_back(std::move(thumbnails.bytes));
 }
 
 void ShardSequence::add_failure(Failure failure) {
@@ -176,20 +191,22 @@ void ShardSequence::publish_if_due() {
 void ShardSequence::publish() {
   if (empty()) return;
   const auto rows = [this](std::size_t exam, std::size_t view, std::span<std::byte> destination) {
-    const auto first = rows_[exam].begin() + static_cast<std::ptrdiff_t>(view * destination.size());
-    std::copy_n(first, destination.size(), destination.begin());
+    std::copy_n(&bytes_[starts_[exam] + view * destination.size()], destination.size(),
+                destination.begin());
   };
   const auto thumbnails = [this](std::size_t exam, std::span<std::byte> destination) {
-    std::copy_n(thumbnails_[exam].begin(), destination.size(), destination.begin());
+    const std::size_t end = exam + 1 < starts_.size() ? starts_[exam + 1] : bytes_.size();
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
+                destination.size(), destination.begin());
   };
   publish_shard(location_.shard_folder() / shard_name(options_.worker, number_), contents_,
-                {rows, thumbnails});
+                {rows, thumbnails}, image_);
   const std::size_t published = contents_.exams.size();
   ++number_;
   contents_.exams.clear();
   contents_.failures.clear();
-  rows_.clear();
-  thumbnails_.clear();
+  bytes_.clear();
+  starts_.clear();
   exam_text_.clear();
   frame_text_.clear();
   frames_ = thumbnail_bytes_ = 0;

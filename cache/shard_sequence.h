@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cache/contents.h"
+#include "cache/hdf5/byte_store.h"
 #include "cache/layout.h"
 
 namespace coldframe::cache {
@@ -44,6 +45,7 @@ class ShardSequence {
  private:
   bool empty() const { return contents_.exams.empty() && contents_.failures.empty(); }
   void start_clock();
+  void take_memory();
   std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
                             std::uint64_t thumbnail_bytes) const;
   void observe_text(const ExamInfo& info);
@@ -52,8 +54,9 @@ class ShardSequence {
   WriterOptions options_;
   std::uint64_t number_;
   ShardContents contents_;
-  std::vector<std::vector<std::byte>> rows_;        // [exam] all views, one after another
-  std::vector<std::vector<std::byte>> thumbnails_;  // [exam]
+  std::vector<std::byte> bytes_;     // of each exam all views and then the thumbnails
+  std::vector<std::size_t> starts_;  // [exam] in bytes_
+  hdf5::MemoryStore image_;
   std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;
   // The longest text of each column: every row of a column takes that much.
   std::unordered_map<std::string, std::size_t> exam_text_, frame_text_;

@@ -20,7 +20,7 @@ struct WriterOptions {
   StorageType storage = StorageType::kFloat16;
   std::string precision = "fp32";  // in which the backbone computed; recorded per shard
   std::uint32_t worker = 0;
-  std::uint64_t max_shard_bytes = 64ull << 20;  // of features
+  std::uint64_t max_shard_bytes = 8ull << 20;  // about; held twice in memory
   std::uint32_t max_shard_exams = 4096;
   double max_shard_seconds = 60.0;  // a killed job loses at most this much work
 };
