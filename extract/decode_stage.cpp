@@ -86,7 +86,18 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-bool DecodeStage::push_frame(FramePlace place, const frames::Image& image) {
+bool DecodeStage::push_frame(FramePlace place, const frames::Image& image,
+                             augment::ExamViews& views) {
+  if (!push_view(place, image, views)) return false;
+  while (place.view < views.count()) {
+    ++place.view;
+    if (!push_view(place, views.warp(place.view, image), views)) return false;
+  }
+  return true;
+}
+
+bool DecodeStage::push_view(FramePlace place, const frames::Image& image,
+                            augment::ExamViews& views) {
   const preprocess::Preprocessing& steps = settings_.preprocessing;
   const std::size_t size = static_cast<std::size_t>(steps.image_size);
   const auto tiles = preprocess::plan_tiles(steps.tiles, image.width, image.height);
@@ -96,6 +107,7 @@ bool DecodeStage::push_frame(FramePlace place, const frames::Image& image) {
     const bool whole = tile.width == image.width && tile.height == image.height;
     preprocess::resize_frame(steps, whole ? image : preprocess::crop_image(image, tile),
                              decoded.pixels.data());
+    if (place.view > 0) views.finish(place.view, decoded.pixels);
     if (stop_requested() || !queue_.push(std::move(decoded))) return false;
   }
   return true;
@@ -120,6 +132,7 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
   cache::ExamInfo info = describe(task);
   const frames::OpenedExam opened(exam, settings_.reader);
   const CropPlan plan(exam, opened, settings_.preprocessing);
+  augment::ExamViews views(settings_.augmentation, exam.id);
   std::vector<std::size_t> item_of_slot;
   std::vector<std::optional<frames::Rect>> crop_of_slot;
   opened.read(opened.select(settings_.selection), [&](frames::ExamSlot&& slot) {
@@ -129,7 +142,8 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
     if (slot.present) {
       const FramePlace place{task, slot.slot};
       stopped = !push_frame(
-          place, prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back()));
+          place, prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back()),
+          views);
     }
     stopped = stopped || stop_requested();
     return !stopped;

@@ -13,6 +13,7 @@
 
 #include "cache/exam.h"
 #include "common/bounded_queue.h"
+#include "extract/augment/exam_views.h"
 #include "extract/frame_place.h"
 #include "extract/frames/source.h"
 #include "extract/preprocess/preprocessing.h"
@@ -39,13 +40,14 @@ struct DecodeSettings {
   preprocess::Preprocessing preprocessing;
   frames::FrameSelection selection;
   frames::ReaderOptions reader;
+  augment::Augmentation augmentation;
   int threads = 1;
   std::size_t queue_frames = 64;  // decoded frames that may wait
 };
 
-// Frames of one exam, and tiles of one frame, arrive in order, exams of different threads
-// interleaved. After a stop request the exam at hand is dropped without a word and no further one
-// is begun.
+// Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
+// threads interleaved. After a stop request the exam at hand is dropped without a word and no
+// further one is begun.
 class DecodeStage {
  public:
   DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
@@ -60,7 +62,9 @@ class DecodeStage {
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   cache::ExamInfo describe(std::size_t task) const;
   cache::ExamInfo read(std::size_t task, bool& stopped);
-  bool push_frame(FramePlace place, const frames::Image& image);  // false: the stage is stopping
+  // False: the stage is stopping.
+  bool push_frame(FramePlace place, const frames::Image& image, augment::ExamViews& views);
+  bool push_view(FramePlace place, const frames::Image& image, augment::ExamViews& views);
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
   const frames::ExamList& input_;

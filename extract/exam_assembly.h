@@ -7,6 +7,8 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -22,29 +24,33 @@ using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
 // one holds up no other; the exam's ordinal keeps the input's order.
 class ExamAssembly {
  public:
-  ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release);
+  // `views`: the names of those that every frame comes in, "clean" first.
+  ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
+               std::vector<std::string> views = {"clean"});
 
   void add_feature(const FramePlace& place, std::span<const float> feature);
   void add_exam(std::size_t task, cache::ExamInfo info);       // after its last frame was decoded
   void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
 
  private:
+  using Row = std::pair<std::size_t, std::size_t>;  // view, slot
   // Sums in float64: the order of tiles cannot show in the float32 mean.
   struct Pooled {
     std::vector<double> sum;
     std::size_t tiles = 0;  // that are in it
   };
   struct Pending {
-    std::map<std::size_t, Pooled> open;                  // frames with tiles to come, by slot
-    std::map<std::size_t, std::vector<float>> features;  // complete, by slot
+    std::map<Row, Pooled> open;                  // with tiles to come
+    std::map<Row, std::vector<float>> features;  // complete
     std::optional<cache::ExamInfo> info;
-    std::size_t expected = 0;  // present slots, once `info` is there
+    std::size_t expected = 0;  // rows of present slots, once `info` is there
   };
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
   void release_if_complete(std::size_t task);
 
   std::int64_t dimension_;
   std::function<void(Finished&&)> release_;
+  std::vector<std::string> views_;
   std::map<std::size_t, Pending> pending_;  // by task
   std::set<std::size_t> failed_;            // features of these may still come out of a batch
 };

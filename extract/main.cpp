@@ -138,9 +138,9 @@ int look_only(const ExtractOptions& options) {
       list_exams_salted(options.input, {options.frame_columns, true, options.reader}, false);
   const dry_run::Survey survey = dry_run::survey(
       input, {options.selection, options.reader, options.preprocessing, options.decode_threads});
-  const dry_run::Report report{input, survey,
-                               dry_run::find_all(input, survey, options.allow_unordered),
-                               options.storage == cache::StorageType::kFloat16 ? 2u : 4u};
+  const dry_run::Report report{
+      input, survey, dry_run::find_all(input, survey, options.allow_unordered),
+      options.storage == cache::StorageType::kFloat16 ? 2u : 4u, 1 + options.augmentation.views};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable =

@@ -40,6 +40,15 @@ struct PixelOptions {
   void apply_tiles(preprocess::Preprocessing& preprocessing) const;
 };
 
+// Augmented versions of the frames, beside them in the cache.
+struct ViewOptions {
+  std::string augment;
+  std::int64_t views = kNotGiven, seed = kNotGiven;
+
+  void describe(boost::program_options::options_description& description);
+  void apply(ExtractOptions& options) const;  // ConfigError
+};
+
 // What computes, how much at once, and within which memory.
 struct MachineOptions {
   std::string batch = "auto", memory_budget, monitor;

@@ -27,6 +27,7 @@ struct Words {
   std::int64_t heads = kNotGiven;
   InputOptions input;
   PixelOptions pixels;
+  ViewOptions views;
   MachineOptions machine;
 };
 
@@ -66,6 +67,7 @@ po::options_description describe(Words& words, ExtractOptions& options) {
   words.input.describe(description, options);
   describe_backbone(words, description);
   words.pixels.describe(description);
+  words.views.describe(description);
   words.machine.describe(description, options);
   describe_run(words, options, description);
   return description;
@@ -158,6 +160,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
     if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
   }
   words.pixels.apply(options);
+  words.views.apply(options);
   if (!options.dry_run) apply_backbone(words, options.backbone);
   options.backbone.image_size = options.preprocessing.image_size;
   options.storage =

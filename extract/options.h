@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/writer.h"
+#include "extract/augment/augmentation.h"
 #include "extract/batch_controller.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"
@@ -25,6 +26,8 @@ struct ExtractOptions {
       backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
   std::string preset;  // its name, "" for none
   preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
+
+  augment::Augmentation augmentation;  // --views, --augment, --augment-seed
 
   frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
   std::vector<std::string> frame_columns;

@@ -21,6 +21,7 @@ DecodeSettings decode_settings(const ExtractOptions& options) {
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
   settings.reader = options.reader;
+  settings.augmentation = options.augmentation;
   settings.threads = options.decode_threads;
   const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
   settings.queue_frames = static_cast<std::size_t>(2 * batch);
@@ -38,14 +39,16 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   };
 
   PipelineResult result;
+  result.views = 1 + options.augmentation.views;
   Progress progress("extract", "exams", tasks.size());
   WriteStage output(writer, options.strict);
-  ExamAssembly assembly(backbone.dimension(), [&](Finished&& finished) {
+  const auto release = [&](Finished&& finished) {
     if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
       result.frames += exam->info.frames();
     output.push(std::move(finished));
     progress.add();
-  });
+  };
+  ExamAssembly assembly(backbone.dimension(), release, augment::view_names(options.augmentation));
   Batch batch(backbone, device, options.preprocessing, options.batch,
               [&](const FramePlace& place, std::span<const float> feature) {
                 assembly.add_feature(place, feature);

@@ -14,6 +14,7 @@ namespace coldframe {
 
 struct PipelineResult {
   std::size_t exams = 0, frames = 0;  // written
+  std::size_t views = 1;              // of each of these frames
   std::vector<cache::Failure> failures;
   bool stopped = false;                 // by a signal, before all was done
   double seconds = 0, compute_s = 0;    // in all, and of these in forward passes

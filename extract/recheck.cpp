@@ -47,27 +47,36 @@ std::vector<ExamTask> tasks_of(const std::vector<CachedFrame>& drawn,
   return tasks;
 }
 
-// Compares the frames [first, last) of one exam with those extracted just now.
+// Compares the drawn frames of one exam with those extracted just now, in one view.
+void compare_view(std::span<const CachedFrame> drawn, const std::string& view,
+                  const cache::CacheReader& cached, const cache::CacheReader& now,
+                  RecheckResult& result) {
+  const std::string& id = cached.exams()[drawn[0].exam].id;
+  const auto dimension = static_cast<std::size_t>(cached.dimension());
+  const std::vector<float> before = cached.features(drawn[0].exam, view),
+                           after = now.features(now.find(id), view);
+  for (const CachedFrame& frame : drawn) {
+    const auto row = [&](const std::vector<float>& features) {
+      return std::span(features).subspan(frame.frame * dimension, dimension);
+    };
+    result.identical += std::ranges::equal(row(before), row(after));
+    result.frames.push_back({id, frame.frame, view, cache::cosine(row(before), row(after))});
+  }
+}
+
+// The frames [first, last) of one exam, in every view.
 void compare_exam(std::span<const CachedFrame> drawn, const cache::CacheReader& cached,
                   const cache::CacheReader& now, RecheckResult& result) {
   const cache::ExamInfo& info = cached.exams()[drawn[0].exam];
   const std::size_t again = now.find(info.id);
   if (again == cache::CacheReader::npos) return;  // among the failures
-  const auto dimension = static_cast<std::size_t>(cached.dimension());
   if (now.exams()[again].frames() != info.frames()) {
     result.problems.push_back(concat("exam '", info.id, "' has ", info.frames(),
                                      " frames in the cache and ", now.exams()[again].frames(),
                                      " in its sources"));
     return;
   }
-  const std::vector<float> before = cached.features(drawn[0].exam), after = now.features(again);
-  for (const CachedFrame& frame : drawn) {
-    const auto row = [&](const std::vector<float>& features) {
-      return std::span(features).subspan(frame.frame * dimension, dimension);
-    };
-    result.identical += std::ranges::equal(row(before), row(after));
-    result.frames.push_back({info.id, frame.frame, cache::cosine(row(before), row(after))});
-  }
+  for (const std::string& view : cached.views()) compare_view(drawn, view, cached, now, result);
 }
 
 }  // namespace
@@ -87,6 +96,7 @@ RecheckResult recheck(const frames::ExamList& input, const ExtractOptions& optio
   const ScratchFolder folder;
   const cache::Location location = cache::locate(folder.path() / "again.cache");
   RecheckResult result;
+  result.views = cached.views().size();
   {
     cache::WriterOptions stored;
     stored.storage = cached.storage();
@@ -123,16 +133,18 @@ std::string to_text(const RecheckResult& result) {
   constexpr std::size_t kShown = 20;
   double sum = 0;
   for (const FrameComparison& frame : result.frames) sum += frame.cosine;
-  std::string text = concat("rechecked  ", plural(result.frames.size(), "frame"), " of ",
-                            plural(result.exams, "exam"), ", ", result.identical,
-                            " bit for bit as in the cache\n");
+  std::string text = concat("rechecked  ", plural(result.frames.size() / result.views, "frame"),
+                            " of ", plural(result.exams, "exam"),
+                            result.views > 1 ? concat(" in ", result.views, " views") : "", ", ",
+                            result.identical, " bit for bit as in the cache\n");
   if (!result.frames.empty())
     text += concat("cosine     lowest ", fixed(result.frames.front().cosine, 6), ", mean ",
                    fixed(sum / static_cast<double>(result.frames.size()), 6), "\n");
   for (std::size_t i = 0; i < result.frames.size() && i < kShown; ++i)
     if (const FrameComparison& frame = result.frames[i]; !(frame.cosine >= kSameFrameCosine))
       text += concat(
-          "differs    exam '", frame.exam, "', frame ", frame.frame, ": ",
+          "differs    exam '", frame.exam, "', frame ", frame.frame,
+          frame.view == "clean" ? "" : concat(", ", frame.view), ": ",
           std::isnan(frame.cosine) ? "missing now" : concat("cosine ", fixed(frame.cosine, 4)),
           "\n");
   for (std::size_t i = 0; i < result.problems.size() && i < kShown; ++i)
@@ -143,8 +155,10 @@ std::string to_text(const RecheckResult& result) {
 Json to_json(const RecheckResult& result) {
   Json frames = Json::array();
   for (const FrameComparison& frame : result.frames)
-    frames.push_back(
-        {{"exam", frame.exam}, {"frame", frame.frame}, {"cosine", json_number(frame.cosine)}});
+    frames.push_back({{"exam", frame.exam},
+                      {"frame", frame.frame},
+                      {"view", frame.view},
+                      {"cosine", json_number(frame.cosine)}});
   return {{"exams", result.exams},     {"identical", result.identical},
           {"frames", frames},          {"problems", result.problems},
           {"clean", is_clean(result)}, {"stopped", result.stopped}};

@@ -54,7 +54,9 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
     recipe.features["reading"] = reading;
   const std::int64_t frames = options.selection.count;
   recipe.storage["frames"] = frames == 0 ? Json("all") : Json(frames);
-  recipe.storage["views"] = Json::array({"clean"});
+  recipe.storage["views"] = augment::view_names(options.augmentation);
+  if (options.augmentation.views > 0)
+    recipe.storage["augment"] = augment::to_json(options.augmentation);
   recipe.storage["store"] = options.storage == cache::StorageType::kFloat16 ? "float16" : "float32";
   if (const Json chosen = describe_selection(options.selection); !chosen.empty())
     recipe.storage["selection"] = chosen;

@@ -5,8 +5,10 @@
 namespace coldframe {
 namespace {
 
+// Each view of a frame counts.
 double frames_per_second(const PipelineResult& result) {
-  return result.seconds > 0 ? static_cast<double>(result.frames) / result.seconds : 0;
+  return result.seconds > 0 ? static_cast<double>(result.frames * result.views) / result.seconds
+                            : 0;
 }
 
 // How busy the backbone was, and with how much at once.
@@ -29,7 +31,8 @@ std::string to_text(const ExtractSummary& summary) {
   if (result.exams)
     text +=
         concat("extracted  ", plural(result.exams, "exam"), ", ", plural(result.frames, "frame"),
-               " in ", human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
+               result.views > 1 ? concat(" in ", result.views, " views") : "", " in ",
+               human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
                " frames/s on ", summary.device, ", ", summary.precision, ")\n");
   if (result.exams) text += computed(summary);
   if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
@@ -62,6 +65,7 @@ Json to_json(const ExtractSummary& summary) {
             {"precision", summary.precision},
             {"dimension", summary.dimension},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
+            {"views", result.views},
             {"seconds", json_number(result.seconds)},
             {"frames_per_second", json_number(frames_per_second(result))},
             {"compute_seconds", json_number(result.compute_s)},

@@ -31,6 +31,12 @@ std::vector<ExamTask> choose_sample(const frames::ExamList& input) {
   return tasks;
 }
 
+// Of a stage that took single inputs of the backbone, of which a frame has one per view.
+StageRate per_frame(StageRate stage, std::size_t views) {
+  stage.frames_per_second /= static_cast<double>(views);
+  return stage;
+}
+
 // Decoding and preprocessing share their threads: together they are as slow as both.
 std::string find_bottleneck(const std::vector<StageRate>& stages) {
   const auto rate = [&](const char* name) {
@@ -78,12 +84,13 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
   BenchmarkReport report;
   benchmark::Sample sample;
   sample.tasks = choose_sample(input);
-  report.stages = {benchmark::measure_decode(options, sample),
-                   benchmark::measure_preprocess(options, sample),
-                   benchmark::measure_input(options, sample, device),
-                   benchmark::measure_compute(options, sample, backbone, device),
-                   benchmark::measure_write(options, cache::locate(scratch.path() / "write"),
-                                            recipe, backbone.dimension())};
+  const std::size_t views = 1 + options.augmentation.views;
+  const cache::Location written = cache::locate(scratch.path() / "write");
+  report.stages = {
+      benchmark::measure_decode(options, sample), benchmark::measure_preprocess(options, sample),
+      per_frame(benchmark::measure_input(options, sample, device), views),
+      per_frame(benchmark::measure_compute(options, sample, backbone, device), views),
+      per_frame(benchmark::measure_write(options, written, recipe, backbone.dimension()), views)};
   if (!stop_requested())
     run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, backbone,
             device, report);

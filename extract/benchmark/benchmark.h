@@ -17,7 +17,7 @@
 namespace coldframe {
 
 // A stage by itself; what it works on lies in memory already (except what "decode" reads and
-// "write" writes).
+// "write" writes). A frame is done when all of its views are.
 struct StageRate {
   std::string name;
   double frames_per_second = 0;

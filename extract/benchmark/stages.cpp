@@ -98,16 +98,25 @@ StageRate measure_preprocess(const ExtractOptions& options, Sample& sample) {
   const preprocess::Preprocessing& steps = options.preprocessing;
   const auto side = static_cast<std::size_t>(steps.image_size);
   sample.inputs.assign(sample.images.size(), std::vector<std::uint8_t>(side * side * 3));
-  const auto resize = [&](std::size_t i) {
-    const frames::Image& image = sample.images[i];
+  std::vector<augment::ExamViews> views;
+  for (std::size_t i = 0; i < sample.images.size(); ++i)
+    views.emplace_back(options.augmentation, concat("image ", i));
+  const auto resize = [&](const frames::Image& image, std::size_t i) {
     const bool tiled = preprocess::plan_tiles(steps.tiles, image.width, image.height).size() > 1;
     const int tile = std::min({steps.tiles.size, image.width, image.height});
     preprocess::resize_frame(steps,
                              tiled ? preprocess::crop_image(image, {0, 0, tile, tile}) : image,
                              sample.inputs[i].data());
   };
+  const auto all_views = [&](std::size_t i) {
+    for (std::size_t view = 1; view <= views[i].count(); ++view) {
+      resize(views[i].warp(view, sample.images[i]), i);
+      views[i].finish(view, sample.inputs[i]);
+    }
+    resize(sample.images[i], i);
+  };
   const auto turn = [&] {
-    parallel_for(sample.images.size(), resize, static_cast<std::size_t>(options.decode_threads));
+    parallel_for(sample.images.size(), all_views, static_cast<std::size_t>(options.decode_threads));
     return sample.images.size();
   };
   return {"preprocess", frames_per_second(turn), threads_note(options.decode_threads)};

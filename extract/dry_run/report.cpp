@@ -37,7 +37,8 @@ Totals total(const Report& report) {
   totals.patients = patients.size();
   // What a cache keeps of each frame besides its features: time, index, file name.
   constexpr std::size_t kFrameBytes = 64;
-  totals.cache_bytes = totals.selected * (kWidth * report.feature_bytes + kFrameBytes);
+  totals.cache_bytes =
+      totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes);
   return totals;
 }
 
@@ -151,7 +152,7 @@ std::string exams_table(const Report& report) {
   return text;
 }
 
-std::string totals_text(const Totals& totals, std::size_t feature_bytes) {
+std::string totals_text(const Totals& totals, const Report& report) {
   std::string text =
       concat("\nTotal: ", plural(totals.exams, "exam"), ", ", plural(totals.selected, "frame"));
   if (totals.selected != totals.frames) text += concat(" of ", totals.frames);
@@ -164,7 +165,9 @@ std::string totals_text(const Totals& totals, std::size_t feature_bytes) {
   if (totals.inputs > totals.selected)
     text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
-                       " features per frame (a ViT-S) as float", 8 * feature_bytes, "\n");
+                       " features per frame (a ViT-S)",
+                       report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
+                       8 * report.feature_bytes, "\n");
 }
 
 std::string case_text(const FindingCase& one) {
@@ -221,7 +224,7 @@ Json finding_json(const Finding& finding) {
 }  // namespace
 
 std::string to_text(const Report& report) {
-  std::string text = exams_table(report) + totals_text(total(report), report.feature_bytes);
+  std::string text = exams_table(report) + totals_text(total(report), report);
   if (!report.findings.empty()) text += "\nLook at\n";
   for (const Finding& finding : report.findings) text += finding_text(finding);
   return text;
@@ -243,6 +246,7 @@ Json to_json(const Report& report) {
                     {"patients", totals.patients},
                     {"exams_without_patient", totals.without_patient},
                     {"cache_bytes", totals.cache_bytes},
+                    {"views", report.views},
                     {"features_per_frame", kWidth}};
   json["exams"] = exams;
   json["findings"] = findings;

@@ -14,6 +14,7 @@ struct Report {
   const Survey& survey;
   std::vector<Finding> findings;
   std::size_t feature_bytes = 2;  // of one number in the cache
+  std::size_t views = 1;          // of each frame there, `clean` included
 };
 
 // A table of the first exams, the totals, and the findings by kind with a few examples each.

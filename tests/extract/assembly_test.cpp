@@ -66,6 +66,34 @@ TEST_F(Assembly, TilesAreAveragedOverTheirFrame) {
   EXPECT_TRUE(std::isnan(values[4]));
 }
 
+TEST_F(Assembly, EveryViewIsThereBeforeAnExamIsReleased) {
+  assembly =
+      ExamAssembly(2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
+                   {"clean", "view1"});
+  const auto add = [&](std::size_t slot, std::size_t view, float value, std::size_t tiles) {
+    assembly.add_feature({0, slot, tiles, view}, std::vector{value, -value});
+  };
+  add(0, 1, 10, 2);
+  add(0, 0, 1, 2);
+  add(0, 0, 3, 2);
+  add(2, 0, 4, 1);
+  assembly.add_exam(0, exam("two views", {1, 0, 1}));
+  add(2, 1, 40, 1);
+  EXPECT_TRUE(released.empty());
+  add(0, 1, 30, 2);
+  ASSERT_EQ(released.size(), 1u);
+  const auto& views = exam_at(0).views;
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_EQ(views[0].view, "clean");
+  EXPECT_EQ(views[1].view, "view1");
+  EXPECT_EQ(std::vector<float>(views[0].values.begin(), views[0].values.begin() + 2),
+            (std::vector<float>{2, -2}));
+  EXPECT_EQ(std::vector<float>(views[1].values.begin(), views[1].values.begin() + 2),
+            (std::vector<float>{20, -20}));
+  EXPECT_TRUE(std::isnan(views[1].values[2]));
+  EXPECT_EQ(views[1].values[4], 40);
+}
+
 TEST_F(Assembly, AMeanOfManyTilesIsThatOfFloat64) {
   constexpr std::size_t kTiles = 5000;
   double sum = 0;

@@ -104,6 +104,22 @@ TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
   EXPECT_NE(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
 }
 
+TEST(ExtractOptions, ViewsBelongToTheCacheAndNotToTheFeatures) {
+  MeanBackbone backbone;
+  const auto plain = make_recipe(small_options(), backbone);
+  auto options = small_options();
+  options.augmentation =
+      parse_extract_options(words("--input a --dry-run --views 2"))->augmentation;
+  const auto recipe = make_recipe(options, backbone);
+  EXPECT_EQ(recipe.feature_digest(), plain.feature_digest());
+  EXPECT_NE(recipe.cache_digest(), plain.cache_digest());
+  EXPECT_EQ(recipe.storage["views"].dump(), R"(["clean","view1","view2"])");
+  EXPECT_EQ(recipe.storage["augment"]["rotate"].dump(), "[-10.0,10.0]");
+  options.augmentation.seed = 1;
+  EXPECT_NE(make_recipe(options, backbone).cache_digest(), recipe.cache_digest());
+  EXPECT_TRUE(plain.storage.find("augment") == plain.storage.end());
+}
+
 TEST(ExtractOptions, WindowsThatDifferBeyondSixDigitsHaveRecipesOfTheirOwn) {
   MeanBackbone backbone;
   auto one = small_options(), other = one;
@@ -172,6 +188,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadLine{"--input a --dry-run --tiles 0.95", "--tiles"},
         BadLine{"--input a --dry-run --tiles --tile-size 4", "--tile-size"},
         BadLine{"--input a --dry-run --tile-size 400", "needs --tiles"},
+        BadLine{"--input a --dry-run --augment flip", "--augment needs --views"},
+        BadLine{"--input a --dry-run --views 0 --augment-seed 1", "--augment-seed needs --views"},
+        BadLine{"--input a --dry-run --views 65", "--views"},
+        BadLine{"--input a --dry-run --views -1", "--views"},
+        BadLine{"--input a --dry-run --views 2 --augment-seed -1", "--augment-seed"},
+        BadLine{"--input a --dry-run --views 2 --augment flip,blur", "no 'blur'"},
         BadLine{"--dry-run", "--input"},
         BadLine{"--input a --out b --backbone m --pool cls --mean 0 --std 1", "--pool"},
         BadLine{"--input a --out b --preset nosuch --weights w", "retfound-green"},

@@ -59,6 +59,55 @@ TEST_F(Pipeline, EveryFrameOfEveryExamComesOutInItsPlace) {
   }
 }
 
+// A copy of every exam's features by view, of a cache that is made anew.
+std::vector<std::vector<float>> all_views(const std::filesystem::path& path) {
+  const cache::CacheReader reader(path);
+  std::vector<std::vector<float>> features;
+  for (std::size_t i = 0; i < reader.exams().size(); ++i)
+    for (const std::string& view : reader.views()) features.push_back(reader.features(i, view));
+  return features;
+}
+
+TEST_F(Pipeline, ViewsDependNeitherOnBatchesNorOnThreads) {
+  make_exams(5);
+  auto options = small_options(5);
+  options.augmentation.views = 2;
+  augment::parse_list("brightness=0.2,noise=0.02", options.augmentation);
+  extract(options);
+  const auto first = all_views(scratch / "out.cache");
+  ASSERT_EQ(first.size(), 15u);
+  std::filesystem::remove_all(scratch / "out.cache");
+  options.batch.batch = 2;
+  options.decode_threads = 1;
+  extract(options);
+  EXPECT_EQ(all_views(scratch / "out.cache"), first);
+  for (std::size_t exam = 1; exam < 5; ++exam) {  // exam0 starts black
+    EXPECT_NE(first[3 * exam], first[3 * exam + 1]);
+    EXPECT_NE(first[3 * exam + 1], first[3 * exam + 2]);
+  }
+  std::filesystem::remove_all(scratch / "out.cache");
+  options.augmentation.seed = 1;
+  extract(options);
+  const auto other = all_views(scratch / "out.cache");
+  EXPECT_EQ(other[3], first[3]);
+  EXPECT_NE(other[4], first[4]);
+}
+
+TEST_F(Pipeline, EqualFramesAreComputedOncePerView) {
+  for (int frame = 0; frame < 6; ++frame)
+    write_grey_image(scratch / concat("in/still/", frame, ".png"), 100);
+  auto options = small_options(4);
+  options.augmentation.views = 3;
+  augment::parse_list("brightness=0.3,noise=0.05", options.augmentation);
+  const auto result = extract(options);
+  EXPECT_EQ(result.repeated, 20u);  // of 6 frames in 4 views
+  const cache::CacheReader reader(scratch / "out.cache");
+  for (const std::string& view : reader.views()) {
+    const auto features = reader.features(0, view);
+    for (std::size_t frame = 1; frame < 6; ++frame) EXPECT_EQ(features[2 * frame], features[0]);
+  }
+}
+
 TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {
   make_exams(4);
   write_text(scratch / "in/exam0/0.png", "\x89PNG\r\n\x1a\nnot a picture");

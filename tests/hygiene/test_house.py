@@ -26,10 +26,11 @@ ROOMS = {
     "extract/frames": {"common", "extract/frames"},
     "extract/preprocess": {"common", "extract/preprocess", "extract/frames/frame.h",
                            "extract/cuda"},
+    "extract/augment": {"common", "extract/augment", "extract/frames/frame.h"},
     "extract/vit": {"common", "common/torch", "extract/vit", "extract/cuda"},
     "extract/cuda": {"extract/cuda"},
     "extract": {"common", "common/torch", "cache", "extract", "extract/frames",
-                "extract/preprocess", "extract/vit", "extract/cuda"},
+                "extract/augment", "extract/preprocess", "extract/vit", "extract/cuda"},
     "train_temporal/kernels": {"common", "train_temporal/kernels"},
     "train_temporal/metrics": {"common", "train_temporal/metrics",
                                "train_temporal/counter_random.h"},
@@ -63,7 +64,8 @@ LIBRARIES = {
 }
 # Rooms that lie inside a permitted folder and are yet without the library.
 WITHOUT = {
-    r"(torch|ATen|c10)/": ["extract/frames/", "extract/preprocess/", "extract/cuda/"],
+    r"(torch|ATen|c10)/": ["extract/augment/", "extract/frames/", "extract/preprocess/",
+                              "extract/cuda/"],
     r"opencv2/": ["extract/vit/", "extract/cuda/"],
 }
 # The `torch` resampler is LibTorch's own kernel: the one file of preprocess that may use it.
