@@ -20,7 +20,7 @@ class Damage : public ::testing::Test {
     write_cache(path_, exams);
     bytes_ = read_bytes(path_);
   }
-  ScratchFolder folder_;
+  MemoryFolder folder_;
   fs::path path_ = folder_ / "x.h5";
   std::vector<std::byte> bytes_;
 };
@@ -78,7 +78,7 @@ struct NotACache {
 class Opening : public ::testing::TestWithParam<NotACache> {};
 
 TEST_P(Opening, ExplainsWhatIsThere) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   GetParam().make(folder.path());
   for (const bool verifying : {false, true}) {
     try {

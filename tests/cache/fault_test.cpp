@@ -66,7 +66,7 @@ TEST_P(Faults, AtEveryOperationLoseNothingThatWasAcknowledged) {
   for (;; ++failing) {
     ASSERT_LT(failing, 1000);
     SCOPED_TRACE("operation " + std::to_string(failing));
-    const ScratchFolder folder;
+    const MemoryFolder folder;
     const fs::path path = folder / fault.path;
     write_cache(path, {make_exam("0", 0, 5, 40)});
     const int code = extend_failing_at(failing, fault, path, folder / "log");
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Disk, Faults,
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Faults, AFailedAddCanBePublishedLater) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   WriterOptions options;
   options.max_shard_exams = 1;
   ShardWriter writer(locate(folder / "x.h5"), make_recipe(), 4, options);

@@ -60,20 +60,20 @@ bool kill_before(int last, const fs::path& path) {
 }
 
 TEST(Kills, BeforeAnyOperationLeaveTheSameFileInTheEnd) {
-  const ScratchFolder whole;
+  const MemoryFolder whole;
   run_job(whole / "x.h5");
   const std::vector<std::byte> expected = read_bytes(whole / "x.h5");
   int operations = 0;
   for (;; ++operations) {
     SCOPED_TRACE("killed before operation " + std::to_string(operations));
-    const ScratchFolder folder;
+    const MemoryFolder folder;
     if (!kill_before(operations, folder / "x.h5")) break;
     run_job(folder / "x.h5");
     EXPECT_EQ(entries(folder.path()), std::vector<std::string>{"x.h5"});
     ASSERT_EQ(read_bytes(folder / "x.h5"), expected);
     EXPECT_TRUE(verify(locate(folder / "x.h5")).findings.empty());
     // And killed once more, where the second run packs what the first one left.
-    const ScratchFolder twice;
+    const MemoryFolder twice;
     kill_before(operations, twice / "x.h5");
     kill_before(operations / 2, twice / "x.h5");
     run_job(twice / "x.h5");

@@ -40,7 +40,7 @@ class Malformed : public ::testing::Test {
     }
   }
 
-  ScratchFolder folder_;
+  MemoryFolder folder_;
   fs::path path_ = folder_ / "x.h5";
   FileBytes valid_;
 };

@@ -128,7 +128,7 @@ TEST_P(PowerCuts, LoseNothingThatWasAcknowledged) {
   int operations = 0;
   for (;; ++operations) {
     SCOPED_TRACE("operation " + std::to_string(operations));
-    const ScratchFolder folder;
+    const MemoryFolder folder;
     fs::create_directory(folder / "before");
     write_cache(folder / "before" / GetParam().path, {make_exam("0", 0, 5, 40)});
     if (!extend_until(operations, GetParam(), folder / "before", folder / "after", folder / "log"))

@@ -26,7 +26,7 @@ void PrintTo(const Kind& kind, std::ostream* out) {
 
 class Revisions : public ::testing::TestWithParam<Kind> {
  protected:
-  ScratchFolder folder_;
+  MemoryFolder folder_;
   fs::path path() const { return folder_ / GetParam().path; }
 };
 
@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Revisions,
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Duplicates, AfterACrashInPackingAreToleratedAndFound) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   const ExamFeatures exam = make_exam("a", 0, 4, 4), next = make_exam("b", 1, 4, 4);
   write_cache(folder / "x.h5", {exam});
   fs::create_directory(folder / "x.h5.shards");
@@ -124,7 +124,7 @@ TEST(Duplicates, AfterACrashInPackingAreToleratedAndFound) {
 }
 
 TEST(Verify, NamesMissingAndRepeatedPlaces) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   write_cache(folder / "x.h5",
               {make_exam("a", 1, 2, 4), make_exam("b", 4, 2, 4), make_exam("c", 4, 2, 4)});
   std::vector<std::string> problems;
@@ -136,7 +136,7 @@ TEST(Verify, NamesMissingAndRepeatedPlaces) {
 }
 
 TEST(Verify, FindsShardsOfAnotherRecipe) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   write_cache(folder / "x.cache", {make_exam("a", 0, 2, 4)});
   {
     ShardWriter writer(locate(folder / "y.cache"), make_recipe("bilinear"), 4, {});

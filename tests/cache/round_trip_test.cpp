@@ -8,7 +8,6 @@
 #include "cache/verify.h"
 #include "common/error.h"
 #include "tests/cache/support.h"
-#include "tests/support/temporary_folder.h"
 
 namespace coldframe::cache {
 namespace {
@@ -19,7 +18,7 @@ using ::testing::IsEmpty;
 
 class RoundTrip : public ::testing::TestWithParam<const char*> {
  protected:
-  ScratchFolder folder_;
+  MemoryFolder folder_;
   std::filesystem::path path() const { return folder_ / GetParam(); }
 };
 
@@ -179,7 +178,7 @@ struct BadExam {
 class Refuses : public ::testing::TestWithParam<BadExam> {};
 
 TEST_P(Refuses, WithAMessageAndGoesOn) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   const ExamFeatures good = make_exam("good", 0, 5, 4);
   ExamFeatures bad = make_exam("bad", 1, 5, 4);
   GetParam().spoil(bad);
@@ -238,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(Exams, Refuses, ::testing::ValuesIn(kBadExams),
                          [](const auto& each) { return std::string(each.param.name); });
 
 TEST(Writer, RefusesThumbnailsOfOtherFrames) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   ExamFeatures exam = make_exam("a", 0, 5, 4);
   add_thumbnails(exam);
   ShardWriter writer(locate(folder / "x.h5"), make_recipe_with_thumbnails(), 4, {});
@@ -258,7 +257,7 @@ TEST(Writer, RefusesThumbnailsOfOtherFrames) {
 }
 
 TEST(Writer, WithOtherThumbnailsIsRefusedWithTheDifference) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   write_cache(folder / "x.h5", {make_exam("a", 0, 2, 4)});
   EXPECT_THAT(coldframe::testing::message_of<CacheError>([&] {
                 ShardWriter(locate(folder / "x.h5"), make_recipe_with_thumbnails(), 4, {});
@@ -267,7 +266,7 @@ TEST(Writer, WithOtherThumbnailsIsRefusedWithTheDifference) {
 }
 
 TEST(Writer, OfAnotherRecipeIsRefusedWithTheDifferences) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   write_cache(folder / "x.h5", {make_exam("a", 0, 2, 4)});
   try {
     ShardWriter writer(locate(folder / "x.h5"), make_recipe("bilinear"), 5, {});
@@ -281,7 +280,7 @@ TEST(Writer, OfAnotherRecipeIsRefusedWithTheDifferences) {
 }
 
 TEST(Writer, IsTheOnlyOneOfItsWorker) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   const Location location = locate(folder / "x.cache");
   WriterOptions other;
   other.worker = 1;
@@ -297,7 +296,7 @@ TEST(Writer, IsTheOnlyOneOfItsWorker) {
 }
 
 TEST(Writer, SeveralWorkersFinishOneFile) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   const Location location = locate(folder / "x.h5");
   WriterOptions other;
   other.worker = 1;
@@ -316,7 +315,7 @@ TEST(Writer, SeveralWorkersFinishOneFile) {
 }
 
 TEST(Writer, RefusesWhatStandsInItsWay) {
-  const ScratchFolder folder;
+  const MemoryFolder folder;
   std::filesystem::create_directory(folder / "folder.h5");
   write_bytes(folder / "file.cache", {});
   write_bytes(folder / "other.h5", std::vector<std::byte>(100));

@@ -20,7 +20,7 @@ class Scan : public ::testing::TestWithParam<StorageType> {
     options.max_shard_exams = 9;
     write_cache(folder_ / "x.cache", exams_, options);
   }
-  ScratchFolder folder_;
+  MemoryFolder folder_;
   std::vector<ExamFeatures> exams_;
 };
 

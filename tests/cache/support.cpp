@@ -1,7 +1,6 @@
 #include "tests/cache/support.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,19 +13,8 @@ namespace coldframe::cache {
 
 namespace fs = std::filesystem;
 
-ScratchFolder::ScratchFolder() {
-  // In memory where the system offers it: the tests of damage write thousands of files.
-  const bool in_memory = ::access("/dev/shm", W_OK) == 0;
-  const fs::path parent = in_memory ? fs::path("/dev/shm") : fs::temp_directory_path();
-  std::string name = (parent / "coldframe-cache-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch folder");
-  path_ = name;
-}
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code error;
-  fs::remove_all(path_, error);
-}
+MemoryFolder::MemoryFolder()
+    : TemporaryFolder(::access("/dev/shm", W_OK) == 0 ? fs::path("/dev/shm") : fs::path()) {}
 
 Recipe make_recipe(const std::string& interpolation) {
   Recipe recipe;

@@ -7,19 +7,14 @@
 
 #include "cache/reader.h"
 #include "cache/writer.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::cache {
 
-// A folder of this test's own that vanishes with it.
-class ScratchFolder {
+// In memory where the system offers it: the tests of damage write thousands of files.
+class MemoryFolder : public coldframe::testing::TemporaryFolder {
  public:
-  ScratchFolder();
-  ~ScratchFolder();
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+  MemoryFolder();
 };
 
 Recipe make_recipe(const std::string& interpolation = "bicubic");
