@@ -1,6 +1,7 @@
 // Squares of values, and a strip of pictures above their columns.
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "common/base64.h"
 #include "common/html.h"
@@ -15,7 +16,7 @@ constexpr int kLevels = 16;
 constexpr double kMargin = 40, kRight = 14, kBelow = 26;
 constexpr double kTitle = 34, kSide = 300;
 // With pictures: larger, and the title stands above the strip.
-constexpr double kGap = 3, kPicturedSide = 480, kNarrowestPicture = 32;
+constexpr double kGap = 3, kPicturedSide = 528, kNarrowestPicture = 32;
 
 struct Square {
   double top, side, cell;  // in pixels
@@ -64,7 +65,7 @@ std::string percent(double share) {
 }
 
 // Where columns are narrower than a picture can be, one of several columns has a picture that is
-// as wide as they are together: that of the middle one.
+// as wide as they are together: that of the middle one, if it has one, else of the first that has.
 std::string strip_of(const std::vector<Picture>& pictures, const Square& square) {
   const auto every = static_cast<std::size_t>(std::ceil(kNarrowestPicture / square.cell));
   const auto n = static_cast<double>(pictures.size());
@@ -73,7 +74,11 @@ std::string strip_of(const std::vector<Picture>& pictures, const Square& square)
              percent(kMargin / square.width()), "\">\n");
   for (std::size_t first = 0; first < pictures.size(); first += every) {
     const std::size_t columns = std::min(every, pictures.size() - first);
-    const Picture& picture = pictures[first + columns / 2];
+    const auto group = std::span(pictures).subspan(first, columns);
+    const auto any = std::find_if(group.begin(), group.end(),
+                                  [](const Picture& each) { return !each.jpeg.empty(); });
+    const Picture& middle = group[columns / 2];
+    const Picture& picture = middle.jpeg.empty() && any != group.end() ? *any : middle;
     const std::string style =
         concat("style=\"width:", percent(static_cast<double>(columns) / n), "\"");
     html += picture.jpeg.empty()

@@ -46,8 +46,9 @@ dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg.chart { display: inline-block; vertical-align: top; margin: .5rem .8rem .5rem 0; height: auto;
   width: 100%; border-radius: 4px; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 .scroll > svg.chart { min-width: 30rem; }
-.framed { display: inline-block; vertical-align: top; width: 100%; margin: .5rem .8rem .5rem 0; }
-.framed .title { font-size: 14px; font-weight: 600; margin: 0 0 .35rem; }
+.framed { display: inline-block; vertical-align: top; width: 100%; margin: .5rem .8rem .5rem 0;
+  border-radius: 4px; background: var(--card); }
+.framed .title { font-size: 14px; font-weight: 600; margin: 0; padding: 4px 8px; }
 .framed > svg.chart { margin: 0; }
 .strip { display: flex; align-items: flex-end; }
 .strip img { display: block; height: auto; padding: 0 1px; }
@@ -79,11 +80,19 @@ svg .strong { fill: var(--on); font-weight: 600; }
   :root { --paper: #fff; --card: #fff; --ink: #000; --soft: #444; --rule: #bbb; --on: #fff;
     --c0: #0072b2; --c1: #d55e00; --c2: #009e73; --c3: #cc79a7;
     --c4: #e69f00; --c5: #56b4e9; --c6: #7a5c3e; --c7: #4d4d4d; }
-  body { max-width: none; padding: 0; font-size: 11px; }
+  html { font-size: 11px; }
+  body { max-width: none; padding: 0; font-size: 1rem; }
   nav { display: none; }
   table { font-size: 10px; }
+  section { margin-top: 1.5rem; }
+  p { max-width: none; }
+  .scroll { overflow: visible; }
+  svg.chart { width: calc(50% - 1rem); }
+  .framed { width: calc(40% - 1rem); }
+  .framed .title { font-size: 1rem; }
+  .scroll > svg.chart, .framed > svg.chart { width: 100%; min-width: 0; }
   svg.chart, .framed, tr, dl > * { break-inside: avoid; }
-  h2 { break-after: avoid; }
+  h2, h3, h3 + p { break-after: avoid; }
   svg { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 )css";
 

@@ -88,7 +88,9 @@ std::string Scale::label(double tick, int wanted) const {
   const double size = std::max(std::abs(low_), std::abs(high_));
   const int digits = std::max(0, static_cast<int>(-std::floor(std::log10(distance) + 1e-9)));
   if (!logarithmic_ && std::abs(tick) < distance * 1e-9) tick = 0.0;  // and never "-0"
-  if (logarithmic_ || size >= 1e6 || distance < 1e-5) return general(tick, 3);
+  if (logarithmic_) return general(tick, 3);
+  if (size >= 1e6 || distance < 1e-5)  // as many digits as tell neighbours apart
+    return general(tick, std::max(3, static_cast<int>(std::ceil(std::log10(size / distance))) + 1));
   return fixed(tick, digits);
 }
 

@@ -73,7 +73,7 @@ def test_the_exams_frames_and_neighbours(made):
     assert page.index("<h3>e7</h3>") < page.index("<h3>e0</h3>")
     of_exam = page[page.index("<h3>e7</h3>"):page.index("<h3>e0</h3>")]
     rows = values[7] / np.linalg.norm(values[7], axis=1, keepdims=True)
-    assert f"Cosine between 6 frames: {(rows @ rows.T).min():.3f} (faint) to 1" in of_exam
+    assert f"Cosine of 6 frames: {(rows @ rows.T).min():.3f} to 1" in of_exam
     assert of_exam.count("<path class=\"cell\"") <= 16
     drawn = sum(path.count("z") for path in re.findall(r"class=\"cell\"[^>]* d=\"([^\"]*)\"", of_exam))
     assert drawn == FRAMES * FRAMES
@@ -86,6 +86,13 @@ def test_the_exams_frames_and_neighbours(made):
     assert [name for name, _, _ in listed] == [f"e{i}" for i in nearest]
     assert [float(cosine) for _, cosine, _ in listed] == pytest.approx(cosines[nearest], abs=6e-5)
     assert [patient == "the same" for _, _, patient in listed] == [i // 2 == 7 // 2 for i in nearest]
+
+
+def test_the_recipe_is_indented_as_it_is_nested(tmp_path):
+    driver("write", tmp_path / "x.h5", 0, 2)
+    keys = re.findall(r"<tr><td>(\u2003*)(\w+)</td>", report(tmp_path / "x.h5"))
+    depth = {name: len(spaces) for spaces, name in keys}
+    assert (depth["features"], depth["preprocessing"], depth["interpolation"], depth["frames"]) == (0, 1, 2, 1)
 
 
 def test_histograms_count_everything(made):
@@ -176,7 +183,7 @@ def test_frames_stand_above_their_columns(pictured):
         widths = [float(width) for width in re.findall(r"width:([\d.]+)%", strip)]
         assert len(widths) == 6 and sum(widths) == pytest.approx(100, abs=0.01)
         left, right = (float(margin) for margin in re.search(r"margin:0 ([\d.]+)% 0 ([\d.]+)%", strip).groups()[::-1])
-        assert (100 - left - right) / 6 == pytest.approx(100 * 80 / 534, abs=0.01), "as wide as a column of the matrix"
+        assert (100 - left - right) / 6 == pytest.approx(100 * 88 / 582, abs=0.01), "as wide as a column of the matrix"
     without = report(path, "--without-thumbnails")
     assert Page(without).pictures == [] and "whoever gets it" not in without
 

@@ -80,9 +80,8 @@ std::string similarity_charts(std::span<const float> features, std::size_t dimen
   }
   const std::string which = shown.size() < frames ? concat(shown.size(), " of ", frames, " frames")
                                                   : concat(frames, " frames");
-  std::string html =
-      html::heat_map(concat("Cosine between ", which, ": ", fixed(low, 3), " (faint) to 1"), cells,
-                     low, 1.0, shown, pictures.of(exam, shown));
+  std::string html = html::heat_map(concat("Cosine of ", which, ": ", fixed(low, 3), " to 1"),
+                                    cells, low, 1.0, shown, pictures.of(exam, shown));
   html::Series series{"", {}, cosine_to_previous(features, dimension), {}, {}};
   for (std::size_t t = 0; t < frames; ++t) series.x.push_back(static_cast<double>(t));
   html += html::line_chart({"Cosine with the frame before", "frame", "cosine", {series}});
@@ -115,7 +114,9 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
   const auto dimension = static_cast<std::size_t>(cache.dimension());
   Pictures pictures(cache, with_pictures);
   std::string html =
-      "<p>Nearest exams: by the cosine of mean features, after the mean of all exams was taken "
+      "<p>Matrices: the cosine between any two frames; the lower, the fainter. Nearest exams: by "
+      "the "
+      "cosine of mean features, after the mean of all exams was taken "
       "away.</p>\n";
   for (const std::size_t index : exams) {
     const ExamInfo& exam = cache.exams()[index];

@@ -1,6 +1,7 @@
 // `report`: one HTML page about a cache.
 #include "cache/tool/report/report.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cache/tool/columns.h"
@@ -49,10 +50,10 @@ std::string key_values_of(const Rows& rows) {
 std::string recipe_section(const Json& overview) {
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, value] : recipe_rows(overview["recipe"])) {
-    std::string indented = key;
-    for (std::size_t at = 0; at < indented.size() && indented[at] == ' '; at += 2)
-      indented.replace(at, 1, "\u2003");
-    rows.push_back({indented, without_folders(value)});
+    const std::size_t spaces = std::min(key.find_first_not_of(' '), key.size());
+    std::string indented;
+    for (std::size_t i = 0; i < spaces; i += 2) indented += "\u2003";
+    rows.push_back({indented + key.substr(spaces), without_folders(value)});
   }
   rows.push_back({"feature digest", overview["feature_digest"].get<std::string>()});
   rows.push_back({"cache digest", overview["cache_digest"].get<std::string>()});
