@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <sstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "common/cli.h"
@@ -12,6 +13,10 @@
 #include "extract/vit/engine/choose.h"
 
 namespace coldframe::vit {
+
+torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor&) {
+  throw std::logic_error("this backbone takes images, no frames");
+}
 
 Pooling parse_pooling(const std::string& word) {
   return static_cast<Pooling>(choice("pool", word, {"cls", "mean", "cls+mean"}));

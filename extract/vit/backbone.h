@@ -40,6 +40,14 @@ class Backbone {
   // images [B, 3, S, S] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
   // on the CPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
+  // Whether forward_frames() is there: a device that normalises by itself.
+  virtual bool takes_frames() const { return false; }
+  // frames [B, S, S, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
+  // both on the backbone's device -> [B, D] float32 there, valid until the next call. Asynchronous
+  // on the current stream.
+  virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
+  // Device memory that is kept aside without being counted as tensors.
+  virtual std::uint64_t bytes_aside() const { return 0; }
   virtual std::int64_t dimension() const = 0;  // D
   virtual Precision precision() const = 0;     // the one asked for, or what it fell back to
   // What goes into the recipe: kind, weights' SHA-256, architecture, pooling.

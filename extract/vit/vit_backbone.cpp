@@ -8,6 +8,7 @@
 #include "extract/vit/backbone_kinds.h"
 #include "extract/vit/checkpoint.h"
 #include "extract/vit/engine/choose.h"
+#include "extract/vit/gpu/choose.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
@@ -43,21 +44,32 @@ class VitBackbone : public Backbone {
     if (device.is_cpu() && precision != Precision::kFp32 && options.check_images.defined())
       exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
     if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
-    if (!engine_) model_->to(device_, scalar_type(precision));
+    if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
+    if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
     if (exact && strays_from(*exact, options.check_images)) {
       engine_ = std::move(exact);
       precision_ = Precision::kFp32;
     }
-    if (engine_) model_ = nullptr;  // the engine has its own copy of the weights
+    if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
     if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), pooling_);
+    if (gpu_engine_)
+      return gpu_engine_->forward_images(images.to(device_).contiguous()).to(torch::kCPU);
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
     const torch::Tensor features = model_->forward_head(model_->forward_features(input), pooling_);
     return features.to(torch::kCPU, torch::kFloat32).contiguous();
+  }
+
+  bool takes_frames() const override { return gpu_engine_ != nullptr; }
+  torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels) override {
+    return gpu_engine_->forward_frames(frames, levels);
+  }
+  std::uint64_t bytes_aside() const override {
+    return gpu_engine_ ? gpu_engine_->graph_bytes() : 0;
   }
 
   std::int64_t dimension() const override {
@@ -90,9 +102,10 @@ class VitBackbone : public Backbone {
     return true;
   }
 
-  VisionTransformer model_;                 // what computes on a GPU; empty
-  std::unique_ptr<engine::Engine> engine_;  // where the CPU engine does
-  Json source_;                             // kind, and what the weights are
+  VisionTransformer model_;                  // what computes; empty
+  std::unique_ptr<engine::Engine> engine_;   // where the CPU engine does,
+  std::unique_ptr<gpu::Engine> gpu_engine_;  // or the GPU engine
+  Json source_;                              // kind, and what the weights are
   Architecture architecture_;
   Pooling pooling_;
   std::int64_t image_size_;

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "common/torch/parallel.h"
+#include "extract/vit/starting_tokens.h"
 
 namespace coldframe::vit::engine {
 
@@ -26,23 +27,6 @@ torch::Tensor defined_scale(const LayerScale& scale) {
 const torch::Tensor& final_norm(const VisionTransformerImpl& model, bool weight) {
   const LayerNormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
   return weight ? norm.weight : norm.bias;
-}
-
-// What the blocks start from: class token and registers, then positions and the patches' bias.
-torch::Tensor starting_tokens(const VisionTransformerImpl& model, std::int64_t patches) {
-  const std::int64_t prefix = model.architecture.prefix_tokens();
-  torch::Tensor start = torch::zeros({prefix + patches, model.architecture.width});
-  std::int64_t row = 0;
-  for (const torch::Tensor& token : {model.cls_token, model.reg_token}) {
-    if (!token.defined()) continue;
-    start.narrow(0, row, token.size(1)).copy_(token[0]);
-    row += token.size(1);
-  }
-  start.narrow(0, prefix, patches).copy_(model.patch_embed->proj->bias.expand({patches, -1}));
-  const torch::Tensor positions = plain(model.pos_embed)[0];
-  start.narrow(0, model.architecture.prefix_positions ? 0 : prefix, positions.size(0))
-      .add_(positions);
-  return start;
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+#include "extract/vit/gpu/choose.h"
+
+#include "common/log.h"
+#include "common/text.h"
+#include "extract/cuda/library.h"
+
+namespace coldframe::vit::gpu {
+
+std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
+                                    const BackboneOptions& options, const torch::Device& device,
+                                    Precision precision) {
+  const cuda::Kernels* const kernels = cuda::kernels();
+  if (!kernels) {
+    log_info("this build has no CUDA kernels: computing with LibTorch's operators");
+    return nullptr;
+  }
+  if (const auto reason = refusal(model.architecture)) {
+    log_warning(concat("the GPU engine cannot compute this backbone: ", *reason,
+                       "; computing with LibTorch's operators"));
+    return nullptr;
+  }
+  EngineOptions chosen;
+  chosen.device = device;
+  chosen.type = scalar_type(precision);
+  chosen.pooling = options.pooling;
+  chosen.image_size = options.image_size;
+  return std::make_unique<Engine>(model, chosen, *kernels, cuda_graphs());
+}
+
+}  // namespace coldframe::vit::gpu

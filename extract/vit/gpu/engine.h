@@ -1,0 +1,97 @@
+// The GPU engine: the same Vision Transformer as vision_transformer.h, computed by cuBLAS, flash
+// attention and the fused kernels of extract/cuda, replayed as CUDA Graphs. Written against
+// LibTorch's operators and a table of kernels, so that the tests run all of it on the CPU with the
+// kernels' twins.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "extract/cuda/kernels.h"
+#include "extract/vit/backbone.h"
+#include "extract/vit/gpu/graphs.h"
+#include "extract/vit/vision_transformer.h"
+
+namespace coldframe::vit::gpu {
+
+struct EngineOptions {
+  torch::Device device{torch::kCPU};
+  torch::ScalarType type = torch::kBFloat16;  // of weights and activations; kFloat, kHalf
+  // What the blocks add to. In float, sums over many blocks lose nothing; in `type` the norm
+  // kernels move fewer bytes.
+  torch::ScalarType residual = torch::kFloat;
+  // Rows that pass through the perceptron together, so that its hidden layer stays in the second-
+  // level cache; 0: all.
+  std::int64_t mlp_rows = 0;
+  Pooling pooling = Pooling::kCls;
+  std::int64_t image_size = 224;
+};
+
+// Why the engine cannot compute this architecture; empty when it can.
+std::optional<std::string> refusal(const Architecture& architecture);
+
+class Engine {
+ public:
+  // Casts the float weights of `model` to the device once; the model is no longer needed then.
+  // ConfigError if refusal(). `kernels` must compute on the device.
+  Engine(const VisionTransformerImpl& model, const EngineOptions& options,
+         const cuda::Kernels& kernels, MakeGraph make_graph);
+
+  // frames [B, S, S, 3] uint8 and levels [3, 256] float, what each level of each channel becomes,
+  // both on the device -> [B, D or 2·D] float there, valid until the next call. Asynchronous on
+  // the current stream. SystemError when a kernel fails.
+  torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
+
+  // images [B, 3, S, S] float, normalised, on the device -> the same.
+  torch::Tensor forward_images(const torch::Tensor& images);
+
+  std::uint64_t graph_bytes() const { return graphs_.bytes(); }
+
+ private:
+  struct Linear {
+    torch::Tensor weight;  // [in, out], a transposed view
+    torch::Tensor bias;    // of the product's type; undefined: none, or left to a kernel
+  };
+  struct Norm {
+    torch::Tensor weight, bias;  // float
+  };
+  struct Block {
+    Norm norm1, norm2;
+    Linear qkv, proj, fc1, fc2;
+    // Float: what the kernels add and scale by; undefined: none.
+    torch::Tensor proj_bias, fc1_bias, fc2_bias, scale1, scale2;
+  };
+  struct Workspace;
+
+  Linear cast(const torch::Tensor& weight, const torch::Tensor& bias) const;
+  Block cast(const BlockImpl& block) const;
+  void reserve(std::int64_t batch);
+  torch::Tensor run(std::int64_t batch);
+  void compute(std::int64_t batch);
+  void embed(std::int64_t batch);
+  void attend(const Block& block, std::int64_t batch);
+  void attend_class_token(const Block& block, std::int64_t batch);
+  void perceive(const Block& block, std::int64_t rows);
+  void add(const torch::Tensor& bias, const torch::Tensor& scale, const Norm& next,
+           std::int64_t rows);
+  void pool(std::int64_t batch);
+  void check(int error) const;
+  void* stream() const;
+
+  EngineOptions options_;
+  Architecture architecture_;
+  const cuda::Kernels& kernels_;
+  std::int64_t patches_, tokens_, pitch_;  // of an image; columns of a patch, filled up
+  torch::Tensor start_;                    // [tokens, width] float
+  Linear patch_embed_;
+  std::vector<Block> blocks_;
+  Norm norm_;  // the final norm, or fc_norm
+  std::shared_ptr<Workspace> work_;
+  Graphs graphs_;
+};
+
+}  // namespace coldframe::vit::gpu

@@ -1,0 +1,14 @@
+// What the first block of a ViT starts from, the same for every image.
+#pragma once
+
+#include <torch/torch.h>
+
+#include "extract/vit/vision_transformer.h"
+
+namespace coldframe::vit {
+
+// [prefix tokens + patches, width] float on the CPU: class token and registers, then the bias of
+// the patch embedding for each of `patches` patches; positions are added to all that have one.
+torch::Tensor starting_tokens(const VisionTransformerImpl& model, std::int64_t patches);
+
+}  // namespace coldframe::vit

@@ -1,0 +1,204 @@
+// The GPU engine against the readable ViT: on the CPU with the kernels' twins, and on a GPU where
+// there is one.
+#include "extract/vit/gpu/engine.h"
+
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <gtest/gtest.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/torch/device.h"
+#include "extract/cuda/library.h"
+#include "extract/cuda/twin.h"
+#include "extract/vit/random_weights.h"
+#include "tests/extract/vit/gpu/fake_graph.h"
+
+namespace coldframe::vit::gpu {
+namespace {
+
+struct Case {
+  const char* name;
+  Architecture architecture;
+  std::int64_t image_size;
+};
+
+Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
+  Architecture architecture;
+  architecture.patch = patch;
+  architecture.width = width;
+  architecture.depth = 3;
+  architecture.heads = heads;
+  architecture.mlp_hidden = 4 * width;
+  architecture.position_grid = grid;
+  return architecture;
+}
+
+std::vector<Case> cases() {
+  Architecture dinov2 = shape(64, 1, 14, 4);
+  dinov2.registers = 4;
+  dinov2.prefix_positions = false;
+  dinov2.layer_scale = true;
+  Architecture bare = shape(96, 2, 4, 4);
+  bare.class_token = bare.qkv_bias = false;
+  Architecture fc_norm = shape(64, 2, 4, 4);
+  fc_norm.fc_norm = true;
+  Architecture shallow = shape(64, 2, 4, 4);
+  shallow.depth = 1;
+  return {{"at_224", shape(64, 1, 16, 14), 224},
+          {"dinov2_with_registers_at_other_size", dinov2, 112},
+          {"no_class_token", bare, 16},
+          {"fc_norm", fc_norm, 16},
+          {"one_block", shallow, 16},
+          {"odd_patch", shape(60, 3, 7, 3), 21}};
+}
+
+std::vector<Pooling> poolings_of(const Architecture& architecture) {
+  if (!architecture.class_token) return {Pooling::kMean};
+  return {Pooling::kCls, Pooling::kMean, Pooling::kClsMean};
+}
+
+VisionTransformer make_model(const Case& one) {
+  RandomSource source(3);
+  return VisionTransformer(Scope(source), one.architecture, one.image_size);
+}
+
+EngineOptions options_for(const Case& one, Pooling pooling, torch::ScalarType type) {
+  EngineOptions options;
+  options.type = type;
+  options.pooling = pooling;
+  options.image_size = one.image_size;
+  return options;
+}
+
+struct Input {
+  torch::Tensor frames, levels, images;  // uint8, [3, 256], and what the two make
+};
+
+Input make_input(std::int64_t batch, std::int64_t size) {
+  torch::manual_seed(2);
+  Input input{torch::randint(256, {batch, size, size, 3}, torch::kUInt8), {}, {}};
+  const torch::Tensor scale = torch::tensor({0.02f, 0.015f, 0.01f}).view({3, 1});
+  input.levels = (torch::arange(256).to(torch::kFloat).view({1, 256}) - 110) * scale;
+  std::vector<torch::Tensor> planes;
+  for (int channel = 0; channel < 3; ++channel)
+    planes.push_back(
+        input.levels[channel].index({input.frames.select(3, channel).to(torch::kInt64)}));
+  input.images = torch::stack(planes, 1).contiguous();
+  return input;
+}
+
+void expect_equal(const torch::Tensor& found, const torch::Tensor& expected,
+                  torch::ScalarType type) {
+  ASSERT_EQ(found.sizes(), expected.sizes());
+  if (type == torch::kFloat)
+    EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
+  else
+    EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(),
+              type == torch::kHalf ? 0.99999 : 0.9995);
+}
+
+TEST(GpuEngine, EqualsTheReadableViT) {
+  const torch::InferenceMode guard;
+  for (const Case& one : cases()) {
+    VisionTransformer model = make_model(one);
+    const Input input = make_input(3, one.image_size);
+    const torch::Tensor tokens = model->forward_features(input.images);
+    for (const Pooling pooling : poolings_of(one.architecture))
+      for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+        SCOPED_TRACE(std::string(one.name) + ", " + to_string(pooling) + ", " + toString(type));
+        Engine engine(*model, options_for(one, pooling, type), cuda::twin_kernels(), {});
+        const torch::Tensor expected = model->forward_head(tokens, pooling);
+        expect_equal(engine.forward_frames(input.frames, input.levels), expected, type);
+        expect_equal(engine.forward_images(input.images), expected, type);
+        expect_equal(engine.forward_frames(input.frames.narrow(0, 1, 1), input.levels),
+                     expected.narrow(0, 1, 1), type);
+        EXPECT_EQ(engine.forward_frames(input.frames.narrow(0, 0, 0), input.levels).size(0), 0);
+      }
+  }
+}
+
+TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
+  const torch::InferenceMode guard;
+  const Case one = cases()[1];
+  VisionTransformer model = make_model(one);
+  const Input input = make_input(3, one.image_size);
+  const torch::Tensor expected =
+      model->forward_head(model->forward_features(input.images), Pooling::kClsMean);
+  EngineOptions options = options_for(one, Pooling::kClsMean, torch::kFloat);
+  options.mlp_rows = 50;
+  Engine pieces(*model, options, cuda::twin_kernels(), {});
+  expect_equal(pieces.forward_frames(input.frames, input.levels), expected, torch::kFloat);
+  options.type = options.residual = torch::kBFloat16;
+  Engine rounded(*model, options, cuda::twin_kernels(), {});
+  const torch::Tensor found = rounded.forward_frames(input.frames, input.levels);
+  EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
+}
+
+TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
+  const torch::InferenceMode guard;
+  const Case one = cases()[0];
+  VisionTransformer model = make_model(one);
+  GraphLog log;
+  Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
+                fake_graphs(log));
+  const Input input = make_input(8, one.image_size);
+  const torch::Tensor expected =
+      model->forward_head(model->forward_features(input.images), Pooling::kCls);
+  for (int i = 0; i < 6; ++i)
+    expect_equal(engine.forward_frames(input.frames.narrow(0, i, 2), input.levels),
+                 expected.narrow(0, i, 2), torch::kFloat);
+  EXPECT_EQ(log.captures, 1);
+  EXPECT_EQ(engine.graph_bytes(), 100u);
+  engine.forward_frames(input.frames.narrow(0, 0, 1), input.levels);  // fits: nothing moves
+  EXPECT_EQ(log.alive, 1);
+  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
+  EXPECT_EQ(log.alive, 0);  // a larger batch took other memory
+}
+
+TEST(GpuEngine, SaysWhatItCannotCompute) {
+  EXPECT_FALSE(refusal(shape(1280, 16, 14, 16)));
+  EXPECT_TRUE(refusal(shape(2052, 27, 14, 16)));
+  EXPECT_TRUE(refusal(shape(63, 3, 14, 16)));
+  Architecture odd = shape(64, 1, 14, 16);
+  odd.mlp_hidden = 100;
+  EXPECT_TRUE(refusal(odd));
+  const Case one{"odd", odd, 28};
+  VisionTransformer model = make_model(one);
+  EXPECT_THROW(
+      Engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(), {}),
+      ConfigError);
+}
+
+TEST(GpuEngine, OnTheGpuEqualsTheReadableViT) {
+  torch::Device device(torch::kCPU);
+  try {
+    device = resolve_device("cuda");
+  } catch (const SystemError& error) {
+    GTEST_SKIP() << "no GPU: " << error.what();
+  }
+  ASSERT_NE(cuda::kernels(), nullptr);
+  const torch::InferenceMode guard;
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device));
+  for (const Case& one : cases()) {
+    VisionTransformer model = make_model(one);
+    const Input input = make_input(3, one.image_size);
+    const torch::Tensor tokens = model->forward_features(input.images);
+    for (const Pooling pooling : poolings_of(one.architecture))
+      for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+        SCOPED_TRACE(std::string(one.name) + ", " + to_string(pooling) + ", " + toString(type));
+        EngineOptions options = options_for(one, pooling, type);
+        options.device = device;
+        Engine engine(*model, options, *cuda::kernels(), cuda_graphs());
+        const torch::Tensor expected = model->forward_head(tokens, pooling);
+        const torch::Tensor frames = input.frames.to(device), levels = input.levels.to(device);
+        for (int i = 0; i < Graphs::kWarmUps + 3; ++i)  // the last ones from a graph
+          expect_equal(engine.forward_frames(frames, levels).cpu(), expected, type);
+        EXPECT_GT(engine.graph_bytes(), 0u);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace coldframe::vit::gpu

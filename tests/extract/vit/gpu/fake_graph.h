@@ -1,0 +1,42 @@
+// A graph of the CPU: keeps the work and does it again. Like the real one it computes nothing while
+// it records.
+#pragma once
+
+#include <functional>
+#include <stdexcept>
+
+#include "extract/vit/gpu/graphs.h"
+
+namespace coldframe::vit::gpu {
+
+struct GraphLog {
+  int captures = 0, replays = 0, alive = 0;
+  bool broken = false;  // capturing throws
+};
+
+class FakeGraph : public Graph {
+ public:
+  explicit FakeGraph(GraphLog& log) : log_(log) { ++log_.alive; }
+  ~FakeGraph() override { --log_.alive; }
+
+  void capture(const std::function<void()>& work) override {
+    if (log_.broken) throw std::runtime_error("operation not permitted when stream is capturing");
+    ++log_.captures;
+    work_ = work;
+  }
+  void replay() override {
+    ++log_.replays;
+    work_();
+  }
+  std::uint64_t bytes() const override { return 100; }
+
+ private:
+  GraphLog& log_;
+  std::function<void()> work_;
+};
+
+inline MakeGraph fake_graphs(GraphLog& log) {
+  return [&log] { return std::make_unique<FakeGraph>(log); };
+}
+
+}  // namespace coldframe::vit::gpu
