@@ -11,6 +11,7 @@ from training_support import coldframe, make_cache, quick, ramp_exams
 
 import temporal_model
 
+torch.set_num_threads(1)
 TOLERANCE = 1e-4
 VARIANTS = {
     "gru-time": ["--time", "on"],
@@ -26,7 +27,7 @@ VARIANTS = {
 
 def explain(run, cache, folder, *more):
     done = coldframe("predict", "--run", run, "--cache", cache, "--out", folder / "p.csv",
-                     "--explain", folder / "frames.csv", "--json", *more)
+                     "--explain", folder / "frames.csv", "--json", "--threads", 1, *more)
     assert done.returncode == 0, done.stderr
     return (pd.read_csv(folder / "p.csv"), pd.read_csv(folder / "frames.csv"),
             json.loads(done.stdout)["contributions"])
@@ -60,7 +61,7 @@ def by_captum(run, features, times):
 
         inputs = x[None, frames]
         gradients = IntegratedGradients(probability).attribute(
-            inputs, model.feature_mean.expand_as(inputs), n_steps=200, method="gausslegendre")
+            inputs, model.feature_mean.expand_as(inputs), n_steps=100, method="gausslegendre")
         contribution = np.zeros(len(x))
         contribution[frames] = gradients[0].sum(1).detach().numpy()
         total = total + contribution
@@ -76,7 +77,7 @@ def test_contributions_equal_captums(tmp_path, variant):
     assert (frames["class"] == 1).all()
     rows, times = present_frames(exams, features)
     largest = 0
-    for i in range(0, len(exams), 5):
+    for i in range(0, len(exams), 9):
         ours = frames.contribution[(frames.exam == exams[i]["id"])].to_numpy()
         ours = ours[np.array(exams[i]["present"], bool)]
         np.testing.assert_allclose(ours, by_captum(run, rows[i], times[i]), rtol=0, atol=2e-4)
@@ -110,7 +111,7 @@ def test_controls_and_several_classes(tmp_path):
         entry["columns"]["label"] = "abc"[number % 3]
         values[:, 1] += number % 3
     cache = make_cache(tmp_path, exams, features)
-    for model in ["mean", "shuffled", "clock"]:
+    for model in ["shuffled", "clock"]:
         folder = tmp_path / model
         folder.mkdir()
         done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run",
