@@ -27,6 +27,10 @@ SwsContext* make_scaler(const AVFrame& picture) {
   constexpr int kCentred = -513;  // swscale's default, of chroma that the stream does not place
   int across = kCentred, down = kCentred;
   avcodec_enum_to_chroma_pos(&across, &down, picture.chroma_location);
+  const AVPixFmtDescriptor* format =
+      av_pix_fmt_desc_get(static_cast<AVPixelFormat>(picture.format));
+  if (format == nullptr || format->log2_chroma_w == 0) across = kCentred;
+  if (format == nullptr || format->log2_chroma_h == 0) down = kCentred;
   const std::pair<const char*, int> options[] = {
       {"srcw", picture.width},    {"srch", picture.height},  {"src_format", picture.format},
       {"dstw", picture.width},    {"dsth", picture.height},  {"dst_format", AV_PIX_FMT_BGR24},

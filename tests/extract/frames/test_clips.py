@@ -121,13 +121,14 @@ def test_colours_follow_what_the_stream_states(tmp_path, tags, size):
         assert np.abs(ours.astype(int) - theirs).max() <= 1
 
 
-@pytest.mark.parametrize("codec", ["mpeg4", "mjpeg", "mpeg2video", "ffv1"])
-def test_chroma_lies_where_the_codec_has_it(tmp_path, codec):
+@pytest.mark.parametrize("codec, pixels", [
+    ("mpeg4", "yuv420p"), ("mpeg2video", "yuv422p"), ("mjpeg", "yuvj420p"), ("ffv1", "yuv420p"),
+    ("libx264", "yuv444p"), ("libx264rgb", "rgb24")])
+def test_chroma_lies_where_the_codec_has_it(tmp_path, codec, pixels):
     """Odd sizes interpolate chroma: MPEG-4's lies on the left pixel of two, JPEG's between them."""
     path = tmp_path / "a.mkv"
     subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=s=65x49:d=0.2:r=25",
-                    "-c:v", codec, "-pix_fmt", "yuvj420p" if codec == "mjpeg" else "yuv420p",
-                    str(path)], check=True)
+                    "-c:v", codec, "-pix_fmt", pixels, str(path)], check=True)
     assert difference(path, opencv_frames(path)) <= 1
 
 
