@@ -11,6 +11,7 @@
 #include "extract/preprocess/crop.h"
 #include "extract/preprocess/prepare.h"
 #include "extract/preprocess/tiles.h"
+#include "extract/thumbnail.h"
 
 namespace coldframe {
 namespace {
@@ -74,10 +75,10 @@ cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reas
 }
 
 bool DecodeStage::decode_exam(std::size_t task) {
-  DecodedExam result{task, {}, std::nullopt};
+  DecodedExam result{task, {}, {}, std::nullopt};
   bool stopped = false;
   try {
-    result.info = read(task, stopped);
+    read(result, stopped);
   } catch (const DataError& error) {
     result.failure = failure_of(task, error.what());
   } catch (const std::bad_alloc&) {
@@ -127,9 +128,9 @@ cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   return info;
 }
 
-cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
-  const frames::ExamSpec& exam = *tasks_[task].exam;
-  cache::ExamInfo info = describe(task);
+void DecodeStage::read(DecodedExam& result, bool& stopped) {
+  const frames::ExamSpec& exam = *tasks_[result.task].exam;
+  cache::ExamInfo& info = result.info = describe(result.task);
   const frames::OpenedExam opened(exam, settings_.reader);
   const CropPlan plan(exam, opened, settings_.preprocessing);
   augment::ExamViews views(settings_.augmentation, exam.id);
@@ -139,16 +140,19 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
     note_slot(exam, slot, info);
     item_of_slot.push_back(slot.item);
     crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
+    std::string thumbnail;
     if (slot.present) {
-      const FramePlace place{task, slot.slot};
-      stopped = !push_frame(
-          place, prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back()),
-          views);
+      const FramePlace place{result.task, slot.slot};
+      const frames::Image image =
+          prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
+      if (settings_.thumbnails > 0) thumbnail = make_thumbnail(image, settings_.thumbnails);
+      stopped = !push_frame(place, image, views);
     }
+    if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
     stopped = stopped || stop_requested();
     return !stopped;
   });
-  if (stopped) return info;
+  if (stopped) return;
   if (info.frame_width == 0)
     throw DataError(concat("exam '", exam.id, "' has no frame that is present"));
   info.source_kind = opened.kind();
@@ -157,7 +161,6 @@ cache::ExamInfo DecodeStage::read(std::size_t task, bool& stopped) {
     throw DataError("its files changed while they were read; run the same command again");
   info.frame_columns = frame_columns_of(input_, exam, item_of_slot);
   record_crops(crop_of_slot, info);
-  return info;
 }
 
 }  // namespace coldframe

@@ -31,6 +31,7 @@ struct DecodedFrame {
 struct DecodedExam {
   std::size_t task = 0;
   cache::ExamInfo info;
+  std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
 };
 
@@ -41,6 +42,7 @@ struct DecodeSettings {
   frames::FrameSelection selection;
   frames::ReaderOptions reader;
   augment::Augmentation augmentation;
+  int thumbnails = 0;  // their longer side in pixels; 0: none
   int threads = 1;
   std::size_t queue_frames = 64;  // decoded frames that may wait
 };
@@ -61,7 +63,7 @@ class DecodeStage {
   void work();
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   cache::ExamInfo describe(std::size_t task) const;
-  cache::ExamInfo read(std::size_t task, bool& stopped);
+  void read(DecodedExam& exam, bool& stopped);
   // False: the stage is stopping.
   bool push_frame(FramePlace place, const frames::Image& image, augment::ExamViews& views);
   bool push_view(FramePlace place, const frames::Image& image, augment::ExamViews& views);

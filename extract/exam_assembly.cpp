@@ -34,11 +34,13 @@ void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const 
   exam.features.emplace(row, std::move(mean));
 }
 
-void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info) {
+void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
+                            std::vector<std::string> thumbnails) {
   Pending& pending = pending_[task];
   pending.expected = views_.size() * static_cast<std::size_t>(
                                          std::count(info.present.begin(), info.present.end(), 1));
   pending.info = std::move(info);
+  pending.thumbnails = std::move(thumbnails);
   release_if_complete(task);
 }
 
@@ -51,7 +53,7 @@ void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
 void ExamAssembly::release_if_complete(std::size_t task) {
   Pending& pending = pending_[task];
   if (!pending.info || pending.features.size() < pending.expected) return;
-  cache::ExamFeatures exam{std::move(*pending.info), {}};
+  cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
   const std::vector<float> missing(exam.info.frames() * static_cast<std::size_t>(dimension_),
                                    std::numeric_limits<float>::quiet_NaN());
   for (const std::string& view : views_) exam.views.push_back({view, missing});

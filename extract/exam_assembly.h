@@ -29,7 +29,8 @@ class ExamAssembly {
                std::vector<std::string> views = {"clean"});
 
   void add_feature(const FramePlace& place, std::span<const float> feature);
-  void add_exam(std::size_t task, cache::ExamInfo info);       // after its last frame was decoded
+  // After its last frame was decoded; `thumbnails` as ExamFeatures has them.
+  void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
   void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
 
  private:
@@ -43,6 +44,7 @@ class ExamAssembly {
     std::map<Row, Pooled> open;                  // with tiles to come
     std::map<Row, std::vector<float>> features;  // complete
     std::optional<cache::ExamInfo> info;
+    std::vector<std::string> thumbnails;
     std::size_t expected = 0;  // rows of present slots, once `info` is there
   };
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);

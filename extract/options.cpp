@@ -5,6 +5,7 @@
 #include "common/text.h"
 #include "extract/option_groups.h"
 #include "extract/preset.h"
+#include "extract/thumbnail.h"
 
 namespace coldframe {
 namespace {
@@ -25,6 +26,7 @@ struct Words {
   std::string out, weights, backbone, random_weights, architecture, preset, pool;
   std::string store = "float16";
   std::int64_t heads = kNotGiven;
+  int thumbnails = kNotGiven;
   InputOptions input;
   PixelOptions pixels;
   ViewOptions views;
@@ -52,6 +54,10 @@ void describe_backbone(Words& words, po::options_description& description) {
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
   auto add = description.add_options();
   add("store", po::value(&words.store)->value_name("TYPE"), "float16 (default) or float32");
+  add("thumbnails",
+      po::value(&words.thumbnails)->value_name("SIDE")->implicit_value(kUsualThumbnail),
+      "also store a small JPEG of each frame, after mask and crop, for reports: SIDE pixels on its "
+      "longer side (96). Off by default for privacy: without it the cache holds no pixels");
   add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
@@ -108,6 +114,12 @@ void check_constants(const Words& words) {
              " must be given: the right values belong to the checkpoint and are not guessed"));
 }
 
+void check_thumbnails(int side) {
+  if (side != kNotGiven && (side < kSmallestThumbnail || side > kLargestThumbnail))
+    throw ConfigError(concat("--thumbnails ", side, ": expected ", kSmallestThumbnail, " to ",
+                             kLargestThumbnail, " pixels"));
+}
+
 // What a dry run can do without.
 void check_required(const Words& words, const ExtractOptions& options) {
   if (words.out.empty() && !options.benchmark)
@@ -146,6 +158,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
 
   words.input.apply(options);
   words.machine.apply(options);
+  check_thumbnails(words.thumbnails);
   if (options.recheck < 0)
     throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
   if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
@@ -163,6 +176,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   words.views.apply(options);
   if (!options.dry_run) apply_backbone(words, options.backbone);
   options.backbone.image_size = options.preprocessing.image_size;
+  if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;
   options.storage =
       static_cast<cache::StorageType>(choice("store", words.store, {"float16", "float32"}));
   return options;

@@ -40,6 +40,7 @@ struct ExtractOptions {
   int decode_threads = 0;  // 0: one per two cores, at least one
   int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
   cache::StorageType storage = cache::StorageType::kFloat16;
+  int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored
   bool allow_mixed_precision = false;
 
   std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract

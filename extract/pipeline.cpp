@@ -22,6 +22,7 @@ DecodeSettings decode_settings(const ExtractOptions& options) {
   settings.selection = options.selection;
   settings.reader = options.reader;
   settings.augmentation = options.augmentation;
+  settings.thumbnails = options.thumbnails;
   settings.threads = options.decode_threads;
   const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
   settings.queue_frames = static_cast<std::size_t>(2 * batch);
@@ -65,7 +66,7 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
       if (exam.failure)
         assembly.add_failure(exam.task, std::move(*exam.failure));
       else
-        assembly.add_exam(exam.task, std::move(exam.info));
+        assembly.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails));
     }
   }
   batch.compute();

@@ -58,6 +58,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   if (options.augmentation.views > 0)
     recipe.storage["augment"] = augment::to_json(options.augmentation);
   recipe.storage["store"] = options.storage == cache::StorageType::kFloat16 ? "float16" : "float32";
+  if (options.thumbnails > 0) recipe.storage["thumbnails"] = options.thumbnails;
   if (const Json chosen = describe_selection(options.selection); !chosen.empty())
     recipe.storage["selection"] = chosen;
   if (reader.accept_broken_tail) recipe.storage["broken_tail"] = "accepted";

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -10,6 +11,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
@@ -23,10 +25,10 @@ def run(*command):
     subprocess.run([str(part) for part in command], check=True, capture_output=True, text=True)
 
 
-def extract(manifest, out):
+def extract(manifest, out, *options):
     run(BUILD / "bin/coldframe-extract", "--input", manifest, "--out", out, "--random-weights", 0,
         "--architecture", "vit_tiny_patch16_224", "--pool", "mean", "--mean", 0.5, "--std", 0.5,
-        "--image-size", 32, "--device", "cpu", "--precision", "fp32", "--frame-columns", "eye")
+        "--image-size", 32, "--device", "cpu", "--precision", "fp32", "--frame-columns", "eye", *options)
 
 
 def write_manifest(path, rows):
@@ -49,7 +51,7 @@ def made(tmp_path_factory):
     rows[8]["path"] = ""
     write_manifest(folder / "exams.csv", rows)
     extract(folder / "exams.csv", folder / "exams.cache")
-    extract(folder / "exams.csv", folder / "exams.h5")
+    extract(folder / "exams.csv", folder / "exams.h5", "--thumbnails", 48)
     return folder, rows
 
 
@@ -74,13 +76,33 @@ def test_exams_and_frames_are_those_of_the_manifest(made, name):
 def test_features_of_folder_and_file_are_equal_and_finite_where_present(made):
     folder, _ = made
     shards, single = read_cache.Cache(folder / "exams.cache"), read_cache.Cache(folder / "exams.h5")
-    assert shards.recipe == single.recipe
+    assert shards.recipe["features"] == single.recipe["features"]
     for exam in shards.exams["id"]:
         features = shards.features(exam)
         assert features.shape == (3, 192) and features.dtype == np.float32
         np.testing.assert_array_equal(features, single.features(exam))
         np.testing.assert_array_equal(~np.isnan(features).any(axis=1), shards.frames(exam)["present"])
     assert np.abs(shards.features(0) - shards.features(1)).max() > 0.01
+
+
+def test_thumbnails_are_the_frames_as_pillow_sees_them(made):
+    folder, rows = made
+    without, cache = read_cache.Cache(folder / "exams.cache"), read_cache.Cache(folder / "exams.h5")
+    assert without.thumbnail(0, 0) == b""
+    for number, row in enumerate(rows):
+        exam, frame = divmod(number, 3)
+        file = cache.thumbnail(row["exam"], frame)
+        if row["path"] == "":
+            assert file == b""
+            continue
+        with Image.open(io.BytesIO(file)) as found, Image.open(folder / row["path"]) as frame_file:
+            assert found.format == "JPEG" and found.size == (48, 48)
+            expected = frame_file.convert(found.mode).resize((48, 48), Image.Resampling.BILINEAR)
+            difference = np.asarray(found, float) - np.asarray(expected, float)
+        assert np.abs(difference).mean() < 4, "JPEG at quality 80"
+    assert cache.thumbnail(0, -1) == cache.thumbnail(0, 2)
+    with pytest.raises(IndexError):
+        cache.thumbnail(0, 3)
 
 
 def test_a_changed_label_is_read_from_the_later_revision(made):

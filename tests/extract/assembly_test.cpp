@@ -52,6 +52,16 @@ TEST_F(Assembly, MissingFramesKeepTheirSlotAsNaN) {
   EXPECT_EQ(values[4], 3);
 }
 
+TEST_F(Assembly, ThumbnailsGoWithTheirExam) {
+  assembly.add_exam(0, exam("first", {1}), {"one"});
+  assembly.add_exam(1, exam("second", {1, 0}), {"two", ""});
+  feature(1, 0, 2);
+  feature(0, 0, 1);
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(exam_at(0).thumbnails, (std::vector<std::string>{"two", ""}));
+  EXPECT_EQ(exam_at(1).thumbnails, (std::vector<std::string>{"one"}));
+}
+
 TEST_F(Assembly, TilesAreAveragedOverTheirFrame) {
   feature(0, 0, 1, 3);
   feature(0, 1, 10);

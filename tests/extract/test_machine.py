@@ -84,7 +84,7 @@ def test_the_monitor_writes_a_table_and_its_summary(job):
 
 
 def test_benchmark_rates_every_stage_and_writes_no_cache(job):
-    report = json.loads(extract(job, "a.h5", "--benchmark").stdout)
+    report = json.loads(extract(job, "a.h5", "--benchmark", "--thumbnails").stdout)
     assert [stage["stage"] for stage in report["stages"]] == ["decode", "preprocess", "input", "compute", "write"]
     assert all(stage["frames_per_second"] > 0 for stage in report["stages"])
     assert report["bottleneck"] in {stage["stage"] for stage in report["stages"]}
