@@ -2,12 +2,14 @@
 """Loads the models of a run into PyTorch; it needs torch, numpy and safetensors.
 
     from temporal_model import load, predict
-    predict("runs/first", features, times)      # of one exam: [T, D], [T] seconds → {class: probability}
+    predict("runs/first", features, times)      # of one exam: [T, D], [T] seconds → {class: probability};
+                                                # a regression: the number; several targets: {name: either}
     model, card = load("runs/first/models/fold-0-seed-0.safetensors")       # one torch.nn.Module
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
 metadata); `times` are seconds since the first, NaN where unknown. Not here: `clock`, which sees no
-features, and `shuffled`, a control whose random order is Coldframe's own.
+features, and `shuffled`, a control whose random order is Coldframe's own. Models with targets per frame
+predict rows of frames: [T, classes] instead of {class: probability}, [T] instead of a number.
 """
 import json
 import pathlib
@@ -20,7 +22,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class TemporalModel(nn.Module):
-    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4] → logits [B, C]."""
+    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4] → outputs [B, C],
+    of frames [B, T, C]."""
 
     def __init__(self, config):
         super().__init__()
@@ -75,6 +78,8 @@ class TemporalModel(nn.Module):
             pooled = torch.cat([last[-2], last[-1]], 1) if layers.bidirectional else last[-1]
         elif self.pool == "mean":
             pooled = frames.sum(1) / lengths[:, None]
+        elif self.pool == "none":
+            pooled = frames
         else:
             score = self.attention(frames)[..., 0].masked_fill(beyond, -torch.inf)
             pooled = (score.softmax(1)[..., None] * frames).sum(1)
@@ -113,7 +118,7 @@ def time_inputs(times):
 
 
 def load(path):
-    """The module, ready to predict, and its card: classes, temperature, threshold, configuration …"""
+    """The module, ready to predict, and its card: configuration, targets (task, classes, threshold …), …"""
     with safe_open(path, "pt") as file:
         card = json.loads(file.metadata()["card"])
         weights = {name: file.get_tensor(name) for name in file.keys()}
@@ -125,17 +130,41 @@ def load(path):
     return model, card
 
 
+def read_outputs(target, outputs):
+    """Of one target, [..., outputs] → probabilities of its classes [..., C], or numbers [...]."""
+    if target["task"] == "regression":
+        return target["mean"] + target["deviation"] * outputs[..., 0]
+    if target["task"] != "ordinal":
+        return (outputs / target["temperature"]).softmax(-1)
+    exceeding = torch.cat([torch.ones_like(outputs[..., :1]), outputs.sigmoid().cumprod(-1),
+                           torch.zeros_like(outputs[..., :1])], -1)  # P(class ≥ c)
+    return exceeding[..., :-1] - exceeding[..., 1:]
+
+
+def output_count(target):
+    return {"regression": 1, "ordinal": len(target["classes"]) - 1}.get(target["task"], len(target["classes"]))
+
+
 @torch.no_grad()
 def predict(run, features, times=None):
-    """Of one exam: probabilities of the classes, averaged over the run's models at their temperatures."""
+    """Of one exam: what read_outputs() makes of each target, averaged over the run's models."""
     files = sorted((pathlib.Path(run) / "models").glob("*.safetensors"))
     x = torch.as_tensor(features, dtype=torch.float32)
     times = np.full(len(x), np.nan) if times is None else np.asarray(times, np.float64)
-    total = 0
+    total = {}
     for model, card in map(load, files):
         one = card["model"]["frame_order"] == "middle"
         frames = slice(len(x) // 2, len(x) // 2 + 1) if one else slice(None)
         time = time_inputs(times[frames])[None] if card["model"]["time"] else None
-        logits = model(x[None, frames], torch.tensor([len(x[frames])]), time)[0].double()
-        total = total + (logits / card["temperature"]).softmax(0)
-    return dict(zip(card["classes"], (total / len(files)).tolist()))
+        outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time)[0].double()
+        parts = outputs.split([output_count(target) for target in card["targets"]], -1)
+        for target, part in zip(card["targets"], parts):
+            total[target["name"]] = total.get(target["name"], 0) + read_outputs(target, part) / len(files)
+    result = {}
+    for target in card["targets"]:
+        mean = total[target["name"]]
+        whole = mean.dim() > (target["task"] != "regression")  # rows of frames
+        named = not whole and target["classes"]
+        result[target["name"]] = dict(zip(target["classes"], mean.tolist())) if named else (
+            mean.numpy() if whole else mean.item())
+    return result if len(result) > 1 else next(iter(result.values()))

@@ -9,6 +9,10 @@
 
 namespace coldframe::temporal {
 
+bool can_be_explained(const std::vector<Target>& targets) {
+  return targets.front().scale() == Scale::kNominal && !targets.front().per_frame;
+}
+
 ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
                            std::size_t of_class) {
   ExplainedExam result{exam, of_class, {}, 0};
@@ -16,7 +20,10 @@ ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& datase
   for (TrainedModel& trained : models) {
     const ModelCard& card = trained.card;
     const auto probability = [&](const torch::Tensor& logits) {
-      return (logits / card.temperature).softmax(1).select(1, static_cast<std::int64_t>(of_class));
+      const auto outputs = static_cast<std::int64_t>(card.targets.front().outputs());
+      return (logits.narrow(1, 0, outputs) / card.readings.front().temperature)
+          .softmax(1)
+          .select(1, static_cast<std::int64_t>(of_class));
     };
     const Contributions one = integrated_gradients(*trained.model, dataset, card.config,
                                                    card.fit_seed, exam, probability);
@@ -42,7 +49,7 @@ std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& 
       const double share = exam.present[frame] ? explained.values.frames[present++] : 0.0;
       const double time = exam.time_s[frame];
       csv += csv_row({exam.id, std::to_string(frame), std::isfinite(time) ? exact(time) : "",
-                      card.classes[explained.of_class], exact(share),
+                      card.targets.front().classes[explained.of_class], exact(share),
                       exact(explained.values.output), exact(explained.values.baseline)});
     }
   }

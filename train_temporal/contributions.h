@@ -18,7 +18,10 @@ struct ExplainedExam {
   double largest_gap = 0;    // of any model
 };
 
-// All on the dataset's device. The dataset must hold the exam.
+// Whether there is a probability to explain: the first target is of exams and of classes.
+bool can_be_explained(const std::vector<Target>& targets);
+
+// Of the first target. All on the dataset's device. The dataset must hold the exam.
 ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
                            std::size_t of_class);
 

@@ -129,8 +129,8 @@ class FitWorkers {
     const auto classes = static_cast<std::size_t>(task.config.classes);
     const bool fits =
         fit.record.seed == task.seed &&
-        fit.record.validation_logits.size() == task.split.validation.size() * classes &&
-        fit.record.test_logits.size() == task.split.test.size() * classes &&
+        fit.record.validation_logits.size() == task.targets.rows(task.split.validation) * classes &&
+        fit.record.test_logits.size() == task.targets.rows(task.split.test) * classes &&
         !fit.record.history.empty();
     if (!fits) {
       throw DataError(concat("'", folder_.record(fit.name).string(),
@@ -163,7 +163,7 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
 }
 
 FitTask Experiment::task(const FitName& fit, const Split& split) const {
-  return {dataset, labels, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
+  return {dataset, targets, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
 }
 
 FitPlan plan_fits(const Experiment& experiment) {

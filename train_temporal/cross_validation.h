@@ -18,7 +18,7 @@ inline constexpr int kThreadsPerFit = 1;
 // Everything that the fits of a run share.
 struct Experiment {
   const Dataset& dataset;
-  const std::vector<int>& labels;  // by exam
+  const Targets& targets;
   const std::vector<Split>& splits;
   const TrainOptions& options;
   ModelConfig base;  // as the options and the cache make it, before set_model()

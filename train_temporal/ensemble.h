@@ -17,12 +17,15 @@ class Ensemble {
   std::vector<TrainedModel>& models() { return models_; }
   const ModelCard& card() const { return models_.front().card; }
   std::size_t size() const { return models_.size(); }
-  double threshold() const;  // the mean over folds
+  const std::vector<Target>& targets() const { return card().targets; }
+  bool per_frame() const { return card().config.per_frame(); }
+  double threshold(std::size_t target = 0) const;  // the mean over folds
 
-  // Probabilities [n, C] of the exams given by index: each model's at its temperature, averaged.
-  std::vector<double> probabilities(const cache::CacheReader& cache,
-                                    const std::vector<std::size_t>& exams,
-                                    const torch::Device& device);
+  // The scores [n, Target::scores()] of each target for the exams given by index, or for their
+  // present frames: each model's as its own Reading has them, averaged.
+  std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
+                                          const std::vector<std::size_t>& exams,
+                                          const torch::Device& device);
 
  private:
   std::vector<TrainedModel> models_;

@@ -12,12 +12,17 @@ std::vector<Scalar> losses(const EpochLosses& epoch) {
           {"learning_rate", static_cast<float>(epoch.learning_rate)}};
 }
 
+// Of a single target of exams with classes; undefined for others.
 Figure validation_auroc(const Trainer& trainer) {
   const FitTask& task = trainer.task();
+  const Labels& labels = task.targets[0];
+  if (task.targets.size() > 1 || labels.per_frame || labels.scale() != Scale::kNominal) {
+    return Figure::none("not the classes of one target of exams");
+  }
   ScoredExams exams;
-  exams.classes = static_cast<std::size_t>(task.config.classes);
+  exams.classes = labels.classes.size();
   exams.probability = softmax(trainer.last_epoch().validation_logits, exams.classes, 1.0);
-  for (std::size_t exam : task.split.validation) exams.label.push_back(task.labels[exam]);
+  for (std::size_t exam : task.split.validation) exams.label.push_back(labels.value[exam]);
   exams.decision.resize(exams.label.size());
   return compute_metric(Metric::kAuroc, exams);
 }

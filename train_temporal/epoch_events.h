@@ -17,8 +17,8 @@ class EpochEvents {
   EpochEvents(const std::filesystem::path& path, const Trainer& trainer);
 
   // The epoch that `trainer` has just done. Step: the epoch, counted from 0. Tags: loss/train,
-  // loss/validation, validation/auroc, learning_rate, time/step (seconds, of training alone),
-  // time/epoch (with validation).
+  // loss/validation, validation/auroc (a single target of exams with classes), learning_rate,
+  // time/step (seconds, of training alone), time/epoch (with validation).
   void add(const Trainer& trainer);
   void flush() { file_.flush(); }
 

@@ -40,25 +40,32 @@ std::size_t count_trained_exams(const ApplyOptions& options, const Cohort& cohor
   return known;
 }
 
-RunReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensemble& ensemble,
-                    const ApplyOptions& options) {
-  RunReport report;
-  report.title = "Coldframe evaluation report";
-  report.subtitle = options.out.filename().string();
-  report.target = options.data.target;
-  report.classes = cohort.labels.classes;
-  report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
-  report.data = overview(cohort, cohort.labeled());
-  report.warnings = cohort.warnings;
-  report.bootstrap.resamples = options.resamples;
-  report.bootstrap.seed = options.seed;
-  report.models = {to_result(folds, cohort)};
-  evaluate_models(report.models, report.bootstrap);
-  report.configuration = {{"run", options.run.filename().string()},
-                          {"models", std::to_string(ensemble.size())},
-                          {"threshold", fixed(ensemble.threshold(), 4)},
-                          {"feature_digest", ensemble.card().recipe.feature_digest()}};
-  return report;
+StudyReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensemble& ensemble,
+                      const ApplyOptions& options, bool all_unseen) {
+  StudyReport study;
+  for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
+    RunReport& report = study.targets.emplace_back();
+    report.title = "Coldframe evaluation report";
+    report.subtitle = options.out.filename().string();
+    describe_target(report, cohort, t, cohort.labeled());
+    report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
+    report.all_unseen = all_unseen;
+    if (t == 0) report.warnings = cohort.warnings;
+    report.bootstrap.resamples = options.resamples;
+    report.bootstrap.seed = options.seed;
+    report.models = {to_result(folds, cohort, t)};
+  }
+  evaluate_study(study);
+  KeyValues& facts = study.targets.front().configuration;
+  facts = {{"run", options.run.filename().string()}, {"models", std::to_string(ensemble.size())}};
+  for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
+    if (!cohort.targets[t].binary()) continue;
+    const std::string of =
+        cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
+    facts.emplace_back(of, fixed(ensemble.threshold(t), 4));
+  }
+  facts.emplace_back("feature_digest", ensemble.card().recipe.feature_digest());
+  return study;
 }
 
 fs::path unfinished(const fs::path& out) {
@@ -86,7 +93,7 @@ void require_replaceable(const fs::path& out, bool overwrite) {
   }
 }
 
-void write_results(const fs::path& out, const RunReport& report, const std::string& predictions) {
+void write_results(const fs::path& out, const StudyReport& report, const std::string& predictions) {
   const fs::path working = unfinished(out);
   std::error_code error;
   fs::remove_all(working, error);
@@ -110,8 +117,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
-  if (options.data.target.empty()) options.data.target = ensemble.card().target;
-  Cohort cohort = open_cohort(options.data, ensemble.card().classes);
+  Cohort cohort = open_cohort(options.data, ensemble.targets());
   require_same_features(ensemble.card().recipe, cohort.cache.recipe(), options.data.cache);
   const std::size_t known = count_trained_exams(options, cohort);
   if (known > 0) {
@@ -124,15 +130,17 @@ int run_evaluate(const std::vector<std::string>& arguments) {
 
   Split split;
   split.test = cohort.labeled();
-  FoldResult fold{&split, {}, ensemble.threshold(), {}};
-  fold.exams.classes = cohort.labels.classes.size();
-  fold.exams.probability = ensemble.probabilities(cohort.cache, split.test, device);
-  for (std::size_t exam : split.test) fold.exams.label.push_back(cohort.labels.value[exam]);
-  fold.exams.decision = decide(fold.exams.probability, fold.exams.classes, fold.threshold);
+  FoldResult fold{&split, {}};
+  std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
+  for (std::size_t t = 0; t < scores.size(); ++t) {
+    Reading reading;
+    reading.threshold = ensemble.threshold(t);
+    auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
+    fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
+  }
   const ModelFolds folds{model_name(ensemble.card().config), {fold}};
 
-  RunReport report = report_of(folds, cohort, ensemble, options);
-  report.all_unseen = known == 0;
+  const StudyReport report = report_of(folds, cohort, ensemble, options, known == 0);
   if (!options.out.empty()) write_results(options.out, report, predictions_csv(folds, cohort));
   std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
   return static_cast<int>(ExitCode::kDone);

@@ -5,6 +5,7 @@ coldframe_library(coldframe_evaluation
     metrics/calibration_line.cpp
     metrics/intervals.cpp
     metrics/metrics.cpp
+    metrics/metrics_numbers.cpp
     metrics/metrics_ranking.cpp
     report/report.cpp
     report/report_charts.cpp
@@ -13,12 +14,19 @@ coldframe_library(coldframe_evaluation
     report/report_summary.cpp
     report/report_text.cpp
     report/report_verdict.cpp
+    report/study.cpp
     run_list.cpp
+    splits/label_values.cpp
     splits/labels.cpp
+    splits/labels_file.cpp
     splits/split.cpp
     splits/split_assign.cpp
     splits/split_files.cpp
     splits/split_parts.cpp
+    splits/targets.cpp
+    tasks/loss.cpp
+    tasks/target.cpp
+    tasks/target_list.cpp
     tensorboard/event_file.cpp
     tensorboard/event_record.cpp
   LINK

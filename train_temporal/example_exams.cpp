@@ -24,15 +24,16 @@ struct Choice {
 
 // By the class decided for and whether that is right: the surest.
 using Choices = std::map<std::pair<int, bool>, Choice>;
-Choices surest(const ModelFolds& main) {
+Choices surest(const ModelFolds& main, const Labels& labels) {
   Choices best;
   for (const FoldResult& fold : main.folds) {
     if (fold.split->repeat != main.folds.front().split->repeat) continue;
-    for (std::size_t i = 0; i < fold.exams.size(); ++i) {
-      const int decided = fold.exams.decision[i];
-      if (decided >= static_cast<int>(kMostClasses)) continue;
-      const double p = fold.exams.score(i, static_cast<std::size_t>(decided));
-      const auto key = std::pair(decided, decided == fold.exams.label[i]);
+    const TargetScores& all = fold.targets.front();
+    for (std::size_t i = 0; i < fold.split->test.size(); ++i) {
+      const int decided = all.decision[i], label = labels.value[fold.split->test[i]];
+      if (decided >= static_cast<int>(kMostClasses) || label == kUnlabeled) continue;
+      const double p = all.scores[i * labels.scores() + static_cast<std::size_t>(decided)];
+      const auto key = std::pair(decided, decided == label);
       const auto found = best.find(key);
       if (found == best.end() || p > found->second.probability) best[key] = {&fold, i, p};
     }
@@ -61,11 +62,13 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
 FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
                          const Cohort& cohort) {
   const cache::ExamInfo& exam = cohort.exams()[explained.exam];
-  const auto& classes = cohort.labels.classes;
+  const Labels& labels = cohort.targets[0];
+  const auto& classes = labels.classes;
   FrameContributions result;
   result.exam = exam.id;
-  result.label = classes[static_cast<std::size_t>(choice.fold->exams.label[choice.place])];
-  result.decision = classes[static_cast<std::size_t>(choice.fold->exams.decision[choice.place])];
+  result.label = classes[static_cast<std::size_t>(labels.value[explained.exam])];
+  result.decision =
+      classes[static_cast<std::size_t>(choice.fold->targets.front().decision[choice.place])];
   result.of_class = classes[explained.of_class];
   result.probability = explained.values.output;
   result.baseline = explained.values.baseline;
@@ -87,10 +90,11 @@ FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
 FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
                              const std::filesystem::path& run) {
   FrameReport report;
-  const auto choices = surest(main);
+  if (!can_be_explained(cohort.targets.list())) return report;
+  const auto choices = surest(main, cohort.targets[0]);
   auto models = models_by_fold(run, choices, dataset.features.device());
   std::vector<ExplainedExam> all;
-  const bool binary = cohort.labels.classes.size() == 2;
+  const bool binary = cohort.targets[0].binary();
   for (const auto& [key, choice] : choices) {
     const std::size_t of_class = binary ? 1 : static_cast<std::size_t>(key.first);
     const std::size_t exam = choice.fold->split->test[choice.place];

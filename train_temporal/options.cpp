@@ -5,6 +5,7 @@
 #include "common/cli.h"
 #include "common/error.h"
 #include "common/text.h"
+#include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -32,6 +33,7 @@ const CommandHelp kPredictHelp{
 struct Words {
   std::string cache, labels, out, splits, compare, run, explain, memory_budget;
   std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
+  std::string loss = "auto", sampler = "order";
   bool resume = false, overwrite = false;
 };
 
@@ -46,7 +48,9 @@ auto text(std::string& value, const char* name) {
 void add_data(po::options_description& description, Words& words, TargetOptions& data) {
   auto add = description.add_options();
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
-  add("target", text(data.target, "COLUMN"), "the label: a column of the cache or of --labels");
+  add("target", text(data.target, "COLUMN"),
+      "what to learn: a column of the cache (of exams or of frames) or of --labels; several as "
+      "A,B, each with a task of its own as A:regression,B");
   add("labels", text(words.labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
   add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
       "every exam is of another patient (when there is no patient column)");
@@ -105,7 +109,13 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
   add("clip", number(fit.clip), "largest norm of the gradient, 0: any");
   add("train-frames", number(fit.train_frames), "frames drawn per exam and epoch, 0: all");
   add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
-  add("class-weights", po::bool_switch(&fit.class_weights), "every class counts the same");
+  add("class-weights", po::bool_switch(&fit.objective.class_weights),
+      "every class counts the same");
+  add("loss", text(words.loss, "KIND")->default_value(words.loss),
+      "focal or focal=GAMMA for classes, mse, huber or huber=DELTA for numbers; auto: "
+      "cross-entropy, squared error");
+  add("sampler", text(words.sampler, "KIND")->default_value(words.sampler),
+      "order: every exam once per epoch; balanced: as many exams of every class");
   add("bootstrap", number(options.resamples), "resamples for intervals");
 }
 
@@ -162,6 +172,9 @@ void apply_words(const Words& words, TrainOptions& options) {
       choice("time-encoding", words.time_encoding, {"log", "decay", "time2vec"}));
   options.fit.schedule =
       static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
+  choice("task", options.data.task, task_words());
+  options.fit.objective.loss = parse_loss(words.loss);
+  options.fit.balanced = choice("sampler", words.sampler, {"order", "balanced"}) == 1;
   choice("model", options.model, model_names());
   for (const std::string& name : split(words.compare, ',')) {
     if (words.compare.empty() || trim(name) == options.model) continue;
@@ -209,6 +222,8 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   po::options_description description("Options");
   add_data(description, words, options.data);
   auto add = description.add_options();
+  add("task", text(options.data.task, "TASK")->default_value(options.data.task),
+      join(task_words(), ", ").c_str());
   add("positive", text(options.data.positive, "VALUE"),
       "binary: which value is the positive class");
   add("out", text(words.out, "RUN"), "the run folder to make");

@@ -13,7 +13,8 @@ namespace coldframe::temporal {
 
 struct TargetOptions {
   std::filesystem::path cache;
-  std::string target;            // column of the cache, or of --labels
+  std::string target;            // columns of the cache, or of --labels; see target_list.h
+  std::string task = "auto";     // of the targets that name none
   std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;

@@ -1,10 +1,9 @@
-// `coldframe predict`: probabilities for exams without labels.
+// `coldframe predict`: probabilities, or numbers, for exams without labels.
 #include <iostream>
 
 #include "common/atomic_file.h"
 #include "common/csv.h"
 #include "common/error.h"
-#include "common/exact.h"
 #include "common/interrupt.h"
 #include "common/log.h"
 #include "common/progress.h"
@@ -14,7 +13,8 @@
 #include "train_temporal/commands.h"
 #include "train_temporal/contributions.h"
 #include "train_temporal/ensemble.h"
-#include "train_temporal/results.h"
+#include "train_temporal/predictions.h"
+#include "train_temporal/run_folder.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -29,20 +29,30 @@ std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache) {
 }
 
 std::string predictions(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
-                        const ModelCard& card, const std::vector<double>& probability,
-                        double threshold) {
-  const std::size_t classes = card.classes.size();
-  const auto decision = decide(probability, classes, threshold);
+                        const Ensemble& ensemble, const std::vector<std::vector<double>>& scores) {
+  const std::vector<Target>& targets = ensemble.targets();
+  std::vector<std::vector<int>> decision;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    decision.push_back(decide(targets[t], scores[t], ensemble.threshold(t)));
+  }
   std::vector<std::string> header = {"exam", "patient"};
-  for (const std::string& name : card.classes) header.push_back("p_" + name);
-  header.push_back("predicted");
+  if (ensemble.per_frame()) header.push_back("frame");
+  add_header(header, targets, WithLabels::kNo);
   std::string csv = csv_row(header);
-  for (std::size_t i = 0; i < exams.size(); ++i) {
-    const cache::ExamInfo& exam = cache.exams()[exams[i]];
-    std::vector<std::string> row = {exam.id, exam.patient};
-    for (std::size_t c = 0; c < classes; ++c) row.push_back(exact(probability[i * classes + c]));
-    row.push_back(card.classes[static_cast<std::size_t>(decision[i])]);
-    csv += csv_row(row);
+  std::size_t next = 0;
+  for (std::size_t index : exams) {
+    const cache::ExamInfo& exam = cache.exams()[index];
+    const std::vector<std::size_t> slots = present_slots(exam);
+    for (std::size_t i = 0; i < (ensemble.per_frame() ? slots.size() : 1); ++i, ++next) {
+      std::vector<std::string> row = {exam.id, exam.patient};
+      if (ensemble.per_frame()) row.push_back(concat(slots[i]));
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const std::size_t width = targets[t].scores();
+        add_prediction(row, targets[t], std::span(scores[t]).subspan(next * width, width),
+                       decision[t][next]);
+      }
+      csv += csv_row(row);
+    }
   }
   return csv;
 }
@@ -53,8 +63,14 @@ Json summary_json(const Ensemble& ensemble, std::size_t exams, std::size_t left_
   json["exams"] = exams;
   json["left_out"] = left_out;
   json["models"] = ensemble.size();
-  json["classes"] = ensemble.card().classes;
-  json["threshold"] = ensemble.threshold();
+  json["targets"] = Json::array();
+  for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
+    const Target& target = ensemble.targets()[t];
+    Json entry = {{"name", target.name}, {"task", task_name(target.task)}};
+    if (target.has_classes()) entry["classes"] = target.classes;
+    if (target.binary()) entry["threshold"] = ensemble.threshold(t);
+    json["targets"].push_back(entry);
+  }
   json["predictions"] = out.string();
   return json;
 }
@@ -64,7 +80,7 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
                                    const std::vector<std::size_t>& exams,
                                    const std::vector<int>& decision, const torch::Device& device) {
   const Dataset dataset = load_dataset(cache, exams, ensemble.card().source_kinds, device);
-  const bool binary = ensemble.card().classes.size() == 2;
+  const bool binary = ensemble.targets().front().binary();
   std::vector<ExplainedExam> explained;
   Progress progress("explain", "exams", exams.size());
   for (std::size_t i = 0; i < exams.size(); ++i) {
@@ -93,14 +109,19 @@ int run_predict(const std::vector<std::string>& arguments) {
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
   const cache::CacheReader cache(options.data.cache);
+  if (!options.explain.empty() && !can_be_explained(ensemble.targets())) {
+    throw ConfigError(concat("--explain tells what frames add to the probability of a class, but '",
+                             ensemble.targets().front().name, "' is a ",
+                             task_name(ensemble.targets().front().task), " target",
+                             ensemble.per_frame() ? " of frames" : ""));
+  }
   require_same_features(ensemble.card().recipe, cache.recipe(), options.data.cache);
   const auto exams = exams_with_frames(cache);
-  const auto probability = ensemble.probabilities(cache, exams, device);
-  write_file_atomically(
-      options.out, predictions(cache, exams, ensemble.card(), probability, ensemble.threshold()));
+  const auto scores = ensemble.scores(cache, exams, device);
+  write_file_atomically(options.out, predictions(cache, exams, ensemble, scores));
   std::vector<ExplainedExam> explained;
   if (!options.explain.empty()) {
-    const auto decision = decide(probability, ensemble.card().classes.size(), ensemble.threshold());
+    const auto decision = decide(ensemble.targets()[0], scores[0], ensemble.threshold());
     explained = explain(ensemble, cache, exams, decision, device);
     write_file_atomically(options.explain, contributions_csv(cache, ensemble.card(), explained));
   }

@@ -1,92 +1,172 @@
 #include "train_temporal/results.h"
 
+#include <cmath>
+
 #include "common/csv.h"
 #include "common/exact.h"
 #include "common/text.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/predictions.h"
 
 namespace coldframe::temporal {
 namespace {
-
-std::vector<int> labels_of(const std::vector<std::size_t>& exams, const Labels& labels) {
-  std::vector<int> result;
-  for (std::size_t exam : exams) result.push_back(labels.value[exam]);
-  return result;
-}
 
 void add_share(std::vector<double>& sum, const std::vector<double>& values, double share) {
   sum.resize(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += share * values[i];
 }
 
-FoldResult assemble_fold(std::span<const FinishedFit> seeds, const Labels& labels) {
-  const std::size_t classes = labels.classes.size();
+// The rows of a part that have a label, and their classes; of a regression no row.
+struct LabeledRows {
+  std::vector<std::size_t> row;
+  std::vector<int> label;
+};
+
+LabeledRows labeled_rows(const Labels& labels, const std::vector<std::size_t>& exams) {
+  LabeledRows result;
+  std::size_t next = 0;
+  for (std::size_t exam : exams) {
+    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
+      const double label = labels.at(exam, row);
+      if (!labels.has_classes() || std::isnan(label)) continue;
+      result.row.push_back(next);
+      result.label.push_back(static_cast<int>(label));
+    }
+  }
+  return result;
+}
+
+std::vector<double> at_rows(std::span<const double> table, std::size_t width,
+                            const std::vector<std::size_t>& rows) {
+  std::vector<double> result;
+  for (std::size_t row : rows) {
+    for (std::size_t c = 0; c < width; ++c) result.push_back(table[row * width + c]);
+  }
+  return result;
+}
+
+TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& targets,
+                             std::size_t t) {
+  const Labels& labels = targets[t];
   const Split& split = *seeds.front().split;
-  const std::vector<int> validation_labels = labels_of(split.validation, labels);
+  const std::size_t outputs = labels.outputs();
+  const LabeledRows validation = labeled_rows(labels, split.validation);
   const double share = 1.0 / static_cast<double>(seeds.size());
-  FoldResult fold{&split, {}, 0.5, {}};
-  std::vector<double> validation;
+  const auto own = [&](const std::vector<double>& table) {
+    return columns(table, targets.outputs(), targets.first_output(t), outputs);
+  };
+  TargetScores result;
+  std::vector<double> validation_scores;
   for (const FinishedFit& fit : seeds) {
-    const FitRecord& record = fit.record;
-    const double temperature =
-        fit_temperature(record.validation_logits, classes, validation_labels);
-    fold.temperatures.push_back(temperature);
-    add_share(validation, softmax(record.validation_logits, classes, temperature), share);
-    add_share(fold.exams.probability, softmax(record.test_logits, classes, temperature), share);
+    const auto logits = at_rows(own(fit.record.validation_logits), outputs, validation.row);
+    Reading reading = reading_of(labels, split.train);
+    if (labels.scale() == Scale::kNominal) {
+      reading.temperature = fit_temperature(logits, outputs, validation.label);
+    }
+    add_share(validation_scores, scores_of(labels, reading, logits), share);
+    add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
+    result.readings.push_back(reading);
   }
   if (labels.binary()) {
     std::vector<double> score;
-    for (std::size_t i = 1; i < validation.size(); i += 2) score.push_back(validation[i]);
-    fold.threshold = youden_threshold(score, validation_labels).value;
+    for (std::size_t i = 1; i < validation_scores.size(); i += 2) {
+      score.push_back(validation_scores[i]);
+    }
+    const double threshold = youden_threshold(score, validation.label).value;
+    for (Reading& reading : result.readings) reading.threshold = threshold;
   }
-  fold.exams.classes = classes;
-  fold.exams.label = labels_of(split.test, labels);
-  fold.exams.decision = decide(fold.exams.probability, classes, fold.threshold);
+  result.decision = decide(labels, result.scores, result.threshold());
+  return result;
+}
+
+FoldResult assemble_fold(std::span<const FinishedFit> seeds, const Targets& targets) {
+  FoldResult fold{seeds.front().split, {}};
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    fold.targets.push_back(assemble_target(seeds, targets, t));
+  }
   return fold;
+}
+
+FoldScores scores_of_fold(const FoldResult& fold, const Cohort& cohort, std::size_t target) {
+  const Labels& labels = cohort.targets[target];
+  const TargetScores& all = fold.targets[target];
+  FoldScores result{fold.split->repeat, fold.split->fold, {}, {}};
+  ScoredExams& exams = result.exams;
+  exams.classes = labels.scores();
+  exams.scale = labels.scale();
+  std::size_t next = 0;
+  for (std::size_t exam : fold.split->test) {
+    result.drawn_from.push_back(cohort.patient_number[exam]);
+    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
+      const double label = labels.at(exam, row);
+      if (std::isnan(label)) continue;
+      const auto scores = std::span(all.scores).subspan(next * exams.classes, exams.classes);
+      exams.probability.insert(exams.probability.end(), scores.begin(), scores.end());
+      exams.label.push_back(labels.has_classes() ? static_cast<int>(label) : 0);
+      exams.decision.push_back(all.decision[next]);
+      if (!labels.has_classes()) exams.number.push_back(label);
+      result.patient.push_back(cohort.patient_number[exam]);
+    }
+  }
+  return result;
 }
 
 }  // namespace
 
-std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Labels& labels,
+std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
                                  std::size_t seeds) {
   std::vector<ModelFolds> models;
   for (std::size_t start = 0; start < fits.size(); start += seeds) {
     const std::string& model = fits[start].name.model;
     if (models.empty() || models.back().model != model) models.push_back({model, {}});
-    models.back().folds.push_back(assemble_fold(std::span(fits).subspan(start, seeds), labels));
+    models.back().folds.push_back(assemble_fold(std::span(fits).subspan(start, seeds), targets));
   }
   return models;
 }
 
-ModelResult to_result(const ModelFolds& folds, const Cohort& cohort) {
+ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target) {
   ModelResult result;
   result.name = folds.model;
   for (const FoldResult& fold : folds.folds) {
-    FoldScores scores{fold.split->repeat, fold.split->fold, fold.exams, {}};
-    for (std::size_t exam : fold.split->test) {
-      scores.patient.push_back(cohort.patient_number[exam]);
-    }
-    result.folds.push_back(std::move(scores));
+    result.folds.push_back(scores_of_fold(fold, cohort, target));
   }
   return result;
 }
 
+void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,
+                     const std::vector<std::size_t>& used) {
+  const Labels& labels = cohort.targets[target];
+  report.target = labels.name;
+  report.task = task_name(labels.task);
+  report.scale = labels.scale();
+  report.per_frame = labels.per_frame;
+  report.classes = labels.classes;
+  report.data = overview(cohort, target, used);
+}
+
 std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort) {
-  const std::vector<std::string>& classes = cohort.labels.classes;
-  std::vector<std::string> header = {"repeat", "fold", "exam", "patient", "label"};
-  for (const std::string& name : classes) header.push_back("p_" + name);
-  header.push_back("predicted");
+  const std::vector<Target> targets = cohort.targets.list();
+  std::vector<std::string> header = {"repeat", "fold", "exam", "patient"};
+  if (cohort.targets.per_frame()) header.push_back("frame");
+  add_header(header, targets, WithLabels::kYes);
   std::string csv = csv_row(header);
   for (const FoldResult& fold : folds.folds) {
-    for (std::size_t i = 0; i < fold.exams.size(); ++i) {
-      const std::size_t exam = fold.split->test[i];
-      std::vector<std::string> row = {std::to_string(fold.split->repeat),
-                                      std::to_string(fold.split->fold), cohort.exams()[exam].id,
-                                      cohort.patients[exam],
-                                      classes[static_cast<std::size_t>(fold.exams.label[i])]};
-      for (std::size_t c = 0; c < classes.size(); ++c) row.push_back(exact(fold.exams.score(i, c)));
-      row.push_back(classes[static_cast<std::size_t>(fold.exams.decision[i])]);
-      csv += csv_row(row);
+    std::size_t next = 0;
+    for (std::size_t exam : fold.split->test) {
+      const std::vector<std::size_t> slots = present_slots(cohort.exams()[exam]);
+      for (std::size_t i = 0; i < cohort.targets.rows(exam); ++i, ++next) {
+        std::vector<std::string> row = {concat(fold.split->repeat), concat(fold.split->fold),
+                                        cohort.exams()[exam].id, cohort.patients[exam]};
+        if (cohort.targets.per_frame()) row.push_back(concat(slots[i]));
+        for (std::size_t t = 0; t < targets.size(); ++t) {
+          const TargetScores& all = fold.targets[t];
+          const std::size_t width = targets[t].scores();
+          row.push_back(label_text(targets[t], cohort.targets[t].at(exam, i)));
+          add_prediction(row, targets[t], std::span(all.scores).subspan(next * width, width),
+                         all.decision[next]);
+        }
+        csv += csv_row(row);
+      }
     }
   }
   return csv;

@@ -88,7 +88,8 @@ double number(const Json& json, const char* key) {
 }
 
 void read_summary(const Json& summary, ListedRun& run) {
-  const Json& metrics = summary.at("models").at(0).at("metrics");
+  const Json& first = summary.contains("targets") ? summary["targets"].at(0) : summary;
+  const Json& metrics = first.at("models").at(0).at("metrics");
   if (!metrics.empty()) {
     run.metric = metrics.begin().key();
     const Json& mean = metrics.begin().value().at("mean_over_folds");

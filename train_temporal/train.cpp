@@ -1,7 +1,6 @@
 // `coldframe train`: cohort → folds → fits → report, in a run folder.
 #include <chrono>
 #include <iostream>
-#include <set>
 
 #include "common/atomic_file.h"
 #include "common/cli.h"
@@ -19,8 +18,8 @@
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/results.h"
 #include "train_temporal/run_list.h"
-#include "train_temporal/splits/split_parts.h"
 #include "train_temporal/train_benchmark.h"
+#include "train_temporal/train_report.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -39,8 +38,9 @@ class TrainingRun {
         device_(budgeted_device(options)),
         cohort_(open_cohort(options.data, {})),
         splits_(divide(cohort_, options, split_text_)) {
-    for (const std::string& note : cohort_.labels.notes) log_info(note);
+    for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
+    check_tasks();
     resolve_model();
     const auto begun = Clock::now();
     dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_);
@@ -52,14 +52,16 @@ class TrainingRun {
   int benchmark() const;
 
  private:
+  void check_tasks() const;
   void resolve_model();
   Experiment experiment() const {
-    return {dataset_, cohort_.labels.value, splits_, options_, base_, device_};
+    return {dataset_, cohort_.targets, splits_, options_, base_, device_};
   }
   void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
-  RunReport report(const std::vector<ModelFolds>& models,
-                   const std::vector<FinishedFit>& fits) const;
+  StudyReport report(const std::vector<ModelFolds>& models,
+                     const std::vector<FinishedFit>& fits) const;
+  RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
   void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
                     const ModelFolds& main, const Experiment& experiment) const;
   void write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
@@ -83,7 +85,8 @@ void TrainingRun::resolve_model() {
   source_kinds_ = source_kinds(used);
   base_ = options_.architecture;
   base_.dimension = cohort_.cache.dimension();
-  base_.classes = static_cast<std::int64_t>(cohort_.labels.classes.size());
+  base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
+  if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
   base_.clock_width =
       static_cast<std::int64_t>(clock_descriptor(used.front(), source_kinds_).size());
   base_.time = options_.time == TimeInput::kOn;
@@ -92,6 +95,25 @@ void TrainingRun::resolve_model() {
   log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
                       : "time intervals are unknown or even: not shown to the GRU (--time on to "
                         "show them)");
+}
+
+// What the options ask and the targets, whose tasks are only known now, do not allow.
+void TrainingRun::check_tasks() const {
+  const Targets& targets = cohort_.targets;
+  const LossOptions& loss = options_.fit.objective.loss;
+  if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {
+    throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
+                             "' is a ", task_name(targets[0].task), " target"));
+  }
+  if (options_.fit.balanced && (targets.size() > 1 || targets.per_frame())) {
+    throw ConfigError("--sampler balanced needs a single target of exams");
+  }
+  if (!targets.per_frame()) return;
+  for (const std::string& model : options_.models()) {
+    if (model == "gru" || model == "bigru" || model == "lstm" || model == "shuffled") continue;
+    throw ConfigError(concat("model ", model, " has no output per frame, which '", targets.names(),
+                             "' needs; expected gru, bigru, lstm or shuffled"));
+  }
 }
 
 Json fit_json(const FitOptions& fit) {
@@ -106,7 +128,9 @@ Json fit_json(const FitOptions& fit) {
   json["clip"] = fit.clip;
   json["train_frames"] = fit.train_frames;
   json["patience"] = fit.patience;
-  json["class_weights"] = fit.class_weights;
+  json["class_weights"] = fit.objective.class_weights;
+  json["loss"] = to_string(fit.objective.loss);
+  json["sampler"] = fit.balanced ? "balanced" : "order";
   return json;
 }
 
@@ -115,8 +139,11 @@ std::string TrainingRun::data_digest() const {
   std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
   for (std::size_t index : cohort_.labeled()) {
     const cache::ExamInfo& exam = cohort_.exams()[index];
-    std::vector<std::string> row = {exam.id, std::to_string(cohort_.labels.value[index]),
-                                    std::to_string(exam.revision), exam.source_digest};
+    std::vector<std::string> row = {exam.id, std::to_string(exam.revision), exam.source_digest};
+    for (const Labels& labels : cohort_.targets) {
+      for (std::size_t i = 0; i < labels.rows(index); ++i)
+        row.push_back(exact(labels.at(index, i)));
+    }
     for (double time : exam.time_s) row.push_back(exact(time));
     for (int present : exam.present) row.push_back(std::to_string(present));
     content += csv_row(row);
@@ -131,8 +158,14 @@ Json TrainingRun::config() const {
   json["cache"] = options_.data.cache.string();
   json["labels"] = options_.data.labels.string();
   json["target"] = options_.data.target;
-  json["classes"] = cohort_.labels.classes;
-  json["positive"] = cohort_.labels.positive;
+  json["targets"] = Json::array();
+  for (const Labels& labels : cohort_.targets) {
+    json["targets"].push_back({{"name", labels.name},
+                               {"task", task_name(labels.task)},
+                               {"per_frame", labels.per_frame},
+                               {"classes", labels.classes},
+                               {"positive", labels.positive}});
+  }
   json["exam_is_patient"] = options_.data.exam_is_patient;
   json["split"] = split_text_;
   json["folds"] = splits_.size();
@@ -155,19 +188,20 @@ Json TrainingRun::config() const {
 }
 
 int TrainingRun::run(RunFolder& folder) {
-  log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.labels.labeled(),
+  log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
   const auto fits = run_fits(experiment(), folder);
   warn_of_diverged_fits(fits);
-  const auto models = assemble(fits, cohort_.labels, options_.seeds);
+  const auto models = assemble(fits, cohort_.targets, options_.seeds);
   write_tables(folder, fits, models);
   write_models(folder, fits, models.front(), experiment());
-  RunReport result = report(models, fits);
+  StudyReport result = report(models, fits);
   Json summary = metrics_json(result);
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
-  result.examples = explain_examples(models.front(), cohort_, dataset_, folder.file(""));
+  result.targets.front().examples =
+      explain_examples(models.front(), cohort_, dataset_, folder.file(""));
   write_file_atomically(folder.file("report.html"), render_report(result));
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
@@ -210,9 +244,7 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
   ModelCard card;
   card.config = experiment.config(options_.model);
   card.recipe = cohort_.cache.recipe();
-  card.target = options_.data.target;
-  card.positive = cohort_.labels.positive;
-  card.classes = cohort_.labels.classes;
+  card.targets = cohort_.targets.list();
   card.source_kinds = source_kinds_;
   const bool repeated = std::any_of(splits_.begin(), splits_.end(),
                                     [](const Split& split) { return split.repeat > 0; });
@@ -223,82 +255,40 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
     card.fold = name.fold;
     card.seed = name.seed;
     card.fit_seed = fits[i].record.seed;
-    card.temperature = fold.temperatures[name.seed];
-    card.threshold = fold.threshold;
+    card.readings.clear();
+    for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
     write_model(models / model_file_name(name.repeat, name.fold, name.seed, repeated),
                 read_record(folder.record(name)).weights, card);
   }
 }
 
-std::size_t distinct_patients(const std::vector<std::size_t>& exams, const Cohort& cohort) {
-  std::vector<std::size_t> patients;
-  for (std::size_t exam : exams) patients.push_back(cohort.patient_number[exam]);
-  std::sort(patients.begin(), patients.end());
-  return static_cast<std::size_t>(std::unique(patients.begin(), patients.end()) - patients.begin());
-}
-
-std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
-  std::set<std::size_t> exams;
-  for (const Split& split : splits) {
-    for (const auto& [name, part] : parts_of(split)) exams.insert(part->begin(), part->end());
+RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFolds>& models) const {
+  RunReport result;
+  result.subtitle = options_.out.filename().string();
+  describe_target(result, cohort_, target, exams_in(splits_));
+  result.split = split_text_;
+  if (target == 0) result.warnings = cohort_.warnings;
+  result.bootstrap.resamples = options_.resamples;
+  result.bootstrap.seed = options_.seed;
+  for (const ModelFolds& model : models) {
+    result.models.push_back(to_result(model, cohort_, target));
   }
-  return {exams.begin(), exams.end()};
-}
-
-FoldChoice choice_of(const FoldResult& fold, const Cohort& cohort) {
-  const Split& split = *fold.split;
-  FoldChoice result;
-  result.repeat = split.repeat;
-  result.fold = split.fold;
-  result.train_exams = split.train.size();
-  result.validation_exams = split.validation.size();
-  result.test_exams = split.test.size();
-  result.train_patients = distinct_patients(split.train, cohort);
-  result.validation_patients = distinct_patients(split.validation, cohort);
-  result.test_patients = distinct_patients(split.test, cohort);
-  result.temperature = 0;
-  for (double t : fold.temperatures) result.temperature += t / double(fold.temperatures.size());
-  result.threshold = fold.threshold;
+  for (const FoldResult& fold : models.front().folds) {
+    result.choices.push_back(choice_of(fold, target, cohort_));
+  }
   return result;
 }
 
-FoldCurve curve_of(const FinishedFit& fit) {
-  FoldCurve curve{fit.name.repeat, fit.name.fold, fit.name.seed, {}, {}, fit.record.best_epoch};
-  for (const EpochLosses& losses : fit.record.history) {
-    curve.train_loss.push_back(losses.train);
-    curve.validation_loss.push_back(losses.validation);
+StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
+                                const std::vector<FinishedFit>& fits) const {
+  StudyReport study;
+  for (std::size_t t = 0; t < cohort_.targets.size(); ++t) {
+    study.targets.push_back(report_on(t, models));
   }
-  return curve;
-}
-
-void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) {
-      flatten(prefix + key + ".", value, out);
-    } else {
-      out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
-    }
-  }
-}
-
-RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
-                              const std::vector<FinishedFit>& fits) const {
-  RunReport result;
-  result.subtitle = options_.out.filename().string();
-  result.target = options_.data.target;
-  result.classes = cohort_.labels.classes;
-  result.split = split_text_;
-  result.data = overview(cohort_, exams_in(splits_));
-  result.warnings = cohort_.warnings;
-  result.bootstrap.resamples = options_.resamples;
-  result.bootstrap.seed = options_.seed;
-  for (const ModelFolds& model : models) result.models.push_back(to_result(model, cohort_));
-  evaluate_models(result.models, result.bootstrap);
+  evaluate_study(study);
+  RunReport& result = study.targets.front();
   for (const FinishedFit& fit : fits) {
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
-  }
-  for (const FoldResult& fold : models.front().folds) {
-    result.choices.push_back(choice_of(fold, cohort_));
   }
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
@@ -312,7 +302,7 @@ RunReport TrainingRun::report(const std::vector<ModelFolds>& models,
   for (auto& fact : to_facts(memory_use(fits, experiment()))) {
     result.resources.push_back(fact);
   }
-  return result;
+  return study;
 }
 
 }  // namespace

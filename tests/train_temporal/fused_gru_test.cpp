@@ -29,10 +29,12 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     config_.classes = 3;
     model_ = make_model(config_, 3);
     std::vector<std::size_t> all;
+    std::vector<int> classes;
     for (std::size_t exam = 0; exam < dataset_.sequences.size(); ++exam) {
-      labels_.push_back(static_cast<int>(exam % 3));
+      classes.push_back(static_cast<int>(exam * exam % 7 % 3));
       all.push_back(exam);
     }
+    targets_ = testing::classes_of(classes);
     torch::NoGradGuard no_grad;
     model_->set_statistics(input_statistics(dataset_, all));
     items_ = testing::all_frames(dataset_, all);
@@ -42,9 +44,8 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
       testing::noise_dataset({5, 12, 1, 7, 12, 3, 9, 2, 2, 6, 4, 8, 11, 1, 5, 7, 3}, 21);
   ModelConfig config_;
   std::shared_ptr<SequenceModel> model_;
-  std::vector<int> labels_;
+  Targets targets_;
   std::vector<BatchItem> items_;
-  const ClassWeights weights_ = {1.0, 0.5, 2.0};
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -60,14 +61,14 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
   AdamW optimizer(*model_, 0);
   const Dropout dropout(0.4, 7, 2);
-  const LossSum expected =
-      accumulate_gradients(*model_, dataset_, items_, labels_, weights_, dropout, 0);
+  const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, true});
+  const LossSum expected = accumulate_gradients(*model_, dataset_, items_, objective, dropout, 0);
   const torch::Tensor gradients = optimizer.gradients().clone();
   optimizer.gradients().fill_(NAN);  // all are written
   ThreadTeam team(2);
   FusedStep fused(*model_, config_, dataset_, optimizer.gradients(), team);
   for (const std::size_t micro_batch : {0, 5, 0}) {
-    const LossSum loss = fused.compute(items_, labels_, weights_, dropout, micro_batch);
+    const LossSum loss = fused.compute(items_, objective, dropout, micro_batch);
     EXPECT_NEAR(loss.mean(), expected.mean(), 1e-6);
     const double norm = optimizer.clip_gradients(0, team, fused.gradient_parts());
     EXPECT_NEAR(norm, gradients.norm().item<double>(), 1e-5 * norm);
@@ -100,7 +101,7 @@ TEST_P(EveryFusedGru, GivesTheSameBitsWithAnyNumberOfThreads) {
   options.batch = 17;
   options.train_frames = 6;
   const auto fit = [&](std::size_t threads) {
-    return testing::run_to_end({dataset_, labels_, split, config_, options, 5, threads});
+    return testing::run_to_end({dataset_, targets_, split, config_, options, 5, threads});
   };
   const FitResult one = fit(1);
   for (const std::size_t threads : {2, 3}) {

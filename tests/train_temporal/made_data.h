@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "train_temporal/training/trainer.h"
@@ -39,12 +41,23 @@ inline Dataset noise_dataset(const std::vector<std::int64_t>& lengths, std::int6
   return dataset;
 }
 
+// A target of exams: binary of two classes, multi-class of more.
+inline Targets classes_of(const std::vector<int>& value) {
+  Labels labels;
+  labels.name = "label";
+  labels.value = value;
+  const int most = *std::max_element(value.begin(), value.end());
+  for (int c = 0; c <= std::max(most, 1); ++c) labels.classes.push_back(std::to_string(c));
+  labels.task = most > 1 ? Task::kMulticlass : Task::kBinary;
+  return labels;
+}
+
 // Only the order tells the classes apart: both see the same set of frames, a ramp in feature 0 that
 // rises in class 1 and falls in class 0.
-inline Dataset ramp_dataset(std::vector<int>& labels, std::size_t exams, std::int64_t frames,
+inline Dataset ramp_dataset(Targets& targets, std::size_t exams, std::int64_t frames,
                             std::int64_t dimension) {
   Dataset dataset = noise_dataset(std::vector<std::int64_t>(exams, frames), dimension);
-  labels.clear();
+  std::vector<int> labels;
   for (std::size_t exam = 0; exam < exams; ++exam) {
     labels.push_back(static_cast<int>(exam % 2));
     for (std::int64_t t = 0; t < frames; ++t) {
@@ -52,6 +65,7 @@ inline Dataset ramp_dataset(std::vector<int>& labels, std::size_t exams, std::in
       dataset.features[dataset.sequences[exam].first_row + t][0] = labels[exam] == 1 ? ramp : -ramp;
     }
   }
+  targets = classes_of(labels);
   return dataset;
 }
 

@@ -1,6 +1,7 @@
 // make_cache FOLDER OUT: puts what a Python test wrote into a cache. FOLDER holds exams.json
 // ({"dimension", "recipe", "float32", "exams": [{"id", "patient", "time_s", "present", "kind",
-// "width", "height", "digest", "columns"}]}) and features.f32, the frames of all exams in order.
+// "width", "height", "digest", "columns", "frame_columns"}]}) and features.f32, the frames of all
+// exams in order.
 #include <fstream>
 #include <iostream>
 
@@ -34,6 +35,10 @@ cache::ExamInfo exam_info(const Json& json, std::uint64_t ordinal) {
   }
   for (const auto& [name, value] : json.at("columns").items()) {
     exam.columns.push_back({name, value.get<std::string>()});
+  }
+  const Json of_frames = json.value("frame_columns", Json::object());
+  for (const auto& [name, values] : of_frames.items()) {
+    exam.frame_columns.push_back({name, values.get<std::vector<std::string>>()});
   }
   return exam;
 }

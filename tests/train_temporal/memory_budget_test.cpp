@@ -18,8 +18,9 @@ class MemoryBudget : public ::testing::Test {
 // Features, parameters and their moments must fit; the pieces of a batch are cut until they do.
 TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(48, 60), 32);
-  std::vector<int> labels;
-  for (int i = 0; i < 48; ++i) labels.push_back(i % 3 == 0);
+  std::vector<int> classes;
+  for (int i = 0; i < 48; ++i) classes.push_back(i % 3 == 0);
+  const Targets labels = testing::classes_of(classes);
   Split split = testing::thirds(48);
   split.train.insert(split.train.end(), split.test.begin(), split.test.end());
   FitOptions options;
@@ -79,8 +80,9 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
       {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
   };
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(300, 24), 96);
-  std::vector<int> labels;
-  for (int i = 0; i < 300; ++i) labels.push_back(i % 2);
+  std::vector<int> classes;
+  for (int i = 0; i < 300; ++i) classes.push_back(i % 2);
+  const Targets labels = testing::classes_of(classes);
   const Split split = testing::thirds(300);
   for (const Plan& plan : plans) {
     SCOPED_TRACE(plan.what);

@@ -1,13 +1,16 @@
 // metrics_driver SCORES.csv THRESHOLD …: reads the columns label,p0,p1,… of each file and prints
-// every figure and curve as a line of JSON, undefined figures as their reason.
+// every figure and curve as a line of JSON, undefined figures as their reason. A first column
+// `grade` instead of `label` makes the classes ordinal, `number` a regression.
 #include <cmath>
 #include <iostream>
+#include <stdexcept>
 
 #include "common/csv.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/metrics.h"
+#include "train_temporal/tasks/target.h"
 
 namespace {
 
@@ -30,8 +33,32 @@ double number(const std::string& text) {
   return value;
 }
 
+Json figures_of(const ScoredExams& exams) {
+  Json json = Json::object();
+  const auto metrics = metrics_for(exams.classes, exams.scale);
+  const std::vector<Figure> together = compute_metrics(exams);
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    const Figure alone = compute_metric(metrics[m], exams);
+    if (alone.undefined != together[m].undefined) throw std::logic_error("figures differ");
+    json[std::string(metric_key(metrics[m]))] = to_json(alone);
+  }
+  return json;
+}
+
+Json figures_of_numbers(const CsvTable& table) {
+  ScoredExams exams{1, {}, {}, {}, Scale::kNumber, {}};
+  for (const auto& row : table.rows) {
+    exams.number.push_back(number(row[0]));
+    exams.probability.push_back(number(row[1]));
+  }
+  exams.label.resize(table.rows.size());
+  exams.decision.resize(table.rows.size());
+  return figures_of(exams);
+}
+
 Json all_figures(const char* path, double threshold) {
   const CsvTable table = read_csv(path);
+  if (table.header[0] == "number") return figures_of_numbers(table);
   ScoredExams exams;
   exams.classes = table.header.size() - 1;
   std::vector<double> logits;
@@ -43,10 +70,15 @@ Json all_figures(const char* path, double threshold) {
     }
   }
   exams.decision = decide(exams.probability, exams.classes, threshold);
-  Json json = Json::object();
-  for (Metric metric : metrics_for(exams.classes)) {
-    json[std::string(metric_key(metric))] = to_json(compute_metric(metric, exams));
+  if (table.header[0] == "grade") {
+    const Target target{"grade", Task::kOrdinal, std::vector<std::string>(exams.classes, "c")};
+    exams.scale = Scale::kOrdinal;
+    exams.decision = decide(target, exams.probability, threshold);
+    Json json = figures_of(exams);
+    json["decision"] = exams.decision;
+    return json;
   }
+  Json json = figures_of(exams);
   json["confusion"] = confusion_matrix(exams);
   const OneVsRest last = one_vs_rest(exams, exams.classes - 1);
   json["roc"] = to_json(roc_curve(last.score, last.positive));

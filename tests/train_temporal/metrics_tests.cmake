@@ -9,6 +9,7 @@ coldframe_test(evaluation_tests
     report_test.cpp
     split_files_test.cpp
     split_test.cpp
+    targets_test.cpp
   LINK
     coldframe_evaluation)
 

@@ -68,9 +68,9 @@ TEST_P(EveryGru, DoesNotLetOtherExamsLeakIn) {
 TEST_P(EveryGru, SendsGradientsToEveryParameter) {
   const Dataset dataset = testing::noise_dataset({5, 12, 3, 7}, 8);
   const auto model = make_model(config(dataset), 3);
-  const std::vector<int> labels = {0, 1, 1, 0};
+  const Targets labels = testing::classes_of({0, 1, 1, 0});
   const auto items = testing::all_frames(dataset, {0, 1, 2, 3});
-  accumulate_gradients(*model, dataset, items, labels, equal_weights(2), Dropout(), 0);
+  accumulate_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
   for (const auto& item : model->named_parameters()) {
     if (item.key() == "attention.bias") continue;  // a softmax does not see a common offset
     ASSERT_TRUE(item.value().grad().defined()) << item.key();

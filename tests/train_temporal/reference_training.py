@@ -139,7 +139,7 @@ def compare(name, run, config, exams, seeds, first_seed):
     """[folds, 2]: AUROC of Coldframe and of PyTorch in each fold."""
     file = "predictions.csv" if name == config["name"] else f"predictions-{name}.csv"
     ours, splits = (pd.read_csv(run / f, dtype=str) for f in (file, "splits.csv"))
-    positive = config["classes"][1]
+    positive = config["targets"][0]["classes"][1]
     label = {row.exam: int(row.label == positive) for row in ours.itertuples()}
     scores = []
     for (repeat, fold), rows in splits.groupby(["repeat", "fold"]):
@@ -174,8 +174,11 @@ def main():
         if done.returncode != 0:
             sys.exit(done.stderr)
     config = json.loads((options.run / "config.json").read_text())
-    if len(config["classes"]) != 2 or config["fit"]["class_weights"]:
-        parser.error("only binary runs without class weights are trained again")
+    target = config["targets"][0]
+    if (len(config["targets"]) > 1 or target["task"] != "binary" or target["per_frame"]
+            or config["fit"]["class_weights"] or config["fit"]["loss"] != "auto"
+            or config["fit"]["sampler"] != "order"):
+        parser.error("only plain binary runs are trained again")
     exams, fine = read_cache(options.cache), True
     print(f"{'model':10} {'coldframe':>9} {'pytorch':>9}  difference, its standard error over folds")
     for name in options.models or [config["name"], *config["compare"]]:

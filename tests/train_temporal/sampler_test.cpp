@@ -1,4 +1,6 @@
 #include <gmock/gmock.h>
+#include <map>
+#include <numeric>
 
 #include <set>
 
@@ -101,6 +103,27 @@ TEST(Dataset, SeesWhetherIntervalsCarryInformation) {
     exam.frame_index = c.frame_index;
     exam.present.assign(c.time_s.size(), 1);
     EXPECT_EQ(times_are_informative(std::vector{exam}), c.informative) << c.what;
+  }
+}
+
+TEST(BalancedOrder, ShowsEveryClassAsOften) {
+  std::vector<std::size_t> common(30);
+  std::iota(common.begin(), common.end(), std::size_t{10});
+  const std::vector<std::vector<std::size_t>> classes = {common, {1, 2, 3}, {}};
+  for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
+    const auto order = balanced_order(classes, 7, epoch);
+    EXPECT_EQ(order, balanced_order(classes, 7, epoch));
+    EXPECT_NE(order, balanced_order(classes, 7, epoch + 1));
+    ASSERT_EQ(order.size(), 33u);
+    std::map<std::size_t, int> times;
+    std::ptrdiff_t rare = 0;
+    for (std::size_t exam : order) {
+      ++times[exam];
+      rare += exam < 10;
+    }
+    EXPECT_NEAR(static_cast<double>(rare), 16.5, 0.5);
+    for (std::size_t exam : {1, 2, 3}) EXPECT_NEAR(times[exam], rare / 3.0, 1);
+    for (std::size_t exam : common) EXPECT_LE(times[exam], 1);
   }
 }
 

@@ -23,7 +23,7 @@ class SplitFiles : public testing::Test {
       labels_.value.push_back(static_cast<int>(i / 2 % 2));
     }
     labels_.classes = {"0", "1"};
-    labels_.target = "label";
+    labels_.name = "label";
     patients_ = patients_of(exams_, labels_, false);
   }
 

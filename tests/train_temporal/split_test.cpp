@@ -43,7 +43,7 @@ Cohort random_cohort(std::uint64_t seed, std::size_t folds) {
     }
   }
   for (std::size_t c = 0; c < classes; ++c) cohort.labels.classes.push_back(concat("c", c));
-  cohort.labels.target = "label";
+  cohort.labels.name = "label";
   cohort.labels.unlabeled = static_cast<std::size_t>(std::ranges::count(cohort.labels.value, -1));
   return cohort;
 }
@@ -181,7 +181,7 @@ Cohort one_exam_each(const std::vector<int>& values) {
   Cohort cohort;
   cohort.labels.value = values;
   cohort.labels.classes = {"healthy", "ill"};
-  cohort.labels.target = "label";
+  cohort.labels.name = "label";
   for (std::size_t i = 0; i < values.size(); ++i) cohort.patients.push_back(concat("P", i));
   return cohort;
 }

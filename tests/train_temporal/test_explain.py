@@ -57,7 +57,7 @@ def by_captum(run, features, times):
         def probability(batch):
             lengths = torch.full((len(batch),), batch.shape[1])
             many = None if time is None else time.expand(len(batch), -1, -1)
-            return (model(batch, lengths, many) / card["temperature"]).softmax(1)[:, 1]
+            return (model(batch, lengths, many) / card["targets"][0]["temperature"]).softmax(1)[:, 1]
 
         inputs = x[None, frames]
         gradients = IntegratedGradients(probability).attribute(

@@ -59,7 +59,7 @@ def reference_probabilities(run, rows, times):
         model, card = temporal_model.load(path)
         with torch.no_grad():
             logits = model(padded, lengths, time if card["model"]["time"] else None)
-        total = total + (logits.double() / card["temperature"]).softmax(1)
+        total = total + (logits.double() / card["targets"][0]["temperature"]).softmax(1)
     return (total / len(files)).numpy()
 
 

@@ -29,7 +29,7 @@ class Training : public ::testing::Test {
     std::vector<int> positive;
     for (std::size_t i = 0; i < task.split.test.size(); ++i) {
       score.push_back(result.test_logits[2 * i + 1] - result.test_logits[2 * i]);
-      positive.push_back(task.labels[task.split.test[i]]);
+      positive.push_back(task.targets[0].value[task.split.test[i]]);
     }
     return auroc(score, positive).value;
   }
@@ -45,7 +45,7 @@ FitOptions quick(std::size_t epochs) {
 }
 
 TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
-  std::vector<int> labels;
+  Targets labels;
   const Dataset dataset = testing::ramp_dataset(labels, 240, 8, 6);
   const Split split = testing::thirds(240);
   const auto score = [&](const char* model) {
@@ -60,15 +60,16 @@ TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
 // Both classes have the same frames and the same intervals; in class 1 the long ones come first.
 TEST_F(Training, OnlyAModelThatSeesTimesLearnsWhatOnlyTheIntervalsTell) {
   Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(240, 8), 6);
-  std::vector<int> labels;
+  std::vector<int> classes;
   for (std::size_t exam = 0; exam < 240; ++exam) {
-    labels.push_back(static_cast<int>(exam % 2));
+    classes.push_back(static_cast<int>(exam % 2));
     double time = 0;
     for (std::size_t t = 0; t < 8; ++t) {
       dataset.sequences[exam].time_s[t] = time;
       time += (t < 4) == (exam % 2 == 1) ? 2.0 + 0.1 * double(exam % 5) : 0.5;
     }
   }
+  const Targets labels = testing::classes_of(classes);
   const Split split = testing::thirds(240);
   const auto score = [&](const char* model, bool time, TimeEncoding encoding) {
     ModelConfig config = testing::small_config(dataset, model);
@@ -87,7 +88,7 @@ TEST_F(Training, OnlyAModelThatSeesTimesLearnsWhatOnlyTheIntervalsTell) {
 
 TEST_F(Training, CanLearnASmallSetByHeart) {
   const Dataset dataset = testing::noise_dataset({4, 5, 6, 7, 8, 4, 5, 6}, 10);
-  const std::vector<int> labels = {0, 1, 1, 0, 1, 0, 0, 1};
+  const Targets labels = testing::classes_of({0, 1, 1, 0, 1, 0, 0, 1});
   Split split;
   split.train = {0, 1, 2, 3, 4, 5, 6, 7};
   split.validation = split.test = split.train;
@@ -101,13 +102,14 @@ TEST_F(Training, CanLearnASmallSetByHeart) {
 // generator the losses would differ in the second digit.
 TEST_F(Training, GivesTheSameLossesInMicroBatchesOfAnySize) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(30, 7), 10);
-  std::vector<int> labels;
-  for (int i = 0; i < 30; ++i) labels.push_back(i % 3 == 0);
+  std::vector<int> classes;
+  for (int i = 0; i < 30; ++i) classes.push_back(i % 3 == 0);
+  const Targets labels = testing::classes_of(classes);
   const Split split = testing::thirds(30);
   FitOptions options = quick(4);
   options.batch = 8;
   options.train_frames = 5;
-  options.class_weights = true;
+  options.objective.class_weights = true;
   const auto losses = [&](std::size_t micro_batch) {
     options.micro_batch = micro_batch;
     const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 9};
@@ -124,7 +126,7 @@ TEST_F(Training, GivesTheSameLossesInMicroBatchesOfAnySize) {
 }
 
 TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
-  std::vector<int> labels;
+  Targets labels;
   const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
   const Split split = testing::thirds(60);
   const FitTask task{dataset, labels, split, testing::small_config(dataset), quick(8), 4};
@@ -148,7 +150,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
 
 TEST_F(Training, EndsAFitThatDivergesWithItsBestEpochOrAnError) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
-  const std::vector<int> labels = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+  const Targets labels = testing::classes_of({0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
   const Split split = testing::thirds(12);
   const FitTask task{dataset, labels, split, testing::small_config(dataset), quick(9), 1};
   Trainer trainer(task);
@@ -174,7 +176,7 @@ TEST_F(Training, EndsAFitThatDivergesWithItsBestEpochOrAnError) {
 
 TEST_F(Training, RefusesTheCheckpointOfAnotherFit) {
   const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
-  const std::vector<int> labels = {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1};
+  const Targets labels = testing::classes_of({0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1});
   const Split split = testing::thirds(12);
   Trainer first({dataset, labels, split, testing::small_config(dataset), quick(2), 1});
   Trainer other_seed({dataset, labels, split, testing::small_config(dataset), quick(2), 2});
@@ -182,7 +184,7 @@ TEST_F(Training, RefusesTheCheckpointOfAnotherFit) {
 }
 
 TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
-  std::vector<int> labels;
+  Targets labels;
   const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
   const Split split = testing::thirds(60);
   FitOptions options = quick(40);
@@ -191,8 +193,7 @@ TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
                      options, 4};
   const FitResult result = testing::run_to_end(task);
   const double kept =
-      cross_entropy_sum(result.validation_logits, split.validation, labels, equal_weights(2))
-          .mean();
+      Objective(labels, split.train, {}).of(result.validation_logits, split.validation).mean();
   EXPECT_DOUBLE_EQ(kept, result.history[result.best_epoch].validation);
   for (const EpochLosses& losses : result.history) EXPECT_LE(kept, losses.validation);
   EXPECT_EQ(result.history.size(), std::min<std::size_t>(40, result.best_epoch + 5));
@@ -243,7 +244,8 @@ class ModelFile : public Training {
     Training::SetUp();
     const Dataset dataset = testing::noise_dataset({3}, 5);
     card_.config = testing::small_config(dataset);
-    card_.classes = {"no", "yes"};
+    card_.targets = {{"label", Task::kBinary, {"no", "yes"}}};
+    card_.readings.resize(1);
     card_.recipe.features = {{"weights", "w"}};
     weights_ = state_dict(*make_model(card_.config, 1));
   }
@@ -263,12 +265,12 @@ class ModelFile : public Training {
 };
 
 TEST_F(ModelFile, ReadsBackWhatWasWritten) {
-  card_.temperature = 1.25;
+  card_.readings[0].temperature = 1.25;
   card_.fit_seed = 0xfedcba9876543210;
   EXPECT_EQ(error_of_reading(), "");
   const TrainedModel read = read_model(folder_ / "m.safetensors");
   EXPECT_EQ(read.card.config, card_.config);
-  EXPECT_EQ(read.card.temperature, 1.25);
+  EXPECT_EQ(read.card.readings[0].temperature, 1.25);
   EXPECT_EQ(read.card.fit_seed, card_.fit_seed);
   EXPECT_EQ(read.card.recipe.feature_digest(), card_.recipe.feature_digest());
   for (const auto& [name, tensor] : state_dict(*read.model)) {
@@ -279,11 +281,11 @@ TEST_F(ModelFile, ReadsBackWhatWasWritten) {
 TEST_F(ModelFile, RefusesNumbersThatWouldPredictNothing) {
   const ModelCard good = card_;
   for (double temperature : {0.0, -1.0}) {
-    card_.temperature = temperature;
+    card_.readings[0].temperature = temperature;
     EXPECT_THAT(error_of_reading(), HasSubstr("temperature")) << temperature;
   }
   card_ = good;
-  card_.threshold = NAN;
+  card_.readings[0].threshold = NAN;
   EXPECT_THAT(error_of_reading(), HasSubstr("m.safetensors"));
   card_ = good;
   weights_["head.bias"][1] = NAN;
@@ -299,7 +301,7 @@ TEST_F(ModelFile, NamesTheFileWhoseConfigurationIsWrong) {
 // 65536 classes would need a head of the same number of rows.
 TEST_F(ModelFile, ComparesTheHeadBeforeItBuildsTheModel) {
   card_.config.classes = 65536;
-  card_.classes.assign(65536, "c");
+  card_.targets[0] = {"label", Task::kMulticlass, std::vector<std::string>(65536, "c")};
   EXPECT_THAT(error_of_reading(), HasSubstr("'head.weight' is [2, 16], expected [65536, 16]"));
 }
 

@@ -54,6 +54,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
   });
   packing.exams.clear();
   packing.frame_rows.clear();
+  packing.positions.clear();
   packing.sequences.clear();
   packing.frames.clear();
   packing.times.clear();
@@ -66,6 +67,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       if (item.frames.features.size() <= step) break;
       const Sequence& sequence = dataset.sequences[item.exam];
       packing.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
+      packing.positions.push_back(item.frames.features[step]);
       packing.times.push_back(time_row(sequence, item.frames.times, step));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       ++reaching;

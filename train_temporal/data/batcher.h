@@ -31,6 +31,7 @@ struct BatchItem {
 struct Packing {
   std::vector<std::size_t> exams;                      // [B] longest sequence first
   std::vector<std::int64_t> frame_rows;                // [N] rows of Dataset::features
+  std::vector<std::int64_t> positions;                 // [N] among the frames of their exam
   std::vector<std::int64_t> sequences;                 // [T] that reach step t
   std::vector<std::int64_t> frames;                    // [B]
   std::vector<std::array<float, kTimeColumns>> times;  // [N]
@@ -39,6 +40,22 @@ struct Packing {
 
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
 };
+
+// Calls body(exam, row of the exam) for what a model puts out of a batch, in its order: a row per
+// exam, or one per packed frame.
+template <typename Body>
+void for_output_rows(const Packing& batch, bool per_frame, Body body) {
+  if (!per_frame) {
+    for (std::size_t exam : batch.exams) body(exam, std::size_t{0});
+    return;
+  }
+  auto position = batch.positions.begin();
+  for (std::int64_t reaching : batch.sequences) {
+    for (std::int64_t i = 0; i < reaching; ++i) {
+      body(batch.exams[static_cast<std::size_t>(i)], static_cast<std::size_t>(*position++));
+    }
+  }
+}
 
 // Written over `packing`, so that its memory serves again.
 void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing);

@@ -61,4 +61,21 @@ std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64
   return exams;
 }
 
+std::vector<std::size_t> balanced_order(std::vector<std::vector<std::size_t>> classes,
+                                        std::uint64_t seed, std::uint64_t epoch) {
+  std::erase_if(classes, [](const auto& exams) { return exams.empty(); });
+  std::size_t count = 0;
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    count += classes[c].size();
+    CounterRandom random({seed, id(Stream::kExamOrder), epoch, c + 1});
+    random.shuffle(classes[c]);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& exams = classes[(i + epoch) % classes.size()];
+    order.push_back(exams[i / classes.size() % exams.size()]);
+  }
+  return epoch_order(std::move(order), seed, epoch);
+}
+
 }  // namespace coldframe::temporal

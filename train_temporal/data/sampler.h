@@ -61,5 +61,9 @@ class FrameSampler {
 // The training exams in the order in which an epoch visits them.
 std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,
                                      std::uint64_t epoch);
+// The same number of exams in a random order, but as many of every class: classes take turns, and
+// one that runs out of exams starts again. `classes`: the exams of each.
+std::vector<std::size_t> balanced_order(std::vector<std::vector<std::size_t>> classes,
+                                        std::uint64_t seed, std::uint64_t epoch);
 
 }  // namespace coldframe::temporal

@@ -14,10 +14,14 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
+const std::vector<std::size_t>& drawn_patients(const FoldScores& fold) {
+  return fold.drawn_from.empty() ? fold.patient : fold.drawn_from;
+}
+
 std::size_t patient_count(std::span<const FoldScores> folds) {
   std::size_t count = 0;
   for (const FoldScores& fold : folds) {
-    for (std::size_t patient : fold.patient) count = std::max(count, patient + 1);
+    for (std::size_t patient : drawn_patients(fold)) count = std::max(count, patient + 1);
   }
   return count;
 }
@@ -30,7 +34,7 @@ std::vector<std::vector<std::size_t>> strata_of(std::span<const FoldScores> fold
   for (const FoldScores& fold : folds) {
     const bool first_repeat = fold.repeat == folds.front().repeat;
     if (first_repeat) strata.emplace_back();
-    for (std::size_t patient : fold.patient) {
+    for (std::size_t patient : drawn_patients(fold)) {
       if (seen[patient]) continue;
       seen[patient] = true;
       (first_repeat ? strata.back() : late).push_back(patient);
@@ -55,6 +59,7 @@ FoldScores sorted_by_score(const FoldScores& fold) {
     });
   }
   FoldScores sorted{fold.repeat, fold.fold, {}, {}};
+  sorted.exams.scale = fold.exams.scale;
   for (std::size_t exam : order) {
     for (std::size_t c = 0; c < 2; ++c) {
       sorted.exams.probability.push_back(fold.exams.score(exam, c));
@@ -69,6 +74,7 @@ FoldScores sorted_by_score(const FoldScores& fold) {
 // Appends the exams of `fold`, each as often as its patient was drawn.
 void append(ScoredExams& into, const FoldScores& fold, std::span<const std::uint32_t> drawn) {
   const std::size_t classes = into.classes = fold.exams.classes;
+  into.scale = fold.exams.scale;
   for (std::size_t i = 0; i < fold.exams.size(); ++i) {
     const auto row = fold.exams.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
     for (std::uint32_t n = 0; n < drawn[fold.patient[i]]; ++n) {
@@ -76,6 +82,7 @@ void append(ScoredExams& into, const FoldScores& fold, std::span<const std::uint
                               row + static_cast<std::ptrdiff_t>(classes));
       into.label.push_back(fold.exams.label[i]);
       into.decision.push_back(fold.exams.decision[i]);
+      if (into.scale == Scale::kNumber) into.number.push_back(fold.exams.number[i]);
     }
   }
 }
@@ -207,6 +214,29 @@ std::vector<Figure> minus(const std::vector<Figure>& a, const std::vector<Figure
   return result;
 }
 
+// Position by position; NaN, or the first reason, where one of the rows has no value.
+std::vector<double> mean_of_all(const std::vector<std::vector<double>>& rows) {
+  std::vector<double> mean(rows.front().size(), 0.0);
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += row[i];
+  }
+  for (double& value : mean) value /= static_cast<double>(rows.size());
+  return mean;
+}
+
+std::vector<Figure> mean_of_all(const std::vector<std::vector<Figure>>& rows) {
+  std::vector<std::vector<double>> numbers;
+  for (const auto& row : rows) numbers.push_back(values(row));
+  std::vector<Figure> result;
+  for (double mean : mean_of_all(numbers)) result.push_back(Figure::of(mean));
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      if (result[i].defined() && !row[i].defined()) result[i] = row[i];
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
@@ -226,7 +256,7 @@ MetricTable resample_metrics(std::span<const FoldScores> folds, const BootstrapO
   MetricTable table;
   table.level = options.level;
   if (folds.empty()) return table;
-  const auto metrics = metrics_for(folds.front().exams.classes);
+  const auto metrics = metrics_for(folds.front().exams.classes, folds.front().exams.scale);
   table.metrics.assign(metrics.begin(), metrics.end());
   std::vector<FoldScores> sorted;
   for (const FoldScores& fold : folds) sorted.push_back(sorted_by_score(fold));
@@ -263,6 +293,33 @@ std::vector<MetricSummary> summarize(const MetricTable& table) {
     result.push_back(std::move(summary));
   }
   return result;
+}
+
+MetricTable macro_table(std::span<const MetricTable> targets) {
+  const MetricTable& first = targets.front();
+  MetricTable macro;
+  macro.level = first.level;
+  for (std::size_t m = 0; m < first.metrics.size(); ++m) {
+    if (first.metrics[m] != Metric::kAuroc && first.metrics[m] != Metric::kAuprc) continue;
+    macro.metrics.push_back(first.metrics[m]);
+    std::vector<std::vector<Figure>> fold, pooled;
+    for (const MetricTable& target : targets) {
+      fold.push_back(target.per_fold[m]);
+      pooled.push_back(target.pooled[m]);
+    }
+    macro.per_fold.push_back(mean_of_all(fold));
+    macro.pooled.push_back(mean_of_all(pooled));
+    macro.resampled.resize(first.resampled.size());
+    for (std::size_t r = 0; r < first.resampled.size(); ++r) {
+      std::vector<std::vector<double>> folds_drawn, pooled_drawn;
+      for (const MetricTable& target : targets) {
+        folds_drawn.push_back(target.resampled[r][m].fold);
+        pooled_drawn.push_back(target.resampled[r][m].pooled);
+      }
+      macro.resampled[r].push_back({mean_of_all(folds_drawn), mean_of_all(pooled_drawn)});
+    }
+  }
+  return macro;
 }
 
 std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b) {

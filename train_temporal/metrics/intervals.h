@@ -19,6 +19,8 @@ struct FoldScores {
   std::size_t repeat = 0, fold = 0;
   ScoredExams exams;
   std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
+  // Whose exams the fold holds out, with or without a label: those who are drawn. Empty: `patient`.
+  std::vector<std::size_t> drawn_from = {};
 };
 
 struct BootstrapOptions {
@@ -63,6 +65,11 @@ MetricTable resample_metrics(std::span<const FoldScores> folds,
                              const BootstrapOptions& options = {});
 
 std::vector<MetricSummary> summarize(const MetricTable& table);
+
+// The mean over several targets of the same exams, resample by resample: macro AUROC and AUPRC of
+// binary targets. Undefined where it is for one of them, as in scikit-learn. The tables must come
+// from the same folds and options.
+MetricTable macro_table(std::span<const MetricTable> targets);
 
 // a − b, fold by fold, on the same resamples. Both tables must come from the same held-out exams
 // in the same folds, with the same options.

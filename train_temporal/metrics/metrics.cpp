@@ -30,6 +30,12 @@ constexpr std::array kMetrics = {
     MetricInfo{Metric::kCalibrationSlope, "calibration_slope", "Calibration slope"},
     MetricInfo{Metric::kCalibrationIntercept, "calibration_intercept", "Calibration intercept"},
     MetricInfo{Metric::kLogLoss, "log_loss", "Log loss"},
+    MetricInfo{Metric::kR2, "r2", "R²"},
+    MetricInfo{Metric::kMae, "mae", "MAE"},
+    MetricInfo{Metric::kRmse, "rmse", "RMSE"},
+    MetricInfo{Metric::kPearson, "pearson", "Pearson"},
+    MetricInfo{Metric::kSpearman, "spearman", "Spearman"},
+    MetricInfo{Metric::kClassMae, "class_mae", "MAE of classes"},
 };
 
 const MetricInfo& info(Metric metric) {
@@ -160,11 +166,19 @@ Figure log_loss(const ScoredExams& exams) {
   return Figure::of(sum / static_cast<double>(exams.size()));
 }
 
+Figure class_mae(const ScoredExams& exams) {
+  double sum = 0;
+  for (std::size_t i = 0; i < exams.size(); ++i)
+    sum += std::abs(exams.label[i] - exams.decision[i]);
+  return Figure::of(sum / static_cast<double>(exams.size()));
+}
+
 // Undefined when nothing can be computed from these exams.
 Figure unusable(const ScoredExams& exams) {
   if (exams.size() == 0) return Figure::none("no exams");
   if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
-    return Figure::none("a predicted probability is not a number");
+    return Figure::none(exams.scale == Scale::kNumber ? "a prediction is not a number"
+                                                      : "a predicted probability is not a number");
   }
   return Figure::of(0);
 }
@@ -197,7 +211,7 @@ std::string_view metric_title(Metric metric) {
   return info(metric).title;
 }
 
-std::span<const Metric> metrics_for(std::size_t classes) {
+std::span<const Metric> metrics_for(std::size_t classes, Scale scale) {
   static constexpr std::array kBinary = {Metric::kAuroc,
                                          Metric::kAuprc,
                                          Metric::kSensitivity,
@@ -214,8 +228,29 @@ std::span<const Metric> metrics_for(std::size_t classes) {
   static constexpr std::array kMany = {Metric::kAuroc, Metric::kAuprc,    Metric::kBalancedAccuracy,
                                        Metric::kF1,    Metric::kAccuracy, Metric::kQuadraticKappa,
                                        Metric::kBrier, Metric::kEce,      Metric::kLogLoss};
+  static constexpr std::array kOrdered = {Metric::kQuadraticKappa,
+                                          Metric::kClassMae,
+                                          Metric::kAccuracy,
+                                          Metric::kBalancedAccuracy,
+                                          Metric::kF1,
+                                          Metric::kBrier,
+                                          Metric::kEce,
+                                          Metric::kLogLoss};
+  static constexpr std::array kNumbers = {Metric::kR2, Metric::kMae, Metric::kRmse,
+                                          Metric::kPearson, Metric::kSpearman};
+  if (scale == Scale::kNumber) return kNumbers;
+  if (scale == Scale::kOrdinal) return kOrdered;
   if (classes == 2) return kBinary;
   return kMany;
+}
+
+Metric main_metric(Scale scale) {
+  if (scale == Scale::kNumber) return Metric::kR2;
+  return scale == Scale::kOrdinal ? Metric::kQuadraticKappa : Metric::kAuroc;
+}
+
+double chance_level(Metric metric) {
+  return metric == Metric::kAuroc ? 0.5 : 0.0;
 }
 
 Figure compute_metric(Metric metric, const ScoredExams& exams) {
@@ -247,13 +282,25 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
       return line_of(exams).intercept;
     case Metric::kLogLoss:
       return log_loss(exams);
+    case Metric::kR2:
+      return r_squared(exams.number, exams.probability);
+    case Metric::kMae:
+      return mean_absolute_error(exams.number, exams.probability);
+    case Metric::kRmse:
+      return root_mean_squared_error(exams.number, exams.probability);
+    case Metric::kPearson:
+      return pearson(exams.number, exams.probability);
+    case Metric::kSpearman:
+      return spearman(exams.number, exams.probability);
+    case Metric::kClassMae:
+      return class_mae(exams);
   }
   return Figure::none("unknown metric");
 }
 
 std::vector<Figure> compute_metrics(const ScoredExams& exams) {
   std::vector<Figure> figures;
-  for (Metric metric : metrics_for(exams.classes)) {
+  for (Metric metric : metrics_for(exams.classes, exams.scale)) {
     if (metric != Metric::kCalibrationSlope && metric != Metric::kCalibrationIntercept) {
       figures.push_back(compute_metric(metric, exams));
       continue;

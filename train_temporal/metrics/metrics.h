@@ -1,4 +1,5 @@
-// Figures of merit of a classifier, equal to scikit-learn's. Pure functions over plain vectors.
+// Figures of merit of a classifier or a regression, equal to scikit-learn's and SciPy's. Pure
+// functions over plain vectors.
 #pragma once
 
 #include <cstddef>
@@ -20,13 +21,19 @@ struct Figure {
   bool defined() const { return undefined.empty(); }
 };
 
-// Exams with their true class, the predicted probabilities and the decision. In binary tasks C = 2
-// and class 1 is the positive one.
+// What may be said of labels: of which class they are, which class is the higher one, or how much.
+enum class Scale { kNominal, kOrdinal, kNumber };
+
+// Exams, or frames of exams, with their true class, the predicted probabilities and the decision.
+// In binary tasks C = 2 and class 1 is the positive one. Numbers have no classes: C = 1, the
+// prediction in place of a probability, labels and decisions of 0, and `number`.
 struct ScoredExams {
   std::size_t classes = 2;          // C
   std::vector<double> probability;  // [N, C] row-major
   std::vector<int> label;           // [N]
   std::vector<int> decision;        // [N] see decide()
+  Scale scale = Scale::kNominal;
+  std::vector<double> number = {};  // [N] the true ones
 
   std::size_t size() const { return label.size(); }
   double score(std::size_t exam, std::size_t of_class) const {
@@ -52,20 +59,36 @@ enum class Metric {
   kCalibrationSlope,      // binary, see calibration.h
   kCalibrationIntercept,  // binary
   kLogLoss,
+  kR2,        // numbers: 1 − squared errors / squared deviations from the mean
+  kMae,       // numbers: mean |error|
+  kRmse,      // numbers: root of the mean squared error
+  kPearson,   // numbers
+  kSpearman,  // numbers; equal ones share the mean of their ranks
+  kClassMae,  // ordinal: mean number of classes between decision and label
 };
 
 std::string_view metric_key(Metric metric);    // "auroc": in files
 std::string_view metric_title(Metric metric);  // "AUROC": in reports
-std::span<const Metric> metrics_for(std::size_t classes);
+std::span<const Metric> metrics_for(std::size_t classes, Scale scale = Scale::kNominal);
+// The figure by which models are compared, higher being better, and what chance reaches.
+Metric main_metric(Scale scale);
+double chance_level(Metric metric);
 
 // Undefined, with the reason, where a class that it needs has no exam.
 Figure compute_metric(Metric metric, const ScoredExams& exams);
-// All of metrics_for(exams.classes), in that order; fits the calibration line once.
+// All of metrics_for(exams.classes, exams.scale), in that order; fits the calibration line once.
 std::vector<Figure> compute_metrics(const ScoredExams& exams);
 
 // The two rank statistics on their own. `positive` [N] is 0 or 1.
 Figure auroc(std::span<const double> score, std::span<const int> positive);
 Figure average_precision(std::span<const double> score, std::span<const int> positive);
+
+// The figures of predicted numbers.
+Figure r_squared(std::span<const double> truth, std::span<const double> predicted);
+Figure mean_absolute_error(std::span<const double> truth, std::span<const double> predicted);
+Figure root_mean_squared_error(std::span<const double> truth, std::span<const double> predicted);
+Figure pearson(std::span<const double> x, std::span<const double> y);
+Figure spearman(std::span<const double> x, std::span<const double> y);
 
 // counts[true][decided]
 std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams);

@@ -32,6 +32,10 @@ class FusedGru {
 
   const ModelConfig& config() const { return config_; }
   GruShape shape() const;
+  // Rows of outputs: exams, or frames.
+  std::int64_t output_rows(const Packing& batch) const {
+    return config_.per_frame() ? static_cast<std::int64_t>(batch.frame_rows.size()) : batch.size();
+  }
 
  private:
   friend class FusedPass;
@@ -59,9 +63,10 @@ class FusedPass {
  public:
   explicit FusedPass(const FusedGru& model);
 
-  // Logits [B, C] of `packing`, in its order; they stay until the next call.
+  // Outputs [R, C] of `packing`, in its order, with R = output_rows(); they stay until the next
+  // call.
   const float* forward(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
-  // Adds to `gradients`, or writes them when `fresh`. d_logits: [B, C]
+  // Adds to `gradients`, or writes them when `fresh`. d_logits: [R, C]
   void backward(const Packing& batch, const float* d_logits, const FusedGru::Gradients& gradients,
                 bool fresh);
 
@@ -80,9 +85,9 @@ class FusedPass {
   GruShape shape_;
   bool dropped_ = false;
   GruPass gru_;
-  Buffer features_, x_, pooled_, logits_;      // [N, D], [N, I], [B, W], [B, C]
-  Buffer projection_mask_, head_mask_;         // [N, H], [B, W]
-  Buffer d_pooled_, d_output_, d_last_, d_x_;  // [B, W], [N, W], [2, B, H], [N, I]
+  Buffer features_, x_, pooled_, logits_;      // [N, D], [N, I], [R, W], [R, C]
+  Buffer projection_mask_, head_mask_;         // [N, H], [R, W]
+  Buffer d_pooled_, d_output_, d_last_, d_x_;  // [R, W], [N, W], [2, B, H], [N, I]
   Buffer attention_, d_attention_;             // [N]
   std::vector<Buffer> layer_masks_;
   std::vector<const float*> layer_mask_values_, d_last_values_;

@@ -37,7 +37,7 @@ PackedSteps FusedPass::steps(const Packing& batch) const {
 const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
                                 const Dropout& dropout) {
   const Kernels& k = kernels();
-  const std::int64_t size = batch.size(), width = shape_.width();
+  const std::int64_t size = model_.output_rows(batch), width = shape_.width();
   const std::int64_t classes = model_.config_.classes;
   dropped_ = dropout.active();
   gather(dataset, batch);
@@ -48,7 +48,8 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
   pool(batch);
   if (dropped_) {
     float* mask = head_mask_.sized(size * width);
-    dropout.fill(Stream::kHeadDropout, batch.exam_keys, width, mask);
+    const bool per_frame = model_.config_.per_frame();
+    dropout.fill(Stream::kHeadDropout, per_frame ? batch.row_keys : batch.exam_keys, width, mask);
     k.scale(size * width, mask, pooled_.data());
   }
   float* logits = logits_.sized(size * classes);
@@ -113,7 +114,7 @@ void FusedPass::draw_layer_masks(const Packing& batch, const Dropout& dropout) {
 
 void FusedPass::pool(const Packing& batch) {
   const std::int64_t width = shape_.width(), hidden = shape_.hidden;
-  float* pooled = pooled_.zeroed(batch.size() * width);
+  float* pooled = pooled_.zeroed(model_.output_rows(batch) * width);
   switch (model_.config_.pool) {
     case TemporalPool::kLast:
       for (std::int64_t direction = 0; direction < shape_.directions(); ++direction) {
@@ -131,6 +132,9 @@ void FusedPass::pool(const Packing& batch) {
       break;
     case TemporalPool::kAttention:
       pool_attention(batch);
+      break;
+    case TemporalPool::kNone:
+      std::copy_n(gru_.output(), steps(batch).rows * width, pooled);
       break;
   }
 }
@@ -160,7 +164,8 @@ void FusedPass::pool_attention(const Packing& batch) {
 void FusedPass::backward(const Packing& batch, const float* d_logits,
                          const FusedGru::Gradients& gradients, bool fresh) {
   const Kernels& k = kernels();
-  const std::int64_t size = batch.size(), width = shape_.width(), hidden = shape_.hidden;
+  const std::int64_t size = model_.output_rows(batch), width = shape_.width();
+  const std::int64_t hidden = shape_.hidden;
   const std::int64_t classes = model_.config_.classes, dimension = model_.config_.dimension;
   const std::int64_t rows = steps(batch).rows, inputs = shape_.input;
   const Start start = fresh ? Start::kZero : Start::kAccumulate;
@@ -204,6 +209,10 @@ void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradi
     return;
   }
   float* d_output = d_output_.zeroed(steps(batch).rows * width);
+  if (model_.config_.per_frame()) {
+    std::copy_n(d_pooled, steps(batch).rows * width, d_output);
+    return;
+  }
   if (model_.config_.pool == TemporalPool::kAttention) {
     pool_attention_back(batch, gradients, fresh);
     return;

@@ -59,6 +59,7 @@ torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batc
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
   if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, H + 3]
   const auto [states, last] = recur(x, batch, dropout);
+  if (config_.per_frame()) return head(dropout(states, Stream::kHeadDropout, batch.row_keys));
   x = pool(states, last, batch);                                   // [B, H']
   return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
 }

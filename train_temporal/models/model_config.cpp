@@ -13,7 +13,7 @@ namespace {
 const std::vector<std::string> kArchitectures = {"gru", "mean", "clock", "lstm", "attention"};
 const std::vector<std::string> kOrders = {"in_order", "middle", "shuffled"};
 const std::vector<std::string> kTimeEncodings = {"log", "decay", "time2vec"};
-const std::vector<std::string> kPools = {"last", "mean", "attention"};
+const std::vector<std::string> kPools = {"last", "mean", "attention", "none"};
 
 struct NamedModel {
   const char* name;
@@ -76,7 +76,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.order = static_cast<FrameOrder>(pick("frame_order", kOrders));
     config.dimension = bounded("dimension", 1, 1 << 20);
     config.clock_width = bounded("clock_width", 0, 1 << 12);
-    config.classes = bounded("classes", 2, 1 << 16);
+    config.classes = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
     config.layers = bounded("layers", 1, 64);
     config.bidirectional = json.at("bidirectional").get<bool>();

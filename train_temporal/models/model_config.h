@@ -24,14 +24,14 @@ enum class TimeEncoding {
   kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
   kTime2Vec,  // learnt sinusoids of the seconds since the first frame (Kazemi et al. 2019)
 };
-enum class TemporalPool { kLast, kMean, kAttention };
+enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
 struct ModelConfig {
   Architecture architecture = Architecture::kGru;
   FrameOrder order = FrameOrder::kInOrder;
   std::int64_t dimension = 0;    // D of the cache
   std::int64_t clock_width = 0;  // F of clock_descriptor()
-  std::int64_t classes = 2;      // C
+  std::int64_t classes = 2;      // C: outputs of the head
   std::int64_t hidden = 128;     // H
   std::int64_t layers = 1;
   bool bidirectional = false;
@@ -41,6 +41,7 @@ struct ModelConfig {
   double dropout = 0.3;
 
   bool operator==(const ModelConfig&) const = default;
+  bool per_frame() const { return pool == TemporalPool::kNone; }
 };
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError

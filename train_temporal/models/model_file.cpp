@@ -12,14 +12,38 @@ namespace {
 
 constexpr const char* kFormat = "coldframe.temporal.1";
 
+Json target_json(const Target& target, const Reading& reading) {
+  return {{"name", target.name},
+          {"task", task_name(target.task)},
+          {"classes", target.classes},
+          {"per_frame", target.per_frame},
+          {"mean", reading.mean},
+          {"deviation", reading.deviation},
+          {"temperature", reading.temperature},
+          {"threshold", reading.threshold}};
+}
+
+Target target_from_json(const Json& json) {
+  const auto word = json.at("task").get<std::string>();
+  const std::optional<Task> task = find_task(word);
+  if (!task)
+    throw DataError(concat("target: task is '", word, "', which this version does not know"));
+  Target target{json.at("name").get<std::string>(), *task,
+                json.at("classes").get<std::vector<std::string>>(),
+                json.at("per_frame").get<bool>()};
+  const bool fine = target.has_classes() ? target.classes.size() >= 2 : target.classes.empty();
+  if (fine && (!target.binary() || target.classes.size() == 2)) return target;
+  throw DataError(concat("target '", target.name, "': ", plural(target.classes.size(), "class"),
+                         " for the task ", word));
+}
+
 Json card_json(const ModelCard& card) {
   Json json;
   json["model"] = to_json(card.config);
-  json["target"] = card.target;
-  json["classes"] = card.classes;
-  json["positive"] = card.positive;
-  json["temperature"] = card.temperature;
-  json["threshold"] = card.threshold;
+  json["targets"] = Json::array();
+  for (std::size_t t = 0; t < card.targets.size(); ++t) {
+    json["targets"].push_back(target_json(card.targets[t], card.readings[t]));
+  }
   json["repeat"] = card.repeat;
   json["fold"] = card.fold;
   json["seed"] = card.seed;
@@ -31,11 +55,12 @@ Json card_json(const ModelCard& card) {
 ModelCard card_from_json(const Json& json) {
   ModelCard card;
   card.config = model_config_from_json(json.at("model"));
-  card.target = json.at("target").get<std::string>();
-  card.classes = json.at("classes").get<std::vector<std::string>>();
-  card.positive = json.at("positive").get<std::string>();
-  card.temperature = json.at("temperature").get<double>();
-  card.threshold = json.at("threshold").get<double>();
+  for (const Json& entry : json.at("targets")) {
+    card.targets.push_back(target_from_json(entry));
+    card.readings.push_back({entry.at("mean").get<double>(), entry.at("deviation").get<double>(),
+                             entry.at("temperature").get<double>(),
+                             entry.at("threshold").get<double>()});
+  }
   card.repeat = json.at("repeat").get<std::size_t>();
   card.fold = json.at("fold").get<std::size_t>();
   card.seed = json.at("seed").get<std::size_t>();
@@ -65,8 +90,14 @@ void require_shape(const std::filesystem::path& path, const StateDict& weights,
 void check_shapes(const std::filesystem::path& path, const StateDict& weights,
                   const ModelCard& card) {
   const ModelConfig& config = card.config;
-  if (static_cast<std::int64_t>(card.classes.size()) != config.classes) {
-    throw DataError(concat("'", path.string(), "' names ", plural(card.classes.size(), "class"),
+  std::size_t outputs = 0;
+  bool same_rows = !card.targets.empty();
+  for (const Target& target : card.targets) {
+    outputs += target.outputs();
+    same_rows &= target.per_frame == config.per_frame();
+  }
+  if (!same_rows || static_cast<std::int64_t>(outputs) != config.classes) {
+    throw DataError(concat("'", path.string(), "' names targets with ", plural(outputs, "output"),
                            ", but its model has ", config.classes));
   }
   const std::int64_t width =
@@ -84,13 +115,17 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
 
 void check_numbers(const std::filesystem::path& path, const StateDict& weights,
                    const ModelCard& card) {
-  if (!std::isfinite(card.temperature) || card.temperature <= 0) {
-    throw DataError(concat("'", path.string(), "': the temperature is ", card.temperature,
-                           ", expected a finite number above 0"));
-  }
-  if (!std::isfinite(card.threshold)) {
-    throw DataError(concat("'", path.string(), "': the threshold is ", card.threshold,
-                           ", expected a finite number"));
+  for (const Reading& reading : card.readings) {
+    const auto require = [&](bool fine, const char* what, double value) {
+      if (fine && std::isfinite(value)) return;
+      throw DataError(
+          concat("'", path.string(), "': the ", what, " is ", value,
+                 ", expected a finite number, of a temperature or a deviation above 0"));
+    };
+    require(reading.temperature > 0, "temperature", reading.temperature);
+    require(reading.deviation > 0, "deviation", reading.deviation);
+    require(true, "threshold", reading.threshold);
+    require(true, "mean", reading.mean);
   }
   for (const auto& [name, tensor] : weights) {
     if (tensor.isfinite().all().item<bool>()) continue;
@@ -120,6 +155,16 @@ void load_weights(const std::filesystem::path& path, SequenceModel& model,
 }
 
 }  // namespace
+
+std::vector<double> scores_of(const ModelCard& card, std::size_t target,
+                              const std::vector<double>& outputs) {
+  std::size_t first = 0;
+  for (std::size_t t = 0; t < target; ++t) first += card.targets[t].outputs();
+  const Target& one = card.targets[target];
+  return scores_of(
+      one, card.readings[target],
+      columns(outputs, static_cast<std::size_t>(card.config.classes), first, one.outputs()));
+}
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
                  const ModelCard& card) {

@@ -1,5 +1,5 @@
 // A trained model as a safetensors file that says in its metadata all that is needed to use it:
-// configuration, classes, the recipe of its features, temperature and threshold.
+// configuration, targets and how to read them, and the recipe of its features.
 #pragma once
 
 #include <filesystem>
@@ -10,19 +10,22 @@
 #include "cache/recipe.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/models/sequence_model.h"
+#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 
 struct ModelCard {
   ModelConfig config;
-  cache::Recipe recipe;  // of the cache it was trained on
-  std::string target, positive;
-  std::vector<std::string> classes;
+  cache::Recipe recipe;                   // of the cache it was trained on
+  std::vector<Target> targets;            // whose outputs lie side by side in the head
+  std::vector<Reading> readings;          // of each
   std::vector<std::string> source_kinds;  // for the `clock` control
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
-  double temperature = 1, threshold = 0.5;
 };
+// The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
+std::vector<double> scores_of(const ModelCard& card, std::size_t target,
+                              const std::vector<double>& outputs);
 
 struct TrainedModel {
   ModelCard card;

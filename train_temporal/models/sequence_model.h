@@ -15,7 +15,8 @@ namespace coldframe::temporal {
 
 class SequenceModel : public torch::nn::Module {
  public:
-  // features: [N, D] float32, packed as the batch says. Returns logits [B, C] in the batch's order.
+  // features: [N, D] float32, packed as the batch says. Returns outputs [B, C] in the batch's
+  // order, or [N, C] for each frame where the configuration says so.
   virtual torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
                                 const Dropout& dropout) = 0;
   virtual void set_statistics(const InputStatistics& statistics) = 0;

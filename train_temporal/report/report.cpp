@@ -6,7 +6,9 @@
 #include "common/html.h"
 #include "common/text.h"
 #include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/study.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,6 +21,32 @@ std::string bullets(const std::vector<std::string>& lines) {
   std::string body = "<ul>\n";
   for (const std::string& line : lines) body += "<li>" + html::escape(line) + "</li>\n";
   return body + "</ul>\n";
+}
+
+const char* about_figures(const RunReport& report) {
+  if (report.scale == Scale::kNumber) {
+    return "R² is 0 for a model that always says the mean, 1 for one that is always right; MAE and "
+           "RMSE are in the unit of the target.";
+  }
+  if (report.scale == Scale::kOrdinal) {
+    return "Decisions are medians of the predicted distribution over classes. Quadratic kappa is 0 "
+           "by chance; the MAE is in steps between classes. A calibrated model has ECE 0.";
+  }
+  if (report.classes.size() > 2) {
+    return "AUROC, AUPRC and F1 are means over classes against the rest. Quadratic kappa takes the "
+           "order of classes as a scale. A calibrated model has ECE 0, slope 1 and intercept 0.";
+  }
+  return "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
+         "validation "
+         "part chose (Youden). A calibrated model has ECE 0, slope 1 and intercept 0.";
+}
+
+std::vector<Metric> compared_metrics(Scale scale) {
+  if (scale == Scale::kNumber) return {Metric::kR2, Metric::kMae, Metric::kSpearman};
+  if (scale == Scale::kOrdinal) {
+    return {Metric::kQuadraticKappa, Metric::kClassMae, Metric::kBalancedAccuracy};
+  }
+  return {Metric::kAuroc, Metric::kAuprc, Metric::kBalancedAccuracy};
 }
 
 std::string result_section(const RunReport& report) {
@@ -49,12 +77,7 @@ std::string result_section(const RunReport& report) {
       one_part ? ""
                : "Pooled figures rank exams of different folds, whose models differ, against each "
                  "other. ",
-      report.classes.size() > 2
-          ? "AUROC, AUPRC and F1 are means over classes against the rest. Quadratic kappa takes "
-            "the order of classes as a scale. "
-          : "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
-            "validation part chose (Youden). ",
-      "A calibrated model has ECE 0, slope 1 and intercept 0."));
+      about_figures(report)));
   return body;
 }
 
@@ -70,10 +93,11 @@ std::string describe(const std::string& name) {
 }
 
 std::string models_section(const RunReport& report) {
-  std::vector<Metric> metrics = {Metric::kAuroc, Metric::kAuprc, Metric::kBalancedAccuracy};
+  const std::vector<Metric> metrics = compared_metrics(report.scale);
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric_title(metric));
-  header.push_back(concat("AUROC of ", report.models.front().name, " − this"));
+  header.push_back(
+      concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
     std::vector<std::string> row = {model.name + describe(model.name)};
@@ -81,7 +105,7 @@ std::string models_section(const RunReport& report) {
       const MetricSummary* summary = find_metric(model, metric);
       row.push_back(summary ? interval_text(summary->mean_over_folds) : "–");
     }
-    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
+    const PairedDifference* ahead = find_difference(model, metrics.front());
     row.push_back(ahead ? difference_text(ahead->mean_over_folds) : "–");
     rows.push_back(std::move(row));
   }
@@ -90,7 +114,7 @@ std::string models_section(const RunReport& report) {
              "Differences are paired: both models on the same resamples of the same held-out "
              "exams. An interval that excludes 0 is a difference that chance among patients does "
              "not explain.") +
-         model_roc_chart(report);
+         (report.scale == Scale::kNominal ? model_roc_chart(report) : "");
 }
 
 std::string classes_table(const RunReport& report) {
@@ -116,13 +140,14 @@ std::string classes_table(const RunReport& report) {
 
 std::string decisions_section(const RunReport& report) {
   std::string body = confusion_chart(report) + score_chart(report);
-  if (report.classes.size() > 2) body += classes_table(report);
+  if (report.classes.size() > 2 && report.scale == Scale::kNominal) body += classes_table(report);
   return body;
 }
 
 std::string data_section(const RunReport& report) {
   const DataOverview& data = report.data;
   KeyValues pairs = {{"target", report.target},
+                     {"task", report.task + (report.per_frame ? ", per frame" : "")},
                      {"exams", concat(data.exams)},
                      {"patients", concat(data.patients)},
                      {"without a label or a readable frame", concat(data.unlabeled)}};
@@ -132,6 +157,14 @@ std::string data_section(const RunReport& report) {
     pairs.emplace_back("frames per exam", concat(sorted.front(), " to ", sorted.back(), ", median ",
                                                  sorted[sorted.size() / 2]));
   }
+  if (report.per_frame) pairs.emplace_back("frames without a label", concat(data.masked_frames));
+  if (report.scale == Scale::kNumber) {
+    return html::key_values(pairs) +
+           html::histogram("Labels", report.target, report.per_frame ? "frames" : "exams",
+                           data.numbers) +
+           frames_chart(report);
+  }
+  const std::string unit = report.per_frame ? "frames" : "exams";
   std::vector<std::vector<std::string>> rows;
   std::vector<html::Bar> bars;
   for (std::size_t c = 0; c < data.exams_per_class.size(); ++c) {
@@ -141,11 +174,13 @@ std::string data_section(const RunReport& report) {
                     c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
     bars.push_back({name, static_cast<double>(exams)});
   }
-  return html::key_values(pairs) + html::table({"class", "exams", "patients"}, rows) +
-         html::bar_chart("Exams by class", bars, "") + frames_chart(report);
+  return html::key_values(pairs) + html::table({"class", unit, "patients"}, rows) +
+         html::bar_chart(report.per_frame ? "Frames by class" : "Exams by class", bars, "") +
+         frames_chart(report);
 }
 
 std::string split_section(const RunReport& report) {
+  const Metric metric = main_metric(report.scale);
   std::vector<std::vector<std::string>> rows;
   for (std::size_t f = 0; f < report.choices.size(); ++f) {
     const FoldChoice& choice = report.choices[f];
@@ -157,38 +192,45 @@ std::string split_section(const RunReport& report) {
                     part(choice.validation_exams, choice.validation_patients),
                     part(choice.test_exams, choice.test_patients), fixed(choice.temperature, 2),
                     report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
-    const MetricSummary* auroc = find_metric(report.models.front(), Metric::kAuroc);
-    const bool known = auroc != nullptr && f < auroc->per_fold.size();
-    rows.back().push_back(known ? figure_text(auroc->per_fold[f]) : "–");
+    const MetricSummary* figure = find_metric(report.models.front(), metric);
+    const bool known = figure != nullptr && f < figure->per_fold.size();
+    rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
   }
   return paragraph(concat("Parts are disjoint by patient (", report.split,
                           "). Early stopping, temperature and threshold see the validation part "
                           "only; the held-out part is used once, for the figures above.")) +
          html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
-                      "temperature", "threshold", "AUROC"},
+                      "temperature", "threshold", std::string(metric_title(metric))},
                      rows);
 }
 
 }  // namespace
 
-std::string render_report(const RunReport& report) {
-  html::Page page(report.title, report.subtitle);
+void add_result(html::Page& page, const RunReport& report, const std::string& of) {
   std::vector<std::string> warnings = data_warnings(report);
   warnings.insert(warnings.begin(), report.warnings.begin(), report.warnings.end());
-  if (!report.models.empty()) page.section("Result", result_section(report));
-  if (!warnings.empty()) page.section("Warnings", bullets(warnings));
-  if (report.models.size() > 1) page.section("Models and controls", models_section(report));
-  if (!report.models.empty()) {
-    page.section("ROC and precision–recall", roc_chart(report) + precision_recall_chart(report));
-    page.section("Decisions", decisions_section(report));
-    page.section("Calibration", reliability_chart(report));
+  if (!report.models.empty()) page.section("Result" + of, result_section(report));
+  if (!warnings.empty()) page.section("Warnings" + of, bullets(warnings));
+  if (report.models.size() > 1) page.section("Models and controls" + of, models_section(report));
+  if (report.models.empty()) return;
+  if (report.scale == Scale::kNumber) {
+    page.section("Predictions" + of, scatter_chart(report));
+    return;
   }
-  if (!report.examples.exams.empty()) {
-    page.section("Contributions over time of example exams", contributions_charts(report));
+  if (report.scale == Scale::kNominal) {
+    page.section("ROC and precision–recall" + of,
+                 roc_chart(report) + precision_recall_chart(report));
   }
-  if (!report.curves.empty()) page.section("Training", loss_charts(report));
-  page.section("Data", data_section(report));
-  if (!report.choices.empty()) page.section("Splits", split_section(report));
+  page.section("Decisions" + of, decisions_section(report));
+  page.section("Calibration" + of, reliability_chart(report));
+}
+
+void add_data(html::Page& page, const RunReport& report, const std::string& of) {
+  page.section("Data" + of, data_section(report));
+  if (!report.choices.empty()) page.section("Splits" + of, split_section(report));
+}
+
+void add_run(html::Page& page, const RunReport& report) {
   if (!report.configuration.empty()) {
     page.section("Configuration", html::key_values(report.configuration));
   }
@@ -196,7 +238,10 @@ std::string render_report(const RunReport& report) {
   if (!report.resources.empty()) {
     page.section("Time and memory", html::key_values(report.resources));
   }
-  return page.finish();
+}
+
+std::string render_report(const RunReport& report) {
+  return render_report(StudyReport{{report}, {}});
 }
 
 }  // namespace coldframe::temporal

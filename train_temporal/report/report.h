@@ -35,14 +35,17 @@ struct ModelResult {
   std::vector<MetricSummary> summary;
   std::vector<PairedDifference> difference;  // main model − this one; empty for the main model
 };
-// Fills summary and, for all but the first, difference.
-void evaluate_models(std::vector<ModelResult>& models, const BootstrapOptions& options = {});
+// Fills summary and, for all but the first, difference; returns the tables that they come from.
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models,
+                                         const BootstrapOptions& options = {});
 
 struct DataOverview {
   std::size_t exams = 0, patients = 0, unlabeled = 0;
   std::vector<std::pair<std::string, std::size_t>> exams_per_class;  // all classes, labelled exams
   std::vector<std::size_t> patients_per_class;                       // same order
   std::vector<std::size_t> frames_per_exam;
+  std::vector<double> numbers;    // the labels of a regression
+  std::size_t masked_frames = 0;  // a target per frame: those without a label
 };
 
 // What each present frame of an exam adds to the probability of a class.
@@ -63,6 +66,9 @@ struct RunReport {
   std::string title = "Coldframe training report";
   std::string subtitle;              // e.g. the run's name and its date
   std::string target;                // the label column
+  std::string task = "binary";       // what is learnt of it
+  Scale scale = Scale::kNominal;     // decides which figures and drawings there are
+  bool per_frame = false;            // figures are over frames, not over exams
   std::vector<std::string> classes;  // binary: {negative, positive}
   std::string split;                 // "5 folds by patient, 3 seeds averaged"
   DataOverview data;

@@ -101,20 +101,28 @@ ScoredExams pooled_exams(const ModelResult& model) {
     all.probability.insert(all.probability.end(), one.probability.begin(), one.probability.end());
     all.label.insert(all.label.end(), one.label.begin(), one.label.end());
     all.decision.insert(all.decision.end(), one.decision.begin(), one.decision.end());
+    all.number.insert(all.number.end(), one.number.begin(), one.number.end());
+    all.scale = one.scale;
   }
   return all;
 }
 
+std::string loss_name(const RunReport& report) {
+  return report.scale == Scale::kNominal ? "log loss" : "loss";
+}
+
 std::string loss_charts(const RunReport& report) {
   if (report.curves.empty()) return {};
-  Chart mean{
-      "Loss, mean and range of " + plural(report.curves.size(), "fit"), "epoch", "log loss", {}};
+  Chart mean{"Loss, mean and range of " + plural(report.curves.size(), "fit"),
+             "epoch",
+             loss_name(report),
+             {}};
   mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
   mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
   std::map<std::pair<std::size_t, std::size_t>, std::vector<FoldCurve>> by_fold;
   for (const FoldCurve& curve : report.curves) by_fold[{curve.repeat, curve.fold}].push_back(curve);
   if (by_fold.size() == 1) return line_chart(mean);
-  Chart folds{"Validation loss of each fold", "epoch", "log loss", {}};
+  Chart folds{"Validation loss of each fold", "epoch", loss_name(report), {}};
   for (const auto& [key, curves] : by_fold) {
     if (folds.series.size() == kMostLines) {
       folds.title = concat("Validation loss of the first ", kMostLines, " folds");
@@ -186,6 +194,22 @@ std::string score_chart(const RunReport& report) {
     if (!scores.empty())
       chart.series.push_back(outline(report.classes[c], scores, binary ? 20 : 10));
   }
+  return line_chart(chart);
+}
+
+std::string scatter_chart(const RunReport& report) {
+  const ScoredExams all = pooled_exams(report.models.front());
+  if (all.size() == 0) return {};
+  Chart chart{"Held-out " + std::string(report.per_frame ? "frames" : "exams") + ": predicted '" +
+                  report.target + "' against the true one",
+              "true",
+              "predicted",
+              {}};
+  const auto [least, most] = std::ranges::minmax(all.number);
+  Series dots{"predictions", all.number, all.probability, {}, {}};
+  dots.points = true;
+  chart.series = {{"predicted = true", {least, most}, {least, most}, {}, {}, true}, dots};
+  chart.large = true;
   return line_chart(chart);
 }
 

@@ -20,6 +20,8 @@ std::string reliability_chart(const RunReport& report);
 std::string score_chart(const RunReport& report);
 std::string contributions_charts(const RunReport& report);
 std::string frames_chart(const RunReport& report);
+// Predicted against true numbers, with the line on which both are equal.
+std::string scatter_chart(const RunReport& report);
 
 inline constexpr std::size_t kMostLines = 8;  // as many colours as a chart has
 

@@ -33,21 +33,6 @@ Json to_json(const MetricSummary& summary) {
           {"per_fold", per_fold}};
 }
 
-Json to_json(const ModelResult& model) {
-  Json json = {{"name", model.name}, {"metrics", Json::object()}};
-  for (const MetricSummary& summary : model.summary) {
-    json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
-  }
-  if (model.difference.empty()) return json;
-  Json& differences = json["first_model_minus_this"] = Json::object();
-  for (const PairedDifference& difference : model.difference) {
-    differences[std::string(metric_key(difference.metric))] = {
-        {"mean_over_folds", to_json(difference.mean_over_folds)},
-        {"pooled", to_json(difference.pooled)}};
-  }
-  return json;
-}
-
 Json to_json(const FoldChoice& choice) {
   return {{"repeat", choice.repeat},
           {"fold", choice.fold},
@@ -68,28 +53,46 @@ std::string padded(std::string text, std::size_t width) {
 bool same_exams(const ModelResult& a, const ModelResult& b) {
   return std::ranges::equal(a.folds, b.folds, [](const FoldScores& x, const FoldScores& y) {
     return x.repeat == y.repeat && x.fold == y.fold && x.patient == y.patient &&
-           x.exams.label == y.exams.label && x.exams.classes == y.exams.classes;
+           x.exams.label == y.exams.label && x.exams.number == y.exams.number &&
+           x.exams.classes == y.exams.classes;
   });
 }
 
 }  // namespace
 
-void evaluate_models(std::vector<ModelResult>& models, const BootstrapOptions& options) {
-  if (models.empty()) return;
-  const MetricTable first = resample_metrics(models.front().folds, options);
-  models.front().summary = summarize(first);
-  for (std::size_t m = 1; m < models.size(); ++m) {
-    if (!same_exams(models.front(), models[m])) {
+Json to_json(const ModelResult& model) {
+  Json json = {{"name", model.name}, {"metrics", Json::object()}};
+  for (const MetricSummary& summary : model.summary) {
+    json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
+  }
+  if (model.difference.empty()) return json;
+  Json& differences = json["first_model_minus_this"] = Json::object();
+  for (const PairedDifference& difference : model.difference) {
+    differences[std::string(metric_key(difference.metric))] = {
+        {"mean_over_folds", to_json(difference.mean_over_folds)},
+        {"pooled", to_json(difference.pooled)}};
+  }
+  return json;
+}
+
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models,
+                                         const BootstrapOptions& options) {
+  std::vector<MetricTable> tables;
+  for (ModelResult& model : models) {
+    if (!same_exams(models.front(), model)) {
       throw std::logic_error("models to be compared hold out different exams");
     }
-    const MetricTable table = resample_metrics(models[m].folds, options);
-    models[m].summary = summarize(table);
-    models[m].difference = paired_differences(first, table);
+    tables.push_back(resample_metrics(model.folds, options));
+    model.summary = summarize(tables.back());
+    if (tables.size() > 1) model.difference = paired_differences(tables.front(), tables.back());
   }
+  return tables;
 }
 
 Json metrics_json(const RunReport& report) {
   Json json = {{"target", report.target},
+               {"task", report.task},
+               {"per_frame", report.per_frame},
                {"classes", report.classes},
                {"split", report.split},
                {"exams", report.data.exams},
@@ -104,6 +107,7 @@ Json metrics_json(const RunReport& report) {
                {"folds", Json::array()},
                {"verdict", verdict(report)},
                {"warnings", report.warnings}};
+  if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
   for (const std::string& warning : data_warnings(report)) json["warnings"].push_back(warning);
@@ -114,7 +118,8 @@ std::string summary_text(const RunReport& report) {
   if (report.models.empty()) return "no models\n";
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;
-  std::string text = concat(main.name, " on '", report.target, "', ", folds_text(main), ", ",
+  std::string text = concat(main.name, " on '", report.target, "'",
+                            report.per_frame ? " of frames" : "", ", ", folds_text(main), ", ",
                             fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
     text += concat("  ", padded(std::string(metric_title(summary.metric)), 22),
@@ -122,13 +127,15 @@ std::string summary_text(const RunReport& report) {
     if (!one_part) text += concat("   pooled ", interval_text(summary.pooled));
     text += "\n";
   }
-  if (report.models.size() > 1)
-    text += concat("AUROC of the controls, and ", main.name, " ahead by\n");
+  const Metric metric = main_metric(report.scale);
+  if (report.models.size() > 1) {
+    text += concat(metric_title(metric), " of the controls, and ", main.name, " ahead by\n");
+  }
   for (const ModelResult& model : report.models) {
-    const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
-    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
-    if (auroc == nullptr || ahead == nullptr) continue;
-    text += concat("  ", padded(model.name, 10), padded(interval_text(auroc->mean_over_folds), 24),
+    const MetricSummary* figure = find_metric(model, metric);
+    const PairedDifference* ahead = find_difference(model, metric);
+    if (figure == nullptr || ahead == nullptr) continue;
+    text += concat("  ", padded(model.name, 10), padded(interval_text(figure->mean_over_folds), 24),
                    difference_text(ahead->mean_over_folds), "\n");
   }
   for (const std::string& line : verdict(report)) text += line + "\n";

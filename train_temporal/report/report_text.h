@@ -15,6 +15,8 @@ std::string difference_text(const Estimate& difference);  // the same with a sig
 const MetricSummary* find_metric(const ModelResult& model, Metric metric);
 const PairedDifference* find_difference(const ModelResult& model, Metric metric);
 
+Json to_json(const ModelResult& model);  // its figures, for summary.json
+
 // "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
 std::string folds_text(const ModelResult& model);
 

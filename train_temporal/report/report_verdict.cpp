@@ -20,43 +20,57 @@ Comparison compare(const Estimate& difference) {
   return difference.high.value < 0 ? Comparison::kWorse : Comparison::kNoDifference;
 }
 
-// A control with its AUROC and how far the main model is ahead of it.
+// "AUROC", "quadratic kappa", "R²": as it stands within a sentence.
+std::string main_name(const RunReport& report) {
+  const std::string title(metric_title(main_metric(report.scale)));
+  return report.scale == Scale::kOrdinal ? lower(title) : title;
+}
+
+// A control with its main figure and how far the main model is ahead of it.
 struct Control {
-  Estimate auroc, ahead;
+  Estimate figure, ahead;
   Comparison main_is = Comparison::kNoDifference;
   bool found = false;
 };
 
 Control find_control(const RunReport& report, const std::string& name) {
   for (const ModelResult& model : report.models) {
-    const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
-    const PairedDifference* ahead = find_difference(model, Metric::kAuroc);
-    if (model.name != name || auroc == nullptr || ahead == nullptr) continue;
+    const MetricSummary* figure = find_metric(model, main_metric(report.scale));
+    const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
+    if (model.name != name || figure == nullptr || ahead == nullptr) continue;
     if (!ahead->mean_over_folds.value.defined()) continue;
-    return {auroc->mean_over_folds, ahead->mean_over_folds, compare(ahead->mean_over_folds), true};
+    return {figure->mean_over_folds, ahead->mean_over_folds, compare(ahead->mean_over_folds), true};
   }
   return {};
 }
 
 std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
-  const MetricSummary* auroc = find_metric(model, Metric::kAuroc);
-  if (auroc == nullptr || !auroc->mean_over_folds.value.defined()) {
-    return "The AUROC of " + model.name + " is undefined: no held-out part has all classes.";
+  const MetricSummary* figure = find_metric(model, main_metric(report.scale));
+  const std::string name = main_name(report);
+  if (figure == nullptr || !figure->mean_over_folds.value.defined()) {
+    const bool classes = report.scale == Scale::kNominal;
+    return concat("The ", name, " of ", model.name, " is undefined: no held-out part has ",
+                  classes ? "all classes." : "labels that differ.");
   }
-  const Estimate& estimate = auroc->mean_over_folds;
-  std::string text = concat(
-      report.all_unseen ? "On patients that it has not seen, "
-                        : "On patients of whom some took part in its training, ",
-      model.name, " reaches an AUROC of ", interval_text(estimate), " (", folds_text(model), ").");
+  const Estimate& estimate = figure->mean_over_folds;
+  const double chance = chance_level(main_metric(report.scale));
+  std::string text =
+      concat(report.all_unseen ? "On patients that it has not seen, "
+                               : "On patients of whom some took part in its training, ",
+             model.name, " reaches ", report.scale == Scale::kOrdinal ? "a " : "an ", name, " of ",
+             interval_text(estimate), " (", folds_text(model), ").");
   if (!estimate.low.defined()) return text;
-  if (estimate.high.value < 0.5) return text + " That is worse than chance (0.5).";
-  if (estimate.low.value <= 0.5) text += " The interval includes 0.5: this may be chance.";
+  if (estimate.high.value < chance)
+    return text + concat(" That is worse than chance (", chance, ").");
+  if (estimate.low.value <= chance) {
+    text += concat(" The interval includes ", chance, ": this may be chance.");
+  }
   return text;
 }
 
-std::string about_order(const std::string& main, const Control& shuffled) {
-  const std::string figures = concat("AUROC with shuffled frames ", interval_text(shuffled.auroc),
+std::string about_order(const std::string& name, const std::string& main, const Control& shuffled) {
+  const std::string figures = concat(name, " with shuffled frames ", interval_text(shuffled.figure),
                                      ", difference ", difference_text(shuffled.ahead));
   switch (shuffled.main_is) {
     case Comparison::kBetter:
@@ -73,9 +87,9 @@ std::string about_order(const std::string& main, const Control& shuffled) {
 }
 
 // `what`: "A single frame" or "The mean of the frames".
-std::string about_baseline(const std::string& main, const std::string& what,
-                           const Control& baseline) {
-  const std::string figures = concat("AUROC ", interval_text(baseline.auroc), ", difference ",
+std::string about_baseline(const std::string& name, const std::string& main,
+                           const std::string& what, const Control& baseline) {
+  const std::string figures = concat(name, " ", interval_text(baseline.figure), ", difference ",
                                      difference_text(baseline.ahead));
   switch (baseline.main_is) {
     case Comparison::kBetter:
@@ -88,9 +102,11 @@ std::string about_baseline(const std::string& main, const std::string& what,
   return concat(what, " does about as well as ", main, " (", figures, ").");
 }
 
-std::string about_pixels(const std::string& main, const Control& clock) {
-  const std::string figures = concat("AUROC of these alone ", interval_text(clock.auroc),
-                                     ", difference ", difference_text(clock.ahead));
+std::string about_pixels(const RunReport& report, const Control& clock) {
+  const std::string& main = report.models.front().name;
+  const std::string figures =
+      concat(main_name(report), " of these alone ", interval_text(clock.figure), ", difference ",
+             difference_text(clock.ahead));
   if (clock.main_is != Comparison::kBetter) {
     return concat(
         "The pixels are not shown to carry the result: sequence length, timing, frame "
@@ -102,7 +118,8 @@ std::string about_pixels(const std::string& main, const Control& clock) {
       "The pixels carry more than sequence length, timing, frame size and "
       "file type do (",
       figures, ").");
-  if (clock.auroc.low.defined() && clock.auroc.low.value > 0.5) {
+  if (clock.figure.low.defined() &&
+      clock.figure.low.value > chance_level(main_metric(report.scale))) {
     text +=
         " These alone are better than chance, though: part of the result may come from how "
         "the exams were acquired.";
@@ -131,11 +148,14 @@ void warn_of_validation_parts(const RunReport& report, std::vector<std::string>&
     least = std::min(least, choice.validation_patients);
   }
   if (small == 0) return;
-  warnings.push_back(concat(
-      "small validation parts: in ", small, " of ", plural(report.choices.size(), "fold"),
-      " fewer than ", kFewValidationPatients, " patients (least: ", least,
-      "). Early stopping, temperature and threshold are uncertain; AUROC and AUPRC within a fold "
-      "do not depend on the last two"));
+  const char* uncertain = report.scale == Scale::kNominal
+                              ? "Early stopping, temperature and threshold are uncertain; AUROC "
+                                "and AUPRC within a fold "
+                                "do not depend on the last two"
+                              : "Early stopping is uncertain";
+  warnings.push_back(concat("small validation parts: in ", small, " of ",
+                            plural(report.choices.size(), "fold"), " fewer than ",
+                            kFewValidationPatients, " patients (least: ", least, "). ", uncertain));
 }
 
 void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
@@ -155,19 +175,20 @@ void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& 
 std::vector<std::string> verdict(const RunReport& report) {
   if (report.models.empty()) return {};
   const std::string& main = report.models.front().name;
+  const std::string name = main_name(report);
   std::vector<std::string> lines = {about_the_model(report)};
   const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
                 single = find_control(report, "single"), mean = find_control(report, "mean");
   // Other models than the GRU are not trained on the order in the first place.
   const bool order_matters = main == "gru";
-  if (order_matters && shuffled.found) lines.push_back(about_order(main, shuffled));
-  if (single.found) lines.push_back(about_baseline(main, "A single frame", single));
-  if (mean.found) lines.push_back(about_baseline(main, "The mean of the frames", mean));
-  if (clock.found) lines.push_back(about_pixels(main, clock));
+  if (order_matters && shuffled.found) lines.push_back(about_order(name, main, shuffled));
+  if (single.found) lines.push_back(about_baseline(name, main, "A single frame", single));
+  if (mean.found) lines.push_back(about_baseline(name, main, "The mean of the frames", mean));
+  if (clock.found) lines.push_back(about_pixels(report, clock));
   std::vector<std::string> unknown;
   if (order_matters && !shuffled.found)
     unknown.push_back("the order of frames (control 'shuffled')");
-  if (main != "clock" && !clock.found)
+  if (main != "clock" && !clock.found && !report.per_frame)
     unknown.push_back("pixels rather than metadata (control 'clock')");
   if (!unknown.empty()) {
     lines.push_back(concat("Not examined: whether ", join(unknown, " and "),

@@ -2,92 +2,67 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <map>
-#include <set>
+#include <limits>
+#include <numeric>
 
 #include "cache/reader.h"
 #include "common/error.h"
 #include "common/text.h"
+#include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kMostClasses = 64;  // more is an identifier or a measurement, not a class
+constexpr std::size_t kMostWholeNumbers = 20;  // more are taken for a measurement
+constexpr std::size_t kMostBins = 10, kExamsPerBin = 10;
+constexpr double kMasked = std::numeric_limits<double>::quiet_NaN();
 
-bool is_empty(const std::string& value) {
-  const std::string word = lower(trim(value));
-  return word.empty() || word == "nan" || word == "na" || word == "n/a";
+double number_of(const std::string& value) {
+  double number = kMasked;
+  if (!value.empty()) parse_double(value, number);
+  return number;
 }
 
-// "a", "b", "c" and 4 more
-std::string some_of(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
-    text += concat(i ? ", '" : "'", names[i], "'");
-  }
-  if (names.size() > kShown) text += concat(" and ", names.size() - kShown, " more");
-  return text;
-}
-
-std::string cleaned(const std::string& value) {
-  return is_empty(value) ? "" : trim(value);
-}
-
-// A whole number as "1", however spelt ("1.0" is how pandas writes a column with gaps).
-std::string one_spelling(const std::string& value) {
-  constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
-  double number = 0;
-  const bool whole =
-      parse_double(value, number) && number == std::floor(number) && std::abs(number) < kExact;
-  return whole ? concat(static_cast<long long>(number)) : value;
-}
-
-// One spelling per class in a column of numbers.
-std::vector<std::string> one_spelling(std::vector<std::string> values) {
-  double number = 0;
-  for (std::string& value : values) value = cleaned(value);
-  const bool numeric = std::ranges::all_of(values, [&](const std::string& value) {
-    return value.empty() || (parse_double(value, number) && std::isfinite(number));
+Task task_by_type(const std::vector<std::string>& classes, bool numeric) {
+  if (classes.size() == 2) return Task::kBinary;
+  const bool fraction = std::ranges::any_of(classes, [](const std::string& value) {
+    return number_of(value) != std::floor(number_of(value));
   });
-  if (!numeric) return values;
-  for (std::string& value : values) value = one_spelling(value);
-  return values;
+  const bool measured = numeric && (fraction || classes.size() > kMostWholeNumbers);
+  return measured && classes.size() > 2 ? Task::kRegression : Task::kMulticlass;
 }
 
-std::vector<std::string> distinct(const std::vector<std::string>& values) {
-  std::vector<std::string> classes;
-  const std::set<std::string> unique(values.begin(), values.end());
-  std::ranges::copy_if(unique, std::back_inserter(classes), [](auto& v) { return !v.empty(); });
-  // Exact order among values that natural order takes for equal, so that it is a total one.
-  std::ranges::stable_sort(classes, natural_less);
-  return classes;
-}
-
-void check_classes(const std::vector<std::string>& classes, const std::string& target) {
+void check_labels(const std::vector<std::string>& classes, const Labels& labels) {
   if (classes.empty()) {
-    throw DataError(concat("column '", target, "' is empty for every exam; nothing to learn from"));
+    throw DataError(
+        concat("column '", labels.name, "' is empty for every exam; nothing to learn from"));
   }
   if (classes.size() == 1) {
-    throw DataError(concat("column '", target, "' holds one class only: every label is '",
+    const char* what = labels.has_classes() ? "class" : "number";
+    throw DataError(concat("column '", labels.name, "' holds one ", what, " only: every label is '",
                            classes[0], "'; two are needed"));
   }
-  if (classes.size() > kMostClasses) {
-    throw DataError(concat("column '", target, "' holds ", classes.size(), " different values (",
-                           some_of(classes), "); at most ", kMostClasses,
-                           " classes are supported, and a measurement is not a class"));
+  if (labels.has_classes() && classes.size() > kMostClasses) {
+    throw DataError(concat("column '", labels.name, "' holds ", classes.size(),
+                           " different values (", some_of(classes), "); at most ", kMostClasses,
+                           " classes are supported, and a measurement is not a class (--task "
+                           "regression learns numbers)"));
+  }
+  if (labels.task == Task::kBinary && classes.size() > 2) {
+    throw ConfigError(concat("--task binary needs two classes, column '", labels.name, "' has ",
+                             classes.size(), ": ", some_of(classes)));
   }
 }
 
 // Puts the positive class last.
 void choose_positive(Labels& labels, const LabelOptions& options) {
   auto& classes = labels.classes;
-  if (!options.positive.empty() && classes.size() != 2) {
+  if (!options.positive.empty() && !labels.binary()) {
     throw ConfigError(concat("--positive '", options.positive, "' needs two classes, column '",
-                             labels.target, "' has ", classes.size(), ": ", some_of(classes)));
+                             labels.name, "' has ", classes.size(), ": ", some_of(classes)));
   }
-  if (classes.size() != 2) return;
+  if (!labels.binary()) return;
   if (options.positive.empty()) {
     if (classes != std::vector<std::string>{"0", "1"}) {
       labels.notes.push_back(concat("positive class: '", classes[1], "' (the last of ",
@@ -99,7 +74,7 @@ void choose_positive(Labels& labels, const LabelOptions& options) {
     if (std::ranges::find(classes, positive) == classes.end()) positive = trim(options.positive);
     if (std::ranges::find(classes, positive) == classes.end()) {
       throw ConfigError(concat("--positive '", options.positive, "' is not a class of column '",
-                               labels.target, "'; those are ", some_of(classes)));
+                               labels.name, "'; those are ", some_of(classes)));
     }
     if (classes[0] == positive) std::swap(classes[0], classes[1]);
   }
@@ -117,39 +92,86 @@ void use_known_classes(Labels& labels, std::vector<std::string>& values,
     value = cleaned(value);
     if (!known(value)) value = one_spelling(value);
     if (known(value)) continue;
-    throw DataError(concat("column '", labels.target, "' holds '", value,
+    throw DataError(concat("column '", labels.name, "' holds '", value,
                            "', which the model does not know; its classes are ",
                            some_of(labels.classes)));
   }
+  labels.task =
+      options.task.value_or(labels.classes.size() == 2 ? Task::kBinary : Task::kMulticlass);
   if (labels.binary()) labels.positive = labels.classes[1];
 }
 
-Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,
-                          Labels labels) {
-  labels.target = options.target;
+void find_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
+  SpeltValues spelt = one_spelling(std::move(values));
+  values = std::move(spelt.values);
+  std::vector<std::string> classes = distinct(values);
+  labels.task = options.task.value_or(task_by_type(classes, spelt.numeric));
+  if (labels.task == Task::kMulticlass && classes.size() == 2) labels.task = Task::kBinary;
+  const bool numbers = labels.task == Task::kRegression;
+  for (const std::string& value : classes) {
+    if (!numbers || spelt.numeric || std::isfinite(number_of(value))) continue;
+    throw DataError(concat("column '", labels.name, "' holds '", value,
+                           "', which is not a finite number; a regression needs numbers "
+                           "(empty fields and 'nan' are masked)"));
+  }
+  if (numbers && options.trained) return;
+  check_labels(classes, labels);
+  if (!numbers) labels.classes = std::move(classes);
+  choose_positive(labels, options);
+  if (labels.task == Task::kOrdinal && !spelt.numeric) {
+    labels.notes.push_back(concat("classes of '", labels.name,
+                                  "' from low to high: ", join(labels.classes, " < "),
+                                  " (natural order; rename them if "
+                                  "this is another)"));
+  }
+}
+
+// The number of the class, or the number; NaN: masked.
+std::vector<double> encode(Labels& labels, std::vector<std::string> values,
+                           const LabelOptions& options) {
+  labels.name = options.target;
   if (options.known_classes.empty()) {
-    values = one_spelling(std::move(values));
-    labels.classes = distinct(values);
-    check_classes(labels.classes, options.target);
-    choose_positive(labels, options);
+    find_classes(labels, values, options);
   } else {
     use_known_classes(labels, values, options);
   }
+  std::vector<double> codes;
   for (const std::string& value : values) {
     const auto found = std::ranges::find(labels.classes, value);
-    const bool labeled = found != labels.classes.end();
-    labels.value.push_back(labeled ? static_cast<int>(found - labels.classes.begin()) : kUnlabeled);
-    labels.unlabeled += !labeled;
+    const auto of_class = static_cast<double>(found - labels.classes.begin());
+    const bool known = found != labels.classes.end();
+    codes.push_back(labels.has_classes() ? (known ? of_class : kMasked) : number_of(value));
   }
+  return codes;
+}
+
+// Bins that hold about equally many exams; equal numbers share one.
+void stratify_numbers(Labels& labels) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < labels.number.size(); ++i) {
+    if (!std::isnan(labels.number[i])) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return labels.number[i]; });
+  labels.bins = std::clamp<std::size_t>(order.size() / kExamsPerBin, 1, kMostBins);
+  labels.value.assign(labels.number.size(), kUnlabeled);
+  std::size_t bin = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const bool tied = rank > 0 && labels.number[order[rank]] == labels.number[order[rank - 1]];
+    if (!tied) bin = rank * labels.bins / order.size();
+    labels.value[order[rank]] = static_cast<int>(bin);
+  }
+}
+
+void count_unlabeled(Labels& labels) {
+  labels.unlabeled = static_cast<std::size_t>(std::ranges::count(labels.value, kUnlabeled));
   if (labels.labeled() == 0) {
     throw DataError(
-        concat("column '", options.target, "' is empty for every exam; nothing to compare with"));
+        concat("column '", labels.name, "' is empty for every exam; nothing to compare with"));
   }
   if (labels.unlabeled > 0) {
-    labels.notes.push_back(concat(plural(labels.unlabeled, "exam"), " of ", values.size(),
-                                  " without a label in '", options.target, "': left out"));
+    labels.notes.push_back(concat(plural(labels.unlabeled, "exam"), " of ", labels.value.size(),
+                                  " without a label in '", labels.name, "': left out"));
   }
-  return labels;
 }
 
 std::vector<std::string> column_names(std::span<const cache::ExamInfo> exams) {
@@ -162,29 +184,44 @@ std::vector<std::string> column_names(std::span<const cache::ExamInfo> exams) {
   return names;
 }
 
-// The row of every exam that the file lists. `spelt`: its labels, in one spelling.
-std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& target,
-                                                 const std::vector<std::string>& spelt) {
-  const std::size_t exam_column = table.require_column("exam");
-  std::map<std::string, std::size_t> row_of;
-  for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    const std::string& exam = table.rows[r][exam_column];
-    if (exam.empty()) {
-      throw DataError(concat(table.name, " line ", table.lines[r], ": column 'exam' is empty"));
-    }
-    const auto [known, added] = row_of.emplace(exam, r);
-    if (!added && spelt[known->second] != spelt[r]) {
-      throw DataError(concat(table.name, " line ", table.lines[r], ": exam '", exam, "' has '",
-                             target, "' = '", spelt[r], "', but '", spelt[known->second],
-                             "' further up; keep one of the two"));
-    }
-  }
-  return row_of;
+const cache::FrameColumn* frame_column(const cache::ExamInfo& exam, const std::string& name) {
+  const auto found = std::ranges::find(exam.frame_columns, name, &cache::FrameColumn::name);
+  return found == exam.frame_columns.end() ? nullptr : &*found;
 }
 
-void warn(Labels& labels, const std::vector<std::string>& exams, const std::string& what) {
-  if (exams.empty()) return;
-  labels.warnings.push_back(concat(plural(exams.size(), "exam"), what, ": ", some_of(exams)));
+Labels labels_from_frames(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
+  std::vector<std::string> values;
+  for (const cache::ExamInfo& exam : exams) {
+    const cache::FrameColumn* column = frame_column(exam, options.target);
+    for (std::size_t t = 0; t < exam.frames(); ++t) {
+      if (exam.present[t]) values.push_back(column ? column->values[t] : "");
+    }
+  }
+  Labels labels;
+  labels.per_frame = true;
+  const std::vector<double> codes = encode(labels, std::move(values), options);
+  std::size_t next = 0, masked = 0;
+  for (const cache::ExamInfo& exam : exams) {
+    std::vector<double>& frame = labels.frame.emplace_back();
+    double sum = 0, count = 0;
+    for (std::size_t t = 0; t < exam.frames(); ++t) {
+      if (!exam.present[t]) continue;
+      frame.push_back(codes[next++]);
+      if (std::isnan(frame.back())) continue;
+      sum += frame.back();
+      count += 1;
+    }
+    masked += frame.size() - static_cast<std::size_t>(count);
+    labels.number.push_back(count > 0 ? sum / count : kMasked);
+    labels.value.push_back(count > 0 ? 0 : kUnlabeled);
+  }
+  if (!labels.has_classes()) stratify_numbers(labels);
+  if (masked > 0) {
+    labels.notes.push_back(concat(masked, " of ", plural(codes.size(), "frame"),
+                                  " without a label in '", labels.name, "': masked"));
+  }
+  count_unlabeled(labels);
+  return labels;
 }
 
 }  // namespace
@@ -197,9 +234,57 @@ std::vector<std::size_t> Labels::labeled_exams() const {
   return exams;
 }
 
+double Labels::at(std::size_t exam, std::size_t row) const {
+  if (per_frame) return frame[exam][row];
+  if (value[exam] == kUnlabeled) return kMasked;
+  return has_classes() ? static_cast<double>(value[exam]) : number[exam];
+}
+
+void Labels::mask(std::size_t exam) {
+  if (value[exam] == kUnlabeled) return;
+  value[exam] = kUnlabeled;
+  ++unlabeled;
+}
+
+void Labels::count_strata(std::size_t exam, std::span<std::size_t> count) const {
+  if (value[exam] == kUnlabeled) return;
+  if (!per_frame || !has_classes()) {
+    ++count[static_cast<std::size_t>(value[exam])];
+    return;
+  }
+  for (double label : frame[exam]) {
+    if (!std::isnan(label)) ++count[static_cast<std::size_t>(label)];
+  }
+}
+
+Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,
+                          Labels labels) {
+  std::vector<double> codes = encode(labels, std::move(values), options);
+  if (labels.has_classes()) {
+    for (double code : codes) {
+      labels.value.push_back(std::isnan(code) ? kUnlabeled : static_cast<int>(code));
+    }
+  } else {
+    labels.number = std::move(codes);
+    stratify_numbers(labels);
+  }
+  count_unlabeled(labels);
+  return labels;
+}
+
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options) {
   const std::vector<std::string> names = column_names(exams);
-  if (std::ranges::find(names, options.target) == names.end()) {
+  const bool of_exams = std::ranges::find(names, options.target) != names.end();
+  const bool of_frames = std::ranges::any_of(exams, [&](const cache::ExamInfo& exam) {
+    return frame_column(exam, options.target) != nullptr;
+  });
+  if (of_exams && of_frames) {
+    throw ConfigError(concat("'", options.target,
+                             "' is a column of exams and of frames in this cache; rename one of "
+                             "them and extract again"));
+  }
+  if (of_frames) return labels_from_frames(exams, options);
+  if (!of_exams) {
     throw ConfigError(
         concat("the cache has no column '", options.target, "'; it has ",
                names.empty() ? "none: give a file of labels with --labels" : join(names, ", ")));
@@ -208,44 +293,7 @@ Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOpti
   for (const cache::ExamInfo& exam : exams) {
     values.push_back(cache::column_value(exam, options.target));
   }
-  return labels_from_values(std::move(values), options, {});
-}
-
-Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& table,
-                       const LabelOptions& options) {
-  const std::size_t column = table.require_column(options.target);
-  std::vector<std::string> spelt;  // the file's labels, then the cache's
-  for (const auto& row : table.rows) spelt.push_back(row[column]);
-  for (const auto& exam : exams) spelt.push_back(cache::column_value(exam, options.target));
-  spelt = one_spelling(std::move(spelt));
-  std::map<std::string, std::size_t> row_of = rows_of_exams(table, options.target, spelt);
-  std::vector<std::string> values, unlisted, conflicts, unknown;
-  for (std::size_t i = 0; i < exams.size(); ++i) {
-    const auto found = row_of.find(exams[i].id);
-    if (found == row_of.end()) {
-      unlisted.push_back(exams[i].id);
-      values.emplace_back();
-      continue;
-    }
-    values.push_back(table.rows[found->second][column]);
-    const std::string& cached = spelt[table.rows.size() + i];
-    if (!cached.empty() && cached != spelt[found->second]) conflicts.push_back(exams[i].id);
-    row_of.erase(found);
-  }
-  for (const auto& [exam, row] : row_of) unknown.push_back(exam);
-  if (unlisted.size() == exams.size()) {
-    throw DataError(concat(table.name, " lists no exam of the cache; it has ", some_of(unknown),
-                           ", the cache has ", some_of(unlisted)));
-  }
-  Labels labels;
-  // Reports carry no path.
-  const std::string name = std::filesystem::path(table.name).filename().string();
-  warn(labels, conflicts,
-       concat(" whose '", options.target, "' in ", name,
-              " differs from the cache's (the file's is used)"));
-  warn(labels, unknown, concat(" of ", name, " not in the cache (ignored)"));
-  warn(labels, unlisted, concat(" of the cache not in ", name, " (no label)"));
-  return labels_from_values(std::move(values), options, std::move(labels));
+  return labels_from_values(std::move(values), options);
 }
 
 }  // namespace coldframe::temporal

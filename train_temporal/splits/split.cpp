@@ -17,25 +17,27 @@ namespace {
 enum Stream : std::uint64_t { kFolds = 1, kHoldout = 2 };
 
 // ConfigError unless there are `needed` patients, and as many of each class.
-void require_patients(const Labels& labels, const std::vector<PatientGroup>& groups,
+void require_patients(const Targets& targets, const std::vector<PatientGroup>& groups,
                       std::size_t needed, const std::string& purpose) {
   if (groups.size() < needed) {
     throw ConfigError(concat(plural(groups.size(), "patient"), " with a label, but ", purpose,
                              " needs at least ", needed));
   }
-  std::vector<std::size_t> patients(labels.classes.size(), 0);
+  if (targets.size() > 1) return;  // a class that is missing somewhere is then a warning
+  std::vector<std::size_t> patients(targets.strata(), 0);
   for (const PatientGroup& group : groups) {
     for (std::size_t c = 0; c < patients.size(); ++c) patients[c] += group.per_class[c] > 0;
   }
   std::vector<std::string> counts;
   std::size_t least = needed;
   for (std::size_t c = 0; c < patients.size(); ++c) {
-    counts.push_back(concat("'", labels.classes[c], "' ", plural(patients[c], "patient")));
+    if (!targets.is_class(c)) continue;
+    counts.push_back(concat(targets.stratum_name(c), " ", plural(patients[c], "patient")));
     least = std::min(least, patients[c]);
   }
   if (least == needed) return;
   throw ConfigError(concat(purpose, " needs at least ", needed, " patients of every class of '",
-                           labels.target, "', but there are: ", join(counts, ", "),
+                           targets.names(), "', but there are: ", join(counts, ", "),
                            "; leave the rare class out (empty labels)",
                            least >= 2 ? concat(" or take --folds ", least) : ""));
 }
@@ -54,33 +56,33 @@ std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGr
 
 }  // namespace
 
-std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Labels& labels,
+std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
                                      bool exam_is_patient) {
   std::vector<std::string> patients, missing;
   for (const cache::ExamInfo& exam : exams) {
     patients.push_back(exam_is_patient ? exam.id : exam.patient);
   }
-  for (std::size_t exam : labels.labeled_exams()) {
+  for (std::size_t exam : targets.labeled_exams()) {
     if (patients[exam].empty()) missing.push_back(exams[exam].id);
   }
   if (missing.empty()) return patients;
-  if (missing.size() == labels.labeled()) {
+  if (missing.size() == targets.labeled()) {
     throw ConfigError(
         "no labelled exam has a patient; splits are made by patient: give a column 'patient', or "
         "say --exam-is-patient if every exam is of another person");
   }
-  throw ConfigError(concat(missing.size(), " of ", plural(labels.labeled(), "labelled exam"),
+  throw ConfigError(concat(missing.size(), " of ", plural(targets.labeled(), "labelled exam"),
                            " have no patient, the first '", missing.front(),
                            "'; splits are made by patient: give these a patient, or leave their "
                            "labels empty"));
 }
 
-SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patients,
+SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
                     std::size_t folds, std::uint64_t seed, std::size_t repeats) {
   if (folds < 2) throw ConfigError(concat("--folds ", folds, ": at least 2 are needed"));
-  const std::vector<std::size_t> exams = labels.labeled_exams();
-  const std::vector<PatientGroup> groups = group_by_patient(labels, patients, exams);
-  require_patients(labels, groups, folds, concat("--folds ", folds));
+  const std::vector<std::size_t> exams = targets.labeled_exams();
+  const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
+  require_patients(targets, groups, folds, concat("--folds ", folds));
   const std::vector<double> shares(folds, 1.0 / static_cast<double>(folds));
   SplitSet result;
   for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
@@ -88,24 +90,24 @@ SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patien
     for (std::size_t fold = 0; fold < folds; ++fold) {
       Split split{repeat, fold, {}, {}, held_out[fold]};
       std::ranges::set_difference(exams, split.test, std::back_inserter(split.train));
-      take_validation(split, labels, patients, seed);
-      check_parts(split, labels, patients, result.warnings);
+      take_validation(split, targets, patients, seed);
+      check_parts(split, targets, patients, result.warnings);
       result.splits.push_back(std::move(split));
     }
   }
   return result;
 }
 
-SplitSet make_holdout(const Labels& labels, const std::vector<std::string>& patients,
+SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
                       std::uint64_t seed) {
   const std::vector<PatientGroup> groups =
-      group_by_patient(labels, patients, labels.labeled_exams());
-  require_patients(labels, groups, 3, "a split into training, validation and test part");
+      group_by_patient(targets, patients, targets.labeled_exams());
+  require_patients(targets, groups, 3, "a split into training, validation and test part");
   constexpr std::array kShares = {0.6, 0.2, 0.2};
   auto parts = exams_of_parts(groups, kShares, {seed, kHoldout});
   SplitSet result;
   result.splits.push_back({0, 0, std::move(parts[0]), std::move(parts[1]), std::move(parts[2])});
-  check_parts(result.splits[0], labels, patients, result.warnings);
+  check_parts(result.splits[0], targets, patients, result.warnings);
   return result;
 }
 

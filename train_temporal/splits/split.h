@@ -1,5 +1,6 @@
 // Which exams train, which choose (early stopping, temperature, threshold) and which are held out.
-// All parts are disjoint by patient. Only labelled exams take part.
+// All parts are disjoint by patient. Only labelled exams take part. With several targets, parts
+// without a class of one of them are a warning where they would be an error otherwise.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 #include "cache/exam.h"
 #include "common/csv.h"
-#include "train_temporal/splits/labels.h"
+#include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
 
@@ -26,23 +27,23 @@ struct SplitSet {
 
 // The patient of every exam; its own id with `exam_is_patient`. ConfigError when a labelled exam
 // has none and the option was not given: says how many there are.
-std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Labels& labels,
+std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
                                      bool exam_is_patient);
 
 // K folds, stratified and grouped by patient, for each of `repeats`; each fold's training part is
 // split again by patient, about a fifth of its patients becoming the validation part. ConfigError:
 // fewer patients, or fewer patients of a class, than folds (with the counts).
-SplitSet make_folds(const Labels& labels, const std::vector<std::string>& patients,
+SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
                     std::size_t folds, std::uint64_t seed, std::size_t repeats = 1);
 
 // One split, about 60/20/20 % of patients, stratified.
-SplitSet make_holdout(const Labels& labels, const std::vector<std::string>& patients,
+SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
                       std::uint64_t seed);
 
 // The manifest's `split` column: train, val (or valid, validation), test. A validation part that is
 // missing is taken from the training part by patient.
 bool has_split_column(std::span<const cache::ExamInfo> exams);
-SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels& labels,
+SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Targets& targets,
                            const std::vector<std::string>& patients, std::uint64_t seed);
 
 // splits.csv: repeat,fold,exam,patient,part (train, validation, test).
@@ -52,7 +53,7 @@ std::string splits_to_csv(const std::vector<Split>& splits, std::span<const cach
 // would count twice), a patient in two parts (by the file
 // or by the cache), a fold without training or test exams.
 SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo> exams,
-                         const Labels& labels, const std::vector<std::string>& patients,
+                         const Targets& targets, const std::vector<std::string>& patients,
                          std::uint64_t seed);
 
 // DataError naming the patient when one is in two parts of a split.

@@ -38,9 +38,11 @@ class Assignment {
     for (std::size_t g : order) put(g, cheapest_part(g));
   }
 
-  // Moves patients into parts that lack a class, as long as that leaves less lacking altogether.
+  // Moves patients into parts that lack a class, as long as that leaves no more lacking altogether;
+  // twice as often as there can be gaps, since moves that change nothing may go round in a circle.
   void repair() {
-    while (lacking() > 0) {
+    for (std::size_t moves = 2 * shares_.size() * dimensions_; moves > 0 && lacking() > 0;
+         --moves) {
       const double before = lacking();
       Move best{0, 0, before - 1e-9, std::numeric_limits<double>::infinity()};
       for (std::size_t part = 0; part < shares_.size(); ++part) {
@@ -156,17 +158,18 @@ class Assignment {
 
 }  // namespace
 
-std::vector<PatientGroup> group_by_patient(const Labels& labels,
+std::vector<PatientGroup> group_by_patient(const Targets& targets,
                                            const std::vector<std::string>& patients,
                                            std::span<const std::size_t> exams) {
   std::map<std::string, PatientGroup> by_patient;
   for (std::size_t exam : exams) {
-    if (labels.value[exam] == kUnlabeled) continue;
+    if (!targets.labeled(exam)) continue;
     PatientGroup& group = by_patient[patients[exam]];
     group.patient = patients[exam];
-    group.per_class.resize(labels.classes.size(), 0);
     group.exams.push_back(exam);
-    ++group.per_class[static_cast<std::size_t>(labels.value[exam])];
+    const std::vector<std::size_t> count = targets.count_strata(exam);
+    group.per_class.resize(count.size(), 0);
+    for (std::size_t c = 0; c < count.size(); ++c) group.per_class[c] += count[c];
   }
   std::vector<PatientGroup> groups;
   for (auto& [patient, group] : by_patient) groups.push_back(std::move(group));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/splits/labels.h"
+#include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
 
@@ -16,11 +16,11 @@ namespace coldframe::temporal {
 struct PatientGroup {
   std::string patient;
   std::vector<std::size_t> exams;
-  std::vector<std::size_t> per_class;  // exams of each class
+  std::vector<std::size_t> per_class;  // labels of each stratum: class or bin
 };
 
 // Sorted by patient, so that the outcome does not depend on the order of exams in a cache.
-std::vector<PatientGroup> group_by_patient(const Labels& labels,
+std::vector<PatientGroup> group_by_patient(const Targets& targets,
                                            const std::vector<std::string>& patients,
                                            std::span<const std::size_t> exams);
 

@@ -37,15 +37,15 @@ std::size_t parse_index(const CsvTable& table, std::size_t row, std::optional<st
 }
 
 // Sorts, takes a validation part where there is none, and checks.
-void complete(Split& split, const Labels& labels, const std::vector<std::string>& patients,
+void complete(Split& split, const Targets& targets, const std::vector<std::string>& patients,
               std::uint64_t seed, std::vector<std::string>& warnings) {
   for (auto* part : {&split.train, &split.validation, &split.test}) std::ranges::sort(*part);
   check_patients_apart(split, patients);
   // An empty training or test part is what the checks at the end find.
   if (split.validation.empty() && !split.train.empty() && !split.test.empty()) {
-    take_validation(split, labels, patients, seed);
+    take_validation(split, targets, patients, seed);
   }
-  check_parts(split, labels, patients, warnings);
+  check_parts(split, targets, patients, warnings);
 }
 
 // One fold of splits.csv while it is read.
@@ -87,22 +87,22 @@ void add_row(const CsvTable& table, std::size_t row, const Columns& columns, std
   part->push_back(exam);
 }
 
-void warn_of_left_out(const std::vector<Split>& splits, const Labels& labels,
+void warn_of_left_out(const std::vector<Split>& splits, const Targets& targets,
                       std::size_t without_label, const std::string& name,
                       std::vector<std::string>& warnings) {
   if (without_label > 0) {
     warnings.push_back(
         concat(plural(without_label, "row"), " of ", name, " for exams without a label: left out"));
   }
-  std::vector<bool> used(labels.value.size(), false);
+  std::vector<bool> used(targets.exams(), false);
   for (const Split& split : splits) {
     for (const auto& [part, exams] : parts_of(split)) {
       for (std::size_t exam : *exams) used[exam] = true;
     }
   }
   const auto count = static_cast<std::size_t>(std::ranges::count(used, true));
-  if (count < labels.labeled()) {
-    warnings.push_back(concat(plural(labels.labeled() - count, "exam"),
+  if (count < targets.labeled()) {
+    warnings.push_back(concat(plural(targets.labeled() - count, "exam"),
                               " with a label, but in no part of ", name, ": not used"));
   }
 }
@@ -115,12 +115,12 @@ bool has_split_column(std::span<const cache::ExamInfo> exams) {
   });
 }
 
-SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels& labels,
+SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Targets& targets,
                            const std::vector<std::string>& patients, std::uint64_t seed) {
   SplitSet result;
   Split& split = result.splits.emplace_back();
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    if (labels.value[i] == kUnlabeled) continue;
+    if (!targets.labeled(i)) continue;
     const std::string& value = cache::column_value(exams[i], kColumn);
     std::vector<std::size_t>* part = part_named(split, value);
     if (part == nullptr) {
@@ -134,7 +134,7 @@ SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Labels&
     throw DataError(concat("the column 'split' puts no labelled exam into ", name,
                            "; give some, or use --folds"));
   }
-  complete(split, labels, patients, seed, result.warnings);
+  complete(split, targets, patients, seed, result.warnings);
   return result;
 }
 
@@ -153,7 +153,7 @@ std::string splits_to_csv(const std::vector<Split>& splits, std::span<const cach
 }
 
 SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo> exams,
-                         const Labels& labels, const std::vector<std::string>& patients,
+                         const Targets& targets, const std::vector<std::string>& patients,
                          std::uint64_t seed) {
   const Columns columns{table.require_column("exam"), table.require_column("part"),
                         table.column("repeat"), table.column("fold"), table.column("patient")};
@@ -167,7 +167,7 @@ SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo>
       throw DataError(concat(table.name, " line ", table.lines[row], ": exam '",
                              table.rows[row][columns.exam], "' is not in the cache"));
     }
-    if (labels.value[found->second] == kUnlabeled) {
+    if (!targets.labeled(found->second)) {
       ++without_label;
       continue;
     }
@@ -188,10 +188,10 @@ SplitSet splits_from_csv(const CsvTable& table, std::span<const cache::ExamInfo>
                              "' is in two test parts of repeat ", key.first,
                              "; an exam may be held out once per repeat"));
     }
-    complete(fold.split, labels, patients, seed, result.warnings);
+    complete(fold.split, targets, patients, seed, result.warnings);
     result.splits.push_back(std::move(fold.split));
   }
-  warn_of_left_out(result.splits, labels, without_label,
+  warn_of_left_out(result.splits, targets, without_label,
                    std::filesystem::path(table.name).filename().string(), result.warnings);
   return result;
 }

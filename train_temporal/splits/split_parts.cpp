@@ -12,12 +12,15 @@ namespace {
 constexpr double kValidationShare = 0.2;
 constexpr std::uint64_t kInnerStream = 3;
 
-std::string absent_classes(const std::vector<std::size_t>& exams, const Labels& labels) {
+std::string absent_classes(const std::vector<std::size_t>& exams, const Targets& targets) {
+  std::vector<std::size_t> count(targets.strata(), 0);
+  for (std::size_t exam : exams) {
+    const std::vector<std::size_t> of_exam = targets.count_strata(exam);
+    for (std::size_t c = 0; c < count.size(); ++c) count[c] += of_exam[c];
+  }
   std::vector<std::string> absent;
-  for (std::size_t c = 0; c < labels.classes.size(); ++c) {
-    const bool there = std::ranges::any_of(
-        exams, [&](std::size_t exam) { return labels.value[exam] == static_cast<int>(c); });
-    if (!there) absent.push_back("'" + labels.classes[c] + "'");
+  for (std::size_t c = 0; c < count.size(); ++c) {
+    if (count[c] == 0 && targets.is_class(c)) absent.push_back(targets.stratum_name(c));
   }
   return join(absent, ", ");
 }
@@ -29,9 +32,9 @@ std::array<NamedPart, 3> parts_of(const Split& split) {
           NamedPart{"test", &split.test}};
 }
 
-void take_validation(Split& split, const Labels& labels, const std::vector<std::string>& patients,
+void take_validation(Split& split, const Targets& targets, const std::vector<std::string>& patients,
                      std::uint64_t seed) {
-  const std::vector<PatientGroup> groups = group_by_patient(labels, patients, split.train);
+  const std::vector<PatientGroup> groups = group_by_patient(targets, patients, split.train);
   if (groups.size() < 2) {
     throw ConfigError(concat("fold ", split.fold, " leaves ", plural(groups.size(), "patient"),
                              " for training and validation, which need one each"));
@@ -53,8 +56,8 @@ void take_validation(Split& split, const Labels& labels, const std::vector<std::
   std::ranges::sort(split.validation);
 }
 
-void check_parts(const Split& split, const Labels& labels, const std::vector<std::string>& patients,
-                 std::vector<std::string>& warnings) {
+void check_parts(const Split& split, const Targets& targets,
+                 const std::vector<std::string>& patients, std::vector<std::string>& warnings) {
   const std::string where = concat("repeat ", split.repeat, ", fold ", split.fold);
   const auto parts = parts_of(split);
   for (std::size_t i : {0, 2, 1}) {  // what the other two lack explains a missing validation part
@@ -62,11 +65,13 @@ void check_parts(const Split& split, const Labels& labels, const std::vector<std
     throw DataError(concat("the ", parts[i].first, " part of ", where, " is empty"));
   }
   check_patients_apart(split, patients);
-  if (const std::string absent = absent_classes(split.train, labels); !absent.empty()) {
-    throw DataError(concat("the train part of ", where, " has no exam of class ", absent,
-                           ": it cannot be learnt"));
+  if (const std::string absent = absent_classes(split.train, targets); !absent.empty()) {
+    const std::string problem = concat("the train part of ", where, " has no exam of class ",
+                                       absent, ": it cannot be learnt");
+    if (targets.size() == 1) throw DataError(problem);
+    warnings.push_back(problem);
   }
-  if (const std::string absent = absent_classes(split.validation, labels); !absent.empty()) {
+  if (const std::string absent = absent_classes(split.validation, targets); !absent.empty()) {
     warnings.push_back(concat("the validation part of ", where, " has no exam of class ", absent));
   }
 }

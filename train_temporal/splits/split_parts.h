@@ -16,12 +16,12 @@ std::array<NamedPart, 3> parts_of(const Split& split);  // train, validation, te
 
 // Moves about a fifth of the training part's patients to the validation part, stratified.
 // ConfigError when a single patient would have to serve both.
-void take_validation(Split& split, const Labels& labels, const std::vector<std::string>& patients,
+void take_validation(Split& split, const Targets& targets, const std::vector<std::string>& patients,
                      std::uint64_t seed);
 
 // DataError: an empty part, a patient in two parts, a class absent from the training part. A class
 // absent from the validation part is a warning.
-void check_parts(const Split& split, const Labels& labels, const std::vector<std::string>& patients,
-                 std::vector<std::string>& warnings);
+void check_parts(const Split& split, const Targets& targets,
+                 const std::vector<std::string>& patients, std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

@@ -23,8 +23,8 @@ class FusedStep {
 
   // Writes the gradients of the mean loss over `items`; arguments as accumulate_gradients() has
   // them. They are the sum of gradient_parts(), of which the first is `gradients`.
-  LossSum compute(std::span<const BatchItem> items, std::span<const int> labels,
-                  const ClassWeights& weights, const Dropout& dropout, std::size_t micro_batch);
+  LossSum compute(std::span<const BatchItem> items, const Objective& objective,
+                  const Dropout& dropout, std::size_t micro_batch);
   std::span<float* const> gradient_parts() const { return parts_; }
   // Gives the memory of all steps so far back; after running out of it.
   void release();
@@ -36,19 +36,14 @@ class FusedStep {
     FusedPass pass;
     Packing packing;
     FusedGru::Gradients gradients;
-    Buffer own_gradients, d_logits;
+    Buffer own_gradients, d_outputs;
     float* part = nullptr;
     bool written = false;  // in this step
-    double loss = 0;
-  };
-  struct Loss {
-    std::span<const int> labels;
-    const ClassWeights& weights;
-    double total_weight;
+    LossSum loss;
   };
   void add_shard();
-  void run_shard(Shard& shard, std::span<const BatchItem> items, const Loss& loss,
-                 const Dropout& dropout);
+  void run_shard(Shard& shard, std::span<const BatchItem> items, const Objective& objective,
+                 const LossSum& total, const Dropout& dropout);
 
   const Dataset& dataset_;
   torch::Tensor gradients_;

@@ -35,12 +35,6 @@ void halve(std::size_t& size, const char* at) {
   log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
 }
 
-ClassWeights class_weights(const FitTask& task) {
-  const auto classes = static_cast<std::size_t>(task.config.classes);
-  if (!task.options.class_weights) return equal_weights(classes);
-  return balanced_weights(task.labels, task.split.train, classes);
-}
-
 // Of the exams in one piece, all frames.
 std::vector<BatchItem> evaluation_items(const Prediction& prediction,
                                         const std::vector<std::size_t>& exams, std::size_t piece) {
@@ -62,7 +56,7 @@ Trainer::Trainer(const FitTask& task)
       optimizer_(*model_, task.options.weight_decay),
       team_(std::make_unique<ThreadTeam>(task.threads)),
       sampler_(task.config.order, task.options.train_frames, task.seed),
-      weights_(class_weights(task)),
+      objective_(task_.targets, task.split.train, task.options.objective),
       pieces_(first_pieces(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
@@ -93,7 +87,7 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   const std::int64_t steps = steps_per_epoch() * static_cast<std::int64_t>(options.epochs);
   const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
   const Dropout dropout(task_.config.dropout, task_.seed, epoch);
-  const auto order = epoch_order(task_.split.train, task_.seed, epoch);
+  const auto order = order_of(epoch);
   LossSum total;
   for (std::size_t start = 0; start < order.size(); start += options.batch) {
     std::vector<BatchItem> items;
@@ -111,6 +105,16 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   return total.mean();
 }
 
+std::vector<std::size_t> Trainer::order_of(std::size_t epoch) const {
+  if (!task_.options.balanced) return epoch_order(task_.split.train, task_.seed, epoch);
+  const Labels& labels = task_.targets[0];
+  std::vector<std::vector<std::size_t>> groups(labels.strata());
+  for (std::size_t exam : task_.split.train) {
+    groups[static_cast<std::size_t>(labels.value[exam])].push_back(exam);
+  }
+  return balanced_order(std::move(groups), task_.seed, epoch);
+}
+
 // The sums over a batch are the same in pieces of any size, but for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
   for (;;) {
@@ -125,10 +129,9 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& d
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
-  if (fused_) return fused_->compute(items, task_.labels, weights_, dropout, pieces_.training);
+  if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
   optimizer_.zero_gradients();
-  return accumulate_gradients(*model_, task_.dataset, items, task_.labels, weights_, dropout,
-                              pieces_.training);
+  return accumulate_gradients(*model_, task_.dataset, items, objective_, dropout, pieces_.training);
 }
 
 std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
@@ -154,8 +157,7 @@ void Trainer::run_epoch() {
   losses.train = train_epoch(history_.size(), losses.learning_rate);
   const std::chrono::duration<double> training = Clock::now() - begun;
   auto logits = predict(task_.split.validation);
-  losses.validation =
-      cross_entropy_sum(logits, task_.split.validation, task_.labels, weights_).mean();
+  losses.validation = objective_.of(logits, task_.split.validation).mean();
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
@@ -227,14 +229,20 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   const Dataset& dataset = prediction.dataset;
   const auto classes = static_cast<std::size_t>(prediction.config.classes);
   const std::size_t pieces = (exams.size() + prediction.at_once - 1) / prediction.at_once;
-  std::unordered_map<std::size_t, std::size_t> position;
-  for (std::size_t i = 0; i < exams.size(); ++i) position[exams[i]] = i;
-  std::vector<double> result(exams.size() * classes);
-  const auto keep = [&](const Packing& batch, const float* row) {
-    for (std::size_t exam : batch.exams) {
-      std::copy_n(row, classes, result.begin() + std::ptrdiff_t(position.at(exam) * classes));
-      row += classes;
-    }
+  const bool per_frame = prediction.config.per_frame();
+  std::unordered_map<std::size_t, std::size_t> first_row;
+  std::size_t rows = 0;
+  for (std::size_t exam : exams) {
+    first_row[exam] = rows;
+    rows += per_frame ? static_cast<std::size_t>(dataset.sequences[exam].frames()) : 1;
+  }
+  std::vector<double> result(rows * classes);
+  const auto keep = [&](const Packing& batch, const float* values) {
+    for_output_rows(batch, per_frame, [&](std::size_t exam, std::size_t row) {
+      std::copy_n(values, classes,
+                  result.begin() + std::ptrdiff_t((first_row.at(exam) + row) * classes));
+      values += classes;
+    });
   };
   if (!FusedGru::supports(model)) {
     for (std::size_t piece = 0; piece < pieces; ++piece) {

@@ -25,7 +25,8 @@ struct FitOptions {
   double clip = 1.0;              // of the gradient's norm; 0: none
   std::size_t patience = 12;      // epochs without a better validation loss; 0: never stop early
   std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
-  bool class_weights = false;
+  ObjectiveOptions objective;
+  bool balanced = false;  // every class has the same number of exams in an epoch
   Schedule schedule = Schedule::kCosine;
 };
 
@@ -52,7 +53,7 @@ struct FitState {
 
 struct FitTask {
   const Dataset& dataset;
-  const std::vector<int>& labels;  // by exam
+  const Targets& targets;
   const Split& split;
   ModelConfig config;
   FitOptions options;
@@ -66,7 +67,8 @@ struct FitResult {
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
   PieceSizes pieces;
-  std::vector<double> validation_logits, test_logits;  // [n, C] in the order of the split's exams
+  // [n, C] in the order of the split's exams; a row per frame where targets are.
+  std::vector<double> validation_logits, test_logits;
 };
 
 // What a fit knows of its last epoch beside the losses, for those who watch.
@@ -98,6 +100,7 @@ class Trainer {
   LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   std::vector<double> predict(const std::vector<std::size_t>& exams);
+  std::vector<std::size_t> order_of(std::size_t epoch) const;
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
@@ -106,7 +109,7 @@ class Trainer {
   std::unique_ptr<ThreadTeam> team_;
   std::unique_ptr<FusedStep> fused_;  // null where autograd does the work
   FrameSampler sampler_;
-  ClassWeights weights_;
+  Objective objective_;
   EarlyStop early_stop_;
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
@@ -115,7 +118,8 @@ class Trainer {
   torch::Tensor best_parameters_;
 };
 
-// The logits of `exams` with all their frames, [n, C], `at_once` of them at a time.
+// The outputs for `exams` with all their frames, [n, C], `at_once` of them at a time. A model of
+// frames has a row for each, in the order of exams and, within, of their present frames.
 struct Prediction {
   const Dataset& dataset;
   const ModelConfig& config;

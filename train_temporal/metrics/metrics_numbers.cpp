@@ -1,0 +1,81 @@
+// The figures of predicted numbers.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+namespace {
+
+double mean(std::span<const double> x) {
+  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
+}
+
+double squared_errors(std::span<const double> a, std::span<const double> b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum;
+}
+
+bool all_equal(std::span<const double> x) {
+  return std::ranges::adjacent_find(x, std::ranges::not_equal_to{}) == x.end();
+}
+
+// 1 … n; equal numbers share the mean of their ranks.
+std::vector<double> ranks(std::span<const double> x) {
+  std::vector<std::size_t> order(x.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return x[i]; });
+  std::vector<double> rank(x.size());
+  for (std::size_t first = 0; first < order.size();) {
+    std::size_t last = first;
+    while (last + 1 < order.size() && x[order[last + 1]] == x[order[first]]) ++last;
+    const double shared = 0.5 * static_cast<double>(first + last) + 1;
+    for (; first <= last; ++first) rank[order[first]] = shared;
+  }
+  return rank;
+}
+
+}  // namespace
+
+Figure r_squared(std::span<const double> truth, std::span<const double> predicted) {
+  if (truth.size() < 2) return Figure::none("fewer than two exams");
+  if (all_equal(truth)) return Figure::none("all true values are equal");
+  const std::vector<double> middle(truth.size(), mean(truth));
+  return Figure::of(1 - squared_errors(truth, predicted) / squared_errors(truth, middle));
+}
+
+Figure mean_absolute_error(std::span<const double> truth, std::span<const double> predicted) {
+  if (truth.empty()) return Figure::none("no exams");
+  double sum = 0;
+  for (std::size_t i = 0; i < truth.size(); ++i) sum += std::abs(truth[i] - predicted[i]);
+  return Figure::of(sum / static_cast<double>(truth.size()));
+}
+
+Figure root_mean_squared_error(std::span<const double> truth, std::span<const double> predicted) {
+  if (truth.empty()) return Figure::none("no exams");
+  return Figure::of(
+      std::sqrt(squared_errors(truth, predicted) / static_cast<double>(truth.size())));
+}
+
+Figure pearson(std::span<const double> x, std::span<const double> y) {
+  if (x.size() < 2) return Figure::none("fewer than two exams");
+  if (all_equal(x)) return Figure::none("all true values are equal");
+  if (all_equal(y)) return Figure::none("all predictions are equal");
+  const double x_mean = mean(x), y_mean = mean(y);
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - x_mean) * (y[i] - y_mean);
+    xx += (x[i] - x_mean) * (x[i] - x_mean);
+    yy += (y[i] - y_mean) * (y[i] - y_mean);
+  }
+  if (xx == 0 || yy == 0) return Figure::none("the values do not differ but by rounding");
+  return Figure::of(std::clamp(xy / std::sqrt(xx) / std::sqrt(yy), -1.0, 1.0));
+}
+
+Figure spearman(std::span<const double> x, std::span<const double> y) {
+  return pearson(ranks(x), ranks(y));
+}
+
+}  // namespace coldframe::temporal

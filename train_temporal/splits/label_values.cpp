@@ -1,0 +1,57 @@
+#include "train_temporal/splits/label_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "common/text.h"
+
+namespace coldframe::temporal {
+
+std::string cleaned(const std::string& value) {
+  const std::string word = lower(trim(value));
+  const bool empty = word.empty() || word == "nan" || word == "na" || word == "n/a";
+  return empty ? "" : trim(value);
+}
+
+std::string one_spelling(const std::string& value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
+  double number = 0;
+  const bool whole =
+      parse_double(value, number) && number == std::floor(number) && std::abs(number) < kExact;
+  return whole ? concat(static_cast<long long>(number)) : value;
+}
+
+SpeltValues one_spelling(std::vector<std::string> values) {
+  double number = 0;
+  for (std::string& value : values) value = cleaned(value);
+  const bool numeric = std::ranges::all_of(values, [&](const std::string& value) {
+    return value.empty() || (parse_double(value, number) && std::isfinite(number));
+  });
+  for (std::string& value : values) {
+    if (numeric) value = one_spelling(value);
+  }
+  return {std::move(values), numeric};
+}
+
+std::vector<std::string> distinct(const std::vector<std::string>& values) {
+  std::vector<std::string> classes;
+  const std::set<std::string> unique(values.begin(), values.end());
+  std::ranges::copy_if(unique, std::back_inserter(classes), [](auto& v) { return !v.empty(); });
+  // Exact order among values that natural order takes for equal, so that it is a total one.
+  std::ranges::stable_sort(classes, natural_less);
+  return classes;
+}
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
+    text += concat(i ? ", '" : "'", names[i], "'");
+  }
+  if (names.size() > kShown) text += concat(" and ", names.size() - kShown, " more");
+  return text;
+}
+
+}  // namespace coldframe::temporal

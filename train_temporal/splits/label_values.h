@@ -1,0 +1,28 @@
+// Labels as their column spells them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace coldframe::temporal {
+
+// Without spaces around it; "" where it says that there is no label: nan, na, n/a.
+std::string cleaned(const std::string& value);
+
+// A whole number as "1", however spelt ("1.0" is how pandas writes a column with gaps).
+std::string one_spelling(const std::string& value);
+
+// All cleaned, and in a column of numbers whole ones in one spelling.
+struct SpeltValues {
+  std::vector<std::string> values;
+  bool numeric = false;  // every label is a finite number
+};
+SpeltValues one_spelling(std::vector<std::string> values);
+
+// The different labels among cleaned values, in natural order.
+std::vector<std::string> distinct(const std::vector<std::string>& values);
+
+// 'a', 'b', 'c' and 4 more
+std::string some_of(const std::vector<std::string>& names);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,70 @@
+// The loss of one target and its gradient at the outputs of the head, in double precision, written
+// out: the same code serves the fused kernels and the models that LibTorch differentiates.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train_temporal/tasks/target.h"
+
+namespace coldframe::temporal {
+
+enum class LossKind {
+  kAuto,   // cross-entropy, CORN's loss, or the squared error, by the task
+  kFocal,  // classes: −(1 − p)^γ log p (Lin et al. 2017)
+  kMse,    // regression: e², of standardised numbers
+  kHuber,  // regression: e² / 2 up to |e| = δ, from there on δ (|e| − δ / 2) (Huber 1964)
+};
+struct LossOptions {
+  LossKind kind = LossKind::kAuto;
+  double parameter = 0;  // γ or δ
+
+  bool operator==(const LossOptions&) const = default;
+};
+// auto, focal, focal=GAMMA (default 2), mse, huber, huber=DELTA (default 1). ConfigError.
+LossOptions parse_loss(const std::string& text);
+std::string to_string(const LossOptions& options);
+bool applies(const LossOptions& options, Task task);
+
+// How much an exam of each class counts in the loss, [C].
+using ClassWeights = std::vector<double>;
+ClassWeights equal_weights(std::size_t classes);
+// N / (C · N_c) with the exams of each class: each class counts the same as a whole.
+ClassWeights balanced_weights(std::span<const std::size_t> count);
+
+class TargetLoss {
+ public:
+  // `weights`: of the classes; regression: none. Where `options` do not apply to the task, the loss
+  // is the one of kAuto.
+  TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
+             const Reading& reading);
+
+  std::size_t outputs() const { return outputs_; }
+  const ClassWeights& weights() const { return weights_; }
+  // Cross-entropy without more: LibTorch has it, too.
+  bool is_cross_entropy() const { return form_ == Form::kCrossEntropy; }
+
+  // `value`: the number of the class, or the number in the unit of the column; NaN: no label.
+  // What such a row adds to the divisor of a mean; 0 without a label.
+  double weight(double value) const;
+  // The weighted loss of outputs z [outputs]; `gradient`, unless null, receives that of the loss
+  // divided by `total`. Nothing but zeros without a label.
+  double operator()(std::span<const double> z, double value, double total, float* gradient) const;
+
+ private:
+  enum class Form { kCrossEntropy, kFocal, kOrdinal, kMse, kHuber };
+  double of_classes(std::span<const double> z, std::size_t label, double total,
+                    float* gradient) const;
+  double ordinal(std::span<const double> z, std::size_t label, double total, float* gradient) const;
+  double of_number(double error, double total, float* gradient) const;
+
+  Form form_;
+  std::size_t outputs_;
+  double parameter_;
+  ClassWeights weights_;
+  Reading reading_;
+};
+
+}  // namespace coldframe::temporal

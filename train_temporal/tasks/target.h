@@ -1,0 +1,69 @@
+// What is learnt of one target: how many outputs of the head belong to it, what they mean, and how
+// its predictions are judged. Everything that tells one kind of task from another is in this
+// folder.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+
+enum class Task {
+  kBinary,      // two outputs → softmax
+  kMulticlass,  // C outputs → softmax
+  kOrdinal,  // C − 1 outputs; output k: P(class > k | class > k − 1), as in CORN (Shi, Cao and
+             // Raschka 2023, "Deep Neural Networks for Rank-Consistent Ordinal Regression Based
+             // On Conditional Probabilities")
+  kRegression,  // one output: the number, standardised with the training part's statistics
+};
+const char* task_name(Task task);  // "binary", …
+std::optional<Task> find_task(std::string_view name);
+std::vector<std::string> task_names();  // of all tasks
+
+// One target, as a model's outputs are read; stored with the model.
+struct Target {
+  std::string name;  // the column
+  Task task = Task::kBinary;
+  std::vector<std::string> classes;  // binary: {negative, positive}; regression: none
+  bool per_frame = false;            // one value for every frame, not for the exam
+
+  bool operator==(const Target&) const = default;
+  bool has_classes() const { return task != Task::kRegression; }
+  bool binary() const { return task == Task::kBinary; }
+  std::size_t outputs() const;  // columns of the head
+  std::size_t scores() const;   // width of a prediction: a probability per class, or one number
+  Scale scale() const;
+};
+
+// What was learnt from the training and validation part about the outputs of one fit.
+struct Reading {
+  double mean = 0, deviation = 1;           // regression: of the training part's labels
+  double temperature = 1, threshold = 0.5;  // classes (temperature: not ordinal); binary
+
+  bool operator==(const Reading&) const = default;
+};
+
+// Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
+// or numbers in the unit of the column.
+std::vector<double> scores_of(const Target& target, const Reading& reading,
+                              std::span<const double> outputs);
+
+// Binary: class 1 where its probability reaches the threshold. Many classes: the most probable.
+// Ordinal: the median, the last class that is exceeded or reached with a probability above one
+// half. Regression: 0 throughout.
+std::vector<int> decide(const Target& target, std::span<const double> scores, double threshold);
+
+// The columns from … from + count − 1 of a table [n, width].
+std::vector<double> columns(std::span<const double> table, std::size_t width, std::size_t from,
+                            std::size_t count);
+
+// "a, b and c" in messages.
+std::string names_of(std::span<const Target> targets);
+
+}  // namespace coldframe::temporal

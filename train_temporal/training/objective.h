@@ -1,0 +1,60 @@
+// What a fit minimises: the losses of all targets of a cohort, with their weights.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <span>
+#include <vector>
+
+#include "train_temporal/data/batcher.h"
+#include "train_temporal/splits/targets.h"
+#include "train_temporal/tasks/loss.h"
+
+namespace coldframe::temporal {
+
+// Sums of losses by target, with what each has to be divided by, so that parts add up.
+struct LossSum {
+  struct Part {
+    double loss = 0, weight = 0;
+  };
+  std::vector<Part> targets;
+
+  // Each target's mean loss over its labelled exams (or frames), and of these the mean over the
+  // targets that have any; 0 when none has.
+  double mean() const;
+  std::size_t labeled_targets() const;
+  LossSum& operator+=(const LossSum& other);
+};
+
+struct ObjectiveOptions {
+  LossOptions loss;
+  bool class_weights = false;  // every class counts the same, by the labels of the training part
+};
+
+class Objective {
+ public:
+  // `targets` must live on.
+  Objective(const Targets& targets, const std::vector<std::size_t>& train,
+            const ObjectiveOptions& options);
+
+  // What the losses over `items` are divided by: a sum whose losses are 0.
+  LossSum weights_of(std::span<const BatchItem> items) const;
+  // Adds the losses of `batch` to those of `sum`. outputs: [B, C] in the batch's order (per-frame
+  // targets: [N, C]); d_outputs receives the gradient of the mean loss of a batch with the weights
+  // `total`.
+  void add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
+           float* d_outputs) const;
+  // Of outputs [n, C] in the order of `exams` and their frames.
+  LossSum of(std::span<const double> outputs, const std::vector<std::size_t>& exams) const;
+
+  // Whether it is the plain cross-entropy of one target of exams, which LibTorch computes where the
+  // model is, and that loss, summed over the batch.
+  bool is_cross_entropy() const;
+  torch::Tensor cross_entropy(const torch::Tensor& outputs, const Batch& batch) const;
+
+ private:
+  const Targets& targets_;
+  std::vector<TargetLoss> losses_;
+};
+
+}  // namespace coldframe::temporal
