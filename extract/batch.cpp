@@ -21,14 +21,16 @@ constexpr std::size_t kRemembered = 4096;
 }  // namespace
 
 Batch::Batch(vit::Backbone& backbone, const torch::Device& device,
-             const preprocess::Preprocessing& preprocessing, const BatchLimits& limits, Sink sink)
+             const preprocess::Preprocessing& preprocessing, const BatchLimits& limits, Sink sink,
+             std::unique_ptr<Streams> streams)
     : backbone_(backbone),
       device_(device),
       input_(preprocessing, device),
       controller_(limits),
       recent_(kRemembered, static_cast<std::size_t>(backbone.dimension())),
-      frames_(
-          torch::empty({0, preprocessing.image_size, preprocessing.image_size, 3}, torch::kUInt8)),
+      streams_(streams ? std::move(streams) : make_streams(device)),
+      staging_(*streams_, preprocessing.image_size, backbone.dimension(),
+               [this](const torch::Tensor& frames) { return forward(frames); }),
       sink_(std::move(sink)) {}
 
 void Batch::add(const DecodedFrame& frame) {
@@ -38,26 +40,24 @@ void Batch::add(const DecodedFrame& frame) {
     ++counts_.repeated;
     return sink_(frame.place, known);
   }
-  const auto [row, is_new] = row_of_.try_emplace(digest, rows_.size());
+  const auto [place, is_new] = row_of_.try_emplace(digest, RowPlace{slot_, rows(slot_).size()});
   if (!is_new) {
     ++counts_.repeated;
-    rows_[row->second].places.push_back(frame.place);
+    rows(place->second.slot)[place->second.row].places.push_back(frame.place);
     return;
   }
   reserve();
-  std::memcpy(frames_[static_cast<std::int64_t>(rows_.size())].data_ptr(), frame.pixels.data(),
-              frame.pixels.size());
-  rows_.push_back({digest, {frame.place}});
-  if (static_cast<std::int64_t>(rows_.size()) >= controller_.size()) compute();
+  std::memcpy(staging_.frames(slot_)[static_cast<std::int64_t>(rows(slot_).size())].data_ptr(),
+              frame.pixels.data(), frame.pixels.size());
+  rows(slot_).push_back({digest, {frame.place}});
+  if (static_cast<std::int64_t>(rows(slot_).size()) >= controller_.size()) start();
 }
 
 void Batch::reserve() {
   // It grows between batches only: what it holds had room.
-  while (rows_.empty() && frames_.size(0) < controller_.size()) {
-    auto sizes = frames_.sizes().vec();
-    sizes[0] = controller_.size();
+  while (rows(slot_).empty() && staging_.capacity(slot_) < controller_.size()) {
     try {
-      frames_ = torch::empty(sizes, torch::kUInt8);
+      staging_.reserve(slot_, controller_.size());
     } catch (const c10::OutOfMemoryError&) {
       shrink(controller_.size());
     }
@@ -74,46 +74,70 @@ void Batch::shrink(std::int64_t size) {
                      " per forward pass"));
 }
 
-void Batch::compute() {
-  const auto count = static_cast<std::int64_t>(rows_.size());
+void Batch::start() {
+  const auto count = static_cast<std::int64_t>(rows(slot_).size());
+  timed_s_ = 0;
   for (std::int64_t begin = 0; begin < count;) {
     const std::int64_t size = std::min(controller_.size(), count - begin);
-    torch::Tensor features;
     try {
-      features = forward(begin, size);
+      start_part(begin, size);
     } catch (const c10::OutOfMemoryError&) {
       shrink(size);
       continue;
     }
-    const std::span<const float> values(features.const_data_ptr<float>(),
-                                        static_cast<std::size_t>(features.numel()));
-    const auto dimension = static_cast<std::size_t>(features.size(1));
-    for (std::int64_t i = 0; i < size; ++i)
-      hand_out(rows_[static_cast<std::size_t>(begin + i)],
-               values.subspan(static_cast<std::size_t>(i) * dimension, dimension));
     begin += size;
   }
-  rows_.clear();
-  row_of_.clear();
+  const int other = (slot_ + 1) % Staging::kSlots;
+  finish(other);
+  if (overlapping() && timed_s_ == 0)
+    slot_ = other;
+  else
+    finish(slot_);
 }
 
-void Batch::hand_out(const Row& row, std::span<const float> feature) {
-  for (const FramePlace& place : row.places) sink_(place, feature);
-  counts_.frames += static_cast<std::int64_t>(row.places.size());
-  recent_.add(row.digest, feature);
-}
-
-torch::Tensor Batch::forward(std::int64_t begin, std::int64_t size) {
+// While the size is being found, each part is waited for and timed.
+void Batch::start_part(std::int64_t begin, std::int64_t size) {
   using Clock = std::chrono::steady_clock;
   reset_device_memory_peak(device_);
+  const bool timed = !overlapping();
+  if (timed) finish((slot_ + 1) % Staging::kSlots);
   const auto started = Clock::now();
-  const auto features = backbone_.forward(input_(frames_.narrow(0, begin, size))).contiguous();
+  staging_.submit(slot_, begin, size);
+  if (timed) staging_.collect(slot_);
   const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
-  counts_.compute_s += seconds;
-  const std::uint64_t peak = peak_device_memory(device_);
+  const std::uint64_t peak = peak_device_memory(device_) + backbone_.bytes_aside();
   counts_.peak = std::max(counts_.peak, peak);
+  if (!timed) return;
+  timed_s_ += seconds;
   controller_.succeeded(size, seconds, peak);
-  return features;
+}
+
+void Batch::finish(int slot) {
+  if (rows(slot).empty()) return;
+  const torch::Tensor& features = staging_.collect(slot);
+  counts_.compute_s += slot == slot_ && timed_s_ > 0 ? timed_s_ : staging_.seconds(slot);
+  const std::span<const float> values(features.const_data_ptr<float>(),
+                                      static_cast<std::size_t>(features.numel()));
+  const auto dimension = static_cast<std::size_t>(features.size(1));
+  for (std::size_t i = 0; i < rows(slot).size(); ++i) {
+    const Row& row = rows(slot)[i];
+    const auto feature = values.subspan(i * dimension, dimension);
+    for (const FramePlace& place : row.places) sink_(place, feature);
+    counts_.frames += static_cast<std::int64_t>(row.places.size());
+    recent_.add(row.digest, feature);
+    row_of_.erase(row.digest);
+  }
+  rows(slot).clear();
+}
+
+void Batch::compute() {
+  if (!rows(slot_).empty()) start();
+  for (int slot = 0; slot < Staging::kSlots; ++slot) finish(slot);
+}
+
+torch::Tensor Batch::forward(const torch::Tensor& frames) {
+  if (backbone_.takes_frames()) return backbone_.forward_frames(frames, input_.levels());
+  return backbone_.forward(input_(frames));
 }
 
 }  // namespace coldframe

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,8 +57,10 @@ class DecodeStage {
               const DecodeSettings& settings);
   ~DecodeStage();  // stops the threads
 
-  std::optional<Decoded>
-  next();  // empty when all is decoded; rethrows a thread's first unexpected error
+  // Empty when all is decoded; rethrows the first unexpected error of a decoding thread, or what
+  // fail() was given. May be called by several threads.
+  std::optional<Decoded> next();
+  void fail(std::exception_ptr error) { queue_.fail(std::move(error)); }
 
  private:
   void work();

@@ -11,12 +11,11 @@
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/log.h"
-#include "common/system/cuda_driver.h"
 #include "common/system/monitor.h"
 #include "common/text.h"
-#include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "extract/benchmark/benchmark.h"
+#include "extract/compute_devices.h"
 #include "extract/dry_run/report.h"
 #include "extract/first_frames.h"
 #include "extract/options.h"
@@ -68,15 +67,22 @@ Precision decide_precision(const ExtractOptions& options,
   return precision;
 }
 
-std::unique_ptr<vit::Backbone> make_backbone(const ExtractOptions& options,
-                                             const frames::ExamList& input,
-                                             const std::optional<cache::CacheReader>& cached,
-                                             const torch::Device& device) {
-  const Precision precision = decide_precision(options, cached, device);
+// Further devices compute in what the first one computes in.
+void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
+                    const frames::ExamList& input,
+                    const std::optional<cache::CacheReader>& cached) {
+  Precision precision = decide_precision(options, cached, devices.first());
   vit::BackboneOptions wanted = options.backbone;
-  if (options.precision == "auto" && !cached && device.is_cpu() && precision != Precision::kFp32)
+  if (options.precision == "auto" && !cached && devices.first().is_cpu() &&
+      precision != Precision::kFp32)
     wanted.check_images = first_frames(input, options, 4);
-  return vit::make_backbone(wanted, device, precision);
+  const auto make = [&](const torch::Device& device) {
+    auto backbone = vit::make_backbone(wanted, device, precision);
+    precision = backbone->precision();
+    wanted.check_images = torch::Tensor();
+    return backbone;
+  };
+  devices.load(make);
 }
 
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
@@ -111,12 +117,12 @@ bool has_unpacked_shards(const cache::Location& location) {
 
 PipelineResult extract(const Plan& plan, const frames::ExamList& input,
                        const ExtractOptions& options, const cache::Recipe& recipe,
-                       const cache::Location& location, vit::Backbone& backbone,
-                       const torch::Device& device, Precision precision) {
+                       const cache::Location& location, const ComputeDevices& devices) {
   if (plan.extract.empty() && !has_unpacked_shards(location)) return {};
+  const vit::Backbone& backbone = devices.backbone();
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
-                            writer_options(options, precision));
-  PipelineResult result = run_pipeline(input, plan.extract, options, backbone, device, writer);
+                            writer_options(options, backbone.precision()));
+  PipelineResult result = run_pipeline(input, plan.extract, options, devices.all(), writer);
   if (result.stopped)
     writer.publish();
   else
@@ -163,22 +169,24 @@ int compare_only(const ExtractOptions& options, const frames::ExamList& input,
   return static_cast<int>(is_clean(result) ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
-std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options, const torch::Device& device) {
+std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
+                                       const ComputeDevices& devices) {
   if (options.monitor.empty()) return nullptr;
   MonitorOptions settings;
   settings.csv = options.monitor;
-  if (device.is_cuda()) settings.gpu = cuda_driver::pci_bus_id(device.index());
+  settings.gpus = devices.gpus();
   return std::make_unique<Monitor>(settings);
 }
 
 int benchmark(const frames::ExamList& input, const ExtractOptions& options,
-              const torch::Device& device) {
-  const auto backbone = make_backbone(options, input, std::nullopt, device);
-  const cache::Recipe recipe = make_recipe(options, *backbone);
-  const BenchmarkReport report = run_benchmark(input, options, recipe, *backbone, device);
-  std::cout << (options.json ? to_json(report).dump(2) + "\n"
-                             : concat(device_name(device), ", ", to_string(backbone->precision()),
-                                      "\n", to_text(report)));
+              ComputeDevices& devices) {
+  load_backbones(devices, options, input, std::nullopt);
+  const cache::Recipe recipe = make_recipe(options, devices.backbone());
+  const BenchmarkReport report = run_benchmark(input, options, recipe, devices.all());
+  std::cout << (options.json
+                    ? to_json(report).dump(2) + "\n"
+                    : concat(devices.names(), ", ", to_string(devices.backbone().precision()), "\n",
+                             to_text(report)));
   return static_cast<int>(ExitCode::kDone);
 }
 
@@ -192,17 +200,16 @@ int run(const std::vector<std::string>& arguments) {
       options->input, {options->frame_columns, options->allow_unordered, options->reader});
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
-  budget_device_memory(options->device, options->batch.memory_budget);
-  const torch::Device device = resolve_device(options->device);
-  if (options->threads) torch::set_num_threads(options->threads);
-  if (options->benchmark) return benchmark(input, *options, device);
+  budget_device_memory(options->devices, options->batch.memory_budget);
+  ComputeDevices devices(options->devices, options->threads);
+  if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
   auto cached = open_to_continue(location);
-  const auto backbone = make_backbone(*options, input, cached, device);
-  const Precision precision = backbone->precision();
-  const cache::Recipe recipe = make_recipe(*options, *backbone);
+  load_backbones(devices, *options, input, cached);
+  vit::Backbone& backbone = devices.backbone();
+  const cache::Recipe recipe = make_recipe(*options, backbone);
   check_recipe(recipe, cached, options->out);
-  if (options->recheck > 0) return compare_only(*options, input, cached, *backbone, device);
+  if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
   const Plan plan = plan_extraction(input, options->selection, cached ? &*cached : nullptr);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
@@ -211,15 +218,15 @@ int run(const std::vector<std::string>& arguments) {
   tell_plan(plan);
   if (!plan.metadata.empty()) cache::update_metadata(location, plan.metadata);
 
-  const auto monitor = start_monitor(*options, device);
+  const auto monitor = start_monitor(*options, devices);
   ExtractSummary summary;
   summary.cache = options->out;
-  summary.device = device_name(device);
-  summary.precision = to_string(precision);
-  summary.dimension = backbone->dimension();
+  summary.device = devices.names();
+  summary.precision = to_string(backbone.precision());
+  summary.dimension = backbone.dimension();
   summary.unchanged = plan.unchanged;
   summary.metadata_updated = plan.metadata.size();
-  summary.result = extract(plan, input, *options, recipe, location, *backbone, device, precision);
+  summary.result = extract(plan, input, *options, recipe, location, devices);
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);
   std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));

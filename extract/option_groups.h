@@ -51,7 +51,7 @@ struct ViewOptions {
 
 // What computes, how much at once, and within which memory.
 struct MachineOptions {
-  std::string batch = "auto", memory_budget, monitor;
+  std::string device, devices, batch = "auto", memory_budget, monitor;
 
   void describe(boost::program_options::options_description& description, ExtractOptions& options);
   void apply(ExtractOptions& options) const;  // ConfigError

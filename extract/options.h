@@ -34,7 +34,7 @@ struct ExtractOptions {
   bool allow_unordered = false;
   frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
 
-  std::string device = "auto";
+  std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
   std::string precision = "auto";
   BatchLimits batch;       // --batch, --memory-budget
   int decode_threads = 0;  // 0: one per two cores, at least one

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "common/error.h"
+#include "common/system/cuda_driver.h"
 #include "common/text.h"
 #include "extract/option_groups.h"
 
@@ -20,6 +21,30 @@ std::int64_t parse_batch(const std::string& word) {
       concat("--batch '", word, "': expected auto, or 1 to ", kMostFrames, " frames"));
 }
 
+// "0,1", "cuda:0,cuda:1" or "all"; "cpu,cpu" has two workers on the CPU, for tests.
+std::vector<std::string> parse_devices(const std::string& list) {
+  std::vector<std::string> devices;
+  if (list == "all") {
+    for (int i = 0; i < cuda_driver::device_count(); ++i) devices.push_back(concat("cuda:", i));
+    if (devices.empty())
+      throw SystemError(concat("--devices all: ", cuda_driver::reason_for_none(),
+                               "; --device cpu computes without a GPU"));
+    return devices;
+  }
+  for (const std::string& word : split(list, ',')) {
+    std::int64_t index = 0;
+    const bool number = parse_int(word, index) && index >= 0;
+    const std::string name = number ? concat("cuda:", index) : word;
+    if (!number && word != "cpu" && !word.starts_with("cuda:"))
+      throw ConfigError(concat("--devices '", list, "': '", word,
+                               "' is not a device; expected all, or numbers such as 0,1"));
+    if (name != "cpu" && std::find(devices.begin(), devices.end(), name) != devices.end())
+      throw ConfigError(concat("--devices '", list, "' names ", name, " twice"));
+    devices.push_back(name);
+  }
+  return devices;
+}
+
 void check_threads(const char* option, int threads, int most) {
   if (threads < 0 || threads > most)
     throw ConfigError(concat(option, " ", threads, ": expected 1 to ", most));
@@ -29,8 +54,9 @@ void check_threads(const char* option, int threads, int most) {
 
 void MachineOptions::describe(po::options_description& description, ExtractOptions& options) {
   auto add = description.add_options();
-  add("device", po::value(&options.device)->value_name("NAME"),
-      "auto (default), cpu, cuda or cuda:N");
+  add("device", po::value(&device)->value_name("NAME"), "auto (default), cpu, cuda or cuda:N");
+  add("devices", po::value(&devices)->value_name("LIST"),
+      "several devices that share the work: all, or numbers of CUDA devices such as 0,1");
   add("precision", po::value(&options.precision)->value_name("TYPE"),
       "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
       "fp16");
@@ -48,6 +74,10 @@ void MachineOptions::describe(po::options_description& description, ExtractOptio
 }
 
 void MachineOptions::apply(ExtractOptions& options) const {
+  if (!device.empty() && !devices.empty())
+    throw ConfigError("--device and --devices: give one of them");
+  if (!device.empty()) options.devices = {device};
+  if (!devices.empty()) options.devices = parse_devices(devices);
   options.batch.batch = parse_batch(batch);
   if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
   options.monitor = monitor;

@@ -26,6 +26,22 @@ void create_csv(const std::filesystem::path& path) {
   }
 }
 
+// The mean of their load and the sum of their memory; empty when none can be told.
+std::optional<nvml::Usage> usage_of(const std::vector<std::string>& gpus) {
+  nvml::Usage sum;
+  int count = 0;
+  for (const std::string& gpu : gpus) {
+    const auto usage = nvml::usage(gpu);
+    if (!usage) continue;
+    sum.utilization += usage->utilization;
+    sum.memory_bytes += usage->memory_bytes;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  sum.utilization /= count;
+  return sum;
+}
+
 }  // namespace
 
 Json to_json(const ResourceSummary& summary) {
@@ -97,7 +113,7 @@ void Monitor::sample() {
   summary_.peak_resident = std::max(summary_.peak_resident, resident);
   summary_.least_available = std::min(summary_.least_available, available);
   std::string gpu_fields = ",";
-  if (const auto gpu = nvml::usage(options_.gpu)) {
+  if (const auto gpu = usage_of(options_.gpus)) {
     gpu_sum_ += gpu->utilization;
     summary_.mean_gpu = gpu_sum_ / static_cast<double>(++gpu_samples_);
     summary_.peak_gpu_memory = std::max(summary_.peak_gpu_memory.value_or(0), gpu->memory_bytes);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/json.h"
 
@@ -27,15 +28,16 @@ Json to_json(const ResourceSummary& summary);
 std::string to_text(const ResourceSummary& summary);  // one line
 
 struct MonitorOptions {
-  std::filesystem::path csv;  // a row per sample; empty: none
-  std::string gpu;            // as nvml::usage() takes it; empty: none
+  std::filesystem::path csv;      // a row per sample; empty: none
+  std::vector<std::string> gpus;  // each as nvml::usage() takes it
   std::chrono::milliseconds interval{1000};
 };
 
 // Samples from construction until finish() or destruction. The CSV has the columns time_s,
 // resident_bytes, available_bytes, cpu_percent, gpu_percent, gpu_memory_bytes (the last two empty
-// without a GPU); it is appended to as the job runs, so that a killed one leaves its rows.
-// SystemError when the CSV cannot be created.
+// without a GPU; of several, the mean of their load and the sum of their memory); it is appended to
+// as the job runs, so that a killed one leaves its rows. SystemError when the CSV cannot be
+// created.
 class Monitor {
  public:
   explicit Monitor(MonitorOptions options);

@@ -48,6 +48,15 @@ std::optional<std::uint64_t> device_memory_left(const torch::Device& device) {
   return memory.limit - std::min(memory.live, memory.limit);
 }
 
+// CUDA's share is one number for all devices: none exceeds its budget if the largest does not.
+void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes) {
+  const auto largest =
+      std::max_element(words.begin(), words.end(), [](const std::string& a, const std::string& b) {
+        return (a == "cpu" ? 0 : cuda_memory(a)) < (b == "cpu" ? 0 : cuda_memory(b));
+      });
+  if (largest != words.end()) budget_device_memory(*largest, bytes);
+}
+
 std::uint64_t peak_device_memory(const torch::Device& device) {
   if (!device.is_cuda()) return cpu_memory().peak;
   constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);

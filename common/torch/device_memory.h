@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace coldframe {
 
@@ -15,6 +16,8 @@ namespace coldframe {
 // (per_process_memory_fraction); an entry of the user's there is kept. On the CPU it is
 // count_cpu_memory().
 void budget_device_memory(const std::string& word, std::uint64_t bytes);
+// The same for each of several devices. Those on the CPU share one budget.
+void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes);
 
 // What the budget leaves for tensors now; nothing where there is none, or on CUDA.
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);

@@ -38,14 +38,14 @@ StageRate per_frame(StageRate stage, std::size_t views) {
 }
 
 // Decoding and preprocessing share their threads: together they are as slow as both.
-std::string find_bottleneck(const std::vector<StageRate>& stages) {
+std::string find_bottleneck(const std::vector<StageRate>& stages, double devices) {
   const auto rate = [&](const char* name) {
     return std::find_if(stages.begin(), stages.end(),
                         [&](const StageRate& stage) { return stage.name == name; })
         ->frames_per_second;
   };
   const double read = 1 / (1 / rate("decode") + 1 / rate("preprocess"));
-  const double compute = 1 / (1 / rate("input") + 1 / rate("compute"));
+  const double compute = devices / (1 / rate("input") + 1 / rate("compute"));
   if (rate("write") < std::min(read, compute)) return "write";
   if (compute < read) return "compute";
   return rate("decode") < rate("preprocess") ? "decode" : "preprocess";
@@ -53,10 +53,10 @@ std::string find_bottleneck(const std::vector<StageRate>& stages) {
 
 void run_job(const frames::ExamList& input, const std::vector<ExamTask>& tasks,
              const ExtractOptions& options, const cache::Location& location,
-             const cache::Recipe& recipe, vit::Backbone& backbone, const torch::Device& device,
+             const cache::Recipe& recipe, const std::vector<ComputeDevice>& devices,
              BenchmarkReport& report) {
-  cache::ShardWriter writer(location, recipe, backbone.dimension(), {});
-  const PipelineResult result = run_pipeline(input, tasks, options, backbone, device, writer);
+  cache::ShardWriter writer(location, recipe, devices.front().backbone->dimension(), {});
+  const PipelineResult result = run_pipeline(input, tasks, options, devices, writer);
   writer.publish();
   report.sample_exams = result.exams;
   report.sample_frames = result.frames;
@@ -78,8 +78,10 @@ void estimate(const frames::ExamList& input, BenchmarkReport& report) {
 }  // namespace
 
 BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOptions& options,
-                              const cache::Recipe& recipe, vit::Backbone& backbone,
-                              const torch::Device& device) {
+                              const cache::Recipe& recipe,
+                              const std::vector<ComputeDevice>& devices) {
+  const torch::Device device = devices.front().device;
+  vit::Backbone& backbone = *devices.front().backbone;
   const ScratchFolder scratch(folder_of(options.out));
   BenchmarkReport report;
   benchmark::Sample sample;
@@ -92,10 +94,11 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
       per_frame(benchmark::measure_compute(options, sample, backbone, device), views),
       per_frame(benchmark::measure_write(options, written, recipe, backbone.dimension()), views)};
   if (!stop_requested())
-    run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, backbone,
-            device, report);
+    run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, devices,
+            report);
   if (stop_requested()) throw Interrupted("stopped; nothing was extracted");
-  report.bottleneck = find_bottleneck(report.stages);
+  report.bottleneck = find_bottleneck(report.stages, static_cast<double>(devices.size()));
+  if (devices.size() > 1) report.stages[3].note += concat("; one of ", devices.size(), " devices");
   estimate(input, report);
   return report;
 }

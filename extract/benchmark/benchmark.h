@@ -12,7 +12,7 @@
 #include "common/json.h"
 #include "extract/frames/exam_list.h"
 #include "extract/options.h"
-#include "extract/vit/backbone.h"
+#include "extract/pipeline.h"
 
 namespace coldframe {
 
@@ -40,9 +40,10 @@ Json to_json(const BenchmarkReport& report);
 
 // Takes exams spread evenly over the input, and some seconds for each stage. What is written goes
 // to a folder beside `options.out` (else the system's temporary folder) and is removed again.
-// DataError when not one exam of the sample can be read.
+// Of several devices the first is measured alone. DataError when not one exam of the sample can be
+// read.
 BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOptions& options,
-                              const cache::Recipe& recipe, vit::Backbone& backbone,
-                              const torch::Device& device);
+                              const cache::Recipe& recipe,
+                              const std::vector<ComputeDevice>& devices);
 
 }  // namespace coldframe

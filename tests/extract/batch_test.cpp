@@ -4,8 +4,10 @@
 #include <map>
 
 #include "common/error.h"
+#include "common/log.h"
 #include "extract/batch.h"
 #include "tests/extract/support.h"
+#include "tests/extract/transfer/fake_streams.h"
 
 namespace coldframe {
 namespace {
@@ -92,6 +94,43 @@ TEST(Batch, GrowsByItselfAndLosesNothing) {
 TEST(Batch, SaysSoWhenNotEvenOneFrameFits) {
   EXPECT_THROW(run(1, 1, 0), SystemError);
 }
+
+class OverlappingBatch : public ::testing::TestWithParam<FakeStreams::Eager> {};
+
+// One batch is computed while the next is collected: frames of the same content and a size that
+// shrinks among them.
+TEST_P(OverlappingBatch, LosesNothing) {
+  set_quiet(true);
+  const ExtractOptions options = small_options();
+  MeanBackbone backbone;
+  auto streams = std::make_unique<FakeStreams>(GetParam());
+  FakeStreams& lanes = *streams;
+  std::map<std::size_t, float> received;
+  Batch batch(
+      backbone, torch::kCPU, options.preprocessing, {4, 0},
+      [&](const FramePlace& place, std::span<const float> feature) {
+        EXPECT_TRUE(received.emplace(place.slot, feature[0]).second);
+      },
+      std::move(streams));
+  const auto grey = [](std::size_t i) { return static_cast<std::uint8_t>(i % 5 == 4 ? i - 3 : i); };
+  for (std::size_t i = 0; i < 150; ++i) {
+    if (i == 70) lanes.out_of_memory = 1;
+    batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, grey(i))});
+  }
+  batch.compute();
+  ASSERT_EQ(received.size(), 150u);
+  for (std::size_t i = 0; i < 150; ++i)
+    EXPECT_NEAR(received.at(i), static_cast<float>(grey(i)) / 255, 1e-6) << i;
+  EXPECT_EQ(batch.counts().frames, 150);
+  EXPECT_EQ(batch.counts().repeated, 30);
+  EXPECT_GT(batch.counts().compute_s, 0);
+  const int under_way = GetParam() == FakeStreams::Eager::kCompute ? 1 : 2;  // batches
+  EXPECT_GE(lanes.most_pending, under_way);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OverlappingBatch,
+                         ::testing::Values(FakeStreams::Eager::kNone, FakeStreams::Eager::kCopy,
+                                           FakeStreams::Eager::kCompute));
 
 }  // namespace
 }  // namespace coldframe

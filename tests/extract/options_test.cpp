@@ -74,6 +74,20 @@ TEST(ExtractOptions, SayWhatHappensToPixels) {
   EXPECT_EQ(more->preprocessing.crop.kind, frames::CropRule::Kind::kAuto);
 }
 
+TEST(ExtractOptions, SeveralDevicesAreAListOfNumbers) {
+  const auto devices = [](const std::string& more) {
+    return parse_extract_options(words("--dry-run --input a" + more))->devices;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(devices(""), (Names{"auto"}));
+  EXPECT_EQ(devices(" --device cuda:1"), (Names{"cuda:1"}));
+  EXPECT_EQ(devices(" --devices 0,2"), (Names{"cuda:0", "cuda:2"}));
+  EXPECT_EQ(devices(" --devices cuda:3"), (Names{"cuda:3"}));
+  EXPECT_EQ(devices(" --devices cpu,cpu"), (Names{"cpu", "cpu"}));
+  for (const char* wrong : {"0,", "0,0", "1,cuda:1", "-1", "gpu", "0,1 --device cpu"})
+    EXPECT_THROW(devices(std::string(" --devices ") + wrong), ConfigError) << wrong;
+}
+
 TEST(ExtractOptions, ADryRunNeedsTheInputOnly) {
   EXPECT_TRUE(parse_extract_options(words("--input a --dry-run"))->dry_run);
 }

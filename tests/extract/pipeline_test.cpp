@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <thread>
+
 #include "cache/reader.h"
 #include "common/error.h"
 #include "common/interrupt.h"
@@ -18,6 +23,7 @@ class Pipeline : public ::testing::Test {
  protected:
   testing::TemporaryFolder scratch;
   MeanBackbone backbone;
+  std::deque<MeanBackbone> others;  // of further devices
 
   void SetUp() override { set_quiet(true); }
   void TearDown() override { clear_stop_request(); }
@@ -37,7 +43,9 @@ class Pipeline : public ::testing::Test {
     const Plan plan = plan_extraction(input, {}, cached ? &*cached : nullptr);
     if (stop) request_stop();
     cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
-    const auto result = run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
+    std::vector<ComputeDevice> devices{{torch::kCPU, &backbone}};
+    for (MeanBackbone& more : others) devices.push_back({torch::kCPU, &more});
+    const auto result = run_pipeline(input, plan.extract, options, devices, writer);
     result.stopped ? writer.publish() : writer.finish();
     return result;
   }
@@ -106,6 +114,62 @@ TEST_F(Pipeline, EqualFramesAreComputedOncePerView) {
     const auto features = reader.features(0, view);
     for (std::size_t frame = 1; frame < 6; ++frame) EXPECT_EQ(features[2 * frame], features[0]);
   }
+}
+
+TEST_F(Pipeline, SeveralDevicesGiveTheSameCache) {
+  make_exams(24);
+  others.emplace_back();
+  others.emplace_back();
+  write_text(scratch / "in/exam7/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto result = extract(small_options(3));
+  EXPECT_EQ(result.exams, 23u);
+  EXPECT_EQ(result.failures.size(), 1u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  ASSERT_EQ(reader.exams().size(), 23u);
+  for (std::size_t at = 0; at < 23; ++at) {  // in the order of the input
+    const std::size_t i = at < 7 ? at : at + 1;
+    EXPECT_EQ(reader.exams()[at].id, concat("exam", i));
+    const auto features = reader.features(at);
+    ASSERT_EQ(features.size(), 2 * (i % 3 + 1));
+    for (std::size_t frame = 0; frame <= i % 3; ++frame)
+      EXPECT_NEAR(features[2 * frame], static_cast<float>(10 * i + frame) / 255, 1e-3);
+  }
+}
+
+TEST_F(Pipeline, ADeviceThatRunsOutOfMemoryGoesOnWithLess) {
+  make_exams(12);
+  others.emplace_back(/*fits=*/1);
+  const auto result = extract(small_options(4));
+  EXPECT_EQ(result.exams, 12u);
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 12u);
+}
+
+TEST_F(Pipeline, AnErrorOnOneDeviceEndsTheJobWithThatError) {
+  make_exams(24);
+  others.emplace_back(/*fits=*/0);
+  std::atomic<bool> tried = false;
+  others.front().before = [&] { tried = true; };
+  backbone.before = [&] {  // the sound device waits, so that the other gets its turn
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!tried && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  try {
+    extract(small_options(2));
+    FAIL() << "no error";
+  } catch (const SystemError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("not enough memory for a single frame"));
+  }
+}
+
+TEST_F(Pipeline, AStopRequestReachesAllDevices) {
+  make_exams(9);
+  others.emplace_back();
+  const auto stopped = extract(small_options(), /*stop=*/true);
+  EXPECT_TRUE(stopped.stopped);
+  clear_stop_request();
+  extract(small_options());
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 9u);
 }
 
 TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {

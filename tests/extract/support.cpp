@@ -17,6 +17,7 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
 }
 
 torch::Tensor MeanBackbone::forward(const torch::Tensor& images) {
+  if (before) before();
   if (images.size(0) > fits_)
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "pretended");
   batches.push_back(images.size(0));

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ class MeanBackbone : public vit::Backbone {
   Json describe() const override { return {{"kind", "mean of red"}}; }
 
   std::vector<std::int64_t> batches;  // sizes that were computed
+  std::function<void()> before;       // each computation, if set
 
  private:
   std::int64_t fits_;

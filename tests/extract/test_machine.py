@@ -41,8 +41,9 @@ def job(tmp_path):
 
 
 def extract(job, out, *extra, expect=0):
+    backbone = [] if "--random-weights" in extra else ["--backbone", job / "hungry.pt"]
     done = subprocess.run(
-        [BUILD / "bin/coldframe", "extract", "--input", job / "in", "--out", job / out, "--backbone", job / "hungry.pt",
+        [BUILD / "bin/coldframe", "extract", "--input", job / "in", "--out", job / out, *backbone,
          "--image-size", str(SIDE), "--mean", "0.5", "--std", "0.5", "--json", *extra],
         capture_output=True, text=True, timeout=300)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
@@ -89,3 +90,21 @@ def test_benchmark_rates_every_stage_and_writes_no_cache(job):
     assert all(stage["frames_per_second"] > 0 for stage in report["stages"])
     assert report["bottleneck"] in {stage["stage"] for stage in report["stages"]}
     assert sorted(path.name for path in job.iterdir()) == ["hungry.pt", "in"]
+
+
+def test_several_devices_give_the_same_cache_and_resume(job):
+    vit = ["--random-weights", "0", "--architecture", "vit_tiny_patch16_224", "--pool", "cls+mean", "--precision", "fp32"]
+    extract(job, "one.h5", *vit, "--batch", "5")
+    two = json.loads(extract(job, "two.h5", *vit, "--devices", "cpu,cpu", "--memory-budget", "2GiB",
+                             "--monitor", job / "load.csv").stdout)
+    assert two["extracted"] == {"exams": 4, "frames": 4 * FRAMES} and two["device"].count("cpu (") == 2
+    assert list(csv.DictReader((job / "load.csv").open()))
+    assert_same_features(job, "one.h5", "two.h5")
+    again = json.loads(extract(job, "two.h5", *vit, "--devices", "cpu,cpu").stdout)
+    assert again["extracted"] == {"exams": 0, "frames": 0} and again["unchanged"] == 4
+
+
+def test_devices_that_are_not_there_are_refused(job):
+    assert "names cuda:0 twice" in extract(job, "a.h5", "--devices", "0,0", expect=2).stderr
+    if not torch.cuda.is_available():
+        assert "--device cuda:" in extract(job, "a.h5", "--devices", "0,1", expect=3).stderr
