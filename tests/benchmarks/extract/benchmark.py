@@ -4,6 +4,8 @@ Two inputs: the lung-ultrasound clips of ../shared/data/pocus (12 frames each), 
 here (8 per exam). Prints the median frames/s of each, their ratio, and the least cosine between the two caches'
 features, so that a fast wrong answer shows.
   tests/benchmarks/extract/run [--rounds 3] [--precision auto] [--peers fp32 bf16] [--exams 40] [--only clips|jpegs]
+  tests/benchmarks/extract/run --device cuda [--build build/carry] [--batch 256] [--peers bf16 compile]
+A peer "compile" is bf16 by torch.compile(mode="max-autotune"), its start left out of its time.
 """
 import argparse
 import csv
@@ -66,21 +68,26 @@ def run(command):
     return time.perf_counter() - started, done.stdout
 
 
-def run_ours(manifest, weights, frames, precision):
+def run_ours(manifest, weights, frames, args):
     out = WORK / "ours.h5"
     out.unlink(missing_ok=True)
-    command = [ROOT / "build/bin/coldframe", "extract", "--input", manifest, "--out", out, "--weights", weights,
-               "--mean", "0.5", "--std", "0.5", "--pool", "cls", "--precision", precision]
+    command = [args.build / "bin/coldframe", "extract", "--input", manifest, "--out", out, "--weights", weights,
+               "--mean", "0.5", "--std", "0.5", "--pool", "cls", "--precision", args.precision]
+    if args.device:
+        command += ["--device", args.device]
     return run(command + (["--frames", str(frames)] if frames else []))[0], out
 
 
-def run_peer(manifest, weights, frames, precision, workers):
+def run_peer(manifest, weights, frames, precision, workers, args):
     out = WORK / "peer.h5"
     script = Path(__file__).with_name("peer.py")
     command = [sys.executable, script, manifest, weights, out, "--frames", str(frames), "--workers", str(workers),
-               "--precision", precision]
+               "--precision", precision, "--batch", str(args.batch)]
+    if args.device:
+        command += ["--device", args.device]
     seconds, printed = run(command)
-    return seconds, int(re.match(r"(\d+) frames", printed)[1]), out
+    count, without_start = re.match(r"(\d+) frames ([\d.]+) s", printed).groups()
+    return float(without_start) if precision == "compile" else seconds, int(count), out
 
 
 def least_cosine(ours, peer):
@@ -100,10 +107,10 @@ def least_cosine(ours, peer):
 def compare(name, manifest, weights, frames, args):
     ours, peers = [], {(precision, workers): [] for precision in args.peers for workers in args.workers}
     for _ in range(args.rounds):
-        seconds, out = run_ours(manifest, weights, frames, args.precision)
+        seconds, out = run_ours(manifest, weights, frames, args)
         ours.append(seconds)
         for (precision, workers), times in peers.items():
-            seconds, count, peer_out = run_peer(manifest, weights, frames, precision, workers)
+            seconds, count, peer_out = run_peer(manifest, weights, frames, precision, workers, args)
             times.append(seconds)
     least, compared = least_cosine(out, peer_out)
     mine, best = statistics.median(ours), min(statistics.median(times) for times in peers.values())
@@ -119,11 +126,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--precision", default="auto", help="of coldframe")
-    parser.add_argument("--peers", nargs="+", default=["fp32", "bf16"], help="precisions of timm")
+    parser.add_argument("--peers", nargs="+", default=["fp32", "bf16"], help="precisions of timm, or compile")
     parser.add_argument("--exams", type=int, default=40, help="of 8 generated JPEGs each")
     parser.add_argument("--only", choices=["clips", "jpegs"])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count()])
+    parser.add_argument("--device", help="of both, e.g. cuda (default: what each finds)")
+    parser.add_argument("--batch", type=int, default=16, help="of timm")
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
     args = parser.parse_args()
+    if args.device:
+        torch_libraries = Path(torch.__file__).parent / "lib"
+        os.environ["LD_LIBRARY_PATH"] = f"{torch_libraries}:{args.build / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     WORK.mkdir(parents=True, exist_ok=True)
     weights = make_weights()
     pocus = ROOT.parent / "shared/data/pocus/exams.csv"

@@ -2,7 +2,8 @@
 
 DataLoader workers decode and preprocess (OpenCV for clips, Pillow for images, torchvision's transforms), one
 process batches frames across exams and runs timm's ViT in bf16 or fp32, h5py stores float16 features per exam.
-  peer.py MANIFEST WEIGHTS OUT.h5 [--frames N] [--workers N] [--batch N] [--precision bf16|fp32]
+  peer.py MANIFEST WEIGHTS OUT.h5 [--frames N] [--workers N] [--batch N] [--precision bf16|fp32|compile] [--device cuda]
+With compile, whole batches go through torch.compile(mode="max-autotune") in bf16, compiled before the clock starts.
 """
 import argparse
 import csv
@@ -80,13 +81,21 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--precision", default="bf16")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     args = parser.parse_args()
     started = time.perf_counter()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = args.device
     model = timm.create_model("vit_small_patch16_224", num_classes=0)
     model.load_state_dict(load_file(args.weights))
-    dtype = torch.bfloat16 if args.precision == "bf16" else torch.float32
+    dtype = torch.float32 if args.precision == "fp32" else torch.bfloat16
     model = model.eval().to(device, dtype)
+    whole = model
+    if args.precision == "compile":
+        whole = torch.compile(model, mode="max-autotune" if device.startswith("cuda") else "default")
+        with torch.inference_mode():
+            for _ in range(4):
+                whole(torch.zeros(args.batch, 3, 224, 224, device=device, dtype=dtype))
+        started = time.perf_counter()
     exams = Exams(args.manifest, args.frames)
     loader = torch.utils.data.DataLoader(exams, batch_size=None, num_workers=args.workers, prefetch_factor=4,
                                          worker_init_fn=start_worker)
@@ -96,7 +105,8 @@ def main():
         """The first `count` waiting frames; an exam whose last frame is done is written."""
         nonlocal waiting, owners
         pixels = torch.cat(waiting)
-        features = model(pixels[:count].to(device, dtype)).float().cpu().numpy()
+        compute_one = whole if count == args.batch else model
+        features = compute_one(pixels[:count].to(device, dtype)).float().cpu().numpy()
         waiting = [pixels[count:]] if len(pixels) > count else []
         for (exam, last), feature in zip(owners[:count], features):
             done.setdefault(exam, []).append(feature)

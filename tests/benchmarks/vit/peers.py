@@ -4,31 +4,10 @@ import copy
 
 import onnxruntime
 import openvino
-import timm
 import torch
 import torch._inductor.config
 
 TYPES = {"fp32": (torch.float32, "f32"), "bf16": (torch.bfloat16, "bf16"), "fp16": (torch.float16, "f16")}
-
-
-def build(name, size, seed=0):
-    """A timm model whose weights are drawn from a seed, at a trained model's scale."""
-    model = timm.create_model(name, num_classes=0, img_size=size).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            if key.endswith("gamma"):
-                parameter.copy_(1 + 0.3 * noise)
-            elif "norm" in key:
-                parameter.copy_(0.2 * noise + (1 if key.endswith("weight") else 0))
-            elif key in ("cls_token", "reg_token", "pos_embed"):
-                parameter.copy_(0.5 * noise)
-            elif key.endswith("bias"):
-                parameter.copy_(0.2 * noise)
-            else:
-                parameter.copy_(noise * parameter[0].numel() ** -0.5)
-    return model
 
 
 def eager(model, images):

@@ -19,6 +19,7 @@ import numpy
 import safetensors.torch
 import torch
 
+import models
 import peers
 
 MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392)]  # the second as RETFound-Green is
@@ -53,16 +54,6 @@ def timed(function):
         function()
         return time.perf_counter() - wall, time.process_time() - cpu
     return run
-
-
-def flops_per_image(model, size):
-    """Multiplications and additions of the matrix products alone."""
-    patch, width = model.patch_embed.patch_size[0], model.embed_dim
-    patches = (size // patch) ** 2
-    tokens = patches + model.num_prefix_tokens
-    hidden = model.blocks[0].mlp.fc1.out_features
-    block = 2 * tokens * width * (4 * width + 2 * hidden) + 4 * tokens * tokens * width
-    return len(model.blocks) * block + 2 * patches * 3 * patch * patch * width
 
 
 def measure(contenders, rounds):
@@ -104,7 +95,7 @@ def main():
 
 
 def compare(options, name, size, folder):
-    model = peers.build(name, size)
+    model = models.build(name, size)
     images = torch.randn(options.batch, 3, size, size)
     safetensors.torch.save_file({k: v.contiguous() for k, v in model.state_dict().items()}, folder / "weights.safetensors")
     images.numpy().tofile(folder / "images.bin")
@@ -131,7 +122,7 @@ def compare(options, name, size, folder):
     for precision, engine in engines.items():
         found = engine.features(folder / "features.bin").view_as(expected)
         engine.close()
-        conclude(precision, rates, limits, kinds, flops_per_image(model, size) / 1e9,
+        conclude(precision, rates, limits, kinds, models.flops_per_image(model, size) / 1e9,
                  torch.nn.functional.cosine_similarity(found, expected, dim=1).min().item())
 
 
