@@ -68,6 +68,8 @@ def test_a_regression_predicts_in_the_unit_of_its_column(cache, tmp_path):
     assert "'age': regression (by the column's type" in result.stderr
     assert summary["task"] == "regression" and summary["models"][1]["first_model_minus_this"]
     assert figure(summary, "r2") > 0.8
+    rows = [line for line in result.stdout.splitlines() if line.startswith(("  R²", "  MAE"))]
+    assert len({re.search(r"\d", row).start() for row in rows}) == 1, rows
     for name, theirs in [
             ("r2", lambda f: sk.r2_score(f.label, f.predicted)),
             ("mae", lambda f: sk.mean_absolute_error(f.label, f.predicted)),
@@ -108,6 +110,10 @@ def test_evaluate_and_predict_a_regression(cache, tmp_path):
     predicted = pd.read_csv(out)
     assert list(predicted) == ["exam", "patient", "predicted"]
     np.testing.assert_array_equal(predicted.predicted, table.predicted)
+    refused = coldframe("predict", "--run", tmp_path / "run", "--cache", new, "--out",
+                        tmp_path / "q.csv", "--explain", tmp_path / "frames.csv")
+    assert refused.returncode == 2 and "'age' is a regression target" in refused.stderr
+    assert not (tmp_path / "q.csv").exists()
 
 
 def test_an_ordinal_target_is_judged_by_quadratic_kappa(cache, tmp_path):

@@ -44,8 +44,11 @@ Json to_json(const FoldChoice& choice) {
           {"threshold", json_number(choice.threshold)}};
 }
 
+// `width` counts characters, not bytes.
 std::string padded(std::string text, std::size_t width) {
-  if (text.size() < width) text.append(width - text.size(), ' ');
+  const auto characters = static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+  if (characters < width) text.append(width - characters, ' ');
   return text;
 }
 
