@@ -21,7 +21,7 @@ void ViewOptions::describe(po::options_description& description) {
       augment::kDefaultList, ")");
   auto add = description.add_options();
   add("views", po::value(&views)->value_name("K"),
-      "store K augmented views of every exam beside the clean one");
+      "store K augmented views of every exam beside the clean one, for `train` to draw from");
   add("augment", po::value(&augment)->value_name("LIST"), help.c_str());
   add("augment-seed", po::value(&seed)->value_name("N"), "of the random views (default 0)");
 }

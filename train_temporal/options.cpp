@@ -35,6 +35,7 @@ struct Words {
   std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
   std::string loss = "auto", sampler = "order";
   bool resume = false, overwrite = false;
+  std::string views = "auto";
 };
 
 template <typename T>
@@ -108,6 +109,9 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
   add("weight-decay", number(fit.weight_decay), "AdamW's, of matrices");
   add("clip", number(fit.clip), "largest norm of the gradient, 0: any");
   add("train-frames", number(fit.train_frames), "frames drawn per exam and epoch, 0: all");
+  add("views", text(words.views, "WHICH")->default_value(words.views),
+      "train on the cache's augmented views, another one per exam and epoch: clean (none of them), "
+      "all, or auto (all that there are)");
   add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
   add("class-weights", po::bool_switch(&fit.objective.class_weights),
       "every class counts the same");
@@ -168,6 +172,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.architecture.pool =
       static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
   options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
+  options.views = static_cast<ViewChoice>(choice("views", words.views, {"auto", "clean", "all"}));
   options.architecture.time_encoding = static_cast<TimeEncoding>(
       choice("time-encoding", words.time_encoding, {"log", "decay", "time2vec"}));
   options.fit.schedule =

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::vector<std::string> compare;
   ModelConfig architecture;  // what the options say of it; the cache decides the rest
   TimeInput time = TimeInput::kAuto;
+  ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;
 
   std::size_t resamples = 2000;

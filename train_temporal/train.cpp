@@ -42,8 +42,12 @@ class TrainingRun {
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
     check_tasks();
     resolve_model();
+    const auto views = training_views(cohort_.cache, options.views);
+    if (views.size() > 1)
+      log_info(concat("training draws one of ", views.size(),
+                      " views of each exam per epoch (--views clean for the clean one alone)"));
     const auto begun = Clock::now();
-    dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_);
+    dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_, views);
     load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
@@ -176,6 +180,7 @@ Json TrainingRun::config() const {
   json["compare"] = options_.compare;
   json["model"] = to_json(base_);
   json["fit"] = fit_json(options_.fit);
+  json["views"] = dataset_.views;
   json["bootstrap"] = options_.resamples;
   json["device"] = device_.str();
   json["memory_budget"] = options_.memory_budget;

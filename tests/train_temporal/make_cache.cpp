@@ -58,11 +58,14 @@ int make(const std::vector<std::string>& arguments) {
   for (const Json& entry : json.at("exams")) {
     cache::ExamFeatures exam;
     exam.info = exam_info(entry, ordinal++);
-    std::vector<float> features(exam.info.frames() * static_cast<std::size_t>(dimension));
-    values.read(reinterpret_cast<char*>(features.data()),
-                static_cast<std::streamsize>(features.size() * sizeof(float)));
-    if (!values) throw coldframe::DataError("features.f32 is too short");
-    exam.views.push_back({"clean", std::move(features)});
+    // With "views" in the JSON an exam's features are there once per view.
+    for (const Json& view : json.value("views", Json::array({"clean"}))) {
+      std::vector<float> features(exam.info.frames() * static_cast<std::size_t>(dimension));
+      values.read(reinterpret_cast<char*>(features.data()),
+                  static_cast<std::streamsize>(features.size() * sizeof(float)));
+      if (!values) throw coldframe::DataError("features.f32 is too short");
+      exam.views.push_back({view.get<std::string>(), std::move(features)});
+    }
     writer.add(exam);
   }
   writer.finish();

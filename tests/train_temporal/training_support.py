@@ -27,17 +27,18 @@ def exam(number, frames, label, patient=None, **more):
     return entry
 
 
-def make_cache(folder, exams, features, recipe=None, name="made.cache"):
-    """exams: list of exam(); features: one [T, D] array per exam."""
+def make_cache(folder, exams, features, recipe=None, name="made.cache", views=("clean",)):
+    """exams: list of exam(); features: one [T, D] array per exam, [V, T, D] where there are several views."""
     source = folder / (name + ".source")
     source.mkdir()
     content = {
-        "dimension": features[0].shape[1],
+        "dimension": features[0].shape[-1],
+        "views": list(views),
         "recipe": recipe or {"weights": {"sha256": "aa"}, "pool": "mean"},
         "exams": exams,
     }
     (source / "exams.json").write_text(json.dumps(content))
-    np.concatenate(features).astype("<f4").tofile(source / "features.f32")
+    np.concatenate([of_exam.reshape(-1, of_exam.shape[-1]) for of_exam in features]).astype("<f4").tofile(source / "features.f32")
     out = folder / name
     subprocess.run([MAKE_CACHE, source, out], check=True)
     return out

@@ -70,6 +70,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       packing.positions.push_back(item.frames.features[step]);
       packing.times.push_back(time_row(sequence, item.frames.times, step));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
+      packing.frame_rows.back() += dataset.rows_before(item.view);
       ++reaching;
     }
     packing.sequences.push_back(reaching);

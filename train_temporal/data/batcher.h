@@ -25,6 +25,7 @@ enum TimeColumn : std::int64_t {
 struct BatchItem {
   std::size_t exam;  // index into Dataset::sequences
   FrameSelection frames;
+  std::size_t view = 0;  // index into Dataset::views
 };
 
 // B exams with N frames altogether, the longest with T.

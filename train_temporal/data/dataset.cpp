@@ -27,7 +27,8 @@ void require_memory(std::uint64_t needed) {
   if (available == 0 || needed < available - available / 10) return;
   throw SystemError(concat("the cache's features need ", human_bytes(needed),
                            " of memory, of which ", human_bytes(available),
-                           " are available; train on a smaller cache (fewer frames per exam) or on "
+                           " are available; train on a smaller cache (fewer frames per exam), with "
+                           "--views clean if it has several views, or on "
                            "a machine with more memory: features are not streamed from disk yet"));
 }
 
@@ -37,8 +38,8 @@ torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::Scalar
   } catch (const c10::OutOfMemoryError&) {
     const auto bytes = static_cast<std::uint64_t>(rows * columns) * torch::elementSize(type);
     throw SystemError(concat("the cache's features need ", human_bytes(bytes),
-                             ", more than --memory-budget allows; raise it, or train on a cache "
-                             "with fewer frames per exam"));
+                             ", more than --memory-budget allows; raise it, train on a cache with "
+                             "fewer frames per exam, or give --views clean if it has several"));
   }
 }
 
@@ -52,12 +53,12 @@ void require_finite(const cache::ExamInfo& exam, std::size_t frame, std::span<co
                          "extract this exam again"));
 }
 
-// Copies the present frames of one exam to rows first_row … of the table.
-void load_exam(const cache::CacheReader& cache, std::size_t index, std::int64_t first_row,
-               torch::Tensor& table) {
+// Copies the present frames of one view of an exam to rows first_row … of the table.
+void load_exam(const cache::CacheReader& cache, std::size_t index, const std::string& view,
+               std::int64_t first_row, torch::Tensor& table) {
   const cache::ExamInfo& exam = cache.exams()[index];
   const auto dimension = static_cast<std::size_t>(cache.dimension());
-  const std::vector<float> values = cache.features(index);
+  const std::vector<float> values = cache.features(index, view);
   std::vector<float> rows;
   rows.reserve(values.size());
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
@@ -123,19 +124,23 @@ std::size_t present_frames(const cache::ExamInfo& exam) {
 }
 
 Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
-                     const std::vector<std::string>& source_kinds, const torch::Device& device) {
+                     const std::vector<std::string>& source_kinds, const torch::Device& device,
+                     const std::vector<std::string>& views) {
   const std::int64_t rows = rows_of(cache, exams);
+  const std::int64_t all_rows = rows * static_cast<std::int64_t>(views.size());
   const bool half = cache.storage() == cache::StorageType::kFloat16;
-  require_memory(static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(cache.dimension()) *
-                 (half ? 2 : 4));
+  require_memory(static_cast<std::uint64_t>(all_rows) *
+                 static_cast<std::uint64_t>(cache.dimension()) * (half ? 2 : 4));
   torch::Tensor table =
-      empty_table(rows, cache.dimension(), half ? torch::kFloat16 : torch::kFloat32);
+      empty_table(all_rows, cache.dimension(), half ? torch::kFloat16 : torch::kFloat32);
   Dataset dataset;
+  dataset.views = views;
   dataset.sequences.resize(cache.exams().size());
   std::int64_t row = 0;
   for (std::size_t index : exams) {
     const cache::ExamInfo& exam = cache.exams()[index];
-    load_exam(cache, index, row, table);
+    for (std::size_t view = 0; view < views.size(); ++view)
+      load_exam(cache, index, views[view], row + static_cast<std::int64_t>(view) * rows, table);
     Sequence& sequence = dataset.sequences[index];
     sequence.key = xxh3_64(std::as_bytes(std::span(exam.id)));
     sequence.first_row = row;
@@ -190,6 +195,16 @@ bool times_are_informative(std::span<const cache::ExamInfo> exams) {
     if (is_uneven(exam)) ++uneven;
   }
   return known > 0 && 2 * known > exams.size() && 2 * uneven >= known;
+}
+
+std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice) {
+  if (choice == ViewChoice::kClean) return {"clean"};
+  if (choice == ViewChoice::kAll && cache.views().size() < 2) {
+    throw ConfigError(
+        "--views all: the cache has no view but 'clean'; make it with `coldframe extract --views "
+        "4`, or leave the option out");
+  }
+  return cache.views();
 }
 
 }  // namespace coldframe::temporal

@@ -16,7 +16,8 @@ namespace coldframe::temporal {
 // between their neighbours.
 struct Sequence {
   std::uint64_t key = 0;       // of the exam's id: all randomness about this exam hangs on it
-  std::int64_t first_row = 0;  // its frames are the rows first_row … first_row + frames() − 1
+  std::int64_t first_row = 0;  // its frames are the rows first_row … first_row + frames() − 1, in
+                               // the view `clean`
   std::vector<double> time_s;  // [T] seconds since the exam's first frame, NaN if unknown
   std::vector<float> clock;    // [F] see clock_descriptor()
 
@@ -24,15 +25,23 @@ struct Sequence {
 };
 
 struct Dataset {
-  torch::Tensor features;           // [rows, D] as the cache stores them: float16 or float32
-  std::vector<Sequence> sequences;  // one per exam of the cache; no frames: not loaded
+  torch::Tensor features;  // [views · rows, D] as the cache stores them: float16 or float32
+  std::vector<Sequence> sequences;             // one per exam of the cache; no frames: not loaded
+  std::vector<std::string> views = {"clean"};  // one after the other in `features`
+
+  // How many rows a frame lies behind its row in `clean`, in the view of that index.
+  std::int64_t rows_before(std::size_t view) const {
+    return features.size(0) / static_cast<std::int64_t>(views.size()) *
+           static_cast<std::int64_t>(view);
+  }
 };
 
-// Loads the exams given by index (see CacheReader::exams()) to `device`. SystemError before
-// anything is read when they do not fit into memory, DataError when a feature of a present frame is
-// not finite.
+// Loads the exams given by index (see CacheReader::exams()) to `device`, in each of `views`, of
+// which "clean" is the first. SystemError before anything is read when they do not fit into memory,
+// DataError when a feature of a present frame is not finite.
 Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
-                     const std::vector<std::string>& source_kinds, const torch::Device& device);
+                     const std::vector<std::string>& source_kinds, const torch::Device& device,
+                     const std::vector<std::string>& views = {"clean"});
 
 std::size_t present_frames(const cache::ExamInfo& exam);
 
@@ -46,5 +55,11 @@ std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams);  
 // the exams. Frames picked evenly from a video lie up to half a source frame beside an even grid;
 // that does not count as uneven.
 bool times_are_informative(std::span<const cache::ExamInfo> exams);
+
+// Which views of a cache a training draws from; everything else sees `clean` only.
+enum class ViewChoice { kAuto, kClean, kAll };
+
+// "clean" first. kAuto: all that the cache has. ConfigError for kAll of a cache with one view.
+std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice);
 
 }  // namespace coldframe::temporal

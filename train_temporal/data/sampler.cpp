@@ -54,6 +54,11 @@ FrameSelection FrameSampler::arranged(std::vector<std::int64_t> positions,
   return selection;
 }
 
+std::size_t draw_view(std::size_t views, std::uint64_t seed, std::uint64_t exam_key,
+                      std::uint64_t epoch) {
+  return CounterRandom({seed, id(Stream::kView), epoch, exam_key}).below(views);
+}
+
 std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,
                                      std::uint64_t epoch) {
   CounterRandom random({seed, id(Stream::kExamOrder), epoch});

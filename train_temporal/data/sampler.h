@@ -18,6 +18,7 @@ enum class Stream : std::uint64_t {
   kPermutation,
   kProjectionDropout,
   kHeadDropout,
+  kView,
   kLayerDropout = 256,  // behind the GRU's first layer; one more for each layer after it
 };
 
@@ -57,6 +58,10 @@ class FrameSampler {
   std::int64_t train_frames_;
   std::uint64_t seed_;
 };
+
+// Which of `views` an exam is trained on in an epoch, each equally likely.
+std::size_t draw_view(std::size_t views, std::uint64_t seed, std::uint64_t exam_key,
+                      std::uint64_t epoch);
 
 // The training exams in the order in which an epoch visits them.
 std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,

@@ -95,6 +95,10 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
       const Sequence& sequence = task_.dataset.sequences[order[i]];
       items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
     }
+    for (BatchItem& item : items) {
+      item.view = draw_view(task_.dataset.views.size(), task_.seed,
+                            task_.dataset.sequences[item.exam].key, epoch);
+    }
     total += gradients(items, dropout);
     optimizer_.clip_gradients(options.clip, *team_,
                               fused_ ? fused_->gradient_parts() : std::span<float* const>());
