@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/error.h"
 #include "common/interrupt.h"
 #include "common/text.h"
 #include "common/torch/device.h"
