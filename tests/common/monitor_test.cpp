@@ -26,7 +26,7 @@ void burn(std::chrono::milliseconds time) {
 TEST(Monitor, WritesARowPerSampleAndSumsUp) {
   const testing::TemporaryFolder folder;
   const auto csv = folder / "monitor.csv";
-  Monitor monitor({csv, "", 20ms});
+  Monitor monitor({csv, {}, 20ms});
   const std::vector<char> touched(32 << 20, 1);
   burn(200ms);
   const ResourceSummary summary = monitor.finish();
@@ -52,14 +52,14 @@ TEST(Monitor, WritesARowPerSampleAndSumsUp) {
 }
 
 TEST(Monitor, NeedsNoFileAndNoGpu) {
-  Monitor monitor({{}, "0000:99:99.0", 1ms});
+  Monitor monitor({{}, {"0000:99:99.0"}, 1ms});
   std::this_thread::sleep_for(5ms);
   EXPECT_FALSE(monitor.finish().peak_gpu_memory);
 }
 
 TEST(Monitor, SaysWhereItCannotWrite) {
   try {
-    Monitor monitor({"/nonexistent/monitor.csv", "", 1s});
+    Monitor monitor({"/nonexistent/monitor.csv", {}, 1s});
     FAIL() << "expected a SystemError";
   } catch (const SystemError& error) {
     EXPECT_NE(std::string(error.what()).find("/nonexistent/monitor.csv"), std::string::npos);

@@ -17,9 +17,11 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<int> labels_of(const coldframe::cache::CacheReader& cache) {
-  std::vector<int> labels;
-  for (const auto& exam : cache.exams()) labels.push_back(exam.columns.front().value == "1");
+temporal::Targets labels_of(const coldframe::cache::CacheReader& cache) {
+  temporal::Labels labels;
+  labels.name = "label";
+  labels.classes = {"0", "1"};
+  for (const auto& exam : cache.exams()) labels.value.push_back(exam.columns.front().value == "1");
   return labels;
 }
 
@@ -36,7 +38,7 @@ int run(const std::vector<std::string>& arguments) {
       temporal::load_dataset(cache, all, temporal::source_kinds(cache.exams()), torch::kCPU);
   std::cout << seconds_since(start) << std::endl;
 
-  const std::vector<int> labels = labels_of(cache);
+  const temporal::Targets labels = labels_of(cache);
   temporal::Split split;
   split.train = all;
   split.validation = split.test = {0, 1};
