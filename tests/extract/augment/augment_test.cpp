@@ -175,7 +175,8 @@ TEST(ExamViews, LeaveLevelsAloneWhenNoneOfTheirChangesIsAskedFor) {
 
 TEST(ExamViews, KeepOneCurveAndOneNoiseForAllFrames) {
   ExamViews views(parsed("brightness=0.2,contrast=0.2,noise=0.05", 2), "A");
-  frames::Image first = views.warp(2, ramp(8, 8)), other = views.warp(2, {8, 8, {}});
+  frames::Image first = views.warp(2, ramp(8, 8)),
+                other = views.warp(2, {8, 8, std::vector<std::uint8_t>(8 * 8 * 3)});
   other.rgb = first.rgb;  // whatever its own mean was
   views.finish(2, first.rgb);
   views.finish(2, other.rgb);
