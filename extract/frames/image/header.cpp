@@ -104,9 +104,10 @@ ImageSize check_jpeg(std::string_view bytes) {
 void check_png_size(const ByteReader& in, const ImageSize& size) {
   constexpr std::uint64_t kMaxInflation = 1032;
   constexpr std::uint64_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};  // by colour type
-  const std::uint32_t colour_type = in.u8(25);
-  if (size.width > kMaxSide || size.height > kMaxSide || colour_type > 6) return;
-  const std::uint64_t bits = kSamples[colour_type] * in.u8(24);
+  const std::uint32_t colour_type = in.u8(25), depth = in.u8(24);
+  const std::uint64_t bits = colour_type > 6 ? 0 : kSamples[colour_type] * depth;
+  if (bits == 0 || depth > 16) throw DataError("its PNG header is damaged");
+  if (size.width > kMaxSide || size.height > kMaxSide) return;
   const auto width = static_cast<std::uint64_t>(size.width);
   const auto height = static_cast<std::uint64_t>(size.height);
   if ((width * bits / 8 + 1) * height / kMaxInflation > in.size()) too_large(size, in.size());

@@ -170,6 +170,15 @@ def test_a_huge_size_in_the_header_is_refused_before_anything_is_decoded(tmp_pat
     assert "60000×60000 pixels" in exams["bomb"]["error"]
 
 
+@pytest.mark.parametrize("depth, colour_type", [(0, 0), (8, 1), (8, 5), (8, 7), (32, 2)])
+def test_a_depth_that_png_does_not_have_is_refused_before_pixels_are_allocated(
+        tmp_path, depth, colour_type):
+    header = struct.pack(">IIBBBBB", 47360, 4096, depth, colour_type, 0, 0, 0)
+    (tmp_path / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IEND", b""))
+    exams = read(write_manifest(tmp_path, [{"exam": "a", "path": "a.png"}]))
+    assert "its PNG header is damaged" in exams["a"]["error"]
+
+
 def resized_jpeg(content, width, height):
     at = max(content.find(b"\xff\xc0"), content.find(b"\xff\xc2"))
     return content[:at + 5] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + content[at + 9:]
