@@ -12,6 +12,7 @@ namespace coldframe {
 namespace {
 
 std::atomic<bool> quiet{false};
+std::atomic<int> log_rank{0};
 
 // One write per message, so that lines of several threads never mix. A progress line that stands on
 // the terminal is cleared first; it comes back with its next update.
@@ -40,15 +41,21 @@ void log_info(std::string_view message) {
 }
 
 void log_warning(std::string_view message) {
-  write_line("warning: ", "\x1b[33m", message);
+  if (log_rank == 0) write_line("warning: ", "\x1b[33m", message);
 }
 
 void log_error(std::string_view message) {
-  write_line("error: ", "\x1b[31m", message);
+  const std::string who = log_rank > 0 ? "rank " + std::to_string(log_rank) + ": " : "";
+  write_line("error: ", "\x1b[31m", who + std::string(message));
 }
 
 void set_quiet(bool value) {
   quiet = value;
+}
+
+void set_log_rank(int rank) {
+  log_rank = rank;
+  if (rank > 0) quiet = true;
 }
 
 bool is_quiet() {

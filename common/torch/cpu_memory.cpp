@@ -5,9 +5,12 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <new>
 
 #include "common/text.h"
@@ -17,8 +20,31 @@ namespace {
 
 std::atomic<std::uint64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 
-// Before each block lies its size; 64 bytes, so that tensors keep c10's alignment.
+// What a share has taken. Blocks may outlive the share, so it is never destroyed.
+struct Account {
+  std::atomic<std::uint64_t> live{0};
+  std::uint64_t limit = 0;
+};
+thread_local Account* own_account = nullptr;
+
+// Lies before each block; 64 bytes, so that tensors keep c10's alignment.
 constexpr std::size_t kHeader = 64;
+struct Header {
+  std::uint64_t bytes;
+  Account* account;
+};
+
+void give_back(const Header& header) {
+  live_bytes.fetch_sub(header.bytes, std::memory_order_relaxed);
+  if (header.account) header.account->live.fetch_sub(header.bytes, std::memory_order_relaxed);
+}
+
+[[noreturn]] void refuse(std::uint64_t bytes, std::uint64_t limit, std::uint64_t taken) {
+  TORCH_CHECK_WITH(OutOfMemoryError, false, "CPU out of memory: ", human_bytes(bytes),
+                   " more do not fit a limit of ", human_bytes(limit), ", of which ",
+                   human_bytes(taken), " are taken");
+  __builtin_unreachable();
+}
 
 void note_peak(std::uint64_t live) {
   std::uint64_t peak = peak_bytes.load(std::memory_order_relaxed);
@@ -26,38 +52,43 @@ void note_peak(std::uint64_t live) {
   }
 }
 
-// Takes `bytes` from the limit, or throws and takes nothing.
-void reserve(std::uint64_t bytes) {
+// Takes `bytes` from the limits, or throws and takes nothing.
+void reserve(std::uint64_t bytes, Account* account) {
+  if (account) {
+    const std::uint64_t own = account->live.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    if (own > account->limit) {
+      account->live.fetch_sub(bytes, std::memory_order_relaxed);
+      refuse(bytes, account->limit, own - bytes);
+    }
+  }
   const std::uint64_t live = live_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   const std::uint64_t limit = limit_bytes.load(std::memory_order_relaxed);
   if (limit == 0 || live <= limit) return note_peak(live);
-  live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "CPU out of memory: ", human_bytes(bytes),
-                   " more do not fit a limit of ", human_bytes(limit), ", of which ",
-                   human_bytes(live - bytes), " are taken");
+  give_back({bytes, account});
+  refuse(bytes, limit, live - bytes);
 }
 
 void release(void* data) {
   if (data == nullptr) return;
   char* block = static_cast<char*>(data) - kHeader;
-  std::uint64_t bytes = 0;
-  std::memcpy(&bytes, block, sizeof bytes);
-  live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+  Header header;
+  std::memcpy(&header, block, sizeof header);
+  give_back(header);
   c10::free_cpu(block);
 }
 
 void* take(std::size_t bytes) {
-  reserve(bytes);
+  const Header header{bytes, own_account};
+  reserve(bytes, header.account);
   char* block = nullptr;
   try {
     block = static_cast<char*>(c10::alloc_cpu(bytes + kHeader));
   } catch (const c10::Error&) {
-    live_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    give_back(header);
     TORCH_CHECK_WITH(OutOfMemoryError, false, "the machine has no ", human_bytes(bytes),
                      " of memory left");
   }
-  const std::uint64_t counted = bytes;
-  std::memcpy(block, &counted, sizeof counted);
+  std::memcpy(block, &header, sizeof header);
   return block + kHeader;
 }
 
@@ -83,6 +114,34 @@ void count_cpu_memory(std::uint64_t limit) {
 
 CpuMemory cpu_memory() {
   return {live_bytes.load(), peak_bytes.load(), limit_bytes.load()};
+}
+
+CpuMemoryShare::CpuMemoryShare(std::uint64_t limit) {
+  if (limit == 0) return;
+  static std::mutex mutex;
+  static auto* accounts = new std::deque<Account>;  // a few per run
+  const std::lock_guard lock(mutex);
+  own_account = &accounts->emplace_back();
+  own_account->limit = limit;
+}
+
+CpuMemoryShare::~CpuMemoryShare() {
+  own_account = nullptr;
+}
+
+std::optional<std::uint64_t> cpu_memory_left() {
+  const auto left = [](std::uint64_t limit, std::uint64_t live) {
+    return limit - std::min(live, limit);
+  };
+  std::optional<std::uint64_t> result;
+  if (limit_bytes > 0) result = left(limit_bytes, live_bytes);
+  if (own_account == nullptr) return result;
+  const std::uint64_t own = left(own_account->limit, own_account->live);
+  return result ? std::min(*result, own) : own;
+}
+
+std::function<void()> join_cpu_memory_share() {
+  return [account = own_account] { own_account = account; };
 }
 
 void reset_cpu_memory_peak() {

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 namespace coldframe {
 
@@ -19,5 +21,19 @@ struct CpuMemory {
 };
 CpuMemory cpu_memory();  // zeros before count_cpu_memory()
 void reset_cpu_memory_peak();
+
+// While it lives, what this thread allocates may not exceed `limit` bytes, whatever others do: a
+// part of the whole for each of several jobs side by side. 0: no limit of its own.
+class CpuMemoryShare {
+ public:
+  explicit CpuMemoryShare(std::uint64_t limit);
+  ~CpuMemoryShare();
+  CpuMemoryShare(const CpuMemoryShare&) = delete;
+  CpuMemoryShare& operator=(const CpuMemoryShare&) = delete;
+};
+// What the limit, and this thread's share, leave; nothing where there is neither.
+std::optional<std::uint64_t> cpu_memory_left();
+// To be called at the start of a thread that works for the calling one: it has the same share.
+std::function<void()> join_cpu_memory_share();
 
 }  // namespace coldframe

@@ -43,9 +43,7 @@ void budget_device_memory(const std::string& word, std::uint64_t bytes) {
 }
 
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device) {
-  const CpuMemory memory = cpu_memory();
-  if (!device.is_cpu() || memory.limit == 0) return std::nullopt;
-  return memory.limit - std::min(memory.live, memory.limit);
+  return device.is_cpu() ? cpu_memory_left() : std::nullopt;
 }
 
 // CUDA's share is one number for all devices: none exceeds its budget if the largest does not.

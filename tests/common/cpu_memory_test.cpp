@@ -77,6 +77,30 @@ TEST_F(CpuMemoryTest, CountsRightWithSeveralThreads) {
   EXPECT_EQ(cpu_memory().live, before);
 }
 
+TEST_F(CpuMemoryTest, SharesHoldForAThreadAndThoseThatWorkForIt) {
+  torch::Tensor outlives;
+  const auto job = [&](bool keeps) {
+    const CpuMemoryShare share(4 * kMebibyte);
+    const auto kept = mebibytes(3);
+    EXPECT_THROW(mebibytes(2), c10::OutOfMemoryError);
+    std::jthread([begin = join_cpu_memory_share()] {
+      begin();
+      EXPECT_THROW(mebibytes(2), c10::OutOfMemoryError);
+      mebibytes(1);
+    });
+    std::jthread([] { mebibytes(9); });  // works for nobody
+    if (keeps) outlives = kept;
+  };
+  const auto before = cpu_memory().live;
+  {
+    std::jthread first([&] { job(true); }), second([&] { job(false); });
+  }
+  mebibytes(9);
+  EXPECT_EQ(cpu_memory().live, before + 3 * kMebibyte);
+  outlives.reset();
+  EXPECT_EQ(cpu_memory().live, before);
+}
+
 TEST(DeviceMemory, BudgetsTheCpuAndTellsItsPeak) {
   const torch::Device cpu(torch::kCPU);
   budget_device_memory("cpu", cpu_memory().live + 8 * kMebibyte);
