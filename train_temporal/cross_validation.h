@@ -23,7 +23,9 @@ struct Experiment {
   const TrainOptions& options;
   ModelConfig base;  // as the options and the cache make it, before set_model()
   torch::Device device;
+  ProcessGroup* group = nullptr;  // with which this process shares every fit; null: alone
 
+  bool leads() const { return group == nullptr || group->leads(); }
   ModelConfig config(const std::string& model) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
@@ -44,7 +46,8 @@ FitPlan plan_fits(const Experiment& experiment);
 
 // All fits: by model, then split, then seed. Those whose record exists are not repeated; one that
 // was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
-// epochs have been saved.
-std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
+// epochs have been saved. Of several processes the one that leads has the folder; the others get
+// null for it, and fits without what is in their records.
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder);
 
 }  // namespace coldframe::temporal

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "common/log.h"
 #include "train_temporal/contributions.h"
+#include "train_temporal/data/feature_stream.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run_folder.h"
 
@@ -92,14 +94,25 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
   FrameReport report;
   if (!can_be_explained(cohort.targets.list())) return report;
   const auto choices = surest(main, cohort.targets[0]);
-  auto models = models_by_fold(run, choices, dataset.features.device());
+  auto models = models_by_fold(run, choices, dataset.device);
+  std::unique_ptr<FeatureStream> stream;
+  if (dataset.streamed()) {
+    std::vector<std::size_t> exams;
+    for (const auto& [key, choice] : choices) {
+      exams.push_back(choice.fold->split->test[choice.place]);
+    }
+    stream = std::make_unique<FeatureStream>(dataset);
+    stream->plan({exams});
+    if (!exams.empty()) stream->next();
+  }
+  const Dataset& shown = stream ? stream->window() : dataset;
   std::vector<ExplainedExam> all;
   const bool binary = cohort.targets[0].binary();
   for (const auto& [key, choice] : choices) {
     const std::size_t of_class = binary ? 1 : static_cast<std::size_t>(key.first);
     const std::size_t exam = choice.fold->split->test[choice.place];
     try {
-      all.push_back(explain_exam(models[choice.fold->split->fold], dataset, exam, of_class));
+      all.push_back(explain_exam(models[choice.fold->split->fold], shown, exam, of_class));
     } catch (const c10::OutOfMemoryError&) {
       log_warning("there is not enough memory to show contributions in the report");
       return {};

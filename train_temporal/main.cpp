@@ -4,6 +4,7 @@
 #include "common/cli.h"
 #include "common/error.h"
 #include "common/interrupt.h"
+#include "common/launch.h"
 #include "common/text.h"
 #include "train_temporal/commands.h"
 
@@ -13,10 +14,11 @@ struct Verb {
   const char* name;
   const char* summary;
   int (*run)(const std::vector<std::string>& arguments);
+  bool several = false;  // whether torchrun and srun may start several processes of it
 };
 
 constexpr Verb kVerbs[] = {
-    {"train", "fit a temporal model on cached features", coldframe::temporal::run_train},
+    {"train", "fit a temporal model on cached features", coldframe::temporal::run_train, true},
     {"evaluate", "apply a run to another labelled cohort", coldframe::temporal::run_evaluate},
     {"predict", "apply a run to exams without labels", coldframe::temporal::run_predict},
 };
@@ -37,7 +39,12 @@ int dispatch(const std::vector<std::string>& arguments) {
     return arguments.empty() ? static_cast<int>(coldframe::ExitCode::kUsage) : 0;
   }
   for (const Verb& verb : kVerbs) {
-    if (arguments[0] == verb.name) return verb.run({arguments.begin() + 1, arguments.end()});
+    if (arguments[0] != verb.name) continue;
+    if (!verb.several && coldframe::launch_from_environment().several()) {
+      throw coldframe::ConfigError(coldframe::concat(
+          verb.name, " runs in one process; start it without torchrun, and with srun --ntasks=1"));
+    }
+    return verb.run({arguments.begin() + 1, arguments.end()});
   }
   throw coldframe::ConfigError(
       coldframe::concat("unknown verb '", arguments[0], "'; expected one of\n", verb_list()));

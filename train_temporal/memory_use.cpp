@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 std::uint64_t predicted_peak(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const FitPlan plan = plan_fits(experiment);
-  const std::uint64_t features = experiment.dataset.features.nbytes();
+  const std::uint64_t features = experiment.dataset.loaded_bytes();
   std::uint64_t most = 0;
   for (const std::string& model : options.models()) {
     for (const Split& split : experiment.splits) {

@@ -31,9 +31,9 @@ const CommandHelp kPredictHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, run, explain, memory_budget;
+  std::string cache, labels, out, splits, compare, run, explain, memory_budget, features = "auto";
   std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
-  std::string loss = "auto", sampler = "order";
+  std::string loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   std::string views = "auto";
 };
@@ -61,8 +61,21 @@ void add_machine(po::options_description& description, std::string& device, std:
                  bool& json) {
   auto add = description.add_options();
   add("device", text(device, "NAME")->default_value(device), "cpu, cuda, cuda:N or auto");
-  add("threads", number(threads), "CPU threads, 0: one per core; fits run side by side");
+  add("threads", number(threads), "CPU threads, 0: one per core");
   add("json", po::bool_switch(&json), "print the summary as JSON");
+}
+
+void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  add("jobs", number(options.jobs),
+      "fits side by side, which share threads and budget; 0: one per thread, or one on a GPU and "
+      "under a budget");
+  add("features", text(words.features, "WHERE")->default_value(words.features),
+      "device, memory or stream (from the cache, as they are wanted); auto: the first where they "
+      "fit");
+  add("memory-budget", text(words.memory_budget, "SIZE"),
+      "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
+      "batches are cut to fit");
 }
 
 void add_split(po::options_description& description, Words& words, TrainOptions& options) {
@@ -113,6 +126,8 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
       "train on the cache's augmented views, another one per exam and epoch: clean (none of them), "
       "all, or auto (all that there are)");
   add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
+  add("amp", text(words.amp, "KIND")->default_value(words.amp)->implicit_value("bf16"),
+      "mixed precision: matrix products in bf16, or in fp16 with scaled gradients; off");
   add("class-weights", po::bool_switch(&fit.objective.class_weights),
       "every class counts the same");
   add("loss", text(words.loss, "KIND")->default_value(words.loss),
@@ -168,6 +183,8 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.out = words.out;
   options.splits = words.splits;
   if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
+  options.features = static_cast<Residence>(
+      choice("features", words.features, {"auto", "device", "memory", "stream"}));
   options.existing = {words.resume, words.overwrite};
   options.architecture.pool =
       static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
@@ -180,6 +197,8 @@ void apply_words(const Words& words, TrainOptions& options) {
   choice("task", options.data.task, task_words());
   options.fit.objective.loss = parse_loss(words.loss);
   options.fit.balanced = choice("sampler", words.sampler, {"order", "balanced"}) == 1;
+  constexpr torch::ScalarType kTypes[] = {torch::kFloat32, torch::kBFloat16, torch::kFloat16};
+  options.fit.precision = kTypes[choice("amp", words.amp, {"off", "bf16", "fp16"})];
   choice("model", options.model, model_names());
   for (const std::string& name : split(words.compare, ',')) {
     if (words.compare.empty() || trim(name) == options.model) continue;
@@ -238,9 +257,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_model(description, words, options);
   add_fit(description, words, options);
   add_machine(description, options.device, options.threads, options.json);
-  add("memory-budget", text(words.memory_budget, "SIZE"),
-      "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
-      "batches are cut to fit");
+  add_resources(description, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),
       "train for a few seconds and print what a run will take; nothing is written");
   add("list", po::value<std::string>()->value_name("RUNS"),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/launch.h"
 #include "train_temporal/run_folder.h"
 #include "train_temporal/training/trainer.h"
 
@@ -43,10 +44,13 @@ struct TrainOptions {
 
   std::size_t resamples = 2000;
   std::string device = "cpu";
-  std::size_t threads = 0;          // 0: one per core
+  std::size_t threads = 0;  // 0: one per core
+  std::size_t jobs = 0;     // fits side by side; 0: see --help
+  Residence features = Residence::kAuto;
   std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
   bool benchmark = false;           // train for a few seconds, print what a run will take
   bool json = false;
+  Launch launch;  // from the environment
 
   std::vector<std::string> models() const;  // the main one first, then those compared
 };

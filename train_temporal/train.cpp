@@ -1,6 +1,7 @@
 // `coldframe train`: cohort → folds → fits → report, in a run folder.
 #include <chrono>
 #include <iostream>
+#include <optional>
 
 #include "common/atomic_file.h"
 #include "common/cli.h"
@@ -13,9 +14,11 @@
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands.h"
+#include "train_temporal/data/residence.h"
 #include "train_temporal/example_exams.h"
 #include "train_temporal/memory_use.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/processes.h"
 #include "train_temporal/results.h"
 #include "train_temporal/run_list.h"
 #include "train_temporal/train_benchmark.h"
@@ -33,8 +36,9 @@ torch::Device budgeted_device(const TrainOptions& options) {
 
 class TrainingRun {
  public:
-  explicit TrainingRun(const TrainOptions& options)
+  TrainingRun(const TrainOptions& options, ProcessGroup* group)
       : options_(options),
+        group_(group),
         device_(budgeted_device(options)),
         cohort_(open_cohort(options.data, {})),
         splits_(divide(cohort_, options, split_text_)) {
@@ -47,19 +51,20 @@ class TrainingRun {
       log_info(concat("training draws one of ", views.size(),
                       " views of each exam per epoch (--views clean for the clean one alone)"));
     const auto begun = Clock::now();
-    dataset_ = load_dataset(cohort_.cache, cohort_.labeled(), source_kinds_, device_, views);
+    load_features(views);
     load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
   Json config() const;
-  int run(RunFolder& folder);
+  int run(RunFolder* folder);  // null: another process leads and writes
   int benchmark() const;
 
  private:
   void check_tasks() const;
   void resolve_model();
+  void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {dataset_, cohort_.targets, splits_, options_, base_, device_};
+    return {dataset_, cohort_.targets, splits_, options_, base_, device_, group_};
   }
   void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
@@ -72,6 +77,7 @@ class TrainingRun {
                     const std::vector<ModelFolds>& models) const;
 
   const TrainOptions& options_;
+  ProcessGroup* group_;
   Clock::time_point started_ = Clock::now();
   torch::Device device_;
   std::string split_text_;
@@ -79,9 +85,18 @@ class TrainingRun {
   std::vector<Split> splits_;
   std::vector<std::string> source_kinds_;
   ModelConfig base_;
+  Placement placement_;
   Dataset dataset_;
   double load_seconds_ = 0;
 };
+
+void TrainingRun::load_features(const std::vector<std::string>& views) {
+  const auto exams = cohort_.labeled();
+  placement_ = place_features(options_.features, feature_bytes(cohort_.cache, exams) * views.size(),
+                              device_, options_.memory_budget);
+  log_info("features: " + placement_.text);
+  dataset_ = load_dataset(cohort_.cache, exams, source_kinds_, device_, views, placement_.where);
+}
 
 void TrainingRun::resolve_model() {
   std::vector<cache::ExamInfo> used;
@@ -118,24 +133,6 @@ void TrainingRun::check_tasks() const {
     throw ConfigError(concat("model ", model, " has no output per frame, which '", targets.names(),
                              "' needs; expected gru, bigru, lstm or shuffled"));
   }
-}
-
-Json fit_json(const FitOptions& fit) {
-  Json json;
-  json["epochs"] = fit.epochs;
-  json["batch"] = fit.batch;
-  json["micro_batch"] = fit.micro_batch;
-  json["learning_rate"] = fit.learning_rate;
-  json["warmup"] = fit.warmup;
-  json["schedule"] = fit.schedule == Schedule::kCosine ? "cosine" : "constant";
-  json["weight_decay"] = fit.weight_decay;
-  json["clip"] = fit.clip;
-  json["train_frames"] = fit.train_frames;
-  json["patience"] = fit.patience;
-  json["class_weights"] = fit.objective.class_weights;
-  json["loss"] = to_string(fit.objective.loss);
-  json["sampler"] = fit.balanced ? "balanced" : "order";
-  return json;
 }
 
 // Of everything that the fits depend on: splits, labels and which features of which exams.
@@ -192,10 +189,13 @@ Json TrainingRun::config() const {
   return json;
 }
 
-int TrainingRun::run(RunFolder& folder) {
+int TrainingRun::run(RunFolder* writable) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
-  const auto fits = run_fits(experiment(), folder);
+  const auto fits = run_fits(experiment(), writable);
+  if (group_ != nullptr) group_->leave();
+  if (writable == nullptr) return 0;
+  RunFolder& folder = *writable;
   warn_of_diverged_fits(fits);
   const auto models = assemble(fits, cohort_.targets, options_.seeds);
   write_tables(folder, fits, models);
@@ -302,7 +302,7 @@ StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
   const std::chrono::duration<double> seconds = Clock::now() - started_;
   result.resources = {{"time", human_duration(seconds.count())},
                       {"peak memory", human_bytes(peak_resident_bytes())},
-                      {"features in memory", human_bytes(dataset_.features.nbytes())},
+                      {"features", placement_.text},
                       {"device", device_name(device_)}};
   for (auto& fact : to_facts(memory_use(fits, experiment()))) {
     result.resources.push_back(fact);
@@ -316,12 +316,20 @@ int run_train(const std::vector<std::string>& arguments) {
   if (asks_for_list(arguments)) return list_runs(arguments);
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
-  if (options.benchmark) return TrainingRun(options).benchmark();
-  RunFolder folder(options.out, options.existing);
-  TrainingRun run(options);
-  if (folder.start(run.config())) return run.run(folder);
-  log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
-  return 0;
+  return in_processes(options, [&](ProcessGroup* group) {
+    if (options.benchmark) return TrainingRun(options, group).benchmark();
+    const bool leads = group == nullptr || group->leads();
+    std::optional<RunFolder> folder;
+    if (leads) folder.emplace(options.out, options.existing);
+    TrainingRun run(options, group);
+    require_same_everywhere(group, run.config());
+    bool start = leads && folder->start(run.config());
+    if (group != nullptr) start = group->broadcast(start);
+    if (start) return run.run(leads ? &*folder : nullptr);
+    if (group != nullptr) group->leave();
+    log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+    return 0;
+  });
 }
 
 }  // namespace coldframe::temporal

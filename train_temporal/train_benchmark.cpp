@@ -62,7 +62,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   result.batch = options.fit.batch;
   result.frames_per_exam = mean_frames(experiment.dataset, split.train);
   result.load_seconds = load_seconds;
-  result.features_bytes = experiment.dataset.features.nbytes();
+  result.features_bytes = experiment.dataset.loaded_bytes();
   result.fits = plan.fits;
   result.side_by_side = plan.side_by_side;
   result.predicted_run_bytes = predicted_peak(experiment);

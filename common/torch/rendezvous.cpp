@@ -93,6 +93,7 @@ Socket greet(const Launch& launch, const Peer& to, const std::string& token, boo
 // Fills connections.previous and, on rank 0, the star.
 void accept_peers(const Launch& launch, const Listener& listener, const std::string& token,
                   Connections& connections, Deadline deadline) {
+  const int before = (launch.rank + launch.size - 1) % launch.size;
   int missing = 1 + (launch.rank == 0 ? launch.size - 1 : 0);
   while (missing > 0) {
     Socket socket = listener.accept(deadline);
@@ -106,6 +107,7 @@ void accept_peers(const Launch& launch, const Listener& listener, const std::str
     const std::string_view given(greeting.token.data(), greeting.token.size());
     if (given != token || greeting.rank < 0 || greeting.rank >= launch.size) continue;
     const bool star = greeting.control == 1 && launch.rank == 0 && greeting.rank > 0;
+    if (!star && (greeting.control != 0 || greeting.rank != before)) continue;
     Socket& place = star ? connections.control[static_cast<std::size_t>(greeting.rank - 1)]
                          : connections.previous;
     if (place) continue;

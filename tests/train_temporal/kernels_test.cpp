@@ -29,6 +29,22 @@ INSTANTIATE_TEST_SUITE_P(Kernels, EveryKernel,
                          ::testing::ValuesIn(all_kernels().begin(), all_kernels().end()),
                          [](const auto& set) { return set.param->name; });
 
+// 16 bits of each 64 decide on a value, the lowest first.
+TEST_P(EveryKernel, DropsWhatTheBitsSay) {
+  for (const std::int64_t n : {1, 3, 31, 32, 33, 64, 130}) {
+    for (const int threshold : {0, 1, 19661, 40000, 65535}) {
+      std::vector<float> kept(static_cast<std::size_t>(n)), expected;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::uint64_t bits = mix_bits(77 + static_cast<std::uint64_t>(i - i % 4));
+        const auto own = static_cast<int>((bits >> (16 * (i % 4))) & 0xffff);
+        expected.push_back(own >= threshold ? 1.5f : 0.0f);
+      }
+      ours().drop(n, {77, static_cast<std::uint16_t>(threshold), 1.5f}, kept.data());
+      EXPECT_EQ(kept, expected) << n << " " << threshold;
+    }
+  }
+}
+
 // Sizes around the tiles' edges: rows 4 and 8, columns 3, 24 and 48, terms 128.
 TEST_P(EveryKernel, MultipliesAsInDoubleAndToTheSameBits) {
   const std::int64_t sizes[][3] = {{1, 1, 1},    {3, 2, 5},     {8, 48, 16},    {9, 49, 17},

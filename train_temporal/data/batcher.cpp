@@ -83,7 +83,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
 }
 
 Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
-  const torch::Device device = dataset.features.device();
+  const torch::Device device = dataset.device;
   Batch batch;
   pack(dataset, std::move(items), batch);
   batch.rows = int_tensor(batch.frame_rows).to(device);
@@ -95,7 +95,8 @@ Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
 }
 
 torch::Tensor gather_features(const Dataset& dataset, const Batch& batch) {
-  return dataset.features.index_select(0, batch.rows).to(torch::kFloat32);
+  const torch::Tensor rows = batch.rows.to(dataset.features.device());
+  return dataset.features.index_select(0, rows).to(dataset.device).to(torch::kFloat32);
 }
 
 }  // namespace coldframe::temporal

@@ -10,26 +10,19 @@
 #include "common/fingerprint.h"
 #include "common/system/memory.h"
 #include "common/text.h"
+#include "train_temporal/data/stored_rows.h"
 
 namespace coldframe::temporal {
 namespace {
-
-std::int64_t rows_of(const cache::CacheReader& cache, std::span<const std::size_t> exams) {
-  std::int64_t rows = 0;
-  for (std::size_t exam : exams) {
-    rows += static_cast<std::int64_t>(present_frames(cache.exams()[exam]));
-  }
-  return rows;
-}
 
 void require_memory(std::uint64_t needed) {
   const std::uint64_t available = available_bytes();
   if (available == 0 || needed < available - available / 10) return;
   throw SystemError(concat("the cache's features need ", human_bytes(needed),
                            " of memory, of which ", human_bytes(available),
-                           " are available; train on a smaller cache (fewer frames per exam), with "
-                           "--views clean if it has several views, or on "
-                           "a machine with more memory: features are not streamed from disk yet"));
+                           " are available; take a machine with more memory, leave views out with "
+                           "--views clean, or let them be read as they are wanted: --features "
+                           "stream"));
 }
 
 torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::ScalarType type) {
@@ -38,38 +31,9 @@ torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::Scalar
   } catch (const c10::OutOfMemoryError&) {
     const auto bytes = static_cast<std::uint64_t>(rows * columns) * torch::elementSize(type);
     throw SystemError(concat("the cache's features need ", human_bytes(bytes),
-                             ", more than --memory-budget allows; raise it, train on a cache with "
-                             "fewer frames per exam, or give --views clean if it has several"));
+                             ", more than --memory-budget allows; raise it, or let them be read "
+                             "as they are wanted: --features stream"));
   }
-}
-
-void require_finite(const cache::ExamInfo& exam, std::size_t frame, std::span<const float> row) {
-  const auto bad =
-      std::find_if_not(row.begin(), row.end(), [](float x) { return std::isfinite(x); });
-  if (bad == row.end()) return;
-  throw DataError(concat("exam '", exam.id, "': feature ", bad - row.begin(), " of frame ", frame,
-                         " is ", *bad,
-                         ", expected a finite number; run `coldframe cache verify` and "
-                         "extract this exam again"));
-}
-
-// Copies the present frames of one view of an exam to rows first_row … of the table.
-void load_exam(const cache::CacheReader& cache, std::size_t index, const std::string& view,
-               std::int64_t first_row, torch::Tensor& table) {
-  const cache::ExamInfo& exam = cache.exams()[index];
-  const auto dimension = static_cast<std::size_t>(cache.dimension());
-  const std::vector<float> values = cache.features(index, view);
-  std::vector<float> rows;
-  rows.reserve(values.size());
-  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
-    if (!exam.present[frame]) continue;
-    const std::span<const float> row(values.data() + frame * dimension, dimension);
-    require_finite(exam, frame, row);
-    rows.insert(rows.end(), row.begin(), row.end());
-  }
-  const auto count = static_cast<std::int64_t>(rows.size() / dimension);
-  table.narrow(0, first_row, count)
-      .copy_(torch::from_blob(rows.data(), {count, cache.dimension()}, torch::kFloat32));
 }
 
 // Intervals between neighbouring present frames whose times are both known.
@@ -116,6 +80,18 @@ bool has_known_times(const cache::ExamInfo& exam) {
   return !known_intervals(exam).empty();
 }
 
+Sequence sequence_of(const cache::ExamInfo& exam, std::int64_t first_row,
+                     const std::vector<std::string>& source_kinds) {
+  Sequence sequence;
+  sequence.key = xxh3_64(std::as_bytes(std::span(exam.id)));
+  sequence.first_row = first_row;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (exam.present[frame]) sequence.time_s.push_back(exam.time_s[frame]);
+  }
+  sequence.clock = clock_descriptor(exam, source_kinds);
+  return sequence;
+}
+
 }  // namespace
 
 std::size_t present_frames(const cache::ExamInfo& exam) {
@@ -123,34 +99,44 @@ std::size_t present_frames(const cache::ExamInfo& exam) {
       std::count_if(exam.present.begin(), exam.present.end(), [](auto p) { return p != 0; }));
 }
 
+std::uint64_t feature_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams) {
+  std::uint64_t rows = 0;
+  for (std::size_t exam : exams) rows += present_frames(cache.exams()[exam]);
+  return rows * row_bytes(cache);
+}
+
+torch::ScalarType stored_type(const cache::CacheReader& cache) {
+  return cache.storage() == cache::StorageType::kFloat16 ? torch::kFloat16 : torch::kFloat32;
+}
+
 Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
-                     const std::vector<std::string>& views) {
-  const std::int64_t rows = rows_of(cache, exams);
-  const std::int64_t all_rows = rows * static_cast<std::int64_t>(views.size());
-  const bool half = cache.storage() == cache::StorageType::kFloat16;
-  require_memory(static_cast<std::uint64_t>(all_rows) *
-                 static_cast<std::uint64_t>(cache.dimension()) * (half ? 2 : 4));
-  torch::Tensor table =
-      empty_table(all_rows, cache.dimension(), half ? torch::kFloat16 : torch::kFloat32);
+                     const std::vector<std::string>& views, Residence residence) {
   Dataset dataset;
+  dataset.device = device;
   dataset.views = views;
   dataset.sequences.resize(cache.exams().size());
-  std::int64_t row = 0;
+  std::int64_t rows = 0;
   for (std::size_t index : exams) {
-    const cache::ExamInfo& exam = cache.exams()[index];
-    for (std::size_t view = 0; view < views.size(); ++view)
-      load_exam(cache, index, views[view], row + static_cast<std::int64_t>(view) * rows, table);
-    Sequence& sequence = dataset.sequences[index];
-    sequence.key = xxh3_64(std::as_bytes(std::span(exam.id)));
-    sequence.first_row = row;
-    for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
-      if (exam.present[frame]) sequence.time_s.push_back(exam.time_s[frame]);
-    }
-    sequence.clock = clock_descriptor(exam, source_kinds);
-    row += sequence.frames();
+    dataset.sequences[index] = sequence_of(cache.exams()[index], rows, source_kinds);
+    rows += dataset.sequences[index].frames();
   }
-  dataset.features = table.to(device);
+  if (residence == Residence::kStream) {
+    dataset.cache = &cache;
+    return dataset;
+  }
+  require_memory(feature_bytes(cache, exams) * views.size());
+  const std::int64_t all_rows = rows * static_cast<std::int64_t>(views.size());
+  dataset.features = empty_table(all_rows, cache.dimension(), stored_type(cache));
+  auto* table = static_cast<std::byte*>(dataset.features.data_ptr());
+  for (const std::string& view : views) {
+    cache.scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> stored) {
+      const auto row = static_cast<std::size_t>(dataset.sequences[exam].first_row);
+      copy_present_rows(cache, exam, stored, table + row * row_bytes(cache));
+    });
+    table += static_cast<std::size_t>(rows) * row_bytes(cache);
+  }
+  if (residence == Residence::kDevice) dataset.features = dataset.features.to(device);
   return dataset;
 }
 

@@ -1,32 +1,68 @@
 #include "train_temporal/data/input_statistics.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "train_temporal/data/batcher.h"
+#include "train_temporal/data/feature_stream.h"
 
 namespace coldframe::temporal {
 namespace {
 
-// Mean and deviation of each column, [R, W] → [W], [W]. In double, a slice of rows at a time, which
-// needs less than a MiB whatever the width.
-std::pair<torch::Tensor, torch::Tensor> column_statistics(const torch::Tensor& table,
-                                                          const torch::Tensor& rows) {
+// Calls a body for a table's rows, at most so many at a time, in one order.
+using Body = std::function<void(const torch::Tensor& rows)>;
+using Slices = std::function<void(std::int64_t at_most, const Body& body)>;
+
+Slices rows_of(const torch::Tensor& table, const torch::Tensor& rows) {
+  return [=](std::int64_t at_most, const Body& body) {
+    for (std::int64_t start = 0; start < rows.size(0); start += at_most) {
+      const auto part = rows.narrow(0, start, std::min(at_most, rows.size(0) - start));
+      body(table.index_select(0, part));
+    }
+  };
+}
+
+// All rows of these exams, read from the cache: the same slices as of a table.
+Slices streamed_rows(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  return [&](std::int64_t at_most, const Body& body) {
+    constexpr std::size_t kExamsAtATime = 64;
+    const auto groups = in_groups(exams, kExamsAtATime);
+    FeatureStream stream(dataset);
+    stream.plan(groups);
+    torch::Tensor left;
+    for (std::size_t group = 0; group < groups.size(); ++group) {
+      stream.next();
+      const torch::Tensor& read = stream.window().features;
+      left = left.defined() ? torch::cat({left, read}) : read;
+      std::int64_t done = 0;
+      for (; left.size(0) - done >= at_most; done += at_most) body(left.narrow(0, done, at_most));
+      left = left.narrow(0, done, left.size(0) - done).clone();
+    }
+    if (left.defined() && left.size(0) > 0) body(left);
+  };
+}
+
+// Mean and deviation of each of `width` columns, [W], [W]. In double, a slice of rows at a time,
+// which needs less than a MiB whatever the width.
+std::pair<torch::Tensor, torch::Tensor> column_statistics(std::int64_t width,
+                                                          const torch::Device& device,
+                                                          const Slices& slices) {
   constexpr std::int64_t kValues = 1 << 14;
-  const std::int64_t slice =
-      std::max<std::int64_t>(kValues / std::max<std::int64_t>(table.size(1), 1), 1);
-  torch::Tensor sum = torch::zeros({table.size(1)}, table.options().dtype(torch::kFloat64));
+  const std::int64_t at_most =
+      std::max<std::int64_t>(kValues / std::max<std::int64_t>(width, 1), 1);
+  torch::Tensor sum = torch::zeros({width}, torch::dtype(torch::kFloat64).device(device));
   torch::Tensor squares = torch::zeros_like(sum);
-  for (std::int64_t start = 0; start < rows.size(0); start += slice) {
-    const auto part = rows.narrow(0, start, std::min(slice, rows.size(0) - start));
-    sum += table.index_select(0, part).to(torch::kFloat64).sum(0);
-  }
-  const auto count = static_cast<double>(std::max<std::int64_t>(rows.size(0), 1));
+  std::int64_t rows = 0;
+  slices(at_most, [&](const torch::Tensor& part) {
+    sum += part.to(device).to(torch::kFloat64).sum(0);
+    rows += part.size(0);
+  });
+  const auto count = static_cast<double>(std::max<std::int64_t>(rows, 1));
   const torch::Tensor mean = sum / count;
-  for (std::int64_t start = 0; start < rows.size(0); start += slice) {
-    const auto part = rows.narrow(0, start, std::min(slice, rows.size(0) - start));
-    squares += (table.index_select(0, part).to(torch::kFloat64) - mean).square().sum(0);
-  }
+  slices(at_most, [&](const torch::Tensor& part) {
+    squares += (part.to(device).to(torch::kFloat64) - mean).square().sum(0);
+  });
   return {mean, (squares / count).sqrt()};
 }
 
@@ -45,6 +81,18 @@ std::vector<std::int64_t> frame_rows(const Dataset& dataset,
   return rows;
 }
 
+std::pair<torch::Tensor, torch::Tensor> feature_statistics(const Dataset& dataset,
+                                                           const std::vector<std::size_t>& exams) {
+  if (dataset.streamed()) {
+    return column_statistics(dataset.cache->dimension(), dataset.device,
+                             streamed_rows(dataset, exams));
+  }
+  const torch::Tensor rows =
+      torch::tensor(frame_rows(dataset, exams), torch::kInt64).to(dataset.features.device());
+  return column_statistics(dataset.features.size(1), dataset.device,
+                           rows_of(dataset.features, rows));
+}
+
 // Over the values that are known.
 void time_statistics(const Batch& all, InputStatistics& statistics) {
   const torch::Tensor time = all.time.cpu().to(torch::kFloat64);
@@ -61,9 +109,7 @@ void time_statistics(const Batch& all, InputStatistics& statistics) {
 
 InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   InputStatistics statistics;
-  const torch::Tensor rows =
-      torch::tensor(frame_rows(dataset, exams), torch::kInt64).to(dataset.features.device());
-  const auto [mean, deviation] = column_statistics(dataset.features, rows);
+  const auto [mean, deviation] = feature_statistics(dataset, exams);
   const double floor = std::max(0.01 * deviation.mean().item<double>(), 1e-6);
   statistics.feature_mean = mean.to(torch::kFloat32);
   statistics.feature_std = deviation.clamp_min(floor).to(torch::kFloat32);
@@ -76,7 +122,8 @@ InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::
   const Batch all = make_batch(dataset, std::move(items));
   time_statistics(all, statistics);
   const auto [clock_mean, clock_deviation] =
-      column_statistics(all.clock, torch::arange(all.clock.size(0), all.rows.options()));
+      column_statistics(all.clock.size(1), dataset.device,
+                        rows_of(all.clock, torch::arange(all.clock.size(0), all.rows.options())));
   statistics.clock_mean = clock_mean.to(torch::kFloat32);
   statistics.clock_std = without_zeros(clock_deviation).to(torch::kFloat32);
   return statistics;

@@ -231,6 +231,16 @@ void adam(const AdamStep& s) {
   });
 }
 
+void drop(std::int64_t n, const Drop& s, float* out) {
+  float last[kDropBlock];
+  for (std::int64_t i = 0; i < n; i += kDropBlock) {
+    const std::uint64_t start = s.start + static_cast<std::uint64_t>(i);
+    const bool whole = n - i >= kDropBlock;
+    Vector::drop_block(start, s.threshold, s.scale, whole ? out + i : last);
+    if (!whole) std::memcpy(out + i, last, static_cast<std::size_t>(n - i) * sizeof(float));
+  }
+}
+
 void transpose(std::int64_t m, std::int64_t n, const float* from, float* to, std::int64_t to_row) {
   constexpr std::int64_t kBlock = 16;  // a cache line of each
   for (std::int64_t i = 0; i < m; i += kBlock) {

@@ -68,6 +68,30 @@ struct AdamStep {
   float beta1_rest, beta2, beta2_rest, epsilon;  // beta1_rest = 1 − β1, …
 };
 
+// One row of dropout's mask: 0 where the bits are below the threshold.
+struct Drop {
+  std::uint64_t start;
+  std::uint16_t threshold;
+  float scale;
+};
+
+// So many values are drawn at once; mix_bits() of counter_random.h multiplies by these.
+inline constexpr std::int64_t kDropBlock = 32;
+inline constexpr std::uint64_t kMix1 = 0xbf58476d1ce4e5b9, kMix2 = 0x94d049bb133111eb;
+// For sets without vectors of 64-bit products.
+inline void drop_block_by_words(std::uint64_t start, std::uint16_t threshold, float scale,
+                                float* out) {
+  for (std::uint64_t i = 0; i < kDropBlock; i += 4) {
+    std::uint64_t x = start + i;
+    x = (x ^ (x >> 30)) * kMix1;
+    x = (x ^ (x >> 27)) * kMix2;
+    x ^= x >> 31;
+    for (int part = 0; part < 64; part += 16) {
+      *out++ = ((x >> part) & 0xffff) >= threshold ? scale : 0.0f;
+    }
+  }
+}
+
 struct Kernels {
   const char* name;
   void (*multiply)(const Product&);
@@ -86,6 +110,8 @@ struct Kernels {
   // to[j, i] = from[i, j] for from [m, n]; rows of `to` lie to_row apart
   void (*transpose)(std::int64_t m, std::int64_t n, const float* from, float* to,
                     std::int64_t to_row);
+  // out[i] = 0 or s.scale: 16 bits of mix_bits(start + i − i mod 4) decide, the lowest first
+  void (*drop)(std::int64_t n, const Drop& s, float* out);
   // y[i] = 1 / (1 + exp(−x[i])), and tanh: within 2e-7.
   void (*sigmoid)(std::int64_t n, const float* x, float* y);
   void (*tanh)(std::int64_t n, const float* x, float* y);

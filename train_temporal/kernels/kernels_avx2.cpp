@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include <cstring>
 #include <utility>
 
 #pragma GCC target("avx2,fma,f16c")
@@ -47,6 +48,7 @@ struct Vector {
   }
   static F absolute(F a) { return _mm256_andnot_ps(set(-0.0f), a); }
   static F with_sign_of(F a, F b) { return _mm256_or_ps(a, _mm256_and_ps(set(-0.0f), b)); }
+  static constexpr auto drop_block = drop_block_by_words;
   static F power_of_two(F n) {  // n whole, −126 … 127
     const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));

@@ -5,6 +5,7 @@
 
 #include <immintrin.h>
 
+#include <cstring>
 #include <utility>
 
 // GCC 12 takes the undefined operand of its own unmasked intrinsics for a mistake of ours (PR
@@ -44,6 +45,19 @@ struct Vector {
   static F round(F a) { return _mm512_roundscale_ps(a, 0); }  // half to even
   static F absolute(F a) { return _mm512_andnot_ps(set(-0.0f), a); }
   static F with_sign_of(F a, F b) { return _mm512_or_ps(a, _mm512_and_ps(set(-0.0f), b)); }
+  static void drop_block(std::uint64_t start, std::uint16_t threshold, float scale, float* out) {
+    const __m512i steps = _mm512_set_epi64(28, 24, 20, 16, 12, 8, 4, 0);
+    __m512i x = _mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(start)), steps);
+    x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 30)),
+                           _mm512_set1_epi64(static_cast<long long>(kMix1)));
+    x = _mm512_mullo_epi64(_mm512_xor_si512(x, _mm512_srli_epi64(x, 27)),
+                           _mm512_set1_epi64(static_cast<long long>(kMix2)));
+    x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 31));
+    const __mmask32 kept =
+        _mm512_cmpge_epu16_mask(x, _mm512_set1_epi16(static_cast<short>(threshold)));
+    store(out, _mm512_maskz_mov_ps(static_cast<__mmask16>(kept), set(scale)));
+    store(out + 16, _mm512_maskz_mov_ps(static_cast<__mmask16>(kept >> 16), set(scale)));
+  }
   static F power_of_two(F n) {  // n whole, −126 … 127
     const __m512i biased = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(biased, 23));

@@ -41,6 +41,7 @@ struct Vector {
   static F round(F a) { return std::nearbyint(a); }
   static F absolute(F a) { return std::abs(a); }
   static F with_sign_of(F a, F b) { return std::copysign(a, b); }
+  static constexpr auto drop_block = drop_block_by_words;
   static F power_of_two(F n) {
     return std::isfinite(n) ? std::ldexp(1.0f, static_cast<int>(n)) : n;
   }

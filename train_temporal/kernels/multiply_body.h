@@ -110,5 +110,5 @@ void multiply(const Product& p) {
 
 constexpr Kernels table_of(const char* name) {
   return {name,       multiply, gates,   gate_gradients, gather_half, gather_float, add_rows, scale,
-          add_scaled, dot,      add_all, adam,           transpose,   sigmoid,      tanh};
+          add_scaled, dot,      add_all, adam,           transpose,   drop,         sigmoid,  tanh};
 }

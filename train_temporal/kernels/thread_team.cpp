@@ -19,8 +19,13 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(std::size_t threads) {
-  for (std::size_t i = 1; i < threads; ++i) helpers_.emplace_back([this] { help(); });
+ThreadTeam::ThreadTeam(std::size_t threads, const std::function<void()>& begin) {
+  for (std::size_t i = 1; i < threads; ++i) {
+    helpers_.emplace_back([this, begin] {
+      if (begin) begin();
+      help();
+    });
+  }
 }
 
 ThreadTeam::~ThreadTeam() {

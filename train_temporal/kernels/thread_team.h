@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -14,7 +15,8 @@ namespace coldframe::temporal {
 
 class ThreadTeam {
  public:
-  explicit ThreadTeam(std::size_t threads = 1);  // with the one that calls run()
+  // `threads` with the one that calls run(); each of the others calls `begin` first.
+  explicit ThreadTeam(std::size_t threads = 1, const std::function<void()>& begin = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;

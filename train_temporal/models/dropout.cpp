@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "train_temporal/kernels/kernels.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -14,16 +16,13 @@ void Dropout::fill(Stream layer, std::span<const std::uint64_t> keys, std::int64
                    float* out) const {
   // 16 bits decide on a value, so the probability is rounded to a multiple of 2^-16.
   const auto threshold =
-      static_cast<std::uint64_t>(std::min(std::round(probability_ * kSteps), kSteps - 1));
+      static_cast<std::uint16_t>(std::min(std::round(probability_ * kSteps), kSteps - 1));
   const auto scale = static_cast<float>(kSteps / (kSteps - static_cast<double>(threshold)));
   for (std::uint64_t key : keys) {
     const std::uint64_t start =
         CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
-    std::uint64_t bits = 0;
-    for (std::int64_t i = 0; i < width; ++i) {
-      bits = i % 4 == 0 ? mix_bits(start + static_cast<std::uint64_t>(i)) : bits >> 16;
-      *out++ = (bits & 0xffff) >= threshold ? scale : 0.0f;
-    }
+    kernels().drop(width, {start, threshold, scale}, out);
+    out += width;
   }
 }
 

@@ -59,7 +59,14 @@ torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const
                              const Dropout& dropout) {
   torch::Tensor features;
   if (model.uses_features()) features = gather_features(dataset, batch);
-  return model.forward(features, batch, dropout);
+  const MixedPrecision precision =
+      torch::GradMode::is_enabled() ? model.precision : MixedPrecision();
+  torch::Tensor outputs;
+  {
+    const Autocast autocast(precision, dataset.device);
+    outputs = model.forward(features, batch, dropout);
+  }
+  return leave_mixed_precision(outputs, precision);
 }
 
 }  // namespace coldframe::temporal

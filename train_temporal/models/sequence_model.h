@@ -9,6 +9,7 @@
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/data/input_statistics.h"
 #include "train_temporal/models/dropout.h"
+#include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
@@ -21,6 +22,8 @@ class SequenceModel : public torch::nn::Module {
                                 const Dropout& dropout) = 0;
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
+
+  MixedPrecision precision;  // of compute_logits() while gradients are wanted
 };
 
 // Weights start uniform in ±1/sqrt(fan in) (GRU: ±1/sqrt(H)), as PyTorch's do, from `seed` alone.

@@ -62,7 +62,7 @@ auto checked(const std::filesystem::path& path, const Read& read) {
 
 }  // namespace
 
-void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
+Json state_json(const FitState& state) {
   Json json;
   json["seed"] = state.seed;
   json["steps"] = state.steps;
@@ -71,32 +71,62 @@ void write_checkpoint(const std::filesystem::path& path, const FitState& state) 
   json["epochs"] = state.early_stop.epochs;
   json["history"] = history_json(state.history);
   json["pieces"] = Json::array({state.pieces.training, state.pieces.evaluation});
+  json["loss_scale"] = Json::array({state.loss_scale.factor, state.loss_scale.steady});
+  return json;
+}
+
+void read_state(const Json& json, FitState& state) {
+  state.seed = json.at("seed").get<std::uint64_t>();
+  state.steps = json.at("steps").get<std::int64_t>();
+  if (!json.at("best_loss").is_null()) {
+    state.early_stop.best_loss = json.at("best_loss").get<double>();
+  }
+  state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
+  state.early_stop.epochs = json.at("epochs").get<std::size_t>();
+  state.history = history_from_json(json.at("history"));
+  state.pieces = pieces_from_json(json.at("pieces"));
+  const Json& scale = json.at("loss_scale");
+  state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
+}
+
+void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
   write_safetensors(path,
                     {{"parameters", state.parameters.cpu()},
                      {"first_moment", state.first_moment.cpu()},
                      {"second_moment", state.second_moment.cpu()},
                      {"best_parameters", state.best_parameters.cpu()}},
-                    {{"state", json.dump()}});
+                    {{"state", state_json(state).dump()}});
 }
 
 FitState read_checkpoint(const std::filesystem::path& path) {
   return checked(path, [](const StateDict& tensors, const Json& json) {
     FitState state;
-    state.seed = json.at("seed").get<std::uint64_t>();
-    state.steps = json.at("steps").get<std::int64_t>();
-    if (!json.at("best_loss").is_null()) {
-      state.early_stop.best_loss = json.at("best_loss").get<double>();
-    }
-    state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
-    state.early_stop.epochs = json.at("epochs").get<std::size_t>();
-    state.history = history_from_json(json.at("history"));
-    state.pieces = pieces_from_json(json.at("pieces"));
+    read_state(json, state);
     state.parameters = tensors.at("parameters");
     state.first_moment = tensors.at("first_moment");
     state.second_moment = tensors.at("second_moment");
     state.best_parameters = tensors.at("best_parameters");
     return state;
   });
+}
+
+Json fit_json(const FitOptions& fit) {
+  Json json;
+  json["epochs"] = fit.epochs;
+  json["batch"] = fit.batch;
+  json["micro_batch"] = fit.micro_batch;
+  json["learning_rate"] = fit.learning_rate;
+  json["warmup"] = fit.warmup;
+  json["schedule"] = fit.schedule == Schedule::kCosine ? "cosine" : "constant";
+  json["weight_decay"] = fit.weight_decay;
+  json["clip"] = fit.clip;
+  json["train_frames"] = fit.train_frames;
+  json["patience"] = fit.patience;
+  json["class_weights"] = fit.objective.class_weights;
+  json["loss"] = to_string(fit.objective.loss);
+  json["sampler"] = fit.balanced ? "balanced" : "order";
+  json["precision"] = torch::toString(fit.precision);
+  return json;
 }
 
 void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed) {

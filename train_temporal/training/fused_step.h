@@ -19,10 +19,11 @@ class FusedStep {
  public:
   // `gradients`: [P], laid out as the storage that the model's parameters share.
   FusedStep(const SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
-            const torch::Tensor& gradients, ThreadTeam& team);
+            const torch::Tensor& gradients, ThreadTeam& team, Share share = {});
 
-  // Writes the gradients of the mean loss over `items`; arguments as accumulate_gradients() has
-  // them. They are the sum of gradient_parts(), of which the first is `gradients`.
+  // Writes the gradients of the mean loss over `items`, or this process's share of them; arguments
+  // as accumulate_gradients() has them. They are the sum of gradient_parts(), of which the first is
+  // `gradients`.
   LossSum compute(std::span<const BatchItem> items, const Objective& objective,
                   const Dropout& dropout, std::size_t micro_batch);
   std::span<float* const> gradient_parts() const { return parts_; }
@@ -48,6 +49,7 @@ class FusedStep {
   const Dataset& dataset_;
   torch::Tensor gradients_;
   ThreadTeam& team_;
+  const Share share_;
   FusedGru model_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<float*> parts_;  // of the shards written in this step

@@ -60,7 +60,8 @@ struct Shapes {
         attends(task.config.architecture == Architecture::kAttention),
         gates(task.config.architecture == Architecture::kLstm ? 4 : 3),
         fused(task.config.architecture == Architecture::kGru &&
-              task.config.time_encoding == TimeEncoding::kLog && task.dataset.features.is_cpu()) {}
+              task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
+              task.options.precision == torch::kFloat32) {}
 
   double matrices() const {
     if (!recurrent) return D * H + H * C;

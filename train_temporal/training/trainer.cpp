@@ -10,17 +10,22 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/training/memory_plan.h"
 
 namespace coldframe::temporal {
 namespace {
 
+// In evaluation; training streams by batches.
+constexpr std::size_t kStreamedExams = 64;
+
 std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   auto model = make_model(task.config, task.seed);
-  model->to(task.dataset.features.device());
+  model->to(task.dataset.device);
   torch::NoGradGuard no_grad;
   model->set_statistics(input_statistics(task.dataset, task.split.train));
+  Ranks(task.group).adopt(*model);
   return model;
 }
 
@@ -52,19 +57,23 @@ std::vector<BatchItem> evaluation_items(const Prediction& prediction,
 
 Trainer::Trainer(const FitTask& task)
     : task_(task),
+      ranks_(task.group),
+      stream_(task.dataset.streamed() ? std::make_unique<FeatureStream>(task.dataset) : nullptr),
+      dataset_(stream_ ? stream_->window() : task.dataset),
       model_(new_model(task)),
       optimizer_(*model_, task.options.weight_decay),
-      team_(std::make_unique<ThreadTeam>(task.threads)),
+      team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
       pieces_(first_pieces(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
-  if (FusedGru::supports(*model_)) {
-    fused_ = std::make_unique<FusedStep>(*model_, task_.config, task_.dataset,
-                                         optimizer_.gradients(), *team_);
+  model_->precision.type = task.options.precision;
+  if (!model_->precision.active() && FusedGru::supports(*model_)) {
+    fused_ = std::make_unique<FusedStep>(*model_, task_.config, dataset_, optimizer_.gradients(),
+                                         *team_, ranks_.share());
   }
-  const auto left = device_memory_left(task.dataset.features.device());
+  const auto left = device_memory_left(task.dataset.device);
   if (!left) return;
   pieces_ = pieces_that_fit(task_, pieces_, *left);
   if (pieces_.training < first_pieces(task).training) {
@@ -88,11 +97,13 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
   const Dropout dropout(task_.config.dropout, task_.seed, epoch);
   const auto order = order_of(epoch);
+  if (stream_) stream_->plan(in_groups(order, options.batch), task_.dataset.views);
   LossSum total;
   for (std::size_t start = 0; start < order.size(); start += options.batch) {
+    if (stream_) stream_->next();
     std::vector<BatchItem> items;
     for (std::size_t i = start; i < std::min(start + options.batch, order.size()); ++i) {
-      const Sequence& sequence = task_.dataset.sequences[order[i]];
+      const Sequence& sequence = dataset_.sequences[order[i]];
       items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
     }
     for (BatchItem& item : items) {
@@ -100,11 +111,9 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
                             task_.dataset.sequences[item.exam].key, epoch);
     }
     total += gradients(items, dropout);
-    optimizer_.clip_gradients(options.clip, *team_,
-                              fused_ ? fused_->gradient_parts() : std::span<float* const>());
     learning_rate = options.learning_rate *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
-    optimizer_.step(learning_rate, *team_);
+    update_parameters(learning_rate);
   }
   return total.mean();
 }
@@ -119,29 +128,76 @@ std::vector<std::size_t> Trainer::order_of(std::size_t epoch) const {
   return balanced_order(std::move(groups), task_.seed, epoch);
 }
 
+void Trainer::update_parameters(double learning_rate) {
+  const std::span<float* const> parts = summed_gradients();
+  const bool scaled = task_.options.precision == torch::kFloat16;
+  if (scaled) optimizer_.gradients().div_(loss_scale_.factor);
+  const double norm = optimizer_.clip_gradients(task_.options.clip, *team_, parts);
+  if (scaled) loss_scale_.update(std::isfinite(norm));
+  if (!scaled || std::isfinite(norm)) optimizer_.step(learning_rate, *team_);
+}
+
 // The sums over a batch are the same in pieces of any size, but for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
   for (;;) {
+    LossSum sum = objective_.weights_of(items);
+    bool enough_memory = true;
     try {
-      return try_gradients(items, dropout);
+      sum = try_gradients(items, dropout);
     } catch (const c10::OutOfMemoryError&) {
-      if (fused_) fused_->release();
-      pieces_.training = std::min(pieces_.training, items.size());
-      halve(pieces_.training, "training");
+      enough_memory = false;
     }
+    if (ranks_.add_up(sum, enough_memory)) return sum;
+    if (fused_) fused_->release();
+    pieces_.training = std::min(pieces_.training, items.size());
+    halve(pieces_.training, "training");
   }
+}
+
+// What the optimizer has to add up, or nothing more when the processes have done it.
+std::span<float* const> Trainer::summed_gradients() {
+  std::span<float* const> parts;
+  if (fused_) parts = fused_->gradient_parts();
+  if (!ranks_.several()) return parts;
+  float* own = fused_ ? nullptr : optimizer_.gradients().data_ptr<float>();
+  ranks_.add_up(fused_ ? parts : std::span<float* const>(&own, 1), optimizer_.gradients());
+  return {};
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
   if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
+  if (task_.options.precision == torch::kFloat16) {
+    model_->precision.gradient_scale = loss_scale_.factor;
+  }
   optimizer_.zero_gradients();
-  return accumulate_gradients(*model_, task_.dataset, items, objective_, dropout, pieces_.training);
+  return accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training,
+                              ranks_.share());
 }
 
 std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
+  const Share share = ranks_.share();
+  const auto at = [&](std::size_t i) { return exams.begin() + static_cast<std::ptrdiff_t>(i); };
+  return ranks_.concatenate(
+      predict_share({at(share.begin(exams.size())), at(share.end(exams.size()))}));
+}
+
+std::vector<double> Trainer::predict_share(const std::vector<std::size_t>& exams) {
+  if (!stream_) return predict_loaded(exams);
+  const auto groups = in_groups(exams, std::max(task_.options.batch, kStreamedExams));
+  stream_->plan(groups);
+  std::vector<double> all;
+  for (const auto& group : groups) {
+    stream_->next();
+    const std::vector<double> part = predict_loaded(group);
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+std::vector<double> Trainer::predict_loaded(const std::vector<std::size_t>& exams) {
   for (;;) {
     try {
-      return predict_logits(*model_, {task_.dataset, task_.config, task_.seed, pieces_.evaluation},
+      return predict_logits(*model_, {dataset_, task_.config, task_.seed, pieces_.evaluation},
                             exams, *team_);
     } catch (const c10::OutOfMemoryError&) {
       if (fused_ && !fused_->gradient_parts().empty()) {  // what training keeps may be in the way
@@ -164,6 +220,7 @@ void Trainer::run_epoch() {
   losses.validation = objective_.of(logits, task_.split.validation).mean();
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
+  ranks_.adopt(losses);
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
   if (early_stop_.update(losses.validation)) best_parameters_.copy_(optimizer_.parameters());
@@ -194,6 +251,7 @@ FitState Trainer::state() const {
           early_stop_,
           optimizer_.steps(),
           pieces_,
+          loss_scale_,
           optimizer_.parameters(),
           optimizer_.first_moment(),
           optimizer_.second_moment(),
@@ -208,11 +266,19 @@ void Trainer::restore(const FitState& state) {
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
   pieces_ = state.pieces;
+  loss_scale_ = state.loss_scale;
   optimizer_.set_steps(state.steps);
   optimizer_.parameters().copy_(state.parameters);
   optimizer_.first_moment().copy_(state.first_moment);
   optimizer_.second_moment().copy_(state.second_moment);
   best_parameters_.copy_(state.best_parameters);
+}
+
+void Trainer::adopt_state() {
+  if (!ranks_.several()) return;
+  FitState state = this->state();
+  ranks_.adopt(state);
+  restore(state);
 }
 
 PieceSizes first_pieces(const FitTask& task) {
@@ -224,7 +290,7 @@ PieceSizes first_pieces(const FitTask& task) {
 
 // On the CPU small enough for the processor's cache; results are the same in any.
 std::size_t evaluation_size(const Dataset& dataset) {
-  return dataset.features.is_cpu() ? 64 : 256;
+  return dataset.device.is_cpu() ? 64 : 256;
 }
 
 std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,

@@ -6,11 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "train_temporal/data/feature_stream.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/splits/split.h"
 #include "train_temporal/training/early_stop.h"
 #include "train_temporal/training/fused_step.h"
+#include "train_temporal/training/loss_scale.h"
 #include "train_temporal/training/optimizer.h"
+#include "train_temporal/training/ranks.h"
 #include "train_temporal/training/step.h"
 
 namespace coldframe::temporal {
@@ -27,6 +30,7 @@ struct FitOptions {
   std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
   ObjectiveOptions objective;
   bool balanced = false;  // every class has the same number of exams in an epoch
+  torch::ScalarType precision = torch::kFloat32;  // of matrix products; see MixedPrecision
   Schedule schedule = Schedule::kCosine;
 };
 
@@ -48,6 +52,7 @@ struct FitState {
   EarlyStop early_stop;
   std::int64_t steps = 0;
   PieceSizes pieces;  // learnt
+  LossScale loss_scale;
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
 };
 
@@ -58,7 +63,8 @@ struct FitTask {
   ModelConfig config;
   FitOptions options;
   std::uint64_t seed;
-  std::size_t threads = 1;  // of the CPU; results do not depend on it
+  std::size_t threads = 1;        // of the CPU; results do not depend on it
+  ProcessGroup* group = nullptr;  // with which this process shares the work; null: alone
 };
 
 struct FitResult {
@@ -89,6 +95,8 @@ class Trainer {
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
+  // Of several processes rank 0 has restored a state, or not: all go on with what it has.
+  void adopt_state();
   std::size_t epochs_done() const { return history_.size(); }
   const std::vector<EpochLosses>& history() const { return history_; }
   const PieceSizes& pieces() const { return pieces_; }
@@ -97,13 +105,20 @@ class Trainer {
 
  private:
   double train_epoch(std::size_t epoch, double& learning_rate);
+  void update_parameters(double learning_rate);
   LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   std::vector<double> predict(const std::vector<std::size_t>& exams);
+  std::vector<double> predict_share(const std::vector<std::size_t>& exams);
+  std::vector<double> predict_loaded(const std::vector<std::size_t>& exams);
+  std::span<float* const> summed_gradients();
   std::vector<std::size_t> order_of(std::size_t epoch) const;
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
+  Ranks ranks_;
+  std::unique_ptr<FeatureStream> stream_;  // null where features are loaded
+  const Dataset& dataset_;                 // the stream's window, or the task's
   std::shared_ptr<SequenceModel> model_;
   AdamW optimizer_;
   std::unique_ptr<ThreadTeam> team_;
@@ -115,6 +130,7 @@ class Trainer {
   std::vector<EpochLosses> history_;
   LastEpoch last_epoch_;
   PieceSizes pieces_;
+  LossScale loss_scale_;  // of float16
   torch::Tensor best_parameters_;
 };
 

@@ -1,5 +1,6 @@
-// train_epochs CACHE BATCH FRAMES HIDDEN THREADS: loads the cache, says how long that took, and
-// then trains one epoch for every line of its standard input and prints its seconds and its loss.
+// train_epochs CACHE BATCH FRAMES HIDDEN THREADS [stream]: loads the cache, says how long that
+// took, and then trains one epoch for every line of its standard input and prints its seconds and
+// its loss. stream: features stay in the cache.
 #include <chrono>
 #include <iostream>
 #include <numeric>
@@ -26,16 +27,18 @@ temporal::Targets labels_of(const coldframe::cache::CacheReader& cache) {
 }
 
 int run(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 5) {
-    throw coldframe::ConfigError("usage: train_epochs CACHE BATCH FRAMES HIDDEN THREADS");
+  if (arguments.size() != 5 && arguments.size() != 6) {
+    throw coldframe::ConfigError("usage: train_epochs CACHE BATCH FRAMES HIDDEN THREADS [stream]");
   }
+  const auto where =
+      arguments.size() == 6 ? temporal::Residence::kStream : temporal::Residence::kDevice;
   at::set_num_threads(1);
   auto start = Clock::now();
   const coldframe::cache::CacheReader cache(arguments[0]);
   std::vector<std::size_t> all(cache.exams().size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  const auto dataset =
-      temporal::load_dataset(cache, all, temporal::source_kinds(cache.exams()), torch::kCPU);
+  const auto dataset = temporal::load_dataset(cache, all, temporal::source_kinds(cache.exams()),
+                                              torch::kCPU, {"clean"}, where);
   std::cout << seconds_since(start) << std::endl;
 
   const temporal::Targets labels = labels_of(cache);

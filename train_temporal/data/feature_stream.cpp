@@ -1,0 +1,89 @@
+#include "train_temporal/data/feature_stream.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "common/torch/cpu_memory.h"
+#include "train_temporal/data/stored_rows.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kGroupsAhead = 2;
+
+}  // namespace
+
+FeatureStream::FeatureStream(const Dataset& dataset) : window_(dataset) {}
+
+FeatureStream::~FeatureStream() {
+  stop();
+}
+
+void FeatureStream::stop() {
+  if (queue_) queue_->close();
+  if (reader_.joinable()) reader_.join();
+  queue_.reset();
+}
+
+void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,
+                         const std::vector<std::string>& views) {
+  stop();
+  window_.views = views;
+  queue_.emplace(kGroupsAhead);
+  reader_ = std::thread([this, views, groups = std::move(groups), begin = join_cpu_memory_share()] {
+    begin();
+    try {
+      for (const auto& group : groups) {
+        if (!queue_->push(read(group, views))) return;  // what is planned is wanted no more
+      }
+      queue_->close();
+    } catch (...) {
+      queue_->fail(std::current_exception());
+    }
+  });
+}
+
+FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams,
+                                         const std::vector<std::string>& views) const {
+  const cache::CacheReader& cache = *window_.cache;
+  Group group{exams, {}, {}};
+  std::int64_t rows = 0;
+  for (std::size_t exam : exams) {
+    group.first_rows.push_back(rows);
+    rows += window_.sequences[exam].frames();
+  }
+  group.features = torch::empty({rows * static_cast<std::int64_t>(views.size()), cache.dimension()},
+                                stored_type(cache));
+  auto* table = static_cast<std::byte*>(group.features.data_ptr());
+  for (const std::string& view : views) {
+    cache.scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> stored) {
+      table += static_cast<std::size_t>(copy_present_rows(cache, exam, stored, table)) *
+               row_bytes(cache);
+    });
+  }
+  return group;
+}
+
+void FeatureStream::next() {
+  window_.features.reset();  // before the wait: its memory may be wanted for what is read ahead
+  std::optional<Group> group = queue_ ? queue_->pop() : std::nullopt;
+  if (!group) throw std::logic_error("no group of exams is planned");
+  for (std::size_t i = 0; i < group->exams.size(); ++i) {
+    window_.sequences[group->exams[i]].first_row = group->first_rows[i];
+  }
+  window_.features = group->features;
+}
+
+std::vector<std::vector<std::size_t>> in_groups(const std::vector<std::size_t>& exams,
+                                                std::size_t size) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t start = 0; start < exams.size(); start += size) {
+    const auto from = exams.begin() + static_cast<std::ptrdiff_t>(start);
+    const auto to =
+        exams.begin() + static_cast<std::ptrdiff_t>(std::min(start + size, exams.size()));
+    groups.emplace_back(from, to);
+  }
+  return groups;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,49 @@
+// Features that stay in the cache: read a few groups of exams ahead of whoever computes.
+#pragma once
+
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "common/bounded_queue.h"
+#include "train_temporal/data/dataset.h"
+
+namespace coldframe::temporal {
+
+class FeatureStream {
+ public:
+  // `dataset`: one whose features are in its cache.
+  explicit FeatureStream(const Dataset& dataset);
+  ~FeatureStream();
+  FeatureStream(const FeatureStream&) = delete;
+  FeatureStream& operator=(const FeatureStream&) = delete;
+
+  // Begins to read: next() will deliver these groups of exams one after another, in these views.
+  // What was planned before is dropped.
+  void plan(std::vector<std::vector<std::size_t>> groups,
+            const std::vector<std::string>& views = {"clean"});
+  // Waits for the next group. DataError and CacheError as load_dataset().
+  void next();
+
+  // The dataset with the features of the group alone. It stays the same object.
+  const Dataset& window() const { return window_; }
+
+ private:
+  struct Group {
+    std::vector<std::size_t> exams;
+    std::vector<std::int64_t> first_rows;
+    torch::Tensor features;
+  };
+  void stop();
+  Group read(const std::vector<std::size_t>& exams, const std::vector<std::string>& views) const;
+
+  Dataset window_;
+  std::optional<BoundedQueue<Group>> queue_;
+  std::thread reader_;
+};
+
+// `exams` in groups of `size`.
+std::vector<std::vector<std::size_t>> in_groups(const std::vector<std::size_t>& exams,
+                                                std::size_t size);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,21 @@
+// Where a cohort's features lie while models are fitted: on the device, in memory, or in the cache.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "train_temporal/data/dataset.h"
+
+namespace coldframe::temporal {
+
+struct Placement {
+  Residence where = Residence::kMemory;
+  std::string text;  // "17.6 MiB, streamed from the cache: more than half of …"
+};
+
+// kAuto: the device when the features take at most half of its memory, or of `budget` (bytes;
+// 0: none); else memory when there is enough; else the cache. On the CPU the device is the memory.
+Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
+                         std::uint64_t budget);
+
+}  // namespace coldframe::temporal

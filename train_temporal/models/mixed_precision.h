@@ -1,0 +1,32 @@
+// Matrix products in half precision while weights, sums and losses stay float32, as LibTorch's
+// autocast decides for each operation (docs.pytorch.org, "Automatic Mixed Precision").
+#pragma once
+
+#include <torch/torch.h>
+
+namespace coldframe::temporal {
+
+struct MixedPrecision {
+  torch::ScalarType type = torch::kFloat32;  // float32: none; bfloat16 or float16
+  double gradient_scale = 1;  // of what flows back through half precision, against underflow
+
+  bool active() const { return type != torch::kFloat32; }
+};
+
+// Autocast on this thread while it lives.
+class Autocast {
+ public:
+  Autocast(const MixedPrecision& precision, const torch::Device& device);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
+
+ private:
+  bool active_;
+  torch::DeviceType device_;
+};
+
+// Back in float32; the gradient is scaled on its way to what comes before.
+torch::Tensor leave_mixed_precision(const torch::Tensor& outputs, const MixedPrecision& precision);
+
+}  // namespace coldframe::temporal
