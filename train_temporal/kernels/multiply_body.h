@@ -14,9 +14,11 @@ struct TileRange {
 template <int R, int V, bool kTail>
 inline void load_tile(const Product& p, const TileRange& at, Vector::F (&sum)[R][V]) {
   const bool fresh = at.from == 0 && p.start != Product::Start::kAccumulate;
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     const float* c = p.c + (at.row + r) * p.c_row + at.column;
     if (fresh) c = p.start == Product::Start::kBias ? p.bias + at.column : nullptr;
+#pragma GCC unroll 3
     for (int v = 0; v < V; ++v) {
       if (c == nullptr) {
         sum[r][v] = Vector::set(0);
@@ -31,8 +33,10 @@ inline void load_tile(const Product& p, const TileRange& at, Vector::F (&sum)[R]
 
 template <int R, int V, bool kTail>
 inline void store_tile(const Product& p, const TileRange& at, const Vector::F (&sum)[R][V]) {
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
     float* c = p.c + (at.row + r) * p.c_row + at.column;
+#pragma GCC unroll 3
     for (int v = 0; v < V; ++v) {
       if (kTail && v == V - 1) {
         Vector::store_first(c + v * Vector::kWidth, sum[r][v], at.tail);
