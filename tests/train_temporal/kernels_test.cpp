@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 #include "train_temporal/metrics/intervals.h"
 
 namespace coldframe::temporal {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 #include "train_temporal/training/early_stop.h"
 
 namespace coldframe::temporal {

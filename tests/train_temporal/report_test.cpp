@@ -6,8 +6,8 @@
 #include <cmath>
 #include <fstream>
 
+#include "common/counter_random.h"
 #include "common/text.h"
-#include "train_temporal/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/report/report_charts.h"
 

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
+#include "common/counter_random.h"
 #include "common/error.h"
 #include "common/text.h"
-#include "train_temporal/counter_random.h"
 
 namespace coldframe::temporal {
 namespace {

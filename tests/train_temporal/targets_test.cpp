@@ -6,9 +6,9 @@
 #include <cmath>
 #include <set>
 
+#include "common/counter_random.h"
 #include "common/error.h"
 #include "common/text.h"
-#include "train_temporal/counter_random.h"
 #include "train_temporal/splits/split.h"
 #include "train_temporal/tasks/target_list.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 
 namespace coldframe::temporal {
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "train_temporal/counter_random.h"
+#include "common/counter_random.h"
 
 namespace coldframe::temporal {
 namespace {
