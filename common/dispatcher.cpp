@@ -9,6 +9,7 @@
 
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/table.h"
 #include "common/text.h"
 
 namespace {
@@ -36,8 +37,7 @@ void print_help(std::ostream& out) {
          "once over every frame, and a temporal model trains on the cached features.\n\n"
          "Commands:\n";
   for (const Command& command : kCommands) {
-    out << "  " << command.name << std::string(11 - std::strlen(command.name), ' ')
-        << command.summary << "\n";
+    out << "  " << padded(command.name, 11) << command.summary << "\n";
   }
   out << "\n'coldframe COMMAND --help' lists the options of a command; --version shows the "
          "version.\n";

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "common/html.h"
+#include "common/table.h"
 #include "common/text.h"
 
 namespace coldframe::html {
@@ -17,15 +18,6 @@ std::string general(double value, int digits) {
   char buffer[40];
   std::snprintf(buffer, sizeof(buffer), "%.*g", digits, value);
   return buffer;
-}
-
-bool continues_sequence(char c) {
-  return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
-
-std::size_t code_points(std::string_view text) {
-  return text.size() -
-         static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_sequence));
 }
 
 }  // namespace
@@ -125,7 +117,7 @@ std::string svg_open(double width, double height, std::string_view title) {
 }
 
 double text_width(std::string_view text) {
-  return kCharacterWidth * static_cast<double>(code_points(text));
+  return kCharacterWidth * static_cast<double>(letters(text));
 }
 
 std::string shortened(std::string_view text, double width) {
@@ -133,7 +125,7 @@ std::string shortened(std::string_view text, double width) {
   const auto room = static_cast<std::size_t>(std::max(1.0, width / kCharacterWidth - 1.0));
   std::size_t end = 0;
   for (std::size_t count = 0; end < text.size(); ++end) {
-    if (!continues_sequence(text[end]) && count++ == room) break;
+    if (starts_letter(text[end]) && count++ == room) break;
   }
   return std::string(text.substr(0, end)) + "…";
 }

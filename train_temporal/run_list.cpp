@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/table.h"
 #include "common/text.h"
 
 namespace coldframe::temporal {
@@ -169,12 +170,6 @@ std::vector<std::string> row_of(const ListedRun& run) {
           run.backbone.empty() ? "-" : run.backbone};
 }
 
-// Characters, not bytes.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 }  // namespace
 
 std::vector<ListedRun> find_runs(const std::vector<fs::path>& paths) {
@@ -205,24 +200,10 @@ std::vector<ListedRun> find_runs(const std::vector<fs::path>& paths) {
 }
 
 std::string runs_table(const std::vector<ListedRun>& runs) {
-  std::vector<std::vector<std::string>> rows = {{"RUN", "RESULT", "TARGET", "MODEL",
-                                                 "FOLDS × SEEDS", "TENSORS", "TIME", "DATE (UTC)",
-                                                 "FEATURES"}};
+  TextRows rows = {{"RUN", "RESULT", "TARGET", "MODEL", "FOLDS × SEEDS", "TENSORS", "TIME",
+                    "DATE (UTC)", "FEATURES"}};
   for (const ListedRun& run : runs) rows.push_back(row_of(run));
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width(row[i]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - width(row[i]) + 2, ' ');
-    }
-    text += line + "\n";
-  }
-  return text;
+  return table_text(rows);
 }
 
 std::string runs_json(const std::vector<ListedRun>& runs) {

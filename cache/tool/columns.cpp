@@ -57,8 +57,8 @@ Json describe(const CacheReader& cache, std::span<const std::size_t> exams, cons
 
 }  // namespace
 
-Rows column_rows(const Json& columns) {
-  Rows rows;
+TextRows column_rows(const Json& columns) {
+  TextRows rows;
   for (const Json& column : columns) {
     const Json &counts = column["counts"], &distinct = column["distinct"];
     std::string text = column["type"].get<std::string>();

@@ -16,6 +16,6 @@ Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exa
 
 // A line for each: "age  integer, 21 to 93; 4 without a value". At most as many values are spelt
 // out as were described.
-Rows column_rows(const Json& columns);
+TextRows column_rows(const Json& columns);
 
 }  // namespace coldframe::cache

@@ -8,24 +8,6 @@
 #include "common/text.h"
 
 namespace coldframe::cache {
-namespace {
-
-constexpr std::size_t kOutputBlock = 1u << 16;
-
-// Continuation bytes of UTF-8 take no room on the terminal.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-  }));
-}
-
-// What came from a file must not steer the terminal.
-void append_printable(const std::string& text, std::string& line) {
-  for (const char character : text)
-    line += static_cast<unsigned char>(character) < 0x20 || character == 0x7f ? ' ' : character;
-}
-
-}  // namespace
 
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
                 VerbOptions& options, const boost::program_options::options_description& more) {
@@ -54,25 +36,8 @@ void print_json(const Json& json) {
   std::cout << json.dump(2) << '\n';
 }
 
-void print_table(const Rows& rows) {
-  std::vector<std::size_t> widths;
-  for (const std::vector<std::string>& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
-  }
-  std::string text;
-  for (const std::vector<std::string>& row : rows) {
-    const std::size_t start = text.size();
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      append_printable(row[i], text);
-      text.append(widths[i] - width_of(row[i]) + 2, ' ');
-    }
-    while (text.size() > start && text.back() == ' ') text.pop_back();
-    text += '\n';
-    if (text.size() < kOutputBlock && &row != &rows.back()) continue;
-    std::cout << text;
-    text.clear();
-  }
+void print_table(const TextRows& rows) {
+  write_table(rows, std::cout);
 }
 
 Json quantiles(std::vector<double> values, const Fractions& at) {

@@ -8,6 +8,7 @@
 
 #include "common/cli.h"
 #include "common/json.h"
+#include "common/table.h"
 
 namespace coldframe::cache {
 
@@ -34,9 +35,7 @@ bool parse_verb(const Command& command, const std::vector<std::string>& argument
 
 void print_json(const Json& json);
 
-// Rows of text with their columns aligned, two spaces apart.
-using Rows = std::vector<std::vector<std::string>>;
-void print_table(const Rows& rows);
+void print_table(const TextRows& rows);
 
 // Minimum, quartiles and so on of values (which are sorted for it); null when there are none.
 using Fractions = std::vector<std::pair<const char*, double>>;

@@ -192,7 +192,7 @@ void print_text(const Json& result) {
   for (const Json& line : result["recipe"]) std::cout << "  " << line.get<std::string>() << '\n';
   print_names("only in A", result["only_in_a"]);
   print_names("only in B", result["only_in_b"]);
-  Rows rows;
+  TextRows rows;
   for (const Json& entry : result["different"]) {
     if (rows.size() >= kMostPrinted) break;
     const std::string exam = entry["exam"].get<std::string>();

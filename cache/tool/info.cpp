@@ -12,7 +12,7 @@ constexpr std::size_t kMostFailures = 10;  // in the text; JSON has them all
 
 void print_text(const Json& info) {
   print_table(overview_rows(info));
-  Rows rows = column_rows(info["columns"]);
+  TextRows rows = column_rows(info["columns"]);
   if (!rows.empty()) std::cout << "\ncolumns\n";
   print_table(rows);
   rows.clear();

@@ -32,9 +32,9 @@ std::string or_dash(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-Rows as_rows(const CacheReader& cache, const std::vector<std::size_t>& chosen) {
+TextRows as_rows(const CacheReader& cache, const std::vector<std::size_t>& chosen) {
   const std::vector<std::string> columns = cache.column_names();
-  Rows rows{{"EXAM", "FRAMES", "SPAN", "PATIENT"}};
+  TextRows rows{{"EXAM", "FRAMES", "SPAN", "PATIENT"}};
   rows.reserve(chosen.size() + 1);
   rows[0].insert(rows[0].end(), columns.begin(), columns.end());
   for (const std::size_t index : chosen) {

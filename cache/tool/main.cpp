@@ -5,6 +5,7 @@
 #include "cache/tool/command.h"
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/table.h"
 #include "common/text.h"
 
 namespace coldframe::cache {
@@ -18,8 +19,7 @@ void print_help() {
   std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"
                "Looks into a cache of features: a .h5 file, or a folder of shards.\n\nVerbs:\n";
   for (const Command* command : kCommands)
-    std::cout << "  " << command->name << std::string(8 - std::string(command->name).size(), ' ')
-              << command->summary << '\n';
+    std::cout << "  " << padded(command->name, 8) << command->summary << '\n';
   std::cout
       << "\n`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5\n";
 }

@@ -112,7 +112,7 @@ Pairs recipe_rows(const Json& recipe) {
   return rows;
 }
 
-Rows overview_rows(const Json& info) {
+TextRows overview_rows(const Json& info) {
   const auto number = [&](const char* key) { return info[key].get<std::size_t>(); };
   std::string frames = concat(info["frames"].dump());
   if (number("missing_frames") > 0) frames += concat(" (", number("missing_frames"), " missing)");

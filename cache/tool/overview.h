@@ -14,7 +14,7 @@ namespace coldframe::cache {
 Json describe_cache(const CacheReader& cache, const std::string& path);
 
 // Of that description: what is inside, and the recipe line by line.
-Rows overview_rows(const Json& description);
+TextRows overview_rows(const Json& description);
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 Pairs recipe_rows(const Json& recipe);
 

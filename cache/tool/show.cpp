@@ -81,12 +81,12 @@ void print_sparkline(const char* title, const char* key, const Json& frames) {
 }
 
 void print_text(const Json& exam) {
-  Rows rows{{"exam", exam["id"].get<std::string>()},
-            {"patient", exam["patient"] == "" ? "unknown" : exam["patient"].get<std::string>()},
-            {"source", concat(exam["source_kind"].get<std::string>(), ", ", exam["width"].dump(),
-                              " × ", exam["height"].dump(), " pixels")},
-            {"time span",
-             exam["span_s"].is_null() ? "unknown" : number_or_dash(exam["span_s"], 3) + " s"}};
+  TextRows rows{{"exam", exam["id"].get<std::string>()},
+                {"patient", exam["patient"] == "" ? "unknown" : exam["patient"].get<std::string>()},
+                {"source", concat(exam["source_kind"].get<std::string>(), ", ",
+                                  exam["width"].dump(), " × ", exam["height"].dump(), " pixels")},
+                {"time span",
+                 exam["span_s"].is_null() ? "unknown" : number_or_dash(exam["span_s"], 3) + " s"}};
   for (const auto& [name, value] : exam["columns"].items())
     rows.push_back({name, value.get<std::string>()});
   print_table(rows);

@@ -21,7 +21,7 @@ std::string quantile_text(const Json& quantiles) {
   return join(texts, ", ");
 }
 
-void add_values(const Json& values, Rows& rows) {
+void add_values(const Json& values, TextRows& rows) {
   if (values.is_null()) return;
   const auto number = [&](const char* key) { return fixed(values[key].get<double>(), 3); };
   rows.push_back({"  values", concat("mean ", number("mean"), ", deviation ", number("deviation"),
@@ -29,7 +29,7 @@ void add_values(const Json& values, Rows& rows) {
   rows.push_back({"  deviation of a dimension", quantile_text(values["deviation_of_dimensions"])});
 }
 
-void add_near_duplicates(const Json& near, Rows& rows) {
+void add_near_duplicates(const Json& near, TextRows& rows) {
   rows.push_back(
       {"  near-duplicates",
        concat(near["pairs"].dump(), near["pairs"] == 1 ? " pair" : " pairs",
@@ -46,7 +46,7 @@ void add_near_duplicates(const Json& near, Rows& rows) {
 
 void print_view(const std::string& name, const Json& view) {
   std::cout << "view " << name << '\n';
-  Rows rows;
+  TextRows rows;
   for (const char* key :
        {"rows", "missing_rows", "nan_rows", "zero_rows", "duplicate_rows", "dead_dimensions"}) {
     std::string label = key;
@@ -88,7 +88,7 @@ int run_stats(const std::vector<std::string>& arguments) {
     return 0;
   }
   for (const auto& [name, view] : stats["views"].items()) print_view(name, view);
-  const Rows columns = column_rows(stats["columns"]);
+  const TextRows columns = column_rows(stats["columns"]);
   if (!columns.empty()) std::cout << "\ncolumns\n";
   print_table(columns);
   return 0;

@@ -7,6 +7,7 @@
 #include "common/interrupt.h"
 #include "common/scratch_folder.h"
 #include "common/system/memory.h"
+#include "common/table.h"
 #include "common/text.h"
 #include "extract/benchmark/stages.h"
 #include "extract/pipeline.h"
@@ -107,9 +108,9 @@ std::string to_text(const BenchmarkReport& report) {
   std::string text = concat("each alone           frames/s\n");
   for (const StageRate& stage : report.stages) {
     const std::string rate = fixed(stage.frames_per_second, 1);
-    text += concat(
-        "  ", stage.name, std::string(16 - std::min<std::size_t>(15, stage.name.size()), ' '),
-        std::string(rate.size() < 10 ? 10 - rate.size() : 0, ' '), rate, "   ", stage.note, "\n");
+    text += concat("  ", padded(stage.name, 15), " ",
+                   std::string(rate.size() < 10 ? 10 - rate.size() : 0, ' '), rate, "   ",
+                   stage.note, "\n");
   }
   const auto frames = static_cast<std::size_t>(report.input_frames + 0.5);
   return text + concat("together           ", fixed(report.overlapped, 1), " frames/s, computing ",

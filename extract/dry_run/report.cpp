@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "common/table.h"
 #include "common/text.h"
 
 namespace coldframe::dry_run {
@@ -93,59 +94,20 @@ std::string sizes_text(const ExamSurvey& exam) {
   return concat(width, "×", height, exam.sizes.size() > 1 ? " and others" : "");
 }
 
-// Letters as a reader sees them: "×" is one.
-std::size_t letters(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
-}
-
-// At most `most` letters, the middle left out, since names differ at their ends.
-std::string shorten(const std::string& text, std::size_t most) {
-  if (letters(text) <= most || !is_valid_utf8(text)) return text;
-  std::vector<std::string> all;
-  for (const char c : text) {
-    if ((static_cast<unsigned char>(c) & 0xc0) != 0x80) all.emplace_back();
-    all.back() += c;
-  }
-  const std::size_t head = most / 3, tail = most - head - 1;
-  std::string result;
-  for (std::size_t i = 0; i < head; ++i) result += all[i];
-  result += "…";
-  for (std::size_t i = all.size() - tail; i < all.size(); ++i) result += all[i];
-  return result;
-}
-
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], letters(row[c]));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t c = 0; c < row.size(); ++c)
-      line += row[c] + std::string(widths[c] - letters(row[c]) + 2, ' ');
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string exams_table(const Report& report) {
-  std::vector<std::vector<std::string>> rows{
-      {"exam", "frames", "size", "times", "kind", "patient"}};
+  TextRows rows{{"exam", "frames", "size", "times", "kind", "patient"}};
   const std::size_t shown = std::min(kShownExams, report.input.exams.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const auto& spec = report.input.exams[i];
     const ExamSurvey& exam = report.survey.exams[i];
-    const std::string id = shorten(spec.id, 40), patient = shorten(spec.patient, 16);
+    const std::string id = without_middle(spec.id, 40), patient = without_middle(spec.patient, 16);
     if (exam.failure.empty())
       rows.push_back({id, frames_text(exam), sizes_text(exam), times_text(exam.timing), exam.kind,
                       patient.empty() ? "unknown" : patient});
     else
       rows.push_back({id, "–", "", "cannot be extracted", exam.kind, patient});
   }
-  std::string text = table(rows);
+  std::string text = table_text(rows);
   if (report.input.exams.size() > shown)
     text += concat("… and ", plural(report.input.exams.size() - shown, "more exam"),
                    " (--json lists all)\n");
@@ -173,7 +135,7 @@ std::string totals_text(const Totals& totals, const Report& report) {
 std::string case_text(const FindingCase& one) {
   std::vector<std::string> ids;
   for (std::size_t i = 0; i < one.exams.size() && i < kShownIds; ++i)
-    ids.push_back(shorten(one.exams[i], 60));
+    ids.push_back(without_middle(one.exams[i], 60));
   std::string text = join(ids, ", ");
   if (one.exams.size() > ids.size())
     text += concat(" and ", one.exams.size() - ids.size(), " more");

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "common/table.h"
 #include "common/text.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
@@ -42,14 +43,6 @@ Json to_json(const FoldChoice& choice) {
           {"test", {{"exams", choice.test_exams}, {"patients", choice.test_patients}}},
           {"temperature", json_number(choice.temperature)},
           {"threshold", json_number(choice.threshold)}};
-}
-
-// `width` counts characters, not bytes.
-std::string padded(std::string text, std::size_t width) {
-  const auto characters = static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-  if (characters < width) text.append(width - characters, ' ');
-  return text;
 }
 
 // Whether both hold the same held-out exams in the same folds, so that they can be paired.
@@ -125,7 +118,7 @@ std::string summary_text(const RunReport& report) {
                             report.per_frame ? " of frames" : "", ", ", folds_text(main), ", ",
                             fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
-    text += concat("  ", padded(std::string(metric_title(summary.metric)), 22),
+    text += concat("  ", padded(metric_title(summary.metric), 22),
                    interval_text(summary.mean_over_folds));
     if (!one_part) text += concat("   pooled ", interval_text(summary.pooled));
     text += "\n";

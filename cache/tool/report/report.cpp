@@ -40,7 +40,7 @@ std::vector<std::size_t> chosen_exams(const CacheReader& cache,
   return chosen;
 }
 
-std::string key_values_of(const Rows& rows) {
+std::string key_values_of(const TextRows& rows) {
   std::vector<std::pair<std::string, std::string>> pairs;
   for (const std::vector<std::string>& row : rows)
     pairs.emplace_back(trim(row[0]), row.size() > 1 ? row[1] : "");
