@@ -33,6 +33,11 @@ using FramePointer = std::unique_ptr<AVFrame, FfmpegDeleter<av_frame_free>>;
 
 using BytesPointer = std::unique_ptr<std::uint8_t, decltype([](void* bytes) { av_free(bytes); })>;
 
+struct SwsDeleter {
+  void operator()(SwsContext* scaler) const noexcept { sws_freeContext(scaler); }
+};
+using SwsPointer = std::unique_ptr<SwsContext, SwsDeleter>;
+
 struct IoDeleter {
   void operator()(AVIOContext* io) const noexcept {
     av_freep(&io->buffer);

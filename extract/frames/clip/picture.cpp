@@ -23,7 +23,7 @@ std::size_t padded_stride(std::size_t row) {
 
 // Blue first and bicubic: swscale then rounds as in OpenCV's video reader, which is out by two
 // levels of green at some odd sizes; models have been trained on those pixels.
-SwsContext* make_scaler(const AVFrame& picture) {
+SwsPointer make_scaler(const AVFrame& picture) {
   constexpr int kCentred = -513;  // swscale's default, of chroma that the stream does not place
   int across = kCentred, down = kCentred;
   avcodec_enum_to_chroma_pos(&across, &down, picture.chroma_location);
@@ -35,11 +35,10 @@ SwsContext* make_scaler(const AVFrame& picture) {
       {"srcw", picture.width},    {"srch", picture.height},  {"src_format", picture.format},
       {"dstw", picture.width},    {"dsth", picture.height},  {"dst_format", AV_PIX_FMT_BGR24},
       {"sws_flags", SWS_BICUBIC}, {"src_h_chr_pos", across}, {"src_v_chr_pos", down}};
-  SwsContext* const scaler = sws_alloc_context();
-  if (scaler == nullptr) throw std::bad_alloc();
-  for (const auto& [name, value] : options) av_opt_set_int(scaler, name, value, 0);
-  if (sws_init_context(scaler, nullptr, nullptr) >= 0) return scaler;
-  sws_freeContext(scaler);
+  SwsPointer scaler(sws_alloc_context());
+  if (!scaler) throw std::bad_alloc();
+  for (const auto& [name, value] : options) av_opt_set_int(scaler.get(), name, value, 0);
+  if (sws_init_context(scaler.get(), nullptr, nullptr) >= 0) return scaler;
   throw DataError(concat("its pixel format, number ", picture.format, ", is not read"));
 }
 
@@ -86,7 +85,7 @@ void ClipConverter::prepare(const AVFrame& picture) {
   const Colours colours{picture.width,      picture.height,      picture.format,
                         picture.colorspace, picture.color_range, picture.chroma_location};
   if (scaler_ && colours == colours_) return;
-  scaler_.reset(make_scaler(picture));
+  scaler_ = make_scaler(picture);
   int *from = nullptr, *to = nullptr, from_full = 0, to_full = 0, brightness = 0, contrast = 0,
       saturation = 0;
   sws_getColorspaceDetails(scaler_.get(), &from, &from_full, &to, &to_full, &brightness, &contrast,

@@ -1,8 +1,6 @@
 // From a decoder's pictures to RGB, the right way up.
 #pragma once
 
-#include <memory>
-
 #include "extract/frames/clip/ffmpeg.h"
 #include "extract/frames/frame.h"
 
@@ -31,10 +29,6 @@ class ClipConverter {
   Image to_image(const AVFrame& picture);
 
  private:
-  struct Deleter {
-    void operator()(SwsContext* context) const noexcept { sws_freeContext(context); }
-  };
-
   struct Colours {
     int width = 0, height = 0, format = 0;
     AVColorSpace matrix = AVCOL_SPC_UNSPECIFIED;
@@ -46,7 +40,7 @@ class ClipConverter {
   void prepare(const AVFrame& picture);
 
   Turn turn_;
-  std::unique_ptr<SwsContext, Deleter> scaler_;
+  SwsPointer scaler_;
   Colours colours_;  // that scaler_ was made for
 };
 
