@@ -55,18 +55,23 @@ def opencv_frames(path):
         yield np.ascontiguousarray(read[1][..., ::-1])
 
 
-def difference(path, others):
-    """The largest difference of a pixel from another reader's, which must read as many frames."""
-    levels = 0
-    for (_, ours), theirs in zip(frames_of(path), others, strict=True):
+def times_and_difference(path, others):
+    """Our times, and the largest difference of a pixel from another reader's, which must read as
+    many frames."""
+    levels, times = 0, []
+    for (time, ours), theirs in zip(frames_of(path), others, strict=True):
+        times.append(time)
         levels = max(levels, int(cv2.absdiff(theirs, np.asarray(ours)).max()))
-    return levels
+    return times, levels
+
+
+def difference(path, others):
+    return times_and_difference(path, others)[1]
 
 
 def compare_clip(path):
     """Frames, the largest difference of a pixel from OpenCV's and of a time from ffprobe's."""
-    levels = difference(path, opencv_frames(path))
-    times = [time for time, _ in frames_of(path)]
+    times, levels = times_and_difference(path, opencv_frames(path))
     probed = probed_times(path)
     assert len(probed) == len(times)
     # Of the frames that the decoder holds at an MPEG stream's end ffprobe knows no time.
