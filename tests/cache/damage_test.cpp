@@ -48,11 +48,9 @@ TEST_F(Damage, IsFoundAtEveryLength) {
 }
 
 TEST_F(Damage, OfOneShardDoesNotHideTheOthers) {
-  WriterOptions options;
-  options.max_shard_exams = 1;
   std::vector<ExamFeatures> exams;
   for (std::size_t i = 0; i < 4; ++i) exams.push_back(make_exam(std::to_string(i), i, 3, 4));
-  write_cache(folder_ / "y.cache", exams, options);
+  write_cache(folder_ / "y.cache", exams, one_exam_a_shard());
   flip_byte(folder_ / "y.cache" / shard_name(0, 1), 500);
   const VerifyReport report = verify(locate(folder_ / "y.cache"));
   ASSERT_EQ(report.findings.size(), 1u);

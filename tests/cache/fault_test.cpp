@@ -68,7 +68,7 @@ TEST_P(Faults, AtEveryOperationLoseNothingThatWasAcknowledged) {
     SCOPED_TRACE("operation " + std::to_string(failing));
     const MemoryFolder folder;
     const fs::path path = folder / fault.path;
-    write_cache(path, {make_exam("0", 0, 5, 40)});
+    write_cache(path, {make_exam("0", 0, 5, 40)}, one_exam_a_shard());
     const int code = extend_failing_at(failing, fault, path, folder / "log");
     if (code == 1) break;
     ASSERT_TRUE(code == 0 || code == kFailed) << "the child ended with " << code;
@@ -105,9 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Disk, Faults,
 
 TEST(Faults, AFailedAddCanBePublishedLater) {
   const MemoryFolder folder;
-  WriterOptions options;
-  options.max_shard_exams = 1;
-  ShardWriter writer(locate(folder / "x.h5"), make_recipe(), 4, options);
+  ShardWriter writer(locate(folder / "x.h5"), make_recipe(), 4, one_exam_a_shard());
   const std::vector<ExamFeatures> exams{make_exam("a", 0, 3, 4), make_exam("b", 1, 3, 4)};
   writer.add(exams[0]);
   set_file_fault_hook([](std::string_view, const fs::path&) { return ENOSPC; });

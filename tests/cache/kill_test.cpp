@@ -29,9 +29,7 @@ void run_job(const fs::path& path) {
       if (!cached || cached->find(std::to_string(i)) == CacheReader::npos) missing.push_back(i);
     failed = cached && !cached->failures().empty();
   }
-  WriterOptions options;
-  options.max_shard_exams = 1;
-  ShardWriter writer(locate(path), make_recipe_with_thumbnails(), 40, options);
+  ShardWriter writer(locate(path), make_recipe_with_thumbnails(), 40, one_exam_a_shard());
   for (const std::uint64_t i : missing) {
     ExamFeatures exam = make_exam(std::to_string(i), i, 5, 40);
     add_thumbnails(exam);

@@ -130,7 +130,8 @@ TEST_P(PowerCuts, LoseNothingThatWasAcknowledged) {
     SCOPED_TRACE("operation " + std::to_string(operations));
     const MemoryFolder folder;
     fs::create_directory(folder / "before");
-    write_cache(folder / "before" / GetParam().path, {make_exam("0", 0, 5, 40)});
+    write_cache(folder / "before" / GetParam().path, {make_exam("0", 0, 5, 40)},
+                one_exam_a_shard());
     if (!extend_until(operations, GetParam(), folder / "before", folder / "after", folder / "log"))
       break;
     const fs::path path = folder / "after" / GetParam().path;

@@ -66,8 +66,7 @@ TEST_P(Revisions, ALaterOneVoidsFailures) {
 }
 
 TEST_P(Revisions, MetadataChangeWithoutFeatures) {
-  WriterOptions options;
-  options.max_shard_exams = 1;
+  WriterOptions options = one_exam_a_shard();
   options.precision = "bf16";
   std::vector<ExamFeatures> exams;
   for (std::size_t i = 0; i < 3; ++i) {

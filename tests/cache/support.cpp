@@ -117,6 +117,13 @@ void expect_equal(const CacheReader& cache, const ExamFeatures& exam) {
   EXPECT_EQ(cache.thumbnails(index), exam.thumbnails);
 }
 
+WriterOptions one_exam_a_shard() {
+  WriterOptions options;
+  options.max_shard_exams = 1;
+  options.max_shard_bytes = 1 << 16;
+  return options;
+}
+
 void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options) {
   const std::size_t dimension = exams.at(0).views.at(0).values.size() / exams[0].info.frames();
@@ -128,11 +135,9 @@ void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
 }
 
 void extend_cache(const fs::path& path, const fs::path& log) {
-  WriterOptions options;
-  options.max_shard_exams = 1;
   std::ofstream acknowledged(log);
   int next = 1;
-  ShardWriter writer(locate(path), make_recipe(), 40, options);
+  ShardWriter writer(locate(path), make_recipe(), 40, one_exam_a_shard());
   writer.on_published = [&](std::size_t exams) {
     for (std::size_t i = 0; i < exams; ++i) acknowledged << next++ << std::endl;
   };

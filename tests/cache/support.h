@@ -33,6 +33,10 @@ void add_thumbnails(ExamFeatures& exam);
 void expect_equal(const CacheReader& cache, const ExamFeatures& exam);
 void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 
+// Each exam in a shard of its own, and small ones: a writer takes the memory of a whole shard at
+// once, which tests with hundreds of writers would wait for.
+WriterOptions one_exam_a_shard();
+
 // With thumbnails if the exams have some.
 void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options = {});
