@@ -1,27 +1,14 @@
 """The models that engine and peers compute, and the work that they mean."""
 
-import timm
-import torch
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "extract/vit"))
+import timm_models
 
 
-def build(name, size, seed=0):
-    """A timm model whose weights are drawn from a seed, at a trained model's scale."""
-    model = timm.create_model(name, num_classes=0, img_size=size).eval()
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for key, parameter in model.named_parameters():
-            noise = torch.randn(parameter.shape, generator=generator)
-            if key.endswith("gamma"):
-                parameter.copy_(1 + 0.3 * noise)
-            elif "norm" in key:
-                parameter.copy_(0.2 * noise + (1 if key.endswith("weight") else 0))
-            elif key in ("cls_token", "reg_token", "pos_embed"):
-                parameter.copy_(0.5 * noise)
-            elif key.endswith("bias"):
-                parameter.copy_(0.2 * noise)
-            else:
-                parameter.copy_(noise * parameter[0].numel() ** -0.5)
-    return model
+def build(name, size):
+    return timm_models.build(name, img_size=size)
 
 
 def flops_per_image(model, size):
