@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "common/error.h"
-#include "common/torch/device.h"
 #include "extract/device_input.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe {
 namespace {
@@ -32,15 +31,11 @@ TEST(DeviceInput, NormalisesEveryFrameOfABatchLikeTheOperators) {
   EXPECT_TRUE(images.equal(expected.contiguous()));
 }
 
-TEST(DeviceInput, CudaKernelEqualsItsCpuTwin) {
-  torch::Device device(torch::kCPU);
-  try {
-    device = resolve_device("cuda");
-  } catch (const SystemError& error) {
-    GTEST_SKIP() << "no GPU: " << error.what();
-  }
+class DeviceInputOnGpu : public testing::GpuTest {};
+
+TEST_F(DeviceInputOnGpu, KernelEqualsItsCpuTwin) {
   const torch::Tensor frames = every_level();
-  EXPECT_TRUE(DeviceInput(imagenet(), device)(frames).cpu().equal(
+  EXPECT_TRUE(DeviceInput(imagenet(), device_)(frames).cpu().equal(
       DeviceInput(imagenet(), torch::kCPU)(frames)));
 }
 

@@ -1,39 +1,31 @@
 // The kernels on a GPU against their CPU twins, bit for bit: both round every step alike.
 #include <gtest/gtest.h>
 
-#include <optional>
-
-#include "common/error.h"
-#include "common/torch/device.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "tests/extract/cuda/kernel_calls.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe::cuda {
 namespace {
 
-class DeviceKernels : public testing::Test {
+class DeviceKernels : public coldframe::testing::GpuTest {
  protected:
   void SetUp() override {
-    try {
-      device_ = resolve_device("cuda");
-    } catch (const SystemError& error) {
-      GTEST_SKIP() << "no GPU: " << error.what();
-    }
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
     ASSERT_NE(kernels(), nullptr)
         << "libcoldframe_cuda.so is missing: build with COLDFRAME_CUDA=ON";
     torch::manual_seed(1);
   }
 
   torch::Tensor there(const torch::Tensor& tensor) const {
-    return tensor.defined() ? tensor.to(*device_) : tensor;
+    return tensor.defined() ? tensor.to(device_) : tensor;
   }
   void expect_same(const torch::Tensor& found, const torch::Tensor& expected) const {
     EXPECT_TRUE(found.cpu().equal(expected))
         << (found.cpu().to(torch::kFloat64) - expected).abs().max().item<double>();
   }
-
-  std::optional<torch::Device> device_;
 };
 
 constexpr torch::ScalarType kTypes[] = {torch::kFloat, torch::kBFloat16, torch::kHalf};

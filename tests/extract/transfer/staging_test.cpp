@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "common/error.h"
-#include "common/torch/device.h"
 #include "tests/extract/transfer/fake_streams.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe {
 namespace {
@@ -69,14 +68,10 @@ TEST_P(StagingOrders, WhatDidNotFitIsHandedOverAgain) {
 INSTANTIATE_TEST_SUITE_P(All, StagingOrders,
                          ::testing::Values(Eager::kNone, Eager::kCopy, Eager::kCompute));
 
-TEST(Staging, OnTheGpuEveryFrameMeetsItsFeature) {
-  torch::Device device(torch::kCPU);
-  try {
-    device = resolve_device("cuda");
-  } catch (const SystemError& error) {
-    GTEST_SKIP() << "no GPU: " << error.what();
-  }
-  const auto streams = make_streams(device);
+class StagingOnGpu : public testing::GpuTest {};
+
+TEST_F(StagingOnGpu, EveryFrameMeetsItsFeature) {
+  const auto streams = make_streams(device_);
   Staging staging(*streams, 224, 1, level_of);
   for (int round = 0; round < 60; ++round) {
     const int slot = round % 2;

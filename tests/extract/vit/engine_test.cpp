@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "extract/vit/engine/choose.h"
-#include "extract/vit/random_weights.h"
+#include "tests/extract/vit/small_models.h"
 
 namespace coldframe::vit::engine {
 namespace {
@@ -133,53 +133,29 @@ std::string name_of(const testing::TestParamInfo<const Kernels*>& info) {
 
 INSTANTIATE_TEST_SUITE_P(All, KernelTest, testing::ValuesIn(available_kernels()), name_of);
 
-struct Case {
-  const char* name;
-  Architecture architecture;
-  std::int64_t image_size;
-};
-
 Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
-  Architecture architecture;
-  architecture.patch = patch;
-  architecture.width = width;
+  Architecture architecture = small_architecture(width, heads, patch, grid);
   architecture.depth = 2;
-  architecture.heads = heads;
   architecture.mlp_hidden = 2 * width + 2;
-  architecture.position_grid = grid;
   return architecture;
 }
 
-std::vector<Case> cases() {
-  Architecture dinov2 = shape(64, 1, 7, 3);  // an odd patch: 147 pixels do not fill words of bf16
-  dinov2.registers = 4;
-  dinov2.prefix_positions = false;
-  dinov2.layer_scale = true;
-  Architecture bare = shape(96, 2, 4, 4);
-  bare.class_token = bare.qkv_bias = false;
-  Architecture fc_norm = shape(64, 2, 4, 4);
-  fc_norm.fc_norm = true;
+std::vector<SmallModel> models() {
   return {{"plain", shape(128, 2, 8, 5), 40},
           {"narrow_heads", shape(60, 5, 4, 3), 12},
           {"wide_head", shape(160, 1, 8, 2), 16},
-          {"dinov2", dinov2, 21},
-          {"bare", bare, 16},
-          {"fc_norm", fc_norm, 16},
+          // An odd patch: 147 pixels do not fill words of bf16.
+          {"dinov2", with_registers(shape(64, 1, 7, 3)), 21},
+          {"bare", without_class_token(shape(96, 2, 4, 4)), 16},
+          {"fc_norm", with_fc_norm(shape(64, 2, 4, 4)), 16},
           {"many_tokens", shape(64, 1, 2, 15), 30},
           {"one_patch", shape(64, 1, 4, 1), 4}};
 }
 
-// Poolings that the architecture has.
-std::vector<Pooling> poolings_of(const Architecture& architecture) {
-  if (!architecture.class_token) return {Pooling::kMean};
-  return {Pooling::kCls, Pooling::kMean, Pooling::kClsMean};
-}
-
 TEST(Engine, EqualsTheReadableViT) {
   const torch::InferenceMode guard;
-  for (const Case& one : cases()) {
-    RandomSource source(3);
-    VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  for (const SmallModel& one : models()) {
+    VisionTransformer model = one.make();
     torch::manual_seed(2);
     const torch::Tensor images = torch::randn({5, 3, one.image_size, one.image_size});
     for (const Kernels* kernels : available_kernels()) {
@@ -204,9 +180,8 @@ TEST(Engine, EqualsTheReadableViT) {
 
 TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
   const torch::InferenceMode guard;
-  const Case one = cases().front();
-  RandomSource source(3);
-  VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  const SmallModel one = models().front();
+  VisionTransformer model = one.make();
   Engine engine(*model, one.image_size, fastest_fp32_kernels(), torch::kFloat32);
   const torch::Tensor images = torch::randn({7, 3, one.image_size, one.image_size});
   const int threads = at::get_num_threads();
@@ -227,9 +202,8 @@ TEST(Engine, SaysWhatItCannotCompute) {
 
 TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   const torch::InferenceMode guard;
-  const Case one = cases().front();
-  RandomSource source(3);
-  VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  const SmallModel one = models().front();
+  VisionTransformer model = one.make();
   const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
   const auto half_engine = make_engine(*model, one.image_size, Precision::kBf16);
   if (!half_engine) GTEST_SKIP() << "this processor has AMX";
@@ -241,9 +215,8 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
 }
 
 TEST(Engine, ComputesInFp16WhereTheProcessorDoes) {
-  RandomSource source(3);
-  const Case one = cases().front();
-  VisionTransformer model(Scope(source), one.architecture, one.image_size);
+  const SmallModel one = models().front();
+  VisionTransformer model = one.make();
   const bool made = make_engine(*model, one.image_size, Precision::kFp16) != nullptr;
   EXPECT_EQ(made, avx512_fp16_kernels() != nullptr);
 }

@@ -8,62 +8,34 @@
 
 #include "common/error.h"
 #include "common/log.h"
-#include "common/torch/device.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
-#include "extract/vit/random_weights.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
+#include "tests/extract/vit/small_models.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe::vit::gpu {
 namespace {
 
-struct Case {
-  const char* name;
-  Architecture architecture;
-  std::int64_t image_size;
-};
-
 Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
-  Architecture architecture;
-  architecture.patch = patch;
-  architecture.width = width;
+  Architecture architecture = small_architecture(width, heads, patch, grid);
   architecture.depth = 3;
-  architecture.heads = heads;
   architecture.mlp_hidden = 4 * width;
-  architecture.position_grid = grid;
   return architecture;
 }
 
-std::vector<Case> cases() {
-  Architecture dinov2 = shape(64, 1, 14, 4);
-  dinov2.registers = 4;
-  dinov2.prefix_positions = false;
-  dinov2.layer_scale = true;
-  Architecture bare = shape(96, 2, 4, 4);
-  bare.class_token = bare.qkv_bias = false;
-  Architecture fc_norm = shape(64, 2, 4, 4);
-  fc_norm.fc_norm = true;
+std::vector<SmallModel> models() {
   Architecture shallow = shape(64, 2, 4, 4);
   shallow.depth = 1;
   return {{"at_224", shape(64, 1, 16, 14), 224},
-          {"dinov2_with_registers_at_other_size", dinov2, 112},
-          {"no_class_token", bare, 16},
-          {"fc_norm", fc_norm, 16},
+          {"dinov2_with_registers_at_other_size", with_registers(shape(64, 1, 14, 4)), 112},
+          {"no_class_token", without_class_token(shape(96, 2, 4, 4)), 16},
+          {"fc_norm", with_fc_norm(shape(64, 2, 4, 4)), 16},
           {"one_block", shallow, 16},
           {"odd_patch", shape(60, 3, 7, 3), 21}};
 }
 
-std::vector<Pooling> poolings_of(const Architecture& architecture) {
-  if (!architecture.class_token) return {Pooling::kMean};
-  return {Pooling::kCls, Pooling::kMean, Pooling::kClsMean};
-}
-
-VisionTransformer make_model(const Case& one) {
-  RandomSource source(3);
-  return VisionTransformer(Scope(source), one.architecture, one.image_size);
-}
-
-EngineOptions options_for(const Case& one, Pooling pooling, torch::ScalarType type) {
+EngineOptions options_for(const SmallModel& one, Pooling pooling, torch::ScalarType type) {
   EngineOptions options;
   options.type = type;
   options.pooling = pooling;
@@ -98,30 +70,38 @@ void expect_equal(const torch::Tensor& found, const torch::Tensor& expected,
               type == torch::kHalf ? 0.99999 : 0.9995);
 }
 
-TEST(GpuEngine, EqualsTheReadableViT) {
-  const torch::InferenceMode guard;
-  for (const Case& one : cases()) {
-    VisionTransformer model = make_model(one);
+// Calls `check` for every model, pooling and type, with what the readable ViT makes of the input.
+template <typename Check>
+void for_every_engine(const Check& check) {
+  for (const SmallModel& one : models()) {
+    VisionTransformer model = one.make();
     const Input input = make_input(3, one.image_size);
     const torch::Tensor tokens = model->forward_features(input.images);
     for (const Pooling pooling : poolings_of(one.architecture))
       for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
         SCOPED_TRACE(std::string(one.name) + ", " + to_string(pooling) + ", " + toString(type));
-        Engine engine(*model, options_for(one, pooling, type), cuda::twin_kernels(), {});
-        const torch::Tensor expected = model->forward_head(tokens, pooling);
-        expect_equal(engine.forward_frames(input.frames, input.levels), expected, type);
-        expect_equal(engine.forward_images(input.images), expected, type);
-        expect_equal(engine.forward_frames(input.frames.narrow(0, 1, 1), input.levels),
-                     expected.narrow(0, 1, 1), type);
-        EXPECT_EQ(engine.forward_frames(input.frames.narrow(0, 0, 0), input.levels).size(0), 0);
+        check(*model, options_for(one, pooling, type), input, model->forward_head(tokens, pooling));
       }
   }
 }
 
+TEST(GpuEngine, EqualsTheReadableViT) {
+  const torch::InferenceMode guard;
+  for_every_engine([](auto& model, const EngineOptions& options, const Input& input,
+                      const torch::Tensor& expected) {
+    Engine engine(model, options, cuda::twin_kernels(), {});
+    expect_equal(engine.forward_frames(input.frames, input.levels), expected, options.type);
+    expect_equal(engine.forward_images(input.images), expected, options.type);
+    expect_equal(engine.forward_frames(input.frames.narrow(0, 1, 1), input.levels),
+                 expected.narrow(0, 1, 1), options.type);
+    EXPECT_EQ(engine.forward_frames(input.frames.narrow(0, 0, 0), input.levels).size(0), 0);
+  });
+}
+
 TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
   const torch::InferenceMode guard;
-  const Case one = cases()[1];
-  VisionTransformer model = make_model(one);
+  const SmallModel one = models()[1];
+  VisionTransformer model = one.make();
   const Input input = make_input(3, one.image_size);
   const torch::Tensor expected =
       model->forward_head(model->forward_features(input.images), Pooling::kClsMean);
@@ -137,8 +117,8 @@ TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
 
 TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   const torch::InferenceMode guard;
-  const Case one = cases()[0];
-  VisionTransformer model = make_model(one);
+  const SmallModel one = models()[0];
+  VisionTransformer model = one.make();
   GraphLog log;
   Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
                 fake_graphs(log));
@@ -163,41 +143,29 @@ TEST(GpuEngine, SaysWhatItCannotCompute) {
   Architecture odd = shape(64, 1, 14, 16);
   odd.mlp_hidden = 100;
   EXPECT_TRUE(refusal(odd));
-  const Case one{"odd", odd, 28};
-  VisionTransformer model = make_model(one);
+  const SmallModel one{"odd", odd, 28};
+  VisionTransformer model = one.make();
   EXPECT_THROW(
       Engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(), {}),
       ConfigError);
 }
 
-TEST(GpuEngine, OnTheGpuEqualsTheReadableViT) {
-  torch::Device device(torch::kCPU);
-  try {
-    device = resolve_device("cuda");
-  } catch (const SystemError& error) {
-    GTEST_SKIP() << "no GPU: " << error.what();
-  }
+class GpuEngineOnGpu : public testing::GpuTest {};
+
+TEST_F(GpuEngineOnGpu, EqualsTheReadableViT) {
   ASSERT_NE(cuda::kernels(), nullptr);
   const torch::InferenceMode guard;
-  const c10::impl::VirtualGuardImpl streams(device.type());
-  const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device));
-  for (const Case& one : cases()) {
-    VisionTransformer model = make_model(one);
-    const Input input = make_input(3, one.image_size);
-    const torch::Tensor tokens = model->forward_features(input.images);
-    for (const Pooling pooling : poolings_of(one.architecture))
-      for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
-        SCOPED_TRACE(std::string(one.name) + ", " + to_string(pooling) + ", " + toString(type));
-        EngineOptions options = options_for(one, pooling, type);
-        options.device = device;
-        Engine engine(*model, options, *cuda::kernels(), cuda_graphs());
-        const torch::Tensor expected = model->forward_head(tokens, pooling);
-        const torch::Tensor frames = input.frames.to(device), levels = input.levels.to(device);
+  const c10::impl::VirtualGuardImpl streams(device_.type());
+  const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device_));
+  for_every_engine(
+      [&](auto& model, EngineOptions options, const Input& input, const torch::Tensor& expected) {
+        options.device = device_;
+        Engine engine(model, options, *cuda::kernels(), cuda_graphs());
+        const torch::Tensor frames = input.frames.to(device_), levels = input.levels.to(device_);
         for (int i = 0; i < Graphs::kWarmUps + 3; ++i)  // the last ones from a graph
-          expect_equal(engine.forward_frames(frames, levels).cpu(), expected, type);
+          expect_equal(engine.forward_frames(frames, levels).cpu(), expected, options.type);
         EXPECT_GT(engine.graph_bytes(), 0u);
-      }
-  }
+      });
 }
 
 }  // namespace
