@@ -51,6 +51,13 @@ std::string seconds_text(double seconds) {
   return concat(fixed(seconds / 86400, 1), " d");
 }
 
+// "every 35.0 ms", "3 frames every 2.00 s", "about 2.50 s".
+std::string interval_text(const Timing& timing, const char* every) {
+  const std::string frames =
+      timing.at_once > 1 ? plural(timing.at_once, "frame") + " " : std::string();
+  return concat(frames, every, " ", seconds_text(timing.interval_s));
+}
+
 std::string times_text(const Timing& timing) {
   switch (timing.kind) {
     case TimingKind::kUnknown:
@@ -60,11 +67,12 @@ std::string times_text(const Timing& timing) {
     case TimingKind::kPartlyKnown:
       return concat("partly known, over ", seconds_text(timing.span_s));
     case TimingKind::kConstant:
-      return concat(seconds_text(timing.span_s), ", every ", seconds_text(timing.interval_s));
+      return concat(seconds_text(timing.span_s), ", ", interval_text(timing, "every"));
     case TimingKind::kUneven:
       break;
   }
-  return concat(seconds_text(timing.span_s), ", uneven, about ", seconds_text(timing.interval_s));
+  return concat(seconds_text(timing.span_s), ", uneven, ",
+                interval_text(timing, timing.at_once > 1 ? "about every" : "about"));
 }
 
 const char* times_word(TimingKind kind) {
@@ -165,6 +173,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["times"] = {{"kind", times_word(exam.timing.kind)},
                    {"span_s", json_number(exam.timing.span_s)},
                    {"median_interval_s", json_number(exam.timing.interval_s)},
+                   {"frames_per_time", exam.timing.at_once},
                    {"duplicate", exam.timing.duplicate},
                    {"decreasing", exam.timing.decreasing}};
   json["sizes"] = sizes;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 
+import nibabel
 import numpy as np
 import pytest
 from PIL import Image
@@ -43,7 +44,8 @@ def test_lists_what_would_be_extracted_and_writes_nothing(exams):
     first = report["exams"][0]
     assert (first["exam"], first["patient"], first["kind"], first["frames"], first["sizes"]) == (
         "E0", "p0", "images", 4, [[80, 60]])
-    assert first["times"] == {"kind": "constant", "span_s": 7.5, "median_interval_s": 2.5, "duplicate": 0, "decreasing": 0}
+    assert first["times"] == {"kind": "constant", "span_s": 7.5, "median_interval_s": 2.5, "frames_per_time": 1,
+                              "duplicate": 0, "decreasing": 0}
     text = dry_run(exams / "m.csv").stdout
     assert "3 exams, 12 frames, 3 patients" in text and "Look at" not in text
 
@@ -58,6 +60,16 @@ def test_tells_what_mask_and_crop_would_do(exams):
     done = dry_run(exams / "m.csv", "--crop", "0,0,81,60", "--json", expect=1)
     assert all("0,0,81,60" in exam["failure"] for exam in json.loads(done.stdout)["exams"])
     dry_run(exams / "m.csv", "--crop", "0,0,80,60")
+
+
+def test_slices_of_a_volume_share_its_time(tmp_path):
+    volumes = nibabel.Nifti1Image(np.arange(5 * 6 * 3 * 4, dtype=np.int16).reshape(5, 6, 3, 4), np.eye(4))
+    volumes.header.set_zooms((1, 1, 1, 2))
+    volumes.header.set_xyzt_units("mm", "sec")
+    nibabel.save(volumes, tmp_path / "a.nii")
+    assert "6.00 s, 3 frames every 2.00 s" in dry_run(tmp_path / "a.nii").stdout
+    times = json.loads(dry_run(tmp_path / "a.nii", "--json").stdout)["exams"][0]["times"]
+    assert (times["kind"], times["median_interval_s"], times["frames_per_time"]) == ("constant", 2, 3)
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared")

@@ -12,7 +12,7 @@ struct TimingCase {
   std::vector<double> times;
   TimingKind kind;
   double span, interval;  // NaN: unknown
-  std::size_t duplicate = 0, decreasing = 0;
+  std::size_t duplicate = 0, decreasing = 0, at_once = 1;
 };
 
 class Times : public ::testing::TestWithParam<TimingCase> {};
@@ -32,6 +32,7 @@ TEST_P(Times, AreDescribed) {
   expect_same(timing.interval_s, given.interval);
   EXPECT_EQ(timing.duplicate, given.duplicate);
   EXPECT_EQ(timing.decreasing, given.decreasing);
+  EXPECT_EQ(timing.at_once, given.at_once);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -45,7 +46,12 @@ INSTANTIATE_TEST_SUITE_P(
         TimingCase{"Milliseconds", {0, 0.033, 0.067, 0.1}, TimingKind::kConstant, 0.1, 0.033},
         TimingCase{"Uneven", {0, 1, 5}, TimingKind::kUneven, 5, 2.5},
         TimingCase{"Duplicate", {0, 0, 5, 10}, TimingKind::kUneven, 10, 5, 1},
-        TimingCase{"Decreasing", {0, 5, 4, 9}, TimingKind::kUneven, 9, 5, 0, 1}),
+        TimingCase{"Decreasing", {0, 5, 4, 9}, TimingKind::kUneven, 9, 5, 0, 1},
+        TimingCase{"Volumes", {0, 0, 0, 2, 2, 2, 4, 4, 4}, TimingKind::kConstant, 4, 2, 6, 0, 3},
+        TimingCase{"UnevenVolumes", {0, 0, 1, 1, 5, 5}, TimingKind::kUneven, 5, 2.5, 3, 0, 2},
+        TimingCase{"UnlikeVolumes", {0, 0, 2, 2, 4}, TimingKind::kUneven, 4, 2, 2},
+        TimingCase{"PartlyKnownVolumes", {0, 0, 2, 2, NAN}, TimingKind::kPartlyKnown, 2, 2, 2},
+        TimingCase{"AllAtOneTime", {3, 3, 3}, TimingKind::kSingle, 0, NAN, 2, 0, 3}),
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
