@@ -142,8 +142,9 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 int look_only(const ExtractOptions& options) {
   const frames::ExamList input =
       list_exams_salted(options.input, {options.frame_columns, true, options.reader}, false);
-  const dry_run::Survey survey = dry_run::survey(
-      input, {options.selection, options.reader, options.preprocessing, options.decode_threads});
+  const dry_run::Survey survey =
+      dry_run::survey(input, {options.selection, options.reader, options.preprocessing,
+                              options.decode_threads, options.thumbnails});
   const dry_run::Report report{
       input, survey, dry_run::find_all(input, survey, options.allow_unordered),
       options.storage == cache::StorageType::kFloat16 ? 2u : 4u, 1 + options.augmentation.views};

@@ -16,7 +16,7 @@ constexpr std::size_t kWidth = 384;  // features of a ViT-S
 struct Totals {
   std::size_t exams = 0, unreadable = 0, frames = 0, selected = 0, missing = 0, inputs = 0;
   std::size_t patients = 0, without_patient = 0;
-  std::uint64_t cache_bytes = 0;
+  std::uint64_t cache_bytes = 0, thumbnail_bytes = 0;  // the latter are among the former
 };
 
 Totals total(const Report& report) {
@@ -34,12 +34,14 @@ Totals total(const Report& report) {
     totals.selected += exam.selected;
     totals.missing += exam.missing;
     totals.inputs += exam.inputs;
+    totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
   totals.patients = patients.size();
   // What a cache keeps of each frame besides its features: time, index, file name.
   constexpr std::size_t kFrameBytes = 64;
   totals.cache_bytes =
-      totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes);
+      totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes) +
+      totals.thumbnail_bytes;
   return totals;
 }
 
@@ -137,7 +139,11 @@ std::string totals_text(const Totals& totals, const Report& report) {
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
                        " features per frame (a ViT-S)",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
-                       8 * report.feature_bytes, "\n");
+                       8 * report.feature_bytes,
+                       totals.thumbnail_bytes > 0
+                           ? concat(", ", human_bytes(totals.thumbnail_bytes), " of it thumbnails")
+                           : "",
+                       "\n");
 }
 
 std::string case_text(const FindingCase& one) {
@@ -217,6 +223,7 @@ Json to_json(const Report& report) {
                     {"patients", totals.patients},
                     {"exams_without_patient", totals.without_patient},
                     {"cache_bytes", totals.cache_bytes},
+                    {"thumbnail_bytes", totals.thumbnail_bytes},
                     {"views", report.views},
                     {"features_per_frame", kWidth}};
   json["exams"] = exams;

@@ -18,6 +18,7 @@
 #include "extract/frames/opened_exam.h"
 #include "extract/preprocess/prepare.h"
 #include "extract/preprocess/tiles.h"
+#include "extract/thumbnail.h"
 
 namespace coldframe::dry_run {
 namespace {
@@ -99,12 +100,15 @@ void Surveyor::look_at(std::size_t index) {
   }
 }
 
-// Up to kSamples of the selected slots that have a file.
-std::vector<std::int64_t> choose_samples(const frames::OpenedExam& opened,
-                                         std::vector<std::int64_t> slots) {
+std::vector<std::int64_t> with_a_file(const frames::OpenedExam& opened,
+                                      std::vector<std::int64_t> slots) {
   std::erase_if(slots, [&](std::int64_t slot) {
     return opened.slots()[static_cast<std::size_t>(slot)].source == nullptr;
   });
+  return slots;
+}
+
+std::vector<std::int64_t> choose_samples(const std::vector<std::int64_t>& slots) {
   std::vector<std::int64_t> samples;
   for (const auto i : frames::spread_evenly(static_cast<std::int64_t>(slots.size()), kSamples))
     samples.push_back(slots[static_cast<std::size_t>(i)]);
@@ -123,14 +127,17 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.timing = describe_times(times);
   const auto selected = opened.select(settings_.selection);
   found.selected = selected.size();
+  const auto present = with_a_file(opened, selected), samples = choose_samples(present);
   const CropPlan crops(exam, opened, settings_.preprocessing);
   StillParts parts;
-  opened.read(choose_samples(opened, selected), [&](frames::ExamSlot&& slot) {
+  opened.read(samples, [&](frames::ExamSlot&& slot) {
     const auto crop = crops.crop_of(slot);
     in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
                [&] { look_at_frame(std::move(slot.frame), crop, found, parts); });
     return !stop_requested();
   });
+  if (!samples.empty())
+    found.thumbnail_bytes = found.thumbnail_bytes * present.size() / samples.size();
   found.bright = parts.bright_regions();
 }
 
@@ -144,6 +151,8 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
       preprocess::prepare_frame(settings_.preprocessing, std::move(frame), crop);
   const int level = *std::max_element(image.rgb.begin(), image.rgb.end());
   found.brightest = std::max(found.brightest, level);
+  if (settings_.thumbnails > 0)
+    found.thumbnail_bytes += make_thumbnail(image, settings_.thumbnails).size();
   const auto tiles =
       preprocess::plan_tiles(settings_.preprocessing.tiles, image.width, image.height).size();
   found.inputs = std::max(found.inputs, tiles * found.selected);

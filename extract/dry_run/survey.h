@@ -20,6 +20,7 @@ struct Settings {
   frames::ReaderOptions reader;
   preprocess::Preprocessing preprocessing;  // mask, crop, spacing and tiles are tried out
   int threads = 1;
+  int thumbnails = 0;  // their longer side in pixels; 0: none are stored
 };
 
 using Size = std::pair<int, int>;  // width, height
@@ -33,6 +34,7 @@ struct ExamSurvey {
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
   std::size_t selected = 0;             // slots that would be extracted
   std::size_t inputs = 0;               // of the backbone, tiles counted, from the sampled frames
+  std::uint64_t thumbnail_bytes = 0;    // of all selected frames, from the sampled ones
   Timing timing;                        // of all slots
   std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
   std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones

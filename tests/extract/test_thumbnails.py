@@ -82,6 +82,24 @@ def test_they_show_the_frames(made):
         assert len(file) == pytest.approx(len(pillows), rel=0.03)
 
 
+def test_a_dry_run_foresees_their_size(made, tmp_path):
+    folder, _ = made
+    words = ["extract", "--input", folder / "m.csv", "--dry-run", "--json"]
+    without, with_them = (json.loads(coldframe(*words, *more, expect=1).stdout)["totals"]
+                          for more in ([], ["--thumbnails"]))
+    assert without["thumbnail_bytes"] == 0
+    assert with_them["thumbnail_bytes"] == sum(map(len, thumbnails(folder / "x.h5")))
+    assert with_them["cache_bytes"] == without["cache_bytes"] + with_them["thumbnail_bytes"]
+    text = coldframe(*words[:-1], "--thumbnails", expect=1).stdout
+    assert f"{with_them['thumbnail_bytes'] / 1024:.1f} KiB of it thumbnails" in text
+    # Of many frames it decodes a few.
+    for i in range(20):
+        (tmp_path / f"{i}.png").symlink_to(folder / "0.png")
+    words[2] = tmp_path
+    totals = json.loads(coldframe(*words, "--thumbnails").stdout)["totals"]
+    assert totals["thumbnail_bytes"] == 20 * len(thumbnails(folder / "x.h5")[0])
+
+
 def test_they_show_what_mask_crop_and_size_leave(made, tmp_path):
     folder, _ = made
     image = smooth(90, 60, 3, 4)
