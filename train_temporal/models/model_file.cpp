@@ -190,8 +190,9 @@ TrainedModel read_model(const std::filesystem::path& path) {
                            "', this version reads '", kFormat, "'"));
   }
   TrainedModel trained;
+  const Json card = parse_json(entry("card"), path.string());
   try {
-    trained.card = card_from_json(parse_json(entry("card"), path.string()));
+    trained.card = card_from_json(card);
   } catch (const Json::exception& error) {
     throw DataError(concat("'", path.string(), "': ", error.what()));
   } catch (const DataError& error) {
