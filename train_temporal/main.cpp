@@ -5,6 +5,7 @@
 #include "common/error.h"
 #include "common/interrupt.h"
 #include "common/launch.h"
+#include "common/table.h"
 #include "common/text.h"
 #include "train_temporal/commands.h"
 
@@ -26,8 +27,7 @@ constexpr Verb kVerbs[] = {
 std::string verb_list() {
   std::string list;
   for (const Verb& verb : kVerbs) {
-    list += coldframe::concat("  ", verb.name, std::string(10 - std::string(verb.name).size(), ' '),
-                              verb.summary, "\n");
+    list += coldframe::concat("  ", coldframe::padded(verb.name, 10), verb.summary, "\n");
   }
   return list;
 }

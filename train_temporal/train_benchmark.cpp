@@ -5,6 +5,7 @@
 
 #include "common/error.h"
 #include "common/interrupt.h"
+#include "common/table.h"
 #include "common/text.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
@@ -91,7 +92,7 @@ std::string to_table(const TrainBenchmark& b) {
   std::string text = concat(b.device, ", ", b.model, ", ", b.exams, " training exams of ",
                             fixed(b.frames_per_exam, 1), " frames, batch ", b.batch, "\n");
   const auto line = [&](const std::string& name, const std::string& value) {
-    text += name + std::string(19 - std::min<std::size_t>(name.size(), 18), ' ') + value + "\n";
+    text += padded(name, 18) + " " + value + "\n";
   };
   line("load", concat(human_bytes(b.features_bytes), " in ", fixed(b.load_seconds, 2), " s, ",
                       fixed(megabytes / std::max(b.load_seconds, 1e-6), 0), " MB/s"));
