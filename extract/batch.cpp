@@ -18,6 +18,12 @@ namespace {
 // A few minutes of video, in some megabytes.
 constexpr std::size_t kRemembered = 4096;
 
+BatchLimits within(BatchLimits limits, std::int64_t most) {
+  limits.batch = std::min(limits.batch, most);
+  limits.most = std::min(limits.most, most);
+  return limits;
+}
+
 }  // namespace
 
 Batch::Batch(vit::Backbone& backbone, const torch::Device& device,
@@ -26,7 +32,7 @@ Batch::Batch(vit::Backbone& backbone, const torch::Device& device,
     : backbone_(backbone),
       device_(device),
       input_(preprocessing, device),
-      controller_(limits),
+      controller_(within(limits, backbone.most_images())),
       recent_(kRemembered, static_cast<std::size_t>(backbone.dimension())),
       streams_(streams ? std::move(streams) : make_streams(device)),
       staging_(*streams_, preprocessing.image_size, backbone.dimension(),
@@ -69,6 +75,7 @@ void Batch::shrink(std::int64_t size) {
     throw SystemError(
         "the device has not enough memory for a single frame; free some, raise --memory-budget, "
         "or use --device cpu");
+  backbone_.release_memory();  // it may be what the larger batch left
   controller_.out_of_memory(size);
   log_warning(concat("out of memory at ", size, " frames; continuing with ", controller_.size(),
                      " per forward pass"));

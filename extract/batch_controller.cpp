@@ -14,7 +14,7 @@ constexpr double kWorthwhile = 1.05;
 
 BatchController::BatchController(const BatchLimits& limits)
     : limits_(limits),
-      size_(limits.batch > 0 ? limits.batch : kFirst),
+      size_(limits.batch > 0 ? limits.batch : std::min(kFirst, limits.most)),
       settled_(limits.batch > 0) {}
 
 void BatchController::succeeded(std::int64_t frames, double seconds, std::uint64_t peak) {
@@ -29,7 +29,7 @@ void BatchController::grow_or_settle() {
   if (!paid) {
     size_ /= 2;
     settled_ = true;
-  } else if (size_ * 2 > kMost || !next_fits()) {
+  } else if (size_ * 2 > limits_.most || !next_fits()) {
     settled_ = true;
   } else {
     size_ *= 2;

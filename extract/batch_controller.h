@@ -10,6 +10,7 @@ namespace coldframe {
 struct BatchLimits {
   std::int64_t batch = 0;           // --batch; 0: auto
   std::uint64_t memory_budget = 0;  // bytes that tensors may take; 0: no budget
+  std::int64_t most = 256;          // frames up to which auto grows
 };
 
 // `auto` starts small and doubles as long as a doubling brings at least 5 % more frames a second
@@ -17,7 +18,7 @@ struct BatchLimits {
 // by its fastest batch, since the first ones of a size also pay for allocation and code generation.
 class BatchController {
  public:
-  static constexpr std::int64_t kFirst = 4, kMost = 256;
+  static constexpr std::int64_t kFirst = 4;
 
   explicit BatchController(const BatchLimits& limits);
 

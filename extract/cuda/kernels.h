@@ -59,6 +59,8 @@ struct BiasGeluArguments {
   Element element;
 };
 
+constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation
+
 struct Kernels {
   // in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32 through levels [3, 256]
   int (*normalize)(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,

@@ -16,33 +16,31 @@ void Staging::reserve(int number, std::int64_t count) {
   Slot& slot = at(number);
   TORCH_INTERNAL_ASSERT(!slot.submitted);
   if (slot.host.size(0) >= count) return;
-  slot.device = torch::Tensor();
   const auto host = streams_.host_memory({count, image_size_, image_size_, 3}, torch::kUInt8);
   slot.features = streams_.host_memory({count, dimension_}, torch::kFloat32);
   slot.host = host;
 }
 
-// Memory that the compute lane's earlier work has given back may still be in use by that work: the
-// copy lane must not write to it before.
-void Staging::give_device_memory(int number) {
-  Slot& slot = at(number);
-  if (slot.device.defined()) return;
-  if (!streams_.asynchronous()) {
-    slot.device = slot.host;
-    return;
+// Room on the device for a part of `count` frames. The copy lane must not write to it while the
+// compute lane still works there: on the part before, or on what the memory belonged to.
+void Staging::give_device_memory(Slot& slot, int number, std::int64_t count) {
+  if (!slot.device.defined() || slot.device.size(0) < count) {
+    slot.device = torch::Tensor();
+    slot.device =
+        streams_.device_memory({count, image_size_, image_size_, 3}, slot.host.scalar_type());
+    streams_.set(finished(number), Lane::kCompute);
   }
-  slot.device = streams_.device_memory(slot.host.sizes(), torch::kUInt8);
-  streams_.set(finished(number), Lane::kCompute);
   streams_.hold(Lane::kCopy, finished(number));
 }
 
 void Staging::submit(int number, std::int64_t begin, std::int64_t count) {
   Slot& slot = at(number);
-  give_device_memory(number);
-  const torch::Tensor to = slot.device.narrow(0, begin, count);
+  const torch::Tensor from = slot.host.narrow(0, begin, count);
   const torch::Tensor out = slot.features.narrow(0, begin, count);
+  torch::Tensor to = from;
   if (streams_.asynchronous()) {
-    const torch::Tensor from = slot.host.narrow(0, begin, count);
+    give_device_memory(slot, number, count);
+    to = slot.device.narrow(0, 0, count);
     streams_.run(Lane::kCopy, [from, to] { to.copy_(from, /*non_blocking=*/true); });
     streams_.set(copied(number), Lane::kCopy);
     streams_.hold(Lane::kCompute, copied(number));

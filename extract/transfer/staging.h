@@ -44,14 +44,15 @@ class Staging {
 
  private:
   struct Slot {
-    torch::Tensor host, device;  // [capacity, S, S, 3] uint8; one and the same where nothing is
-                                 // asynchronous
-    torch::Tensor features;      // [capacity, D] float32 on the CPU
+    torch::Tensor host;      // [capacity, S, S, 3] uint8
+    torch::Tensor device;    // [largest part, S, S, 3] uint8; undefined where nothing is
+                             // asynchronous
+    torch::Tensor features;  // [capacity, D] float32 on the CPU
     bool submitted = false;
   };
   Slot& at(int slot) { return slots_.at(static_cast<std::size_t>(slot)); }
   const Slot& at(int slot) const { return slots_.at(static_cast<std::size_t>(slot)); }
-  void give_device_memory(int slot);
+  void give_device_memory(Slot& slot, int number, std::int64_t count);
   static int copied(int slot) { return slot; }
   static int started(int slot) { return kSlots + slot; }
   static int finished(int slot) { return 2 * kSlots + slot; }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,10 @@ class Backbone {
   virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
   // Device memory that is kept aside without being counted as tensors.
   virtual std::uint64_t bytes_aside() const { return 0; }
+  // Gives back what is kept from one call to the next, except the weights.
+  virtual void release_memory() {}
+  // The most images that one call takes, whatever the memory.
+  virtual std::int64_t most_images() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::int64_t dimension() const = 0;  // D
   virtual Precision precision() const = 0;     // the one asked for, or what it fell back to
   // What goes into the recipe: kind, weights' SHA-256, architecture, pooling.

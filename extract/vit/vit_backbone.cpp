@@ -71,6 +71,12 @@ class VitBackbone : public Backbone {
   std::uint64_t bytes_aside() const override {
     return gpu_engine_ ? gpu_engine_->graph_bytes() : 0;
   }
+  void release_memory() override {
+    if (gpu_engine_) gpu_engine_->release_memory();
+  }
+  std::int64_t most_images() const override {
+    return gpu_engine_ ? gpu_engine_->most_images() : Backbone::most_images();
+  }
 
   std::int64_t dimension() const override {
     return architecture_.width * (pooling_ == Pooling::kClsMean ? 2 : 1);

@@ -46,7 +46,7 @@ TEST(BatchController, AutoStopsWhereLargerBatchesNoLongerPay) {
 TEST(BatchController, AutoEndsAtTheMost) {
   BatchController controller({0, 0});
   work(controller, [](std::int64_t size) { return static_cast<double>(size); });
-  EXPECT_EQ(controller.size(), BatchController::kMost);
+  EXPECT_EQ(controller.size(), BatchLimits().most);
 }
 
 TEST(BatchController, AutoStaysWithinTheBudgetWithoutTryingWhatIsBeyond) {

@@ -91,6 +91,31 @@ TEST(Batch, GrowsByItselfAndLosesNothing) {
     EXPECT_NEAR(received.at(i), static_cast<float>(grey[i]) / 255, 1e-6) << i;
 }
 
+TEST(Batch, AsksNoMoreOfABackboneThanItTakes) {
+  const ExtractOptions options = small_options();
+  for (const std::int64_t asked : {0, 9}) {
+    MeanBackbone backbone;
+    backbone.most = 3;
+    Batch batch(backbone, torch::kCPU, options.preprocessing, {asked, 0},
+                [](const FramePlace&, std::span<const float>) {});
+    for (std::size_t i = 0; i < 60; ++i)
+      batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
+    batch.compute();
+    EXPECT_EQ(*std::max_element(backbone.batches.begin(), backbone.batches.end()), 3) << asked;
+  }
+}
+
+// What a larger batch left on the device is given back before a smaller one is tried.
+TEST(Batch, ReleasesMemoryBeforeItTriesAgain) {
+  const ExtractOptions options = small_options();
+  MeanBackbone backbone(3);
+  Batch batch(backbone, torch::kCPU, options.preprocessing, {8, 0},
+              [](const FramePlace&, std::span<const float>) {});
+  for (std::size_t i = 0; i < 8; ++i)
+    batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, static_cast<std::uint8_t>(i))});
+  EXPECT_EQ(backbone.releases, 2);  // at 8 and at 4
+}
+
 TEST(Batch, SaysSoWhenNotEvenOneFrameFits) {
   EXPECT_THROW(run(1, 1, 0), SystemError);
 }
@@ -113,6 +138,7 @@ TEST_P(OverlappingBatch, LosesNothing) {
       },
       std::move(streams));
   const auto grey = [](std::size_t i) { return static_cast<std::uint8_t>(i % 5 == 4 ? i - 3 : i); };
+  lanes.device_frames = GetParam() == FakeStreams::Eager::kCopy ? 3 : 4;
   for (std::size_t i = 0; i < 150; ++i) {
     if (i == 70) lanes.out_of_memory = 1;
     batch.add({{0, i}, std::vector<std::uint8_t>(16 * 16 * 3, grey(i))});

@@ -30,8 +30,13 @@ class MeanBackbone : public vit::Backbone {
   std::int64_t dimension() const override { return 2; }
   Json describe() const override { return {{"kind", "mean of red"}}; }
 
+  void release_memory() override { ++releases; }
+  std::int64_t most_images() const override { return most; }
+
   std::vector<std::int64_t> batches;  // sizes that were computed
-  std::function<void()> before;       // each computation, if set
+  int releases = 0;
+  std::int64_t most = 1 << 20;
+  std::function<void()> before;  // each computation, if set
 
  private:
   std::int64_t fits_;

@@ -1,9 +1,12 @@
 #include "extract/vit/gpu/engine.h"
 
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <string_view>
 
 #include "common/error.h"
 #include "common/text.h"
@@ -23,6 +26,15 @@ cuda::Element element_of(torch::ScalarType type) {
 
 const float* floats(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
+}
+
+// Libraries that find no memory for themselves say so in words only: cuBLAS for its handle, the
+// driver for code that it loads.
+bool is_out_of_memory(const c10::Error& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+  const std::string_view text = error.what_without_backtrace();
+  return text.find("out of memory") != text.npos || text.find("ALLOC_FAILED") != text.npos ||
+         text.find("CUBLAS_STATUS_NOT_INITIALIZED") != text.npos;
 }
 
 torch::Tensor to_floats(const torch::Tensor& tensor, const torch::Device& device) {
@@ -118,42 +130,55 @@ Engine::Block Engine::cast(const BlockImpl& block) const {
 }
 
 torch::Tensor Engine::forward_frames(const torch::Tensor& frames, const torch::Tensor& levels) {
-  const torch::InferenceMode guard;
   const std::int64_t batch = frames.size(0);
-  reserve(batch);
-  check(kernels_.patches(
-      {frames.const_data_ptr<std::uint8_t>(), floats(levels), work_->patches.data_ptr(), batch,
-       options_.image_size, architecture_.patch, pitch_, element_of(options_.type)},
-      stream()));
-  return run(batch);
+  return run(batch, [&] {
+    check(kernels_.patches(
+        {frames.const_data_ptr<std::uint8_t>(), floats(levels), work_->patches.data_ptr(), batch,
+         options_.image_size, architecture_.patch, pitch_, element_of(options_.type)},
+        stream()));
+  });
 }
 
 torch::Tensor Engine::forward_images(const torch::Tensor& images) {
-  const torch::InferenceMode guard;
   const std::int64_t batch = images.size(0), patch = architecture_.patch;
   const std::int64_t grid = options_.image_size / patch, columns = 3 * patch * patch;
-  reserve(batch);
-  work_->patches.narrow(0, 0, batch * patches_)
-      .narrow(1, 0, columns)
-      .view({batch, grid, grid, 3, patch, patch})
-      .copy_(images.view({batch, 3, grid, patch, grid, patch}).permute({0, 2, 4, 1, 3, 5}));
-  return run(batch);
+  return run(batch, [&] {
+    work_->patches.narrow(0, 0, batch * patches_)
+        .narrow(1, 0, columns)
+        .view({batch, grid, grid, 3, patch, patch})
+        .copy_(images.view({batch, 3, grid, patch, grid, patch}).permute({0, 2, 4, 1, 3, 5}));
+  });
 }
 
 void Engine::reserve(std::int64_t batch) {
   if (work_ && work_->capacity >= batch) return;
-  graphs_.clear();  // they compute in the old one
-  work_ = nullptr;  // before the new one is taken: the two may not fit together
+  release_memory();  // before more is taken: the two may not fit together
   work_ = std::make_shared<Workspace>(*this, batch);
 }
 
-torch::Tensor Engine::run(std::int64_t batch) {
+void Engine::release_memory() {
+  graphs_.clear();  // they compute in the workspace
+  work_ = nullptr;
+}
+
+// Of frames, which the patch kernel counts in pixels, and of the largest tensors of the workspace.
+std::int64_t Engine::most_images() const {
+  const std::int64_t size = options_.image_size;
+  const std::int64_t columns = std::max(3 * architecture_.width, architecture_.mlp_hidden);
+  return INT32_MAX / std::max({3 * size * size, patches_ * pitch_, tokens_ * columns});
+}
+
+torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
+  const torch::InferenceMode guard;
+  const c10::DeviceGuard device(options_.device);  // on which the kernels are launched
   try {
+    reserve(batch);
+    fill_patches();
     if (batch > 0) graphs_.run(batch, [&] { compute(batch); });
-  } catch (const c10::OutOfMemoryError&) {
-    graphs_.clear();
-    work_ = nullptr;
-    throw;
+  } catch (const c10::Error& error) {
+    if (!is_out_of_memory(error)) throw;
+    release_memory();
+    throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
   }
   return work_->features.narrow(0, 0, batch);
 }
@@ -293,6 +318,8 @@ void* Engine::stream() const {
 
 void Engine::check(int error) const {
   if (error == 0) return;
+  if (error == cuda::kOutOfMemory)  // code is loaded to the device with its first use
+    throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "no memory for a kernel");
   throw SystemError(concat("a CUDA kernel of the ViT failed with error ", error,
                            "; run with --device cpu, or check the driver with nvidia-smi"));
 }

@@ -6,6 +6,7 @@
 
 #include <torch/torch.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,11 +44,18 @@ class Engine {
 
   // frames [B, S, S, 3] uint8 and levels [3, 256] float, what each level of each channel becomes,
   // both on the device -> [B, D or 2·D] float there, valid until the next call. Asynchronous on
-  // the current stream. SystemError when a kernel fails.
+  // the current stream. c10::OutOfMemoryError, after which all memory but the weights' is given
+  // back; SystemError when a kernel fails.
   torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
 
   // images [B, 3, S, S] float, normalised, on the device -> the same.
   torch::Tensor forward_images(const torch::Tensor& images);
+
+  // Gives back all memory but the weights'; the next call takes what it needs.
+  void release_memory();
+
+  // Index arithmetic on the device, in part that of libraries, is in 32 bits.
+  std::int64_t most_images() const;
 
   std::uint64_t graph_bytes() const { return graphs_.bytes(); }
 
@@ -70,7 +78,7 @@ class Engine {
   Linear cast(const torch::Tensor& weight, const torch::Tensor& bias) const;
   Block cast(const BlockImpl& block) const;
   void reserve(std::int64_t batch);
-  torch::Tensor run(std::int64_t batch);
+  torch::Tensor run(std::int64_t batch, const std::function<void()>& fill_patches);
   void compute(std::int64_t batch);
   void embed(std::int64_t batch);
   void attend(const Block& block, std::int64_t batch);

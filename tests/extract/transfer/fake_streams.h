@@ -18,12 +18,15 @@ class FakeStreams : public Streams {
   enum class Eager { kNone, kCopy, kCompute };
   explicit FakeStreams(Eager eager = Eager::kNone) : eager_(eager) {}
 
-  int out_of_memory = 0;  // so many of the next hand-overs of computations throw
+  int out_of_memory = 0;                 // so many of the next hand-overs of computations throw
+  std::int64_t device_frames = 1 << 20;  // more of them at once do not fit on the device
   int waits = 0;
   int most_pending = 0;  // computations that waited at once
 
   bool asynchronous() const override { return true; }
   torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {
+    if (sizes[0] > device_frames)
+      throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "pretended");
     return torch::full(sizes, 99, type);
   }
   torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {

@@ -65,6 +65,21 @@ TEST_P(StagingOrders, WhatDidNotFitIsHandedOverAgain) {
   expect_features(staging.collect(1), 5);
 }
 
+// A part takes its own room on the device, not that of the whole slot.
+TEST_P(StagingOrders, PartsFitWhereTheWholeDoesNot) {
+  FakeStreams streams(GetParam());
+  streams.device_frames = 2;
+  Staging staging(streams, 4, 1, level_of);
+  for (int round = 0; round < 3; ++round) {
+    staging.reserve(0, 3);
+    fill(staging, 0, round);
+    EXPECT_THROW(staging.submit(0, 0, 3), c10::OutOfMemoryError);
+    staging.submit(0, 0, 1);
+    staging.submit(0, 1, 2);
+    expect_features(staging.collect(0), round);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, StagingOrders,
                          ::testing::Values(Eager::kNone, Eager::kCopy, Eager::kCompute));
 

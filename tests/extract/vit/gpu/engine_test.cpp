@@ -136,6 +136,49 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   EXPECT_EQ(log.alive, 0);  // a larger batch took other memory
 }
 
+// Errors of libraries that found no memory for themselves.
+TEST(GpuEngine, TellsWantOfMemoryFromOtherErrors) {
+  const torch::InferenceMode guard;
+  const SmallModel one = models()[4];
+  VisionTransformer model = one.make();
+  const Input input = make_input(2, one.image_size);
+  static int error = 0;
+  cuda::Kernels kernels = cuda::twin_kernels();
+  kernels.bias_gelu = [](const cuda::BiasGeluArguments& arguments, void* stream) {
+    TORCH_CHECK(error != -1, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate");
+    TORCH_CHECK(error != -2, "CUDA error: misaligned address");
+    return error ? error : cuda::twin_kernels().bias_gelu(arguments, stream);
+  };
+  Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), kernels, {});
+  const auto forward = [&](int with) {
+    error = with;
+    return engine.forward_frames(input.frames, input.levels);
+  };
+  const torch::Tensor expected = forward(0).clone();
+  for (const int want_of_memory : {cuda::kOutOfMemory, -1}) {
+    EXPECT_THROW(forward(want_of_memory), c10::OutOfMemoryError);
+    EXPECT_TRUE(forward(0).equal(expected));
+  }
+  EXPECT_THROW(forward(700), SystemError);
+  try {
+    forward(-2);
+    FAIL();
+  } catch (const c10::OutOfMemoryError&) {
+    FAIL();
+  } catch (const c10::Error&) {
+  }
+}
+
+TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
+  const SmallModel one = models()[0];
+  VisionTransformer model = one.make();
+  const Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
+                      {});
+  const std::int64_t most = engine.most_images(), frame = 224 * 224 * 3;
+  EXPECT_LE(most * frame, INT32_MAX);
+  EXPECT_GT((most + 1) * frame, INT32_MAX);
+}
+
 TEST(GpuEngine, SaysWhatItCannotCompute) {
   EXPECT_FALSE(refusal(shape(1280, 16, 14, 16)));
   EXPECT_TRUE(refusal(shape(2052, 27, 14, 16)));
