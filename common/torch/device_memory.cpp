@@ -12,7 +12,8 @@
 namespace coldframe {
 namespace {
 
-constexpr const char* kCudaSettings = "PYTORCH_CUDA_ALLOC_CONF";
+// LibTorch reads the first that is set.
+constexpr const char *kCudaSettings = "PYTORCH_CUDA_ALLOC_CONF", *kSettings = "PYTORCH_ALLOC_CONF";
 
 // Of the device that "auto", "cuda" or "cuda:N" names; 0 where there is none, which resolve_device
 // then reports.
@@ -28,6 +29,7 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
   if (total == 0) return;
   const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(total));
   const char* given = ::getenv(kCudaSettings);
+  if (!given) given = ::getenv(kSettings);
   std::string settings = given ? given : "";
   if (settings.find("per_process_memory_fraction") != std::string::npos) return;
   settings += concat(settings.empty() ? "" : ",", "per_process_memory_fraction:", fixed(share, 6));

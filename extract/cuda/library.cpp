@@ -6,23 +6,30 @@
 
 namespace coldframe::cuda {
 
-void* find_in_library(const char* library, const char* name) {
+void* find_in_library(const char* library, const char* name, std::string& problem) {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  problem = "this build has none";
   // Test programs lie in build/tests, the libraries in build/bin.
-  for (const auto& path : {folder / library, folder.parent_path() / "bin" / library})
-    if (void* opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return dlsym(opened, name);
+  for (const auto& path : {folder / library, folder.parent_path() / "bin" / library}) {
+    if (!std::filesystem::exists(path, error)) continue;
+    void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (void* const found = opened ? dlsym(opened, name) : nullptr) return found;
+    problem = dlerror();
+  }
   return nullptr;
 }
 
-const Kernels* kernels() {
-  static const Kernels* const found = [] {
+const KernelLibrary& kernel_library() {
+  static const KernelLibrary library = [] {
+    KernelLibrary loaded;
     using Get = decltype(&coldframe_cuda_kernels);
-    const auto get =
-        reinterpret_cast<Get>(find_in_library("libcoldframe_cuda.so", "coldframe_cuda_kernels"));
-    return get ? get() : nullptr;
+    const auto get = reinterpret_cast<Get>(
+        find_in_library("libcoldframe_cuda.so", "coldframe_cuda_kernels", loaded.problem));
+    loaded.kernels = get ? get() : nullptr;
+    return loaded;
   }();
-  return found;
+  return library;
 }
 
 }  // namespace coldframe::cuda

@@ -2,15 +2,23 @@
 // computes, so that one program runs with and without CUDA's own libraries.
 #pragma once
 
+#include <string>
+
 #include "extract/cuda/kernels.h"
 
 namespace coldframe::cuda {
 
-// Symbol `name` of `library` (a file's name); null where the build had no CUDA compiler, or the
-// library does not load here.
-void* find_in_library(const char* library, const char* name);
+// Symbol `name` of `library` (a file's name); null, with the reason in `problem`, where the build
+// had no CUDA compiler, or the library does not load here.
+void* find_in_library(const char* library, const char* name, std::string& problem);
 
-// Of libcoldframe_cuda.so; null likewise.
-const Kernels* kernels();
+struct KernelLibrary {
+  const Kernels* kernels = nullptr;
+  std::string problem;  // why there are none
+};
+const KernelLibrary& kernel_library();  // libcoldframe_cuda.so
+inline const Kernels* kernels() {
+  return kernel_library().kernels;
+}
 
 }  // namespace coldframe::cuda

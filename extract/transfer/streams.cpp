@@ -46,6 +46,10 @@ class CudaStreams final : public Streams {
         streams_{guard().getStreamFromGlobalPool(device), guard().getStreamFromGlobalPool(device)} {
     for (int i = 0; i < kMarks; ++i)
       marks_.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // these tell times
+    // The weights: LibTorch casts them on its current stream, for which others do not wait.
+    c10::Event loaded(device.type());
+    loaded.record(guard().getStream(device));
+    for (const c10::Stream& lane : streams_) loaded.block(lane);
   }
 
   bool asynchronous() const override { return true; }

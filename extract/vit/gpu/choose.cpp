@@ -11,7 +11,8 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     Precision precision) {
   const cuda::Kernels* const kernels = cuda::kernels();
   if (!kernels) {
-    log_info("this build has no CUDA kernels: computing with LibTorch's operators");
+    log_info(concat("no CUDA kernels (", cuda::kernel_library().problem,
+                    "): computing with LibTorch's operators"));
     return nullptr;
   }
   if (const auto reason = refusal(model.architecture)) {

@@ -1,5 +1,6 @@
 // libcoldframe_cuda_graphs.so: the one piece that needs LibTorch's CUDA half at link time. Opened
 // at run time by graphs.cpp, after that half has been (common/torch/device.cpp).
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -32,20 +33,20 @@ class CudaGraph final : public Graph {
 
   void capture(const std::function<void()>& work) override {
     const std::uint64_t before = reserved_bytes(stream_.device_index());
-    // Thread-local: other threads may meanwhile compute on other devices and allocate.
-    graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    std::exception_ptr error;
+    begin();
     try {
       work();
     } catch (...) {
-      const std::exception_ptr error = std::current_exception();
-      try {
-        graph_.capture_end();
-      } catch (const std::exception&) {
-        // It follows from the first error, which is the one to tell.
-      }
-      std::rethrow_exception(error);
+      error = std::current_exception();
     }
-    graph_.capture_end();
+    try {
+      graph_.capture_end();
+    } catch (...) {
+      leave_pool();
+      if (!error) error = std::current_exception();  // else it follows from the first
+    }
+    if (error) std::rethrow_exception(error);
     const std::uint64_t after = reserved_bytes(stream_.device_index());
     bytes_ = after > before ? after - before : 0;
   }
@@ -54,7 +55,31 @@ class CudaGraph final : public Graph {
   std::uint64_t bytes() const override { return bytes_; }
 
  private:
+  void begin() {
+    try {
+      // Thread-local: other threads may meanwhile compute on other devices and allocate.
+      graph_.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+    } catch (...) {
+      leave_pool();
+      throw;
+    }
+  }
+
+  // What LibTorch leaves undone when CUDA refuses a capture: the allocator would go on as if it
+  // were under way, asking a graph that is gone and keeping freed memory to itself.
+  void leave_pool() noexcept {
+    try {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
+      c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
+      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(pool_);
+      at::getHostAllocator(at::kCUDA)->release_pool(pool_);
+    } catch (const std::exception&) {
+      // It had come as far as that by itself.
+    }
+  }
+
   c10::cuda::CUDAStream stream_;
+  const c10::MempoolId_t pool_ = at::cuda::graph_pool_handle();
   at::cuda::CUDAGraph graph_;
   std::uint64_t bytes_ = 0;
 };

@@ -24,8 +24,13 @@ std::string first_line(const std::exception& error) {
 
 MakeGraph cuda_graphs() {
   using Make = Graph* (*)();
-  static const auto make = reinterpret_cast<Make>(
-      cuda::find_in_library("libcoldframe_cuda_graphs.so", "coldframe_make_cuda_graph"));
+  static const auto make = [] {
+    std::string problem;
+    void* const found =
+        cuda::find_in_library("libcoldframe_cuda_graphs.so", "coldframe_make_cuda_graph", problem);
+    if (!found) log_info(concat("computing without CUDA graphs: ", problem));
+    return reinterpret_cast<Make>(found);
+  }();
   if (!make) return {};
   return [] { return std::unique_ptr<Graph>(make()); };
 }

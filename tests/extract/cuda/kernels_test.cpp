@@ -196,7 +196,11 @@ TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
 }
 
 TEST(CudaLibrary, AMissingOneIsNoError) {
-  EXPECT_EQ(find_in_library("libcoldframe_of_nowhere.so", "anything"), nullptr);
+  std::string problem;
+  EXPECT_EQ(find_in_library("libcoldframe_of_nowhere.so", "anything", problem), nullptr);
+  EXPECT_EQ(problem, "this build has none");
+  EXPECT_EQ(find_in_library("cuda_kernels_test", "anything", problem), nullptr);  // a program
+  EXPECT_NE(problem.find("cuda_kernels_test"), std::string::npos) << problem;
 }
 
 }  // namespace
