@@ -37,7 +37,7 @@ struct ExtractOptions {
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
   std::string precision = "auto";
   BatchLimits batch;       // --batch, --memory-budget
-  int decode_threads = 0;  // 0: one per two cores, at least one
+  int decode_threads = 0;  // parse_extract_options() fills it in
   int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
   cache::StorageType storage = cache::StorageType::kFloat16;
   int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored

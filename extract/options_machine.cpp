@@ -12,6 +12,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::int64_t kMostFrames = 65536;
+constexpr int kMostDecodeThreads = 256;
 
 std::int64_t parse_batch(const std::string& word) {
   std::int64_t batch = 0;
@@ -33,9 +34,10 @@ std::vector<std::string> parse_devices(const std::string& list) {
   }
   for (const std::string& word : split(list, ',')) {
     std::int64_t index = 0;
-    const bool number = parse_int(word, index) && index >= 0;
+    const std::string digits = word.starts_with("cuda:") ? word.substr(5) : word;
+    const bool number = parse_int(digits, index) && index >= 0;
     const std::string name = number ? concat("cuda:", index) : word;
-    if (!number && word != "cpu" && !word.starts_with("cuda:"))
+    if (!number && word != "cpu")
       throw ConfigError(concat("--devices '", list, "': '", word,
                                "' is not a device; expected all, or numbers such as 0,1"));
     if (name != "cpu" && std::find(devices.begin(), devices.end(), name) != devices.end())
@@ -43,6 +45,19 @@ std::vector<std::string> parse_devices(const std::string& list) {
     devices.push_back(name);
   }
   return devices;
+}
+
+// Decoders share the cores with a backbone on the CPU. Beside GPUs they have them to themselves,
+// but for one with each GPU, whose worker hands batches over and polls.
+int default_decode_threads(const std::vector<std::string>& devices) {
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const bool gpu = cuda_driver::device_count() > 0;
+  const auto on_gpus = std::count_if(devices.begin(), devices.end(), [&](const std::string& name) {
+    return name.starts_with("cuda") || (name == "auto" && gpu);
+  });
+  const bool all = on_gpus == static_cast<std::ptrdiff_t>(devices.size());
+  const std::int64_t threads = all ? cores - on_gpus : cores / 2;
+  return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostDecodeThreads));
 }
 
 void check_threads(const char* option, int threads, int most) {
@@ -67,7 +82,8 @@ void MachineOptions::describe(po::options_description& description, ExtractOptio
   add("memory-budget", po::value(&memory_budget)->value_name("SIZE"),
       "the most that tensors may take on the device, e.g. 4GiB (default: all)");
   add("decode-threads", po::value(&options.decode_threads)->value_name("N"),
-      "threads that decode and resize");
+      "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
+      "each)");
   add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
   add("monitor", po::value(&monitor)->value_name("FILE.csv"),
       "write memory, CPU and GPU load once a second");
@@ -81,11 +97,9 @@ void MachineOptions::apply(ExtractOptions& options) const {
   options.batch.batch = parse_batch(batch);
   if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
   options.monitor = monitor;
-  check_threads("--decode-threads", options.decode_threads, 256);
+  check_threads("--decode-threads", options.decode_threads, kMostDecodeThreads);
   check_threads("--threads", options.threads, 1024);
-  if (!options.decode_threads)
-    options.decode_threads =
-        static_cast<int>(std::max(1u, std::thread::hardware_concurrency() / 2));
+  if (!options.decode_threads) options.decode_threads = default_decode_threads(options.devices);
 }
 
 }  // namespace coldframe

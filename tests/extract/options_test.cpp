@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <thread>
+
 #include "common/error.h"
 #include "common/fingerprint.h"
 #include "common/text.h"
@@ -84,8 +87,22 @@ TEST(ExtractOptions, SeveralDevicesAreAListOfNumbers) {
   EXPECT_EQ(devices(" --devices 0,2"), (Names{"cuda:0", "cuda:2"}));
   EXPECT_EQ(devices(" --devices cuda:3"), (Names{"cuda:3"}));
   EXPECT_EQ(devices(" --devices cpu,cpu"), (Names{"cpu", "cpu"}));
-  for (const char* wrong : {"0,", "0,0", "1,cuda:1", "-1", "gpu", "0,1 --device cpu"})
+  EXPECT_EQ(devices(" --devices cuda:02,0"), (Names{"cuda:2", "cuda:0"}));
+  for (const char* wrong :
+       {"0,", "0,0", "1,cuda:1", "cuda:01,1", "cuda:", "cuda:x", "-1", "gpu", "0,1 --device cpu"})
     EXPECT_THROW(devices(std::string(" --devices ") + wrong), ConfigError) << wrong;
+}
+
+TEST(ExtractOptions, DecodersLeaveRoomForABackboneOnTheCpu) {
+  const auto threads = [](const std::string& more) {
+    return parse_extract_options(words("--dry-run --input a --devices " + more))->decode_threads;
+  };
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  EXPECT_EQ(threads("cpu"), std::max(1, cores / 2));
+  EXPECT_EQ(threads("cpu,0"), std::max(1, cores / 2));
+  EXPECT_EQ(threads("0"), std::max(1, cores - 1));
+  EXPECT_EQ(threads("0,1"), std::max(1, cores - 2));
+  EXPECT_EQ(threads("0 --decode-threads 7"), 7);
 }
 
 TEST(ExtractOptions, ADryRunNeedsTheInputOnly) {
