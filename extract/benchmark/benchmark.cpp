@@ -38,15 +38,17 @@ StageRate per_frame(StageRate stage, std::size_t views) {
   return stage;
 }
 
-// Decoding and preprocessing share their threads: together they are as slow as both.
-std::string find_bottleneck(const std::vector<StageRate>& stages, double devices) {
+// Decoding and preprocessing share their threads: together they are as slow as both. So do
+// normalising and computing on a CPU; to a GPU frames are copied while it computes.
+std::string find_bottleneck(const std::vector<StageRate>& stages, double devices, bool overlap) {
   const auto rate = [&](const char* name) {
     return std::find_if(stages.begin(), stages.end(),
                         [&](const StageRate& stage) { return stage.name == name; })
         ->frames_per_second;
   };
   const double read = 1 / (1 / rate("decode") + 1 / rate("preprocess"));
-  const double compute = devices / (1 / rate("input") + 1 / rate("compute"));
+  const double compute = devices * (overlap ? std::min(rate("input"), rate("compute"))
+                                            : 1 / (1 / rate("input") + 1 / rate("compute")));
   if (rate("write") < std::min(read, compute)) return "write";
   if (compute < read) return "compute";
   return rate("decode") < rate("preprocess") ? "decode" : "preprocess";
@@ -98,7 +100,8 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
     run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, devices,
             report);
   if (stop_requested()) throw Interrupted("stopped; nothing was extracted");
-  report.bottleneck = find_bottleneck(report.stages, static_cast<double>(devices.size()));
+  report.bottleneck =
+      find_bottleneck(report.stages, static_cast<double>(devices.size()), device.is_cuda());
   if (devices.size() > 1) report.stages[3].note += concat("; one of ", devices.size(), " devices");
   estimate(input, report);
   return report;

@@ -126,7 +126,8 @@ StageRate measure_input(const ExtractOptions& options, const Sample& sample,
                         const torch::Device& device) {
   const std::int64_t side = options.preprocessing.image_size;
   const auto count = static_cast<std::int64_t>(sample.inputs.size());
-  const auto frames = torch::empty({count, side, side, 3}, torch::kUInt8);
+  const auto streams = make_streams(device);
+  const auto frames = streams->host_memory({count, side, side, 3}, torch::kUInt8);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto& input = sample.inputs[static_cast<std::size_t>(i)];
     std::memcpy(frames[i].data_ptr(), input.data(), input.size());
@@ -147,8 +148,8 @@ StageRate measure_compute(const ExtractOptions& options, const Sample& sample,
               [](const FramePlace&, std::span<const float>) {});
   std::uint32_t number = 0;
   const auto started = Clock::now();
-  // Until the batch's size is found and some more have been timed; each frame differs, since the
-  // same one would not be computed again.
+  // Until the batch's size is found, a first batch has warmed libraries up and some more have been
+  // timed; each frame differs, since the same one would not be computed again.
   BatchCounts before;
   bool settled = false;
   while (seconds_since(started) < 4 * kSecondsPerStage && !stop_requested()) {
@@ -156,9 +157,11 @@ StageRate measure_compute(const ExtractOptions& options, const Sample& sample,
     std::memcpy(frame.pixels.data(), &number, sizeof number);
     ++number;
     batch.add(frame);
-    if (!settled && (batch.settled() || seconds_since(started) > 2 * kSecondsPerStage)) {
+    if (!settled && ((batch.settled() && batch.counts().frames > 0) ||
+                     seconds_since(started) > 2 * kSecondsPerStage)) {
       settled = true;
-      before = batch.counts();
+      const bool slow = options.batch.batch > 0 && batch.counts().compute_s > kSecondsPerStage;
+      if (!slow) before = batch.counts();  // else one batch tells enough
     }
     if (settled && batch.counts().compute_s - before.compute_s > kSecondsPerStage) break;
   }
