@@ -32,7 +32,7 @@ const CommandHelp kPredictHelp{
 // Words whose meaning is decided after parsing.
 struct Words {
   std::string cache, labels, out, splits, compare, run, explain, memory_budget, features = "auto";
-  std::string pool = "mean", time = "auto", time_encoding = "log", schedule = "cosine";
+  std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   std::string views = "auto";
@@ -100,8 +100,8 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add("hidden", number(model.hidden), "width of the projection and of the recurrent layers");
   add("layers", number(model.layers), "layers of the GRU or LSTM");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
-  add("temporal-pool", text(words.pool, "KIND")->default_value(words.pool),
-      "last, mean or attention over the outputs of the GRU or LSTM");
+  add("temporal-pool", text(words.pool, "KIND"),
+      "last, mean (the default) or attention over the outputs of the GRU or LSTM");
   add("time", text(words.time, "WHEN")->default_value(words.time),
       "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
   add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),
@@ -131,8 +131,8 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
   add("class-weights", po::bool_switch(&fit.objective.class_weights),
       "every class counts the same");
   add("loss", text(words.loss, "KIND")->default_value(words.loss),
-      "focal or focal=GAMMA for classes, mse, huber or huber=DELTA for numbers; auto: "
-      "cross-entropy, squared error");
+      "focal or focal=GAMMA for classes, mse, huber or huber=DELTA (standard deviations) for "
+      "numbers; auto: cross-entropy, squared error");
   add("sampler", text(words.sampler, "KIND")->default_value(words.sampler),
       "order: every exam once per epoch; balanced: as many exams of every class");
   add("bootstrap", number(options.resamples), "resamples for intervals");
@@ -146,6 +146,10 @@ void require_given(const std::string& value, const char* option) {
   if (value.empty()) throw ConfigError(concat("--", option, " is missing; see --help"));
 }
 
+void require_threads(std::size_t threads) {
+  require(threads <= 1024, "threads", "at most 1024");
+}
+
 void check_numbers(const TrainOptions& options) {
   const FitOptions& fit = options.fit;
   const ModelConfig& model = options.architecture;
@@ -155,6 +159,7 @@ void check_numbers(const TrainOptions& options) {
   require(model.hidden >= 1 && model.hidden <= 8192, "hidden", "1 to 8192");
   require(model.layers >= 1 && model.layers <= 16, "layers", "1 to 16");
   require(model.dropout >= 0 && model.dropout < 1, "dropout", "0 or more and less than 1");
+  require_threads(options.threads);
   require(fit.epochs >= 1 && fit.epochs <= 1000000, "epochs", "1 to 1000000");
   require(fit.batch >= 1, "batch", "1 or more");
   require(fit.learning_rate > 0, "lr", "more than 0");
@@ -186,8 +191,11 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.features = static_cast<Residence>(
       choice("features", words.features, {"auto", "device", "memory", "stream"}));
   options.existing = {words.resume, words.overwrite};
-  options.architecture.pool =
-      static_cast<TemporalPool>(choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
+  options.pool_given = !words.pool.empty();
+  if (options.pool_given) {
+    options.architecture.pool = static_cast<TemporalPool>(
+        choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
+  }
   options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
   options.views = static_cast<ViewChoice>(choice("views", words.views, {"auto", "clean", "all"}));
   options.architecture.time_encoding = static_cast<TimeEncoding>(
@@ -210,7 +218,32 @@ void apply_words(const Words& words, TrainOptions& options) {
   }
 }
 
-void check_decay(const TrainOptions& options) {
+// What only a GRU or LSTM has is refused where none is trained.
+void check_recurrent(const TrainOptions& options) {
+  const ModelConfig& model = options.architecture;
+  const auto models = options.models();
+  const bool recurrent = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    ModelConfig config;
+    set_model(config, name);
+    return is_recurrent(config.architecture);
+  });
+  const std::pair<bool, const char*> given[] = {
+      {model.layers > 1, "layers"},
+      {model.bidirectional, "bidirectional"},
+      {options.pool_given, "temporal-pool"},
+      {options.time == TimeInput::kOn, "time on"},
+      {model.time_encoding != TimeEncoding::kLog, "time-encoding"}};
+  for (const auto& [is_given, option] : given) {
+    if (recurrent || !is_given) continue;
+    throw ConfigError(concat("--", option, " is for a GRU or LSTM, and ", join(models, ", "),
+                             " has none; leave the option out, or take another --model"));
+  }
+}
+
+void check_time_encoding(const TrainOptions& options) {
+  if (options.time == TimeInput::kOff && options.architecture.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
+  }
   if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
   const auto models = options.models();
   const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
@@ -266,7 +299,8 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   apply_words(words, options);
   check_numbers(options);
   check_splits(options);
-  check_decay(options);
+  check_recurrent(options);
+  check_time_encoding(options);
   return true;
 }
 
@@ -283,6 +317,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
   apply_words(words, options);
+  require_threads(options.threads);
   require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
   return true;
 }
@@ -300,6 +335,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kPredictHelp, description, arguments)) return false;
   apply_words(words, options);
+  require_threads(options.threads);
   require_given(words.out, "out");
   options.explain = words.explain;
   return true;

@@ -38,6 +38,7 @@ struct TrainOptions {
   std::string model = "gru";
   std::vector<std::string> compare;
   ModelConfig architecture;  // what the options say of it; the cache decides the rest
+  bool pool_given = false;   // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;

@@ -92,7 +92,16 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
   return explained;
 }
 
+std::filesystem::path place_of(const std::filesystem::path& file) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
+}
+
 void require_free(const char* option, const std::filesystem::path& file, bool overwrite) {
+  const std::filesystem::path folder = file.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
+    throw ConfigError(concat("--", option, " '", file.string(), "': there is no folder '",
+                             folder.string(), "'; make it, or choose another name"));
+  }
   if (file.empty() || overwrite || !std::filesystem::exists(file)) return;
   throw ConfigError(concat("--", option, " '", file.string(),
                            "' exists; choose another name, or --overwrite to replace it"));
@@ -105,6 +114,9 @@ int run_predict(const std::vector<std::string>& arguments) {
   if (!parse_predict_options(arguments, options)) return 0;
   require_free("out", options.out, options.overwrite);
   require_free("explain", options.explain, options.overwrite);
+  if (!options.explain.empty() && place_of(options.explain) == place_of(options.out)) {
+    throw ConfigError("--explain and --out name the same file; give each its own");
+  }
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);

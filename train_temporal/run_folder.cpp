@@ -119,6 +119,12 @@ bool RunFolder::start(const Json& config) {
   }
   create_folders(working_);
   lock();
+  if (existing_.resume && !existing_.overwrite && fs::exists(working_ / kConfigFile) &&
+      !is_run(working_)) {
+    throw DataError(concat("'", (working_ / kConfigFile).string(),
+                           "' is damaged, so that the run cannot be continued; --overwrite without "
+                           "--resume starts again"));
+  }
   if (existing_.resume && is_run(working_)) {
     require_same(working_, config, "--overwrite without --resume to start again");
   } else {

@@ -111,6 +111,11 @@ void TrainingRun::resolve_model() {
   base_.time = options_.time == TimeInput::kOn;
   if (options_.time != TimeInput::kAuto) return;
   base_.time = times_are_informative(used);
+  if (!base_.time && base_.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError(
+        "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
+        "out, or give them to the GRU all the same with --time on");
+  }
   log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
                       : "time intervals are unknown or even: not shown to the GRU (--time on to "
                         "show them)");
@@ -122,12 +127,21 @@ void TrainingRun::check_tasks() const {
   const LossOptions& loss = options_.fit.objective.loss;
   if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {
     throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
-                             "' is a ", task_name(targets[0].task), " target"));
+                             "' is learnt as ", task_name(targets[0].task)));
   }
-  if (options_.fit.balanced && (targets.size() > 1 || targets.per_frame())) {
-    throw ConfigError("--sampler balanced needs a single target of exams");
+  const bool classes = std::ranges::any_of(targets, &Labels::has_classes);
+  if (options_.fit.objective.class_weights && !classes) {
+    throw ConfigError(concat("--class-weights needs classes, and '", targets[0].name,
+                             "' is learnt as ", task_name(targets[0].task)));
+  }
+  if (options_.fit.balanced && (targets.size() > 1 || targets.per_frame() || !classes)) {
+    throw ConfigError("--sampler balanced needs a single target of exams, with classes");
   }
   if (!targets.per_frame()) return;
+  if (options_.pool_given) {
+    throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
+                             targets.names(), "' has a value per frame; leave the option out"));
+  }
   for (const std::string& model : options_.models()) {
     if (model == "gru" || model == "bigru" || model == "lstm" || model == "shuffled") continue;
     throw ConfigError(concat("model ", model, " has no output per frame, which '", targets.names(),

@@ -62,6 +62,7 @@ TEST(Labels, TakesOneNumberForOneClassHoweverSpelt) {
   EXPECT_THAT(labels.classes, ElementsAre("0", "1"));
   EXPECT_THAT(labels.value, ElementsAre(1, 0, 1, kUnlabeled, 0, 0));
   EXPECT_THAT(from_cache({"0.5", "2.0", "x"}).classes, ElementsAre("0.5", "2.0", "x"));
+  EXPECT_THAT(from_cache({"1.50", "2.5", "1.5"}).classes, ElementsAre("1.5", "2.5"));
 }
 
 TEST(Labels, MasksAndCountsEmptyFields) {
@@ -88,6 +89,7 @@ TEST(Labels, RefuseWhatCannotBeLearnt) {
       {"no such column", {"a", "b"}, "grade", "", "it has device, label", ExitCode::kUsage},
       {"one class", {"a", "a", ""}, "label", "", "every label is 'a'", ExitCode::kFatal},
       {"one number", {"1", "1.0"}, "label", "", "every label is '1'", ExitCode::kFatal},
+      {"one fraction", {"1.5", "1.50"}, "label", "", "every label is '1.5'", ExitCode::kFatal},
       {"all empty", {"", "nan"}, "label", "", "is empty for every exam", ExitCode::kFatal},
       {"no exams", {}, "label", "", "the cache has no column 'label'", ExitCode::kUsage},
       {"an identifier", many, "label", "", "70 different values", ExitCode::kFatal},
@@ -169,7 +171,7 @@ TEST(LabelsFile, RefusesContradictionsAndStrangers) {
       {"exam,label\ne0,a\ne0,b\n", "exam 'e0' has 'label' = 'b', but 'a' further up"},
       {"exam,label\n,b\n", "line 2: column 'exam' is empty"},
       {"exam,label\nx,a\ny,b\n", "lists no exam of the cache"},
-      {"exam,label\n", "lists no exam of the cache"},
+      {"exam,label\n", "has a header and no rows"},
       {"exam,grade\ne0,a\n", "label"},
       {"id,label\ne0,a\n", "exam"},
       {"exam,label\ne0,a\ne1,a\n", "one class only"},

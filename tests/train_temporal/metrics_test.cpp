@@ -100,6 +100,11 @@ TEST(Metrics, SayWhyTheyAreUndefined) {
   }
 }
 
+TEST(Metrics, AreUndefinedWhereNumbersDifferByNothingThatCanBeSquared) {
+  const std::vector<double> tiny = {1e-308, 2e-308, 3e-308}, predicted = {0.1, 0.2, 0.3};
+  EXPECT_EQ(r_squared(tiny, predicted).undefined, "the true values do not differ but by rounding");
+}
+
 TEST(Metrics, NameTheClassThatIsAbsentFromManyClasses) {
   ScoredExams exams{3, {0.5, 0.3, 0.2, 0.1, 0.8, 0.1}, {0, 1}, {0, 1}};
   EXPECT_EQ(compute_metric(Metric::kAuroc, exams).undefined, "no exam of class number 2");

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "train_temporal/splits/split.h"
+#include "train_temporal/tasks/loss.h"
 #include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
@@ -153,6 +154,11 @@ TEST(Bins, ShareEqualNumbers) {
   EXPECT_EQ(labels.bins, 5u);
   for (std::size_t i = 0; i < 40; ++i) EXPECT_EQ(labels.value[i], 0);
   EXPECT_EQ(labels.value[49], 4);
+}
+
+TEST(BalancedWeights, GiveEveryClassThatThereIsTheSameWeightAsAWhole) {
+  const std::vector<std::size_t> count = {6, 0, 2};
+  EXPECT_THAT(balanced_weights(count), ElementsAre(8.0 / 12, 1.0, 2.0));
 }
 
 TEST(Decisions, OfGradesAreMedians) {

@@ -83,6 +83,19 @@ def test_a_finished_run_is_not_taken_for_that_of_other_options(made):
     assert "nothing to resume" not in other.stderr
 
 
+def test_a_damaged_configuration_does_not_cost_the_fits_that_are_done(made, tmp_path):
+    cache, _ = made
+    interrupt(command(cache, tmp_path / "run", *LONG), tmp_path / "run")
+    unfinished = tmp_path / "run.unfinished"
+    done, config = entries(unfinished / "state"), unfinished / "config.json"
+    config.write_bytes(config.read_bytes()[:100])
+    result = train(cache, tmp_path / "run", *LONG, "--resume")
+    assert result.returncode == 3 and "config.json' is damaged" in result.stderr
+    assert entries(unfinished / "state") == done
+    again = train(cache, tmp_path / "run", *SHORT, "--overwrite")
+    assert again.returncode == 0, again.stderr
+
+
 @pytest.mark.parametrize("again", [["--overwrite"], ["--overwrite", "--resume"]])
 def test_a_fresh_start_publishes_nothing_of_an_earlier_attempt(made, tmp_path, again):
     cache, run = made

@@ -298,6 +298,17 @@ ERRORS = {
         with_split_column, lambda f: ["--repeats", 2], 2, "--repeats"),
     "some patients missing": (some_patients, lambda f: [], 2, "exam-3"),
     "no such device": (plain, lambda f: ["--device", "abacus"], 2, "abacus"),
+    "too many threads": (plain, lambda f: ["--threads", 100000], 2, "--threads"),
+    "layers of no GRU": (plain, lambda f: ["--model", "mean", "--layers", 2], 2, "--layers"),
+    "both ways of no GRU": (
+        plain, lambda f: ["--model", "single", "--compare", "clock", "--bidirectional"], 2,
+        "--bidirectional"),
+    "pooling of no GRU": (
+        plain, lambda f: ["--model", "attention", "--temporal-pool", "last"], 2, "--temporal-pool"),
+    "time of no GRU": (plain, lambda f: ["--model", "mean", "--time", "on"], 2, "--time on"),
+    "hidden time encoded": (
+        plain, lambda f: ["--time", "off", "--time-encoding", "decay"], 2, "--time off"),
+    "even times encoded": (plain, lambda f: ["--time-encoding", "time2vec"], 2, "--time on"),
 }
 
 
@@ -320,6 +331,10 @@ def test_wrong_input_is_one_clear_error_and_leaves_nothing(tmp_path, case):
     (["predict", "--run", "absent", "--cache", "c", "--out", "o.csv"], 2, "absent"),
     (["predict", "--cache", "c", "--out", "o.csv"], 2, "--run"),
     (["evaluate", "--run", "absent", "--cache", "c"], 2, "absent"),
+    (["predict", "--run", "r", "--cache", "c", "--out", "o.csv", "--threads", "9999"], 2, "1024"),
+    (["predict", "--run", "r", "--cache", "c", "--out", "no/o.csv"], 2, "no folder 'no'"),
+    (["predict", "--run", "r", "--cache", "c", "--out", "o.csv", "--explain", "./o.csv"], 2,
+     "the same file"),
     (["train"], 2, "--cache"),
     (["fit"], 2, "train"),
 ])

@@ -43,7 +43,9 @@ Figure r_squared(std::span<const double> truth, std::span<const double> predicte
   if (truth.size() < 2) return Figure::none("fewer than two exams");
   if (all_equal(truth)) return Figure::none("all true values are equal");
   const std::vector<double> middle(truth.size(), mean(truth));
-  return Figure::of(1 - squared_errors(truth, predicted) / squared_errors(truth, middle));
+  const double deviations = squared_errors(truth, middle);
+  if (deviations == 0) return Figure::none("the true values do not differ but by rounding");
+  return Figure::of(1 - squared_errors(truth, predicted) / deviations);
 }
 
 Figure mean_absolute_error(std::span<const double> truth, std::span<const double> predicted) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <set>
 
+#include "common/exact.h"
 #include "common/text.h"
 
 namespace coldframe::temporal {
@@ -18,9 +19,9 @@ std::string cleaned(const std::string& value) {
 std::string one_spelling(const std::string& value) {
   constexpr double kExact = 9007199254740992.0;  // 2^53: whole numbers up to here are exact
   double number = 0;
-  const bool whole =
-      parse_double(value, number) && number == std::floor(number) && std::abs(number) < kExact;
-  return whole ? concat(static_cast<long long>(number)) : value;
+  if (!parse_double(value, number) || !std::isfinite(number)) return value;
+  const bool whole = number == std::floor(number) && std::abs(number) < kExact;
+  return whole ? concat(static_cast<long long>(number)) : exact(number);
 }
 
 SpeltValues one_spelling(std::vector<std::string> values) {

@@ -9,10 +9,10 @@ namespace coldframe::temporal {
 // Without spaces around it; "" where it says that there is no label: nan, na, n/a.
 std::string cleaned(const std::string& value);
 
-// A whole number as "1", however spelt ("1.0" is how pandas writes a column with gaps).
+// A number as "1" or "0.5", however spelt ("1.0" is how pandas writes a column with gaps).
 std::string one_spelling(const std::string& value);
 
-// All cleaned, and in a column of numbers whole ones in one spelling.
+// All cleaned, and in a column of numbers each of these in one spelling.
 struct SpeltValues {
   std::vector<std::string> values;
   bool numeric = false;  // every label is a finite number

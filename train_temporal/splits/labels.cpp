@@ -58,6 +58,10 @@ void check_labels(const std::vector<std::string>& classes, const Labels& labels)
 // Puts the positive class last.
 void choose_positive(Labels& labels, const LabelOptions& options) {
   auto& classes = labels.classes;
+  if (!options.positive.empty() && !labels.has_classes()) {
+    throw ConfigError(concat("--positive '", options.positive, "' is for two classes, and '",
+                             labels.name, "' is learnt as ", task_name(labels.task)));
+  }
   if (!options.positive.empty() && !labels.binary()) {
     throw ConfigError(concat("--positive '", options.positive, "' needs two classes, column '",
                              labels.name, "' has ", classes.size(), ": ", some_of(classes)));

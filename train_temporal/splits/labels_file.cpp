@@ -42,6 +42,9 @@ void warn(Labels& labels, const std::vector<std::string>& exams, const std::stri
 Labels labels_from_csv(std::span<const cache::ExamInfo> exams, const CsvTable& table,
                        const LabelOptions& options) {
   const std::size_t column = table.require_column(options.target);
+  if (table.rows.empty()) {
+    throw DataError(concat(table.name, " has a header and no rows; expected one for each exam"));
+  }
   std::vector<std::string> spelt;  // the file's labels, then the cache's
   for (const auto& row : table.rows) spelt.push_back(row[column]);
   for (const auto& exam : exams) spelt.push_back(cache::column_value(exam, options.target));

@@ -68,12 +68,14 @@ ClassWeights equal_weights(std::size_t classes) {
 }
 
 ClassWeights balanced_weights(std::span<const std::size_t> count) {
-  double all = 0;
-  for (std::size_t n : count) all += static_cast<double>(n);
+  double all = 0, classes = 0;
+  for (std::size_t n : count) {
+    all += static_cast<double>(n);
+    classes += n > 0;
+  }
   ClassWeights weights;
   for (std::size_t n : count) {
-    weights.push_back(all /
-                      (static_cast<double>(count.size()) * std::max(static_cast<double>(n), 1.0)));
+    weights.push_back(n > 0 ? all / (classes * static_cast<double>(n)) : 1.0);
   }
   return weights;
 }

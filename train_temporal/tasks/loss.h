@@ -31,7 +31,8 @@ bool applies(const LossOptions& options, Task task);
 // How much an exam of each class counts in the loss, [C].
 using ClassWeights = std::vector<double>;
 ClassWeights equal_weights(std::size_t classes);
-// N / (C · N_c) with the exams of each class: each class counts the same as a whole.
+// N / (C · N_c) with the exams of each of the C classes that have any: each class counts the same
+// as a whole. 1 for a class without exams, of which only a validation part can have some.
 ClassWeights balanced_weights(std::span<const std::size_t> count);
 
 class TargetLoss {
