@@ -9,6 +9,7 @@
 #include "common/atomic_file.h"
 #include "common/error.h"
 #include "common/file.h"
+#include "common/fingerprint.h"
 #include "common/json.h"
 #include "common/text.h"
 #include "common/torch/safetensors_header.h"
@@ -112,6 +113,25 @@ std::string header_text(const std::vector<Item>& items,
   return text;
 }
 
+constexpr const char* kSeal = "xxh3";
+
+std::string seal_of(const StateDict& tensors, const std::map<std::string, std::string>& metadata) {
+  Xxh3Stream digest;
+  const auto add = [&](const std::string& text) {  // with its end
+    digest.update(std::as_bytes(std::span(text.c_str(), text.size() + 1)));
+  };
+  for (const auto& [key, value] : metadata) {
+    add(key);
+    add(value);
+  }
+  for (const Item& item : in_file_order(tensors)) {
+    add(item.name);
+    add(concat(safetensors_type_name(item.tensor.scalar_type()), item.tensor.sizes()));
+    digest.update(bytes_of(item.tensor));
+  }
+  return digest.hex();
+}
+
 }  // namespace
 
 bool is_safetensors(const std::filesystem::path& path) {
@@ -152,6 +172,21 @@ void write_safetensors(const std::filesystem::path& path, const StateDict& tenso
   file.append(header);
   for (const Item& item : items) file.append(bytes_of(item.tensor));
   file.finish();
+}
+
+SafetensorsFile read_sealed_safetensors(const std::filesystem::path& path) {
+  SafetensorsFile file = read_safetensors(path);
+  const auto seal = file.metadata.extract(kSeal);
+  if (!seal.empty() && seal.mapped() == seal_of(file.tensors, file.metadata)) return file;
+  throw DataError(concat("'", path.string(), "' ",
+                         seal.empty() ? "has no checksum: Coldframe did not write it"
+                                      : "does not fit its checksum: it was damaged or altered"));
+}
+
+void write_sealed_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+                              std::map<std::string, std::string> metadata) {
+  metadata[kSeal] = seal_of(tensors, metadata);
+  write_safetensors(path, tensors, metadata);
 }
 
 }  // namespace coldframe

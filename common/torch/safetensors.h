@@ -27,4 +27,11 @@ SafetensorsFile read_safetensors(
 void write_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata);
 
+// The same with an XXH3-128 over names, tensors and metadata as one more entry of the metadata,
+// "xxh3", which must be there and hold: for what a single flipped bit would change unseen. The
+// entry is not among those returned. DataError.
+SafetensorsFile read_sealed_safetensors(const std::filesystem::path& path);
+void write_sealed_safetensors(const std::filesystem::path& path, const StateDict& tensors,
+                              std::map<std::string, std::string> metadata);
+
 }  // namespace coldframe

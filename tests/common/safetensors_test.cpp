@@ -59,6 +59,24 @@ TEST(Safetensors, WhatIsWrittenIsRead) {
   EXPECT_EQ(folder.read("a.safetensors"), first) << "equal input gives equal bytes";
 }
 
+TEST(Safetensors, ASealShowsEveryFlippedBit) {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a.safetensors";
+  write_sealed_safetensors(path, {{"x", torch::arange(5, torch::kFloat32)}}, {{"card", "17"}});
+  const SafetensorsFile file = read_sealed_safetensors(path);
+  EXPECT_EQ(file.metadata, (std::map<std::string, std::string>{{"card", "17"}}));
+  const std::string whole = folder.read("a.safetensors");
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] ^= 1;
+    folder.write("a.safetensors", damaged);
+    EXPECT_THROW(read_sealed_safetensors(path), DataError) << "byte " << i;
+  }
+  write_safetensors(path, file.tensors, file.metadata);
+  EXPECT_THAT(message_of<DataError>([&] { read_sealed_safetensors(path); }),
+              HasSubstr("no checksum"));
+}
+
 TEST(Safetensors, AFileWithoutTensorsIsValid) {
   const TemporaryFolder folder;
   write_safetensors(folder / "a", {}, {});

@@ -217,3 +217,39 @@ def test_the_first_failure_stops_the_other_fits(tmp_path):
     assert result.returncode == 3 and "fold-1" in result.stderr
 
 
+
+
+def test_a_damaged_fit_is_named_and_can_be_done_anew(made, tmp_path):
+    cache, _ = made
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert train(cache, whole, *LONG).returncode == 0
+    interrupt(command(cache, out, *LONG), out)
+    record = next((tmp_path / "run.unfinished" / "state").glob("*.record"))
+    content_of = bytearray(record.read_bytes())
+    content_of[-5] ^= 4  # in the middle of a number
+    record.write_bytes(content_of)
+    result = train(cache, out, *LONG, "--resume")
+    assert result.returncode == 3 and f"{record.name}' does not fit its checksum" in result.stderr
+    assert "delete it, and --resume" in result.stderr
+    record.unlink()
+    result = train(cache, out, *LONG, "--resume")
+    assert result.returncode == 0, result.stderr
+    assert content(out) == content(whole)
+
+
+@pytest.mark.parametrize("of", ["weights", "card"])
+def test_a_damaged_model_is_not_used(made, tmp_path, of):
+    cache, run = made
+    shutil.copytree(run, tmp_path / "run")
+    model = next((tmp_path / "run" / "models").iterdir())
+    damaged = bytearray(model.read_bytes())
+    at = -3
+    if of == "card":
+        at = damaged.index(b"threshold") + 15
+        assert chr(damaged[at]).isdigit()
+    damaged[at] ^= 1
+    model.write_bytes(damaged)
+    result = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out",
+                       tmp_path / "p.csv")
+    assert result.returncode == 3 and "checksum" in result.stderr, result.stderr
+    assert not (tmp_path / "p.csv").exists()

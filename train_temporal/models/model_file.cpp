@@ -156,27 +156,31 @@ void load_weights(const std::filesystem::path& path, SequenceModel& model,
 
 }  // namespace
 
+std::size_t first_output(const std::vector<Target>& targets, std::size_t target) {
+  std::size_t first = 0;
+  for (std::size_t t = 0; t < target; ++t) first += targets[t].outputs();
+  return first;
+}
+
 std::vector<double> scores_of(const ModelCard& card, std::size_t target,
                               const std::vector<double>& outputs) {
-  std::size_t first = 0;
-  for (std::size_t t = 0; t < target; ++t) first += card.targets[t].outputs();
   const Target& one = card.targets[target];
-  return scores_of(
-      one, card.readings[target],
-      columns(outputs, static_cast<std::size_t>(card.config.classes), first, one.outputs()));
+  return scores_of(one, card.readings[target],
+                   columns(outputs, static_cast<std::size_t>(card.config.classes),
+                           first_output(card.targets, target), one.outputs()));
 }
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
                  const ModelCard& card) {
-  write_safetensors(path, weights,
-                    {{"format", kFormat},
-                     {"card", card_json(card).dump()},
-                     {"recipe", to_json(card.recipe).dump()},
-                     {"feature_digest", card.recipe.feature_digest()}});
+  write_sealed_safetensors(path, weights,
+                           {{"format", kFormat},
+                            {"card", card_json(card).dump()},
+                            {"recipe", to_json(card.recipe).dump()},
+                            {"feature_digest", card.recipe.feature_digest()}});
 }
 
 TrainedModel read_model(const std::filesystem::path& path) {
-  const SafetensorsFile file = read_safetensors(path);
+  const SafetensorsFile file = read_sealed_safetensors(path);
   const auto entry = [&](const char* key) -> const std::string& {
     const auto found = file.metadata.find(key);
     if (found != file.metadata.end()) return found->second;

@@ -45,10 +45,18 @@ std::vector<double> doubles(const torch::Tensor& tensor) {
   return {data, data + values.numel()};
 }
 
+SafetensorsFile read_file(const std::filesystem::path& path) {
+  try {
+    return read_sealed_safetensors(path);
+  } catch (const DataError& error) {
+    throw DataError(concat(error.what(), "; delete it, and --resume does this fit anew"));
+  }
+}
+
 // Runs `read` on the file; what is missing or of another type in it ends in one DataError.
 template <typename Read>
 auto checked(const std::filesystem::path& path, const Read& read) {
-  const SafetensorsFile file = read_safetensors(path);
+  const SafetensorsFile file = read_file(path);
   try {
     const Json json = parse_json(file.metadata.at("state"), path.string());
     return read(file.tensors, json);
@@ -90,12 +98,12 @@ void read_state(const Json& json, FitState& state) {
 }
 
 void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
-  write_safetensors(path,
-                    {{"parameters", state.parameters.cpu()},
-                     {"first_moment", state.first_moment.cpu()},
-                     {"second_moment", state.second_moment.cpu()},
-                     {"best_parameters", state.best_parameters.cpu()}},
-                    {{"state", state_json(state).dump()}});
+  write_sealed_safetensors(path,
+                           {{"parameters", state.parameters.cpu()},
+                            {"first_moment", state.first_moment.cpu()},
+                            {"second_moment", state.second_moment.cpu()},
+                            {"best_parameters", state.best_parameters.cpu()}},
+                           {{"state", state_json(state).dump()}});
 }
 
 FitState read_checkpoint(const std::filesystem::path& path) {
@@ -141,7 +149,7 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
   json["diverged"] = result.diverged;
   json["pieces"] = Json::array({result.pieces.training, result.pieces.evaluation});
   json["history"] = history_json(result.history);
-  write_safetensors(path, tensors, {{"state", json.dump()}});
+  write_sealed_safetensors(path, tensors, {{"state", json.dump()}});
 }
 
 FitRecord read_record(const std::filesystem::path& path) {
