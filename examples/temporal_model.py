@@ -47,7 +47,7 @@ class TemporalModel(nn.Module):
                 bidirectional=config["bidirectional"])
             setattr(self, self.kind, layers)
             width = hidden * (2 if config["bidirectional"] else 1)
-        else:
+        elif self.pool != "none":
             self.pool = self.kind
         if self.pool == "attention":
             self.attention = nn.Linear(width, 1)

@@ -143,9 +143,10 @@ void TrainingRun::check_tasks() const {
                              targets.names(), "' has a value per frame; leave the option out"));
   }
   for (const std::string& model : options_.models()) {
-    if (model == "gru" || model == "bigru" || model == "lstm" || model == "shuffled") continue;
-    throw ConfigError(concat("model ", model, " has no output per frame, which '", targets.names(),
-                             "' needs; expected gru, bigru, lstm or shuffled"));
+    if (model != "mean" && model != "attention") continue;
+    throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
+                             "' a value per frame; expected gru, bigru, lstm, single (every frame "
+                             "by itself), shuffled or clock (its place and time)"));
   }
 }
 

@@ -1,3 +1,4 @@
+#include "common/error.h"
 #include "made_data.h"
 #include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/gru_model.h"
@@ -88,6 +89,47 @@ TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
   const auto gru = make_model(testing::small_config(dataset), 3);
   const torch::Tensor different = logits_of(*gru, testing::small_config(dataset), dataset, {0, 1});
   EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
+}
+
+TEST(Model, SinglePerFrameSeesNoOtherFrame) {
+  Dataset dataset = testing::noise_dataset({6, 3}, 8);
+  ModelConfig config = testing::small_config(dataset);
+  config.pool = TemporalPool::kNone;
+  set_model(config, "single");
+  EXPECT_EQ(model_name(config), "single");
+  EXPECT_EQ(model_config_from_json(to_json(config)), config);
+  const auto single = make_model(config, 3);
+  const torch::Tensor before = logits_of(*single, config, dataset, {0, 1});
+  ASSERT_EQ(before.size(0), 9);
+  dataset.features[4] += 1;
+  const torch::Tensor changed =
+      (logits_of(*single, config, dataset, {0, 1}) - before).abs().amax(1) > 1e-3;
+  EXPECT_EQ(changed.sum().item<std::int64_t>(), 1);
+}
+
+TEST(Model, WithoutAnOutputPerFrameIsNotReadAsOne) {
+  for (const auto& [architecture, order] :
+       {std::pair(Architecture::kAttention, FrameOrder::kInOrder),
+        std::pair(Architecture::kMean, FrameOrder::kMiddle)}) {
+    ModelConfig config = testing::small_config(testing::noise_dataset({3}, 8));
+    config.pool = TemporalPool::kNone;
+    config.architecture = architecture;
+    config.order = order;
+    EXPECT_THROW(model_config_from_json(to_json(config)), DataError);
+  }
+}
+
+TEST(Model, ClockPerFrameKnowsItsPlaceAndNoFeatures) {
+  Dataset dataset = testing::noise_dataset({6, 3}, 8);
+  ModelConfig config = testing::small_config(dataset);
+  config.pool = TemporalPool::kNone;
+  set_model(config, "clock");
+  const auto clock = make_model(config, 3);
+  const torch::Tensor before = logits_of(*clock, config, dataset, {0, 1});
+  ASSERT_EQ(before.size(0), 9);
+  EXPECT_GT((before[0] - before[2]).abs().max().item<double>(), 1e-4) << "two frames of an exam";
+  dataset.features.fill_(5);
+  EXPECT_TRUE(before.equal(logits_of(*clock, config, dataset, {0, 1})));
 }
 
 TEST(Model, ClockSeesNoFeatures) {

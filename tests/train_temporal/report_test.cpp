@@ -205,7 +205,7 @@ TEST(DataWarnings, NameSmallAndOneSidedParts) {
   report.choices[2].validation_patients = 3;
   report.models[0].folds[4].exams.label.assign(24, 0);
   EXPECT_THAT(data_warnings(report),
-              testing::ElementsAre(HasSubstr("fold 4 holds out no exam of class '1'"),
+              testing::ElementsAre(HasSubstr("fold 4 holds out none of the exams of class '1'"),
                                    AllOf(HasSubstr("in 1 of 5 folds"), HasSubstr("least: 3")),
                                    HasSubstr("few patients: 20")));
 }

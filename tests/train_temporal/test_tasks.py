@@ -79,6 +79,7 @@ def test_a_regression_predicts_in_the_unit_of_its_column(cache, tmp_path):
         assert figure(summary, name) == pytest.approx(mean_over_folds(table, theirs), abs=1e-9)
     report = (tmp_path / "run" / "report.html").read_text()
     assert "predicted = true" in report and "ROC" not in report
+    assert "Early stopping sees the validation part only" in report
     splits = pd.read_csv(tmp_path / "run" / "splits.csv")
     train_part = splits[(splits.fold == 1) & (splits.part == "train")].exam
     labels = table.set_index("exam").label[train_part]
@@ -110,10 +111,6 @@ def test_evaluate_and_predict_a_regression(cache, tmp_path):
     predicted = pd.read_csv(out)
     assert list(predicted) == ["exam", "patient", "predicted"]
     np.testing.assert_array_equal(predicted.predicted, table.predicted)
-    refused = coldframe("predict", "--run", tmp_path / "run", "--cache", new, "--out",
-                        tmp_path / "q.csv", "--explain", tmp_path / "frames.csv")
-    assert refused.returncode == 2 and "'age' is a regression target" in refused.stderr
-    assert not (tmp_path / "q.csv").exists()
 
 
 def test_an_ordinal_target_is_judged_by_quadratic_kappa(cache, tmp_path):
@@ -229,6 +226,54 @@ def test_a_class_per_frame(tmp_path, model):
     assert result.returncode == 0 and figure(json.loads(result.stdout), "auroc") > 0.95
 
 
+def test_controls_of_a_class_per_frame(tmp_path):
+    """What each frame shows by itself carries `seen`; where it stands among the frames carries
+    `early`; only what the frame before showed carries `before`."""
+    random = np.random.default_rng(3)
+    exams, features = known_exams(80)
+    for number, (entry, values) in enumerate(zip(exams, features)):
+        steps = np.cumsum(random.uniform(0.5, 1.5, 6))
+        entry["time_s"] = (steps - steps[0]).tolist()
+        values[:] = random.normal(size=values.shape)
+        shown = (values[:, 0] > 0).astype(int)
+        entry["frame_columns"] = {
+            "seen": [str(s) for s in shown], "early": [str(int(t < 3)) for t in range(6)],
+            "before": ["", *(str(s) for s in shown[:-1])]}
+    made = make_cache(tmp_path, exams, features)
+    auroc = {}
+    for target in ["seen", "early", "before"]:
+        out = tmp_path / target
+        summary, table, _ = train(made, out, target, "--compare", "single,clock,shuffled")
+        for model in summary["models"]:
+            name = "predictions.csv" if model["name"] == "gru" else f"predictions-{model['name']}.csv"
+            rows = pd.read_csv(out / name).dropna(subset="label")
+            theirs = mean_over_folds(rows, lambda f: sk.roc_auc_score(f.label, f.p_1))
+            found = model["metrics"]["auroc"]["mean_over_folds"]["value"]
+            assert found == pytest.approx(theirs, abs=1e-9)
+            auroc[target, model["name"]] = found
+    for target, can, cannot in [("seen", ["gru", "single"], ["clock"]),
+                                ("early", ["gru", "clock"], ["single"]),
+                                ("before", ["gru"], ["single", "clock", "shuffled"])]:
+        assert all(auroc[target, model] > 0.9 for model in can), auroc
+        assert all(auroc[target, model] < 0.62 for model in cannot), auroc
+    result = (tmp_path / "before" / "report.html").read_text()
+    assert "Each frame by itself gives less than gru" in result and "each frame by itself" in result
+    assert "Held-out frames" in result and "Held-out exams" not in result
+
+
+def test_frames_one_by_one_are_predicted_outside_coldframe(cache, tmp_path):
+    train(cache, tmp_path / "run", "phase", "--model", "single")
+    features = known_exams()[1]
+    assert coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out",
+                     tmp_path / "p.csv").returncode == 0
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    theirs = temporal_model.predict(tmp_path / "run", features[3].astype(np.float16))
+    np.testing.assert_allclose(predicted[predicted.exam == "exam-3"][["p_0", "p_1"]], theirs,
+                               atol=1e-5)
+    listed = coldframe("train", "--list", tmp_path / "run")
+    assert "single" in listed.stdout
+
+
 def test_a_number_per_frame(cache, tmp_path):
     summary, table, _ = train(cache, tmp_path / "run", "speed")
     r2 = mean_over_folds(table, lambda f: sk.r2_score(f.label, f.predicted))
@@ -268,7 +313,7 @@ ERRORS = {
     "a parameter of mse": ("age", ["--loss", "mse=2"], 2, "mse=2"),
     "unknown sampler": ("ill", ["--sampler", "random"], 2, "--sampler"),
     "balanced of several": ("a,b", ["--sampler", "balanced"], 2, "single target"),
-    "frames without a sequence": ("phase", ["--model", "mean"], 2, "no output per frame"),
+    "frames without a sequence": ("phase", ["--model", "mean"], 2, "single (every frame by itself)"),
 }
 
 

@@ -3,8 +3,13 @@
 #include "train_temporal/models/gru_model.h"
 
 namespace coldframe::temporal {
+namespace {
 
-PooledModel::PooledModel(const ModelConfig& config) {
+constexpr std::int64_t kLogFrames = 0;  // clock_descriptor() begins with log(1 + frames)
+
+}  // namespace
+
+PooledModel::PooledModel(const ModelConfig& config) : per_frame_(config.per_frame()) {
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
@@ -23,28 +28,62 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Batch& b
                                    const Dropout& dropout) {
   torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
-  const torch::Tensor frames = pad_packed(x, batch);  // [B, T, H]
+  if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
+  const torch::Tensor frames = pad_packed(x, batch);                              // [B, T, H]
   x = attention.is_empty() ? mean_over_frames(frames, batch)
                            : attention_over_frames(frames, attention(frames), batch);  // [B, H]
   return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));                      // [B, C]
 }
 
-ClockModel::ClockModel(const ModelConfig& config) {
+ClockModel::ClockModel(const ModelConfig& config) : per_frame_(config.per_frame()) {
   clock_mean = register_buffer("clock_mean", torch::zeros({config.clock_width}));
   clock_std = register_buffer("clock_std", torch::ones({config.clock_width}));
-  project = register_module("project", torch::nn::Linear(config.clock_width, kClockHidden));
+  if (per_frame_) {
+    time_mean = register_buffer("time_mean", torch::zeros({2}));
+    time_std = register_buffer("time_std", torch::ones({2}));
+  }
+  const std::int64_t inputs = config.clock_width + (per_frame_ ? kClockFrameInputs : 0);
+  project = register_module("project", torch::nn::Linear(inputs, kClockHidden));
   head = register_module("head", torch::nn::Linear(kClockHidden, config.classes));
 }
 
 void ClockModel::set_statistics(const InputStatistics& statistics) {
   clock_mean.copy_(statistics.clock_mean);
   clock_std.copy_(statistics.clock_std);
+  if (!per_frame_) return;
+  time_mean.copy_(statistics.time_mean);
+  time_std.copy_(statistics.time_std);
+}
+
+// Each frame's exam, and of the frame itself: where it stands among the exam's, from 0 to 1, the
+// seconds since the first and whether these are unknown. [B, F] → [N, F + 3]
+torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const Batch& batch) {
+  std::vector<std::int64_t> exam;
+  std::vector<float> place;
+  for (const std::int64_t reaching : batch.sequences) {
+    for (std::int64_t i = 0; i < reaching; ++i) {
+      exam.push_back(i);
+      place.push_back(static_cast<float>(batch.positions[place.size()]));
+    }
+  }
+  const torch::Tensor of = torch::tensor(exam, torch::kInt64).to(exams.device());
+  const torch::Tensor last = (batch.clock.select(1, kLogFrames).expm1() - 1).clamp_min(1);  // [B]
+  const torch::Tensor known = batch.time.narrow(1, kTimeKnown, 1);
+  const torch::Tensor since = (batch.time.narrow(1, kSinceFirst, 1) - time_mean.narrow(0, 1, 1)) /
+                              time_std.narrow(0, 1, 1) * known;
+  return torch::cat(
+      {exams.index_select(0, of),
+       (torch::tensor(place).to(exams.device()) / last.index_select(0, of)).unsqueeze(1), since,
+       1 - known},
+      1);
 }
 
 torch::Tensor ClockModel::forward(const torch::Tensor&, const Batch& batch,
                                   const Dropout& dropout) {
-  const torch::Tensor x = torch::relu(project((batch.clock - clock_mean) / clock_std));  // [B, 32]
-  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));                        // [B, C]
+  torch::Tensor x = (batch.clock - clock_mean) / clock_std;  // [B, F]
+  if (per_frame_) x = of_frames(x, batch);
+  x = torch::relu(project(x));  // [B, 32]
+  return head(dropout(x, Stream::kHeadDropout, per_frame_ ? batch.row_keys : batch.exam_keys));
 }
 
 }  // namespace coldframe::temporal

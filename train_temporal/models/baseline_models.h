@@ -6,7 +6,8 @@
 namespace coldframe::temporal {
 
 // Mean over frames of the projected features, plain or by attention (Ilse et al. 2018, without
-// their hidden layer); `single` is this model on one frame. Tensors: feature_mean, feature_std [D];
+// their hidden layer); `single` is this model on one frame, or of targets per frame on each frame
+// by itself. Tensors: feature_mean, feature_std [D];
 // project.weight [H, D], project.bias; attention.weight [1, H], .bias with attention; head.weight
 // [C, H], head.bias.
 class PooledModel final : public SequenceModel {
@@ -17,14 +18,17 @@ class PooledModel final : public SequenceModel {
   void set_statistics(const InputStatistics& statistics) override;
 
  private:
+  bool per_frame_;
   torch::Tensor feature_mean, feature_std;
   torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
 };
 
 inline constexpr std::int64_t kClockHidden = 32;
+inline constexpr std::int64_t kClockFrameInputs = 3;  // place, seconds since first, unknown
 
 // An MLP on clock_descriptor(). Tensors: clock_mean, clock_std [F]; project.weight [32, F],
-// project.bias; head.weight [C, 32], head.bias.
+// project.bias; head.weight [C, 32], head.bias. Per frame with F + 3 inputs, the frame's place and
+// time being the last, and time_mean, time_std [2].
 class ClockModel final : public SequenceModel {
  public:
   explicit ClockModel(const ModelConfig& config);
@@ -34,7 +38,10 @@ class ClockModel final : public SequenceModel {
   bool uses_features() const override { return false; }
 
  private:
-  torch::Tensor clock_mean, clock_std;
+  torch::Tensor of_frames(const torch::Tensor& exams, const Batch& batch);
+
+  bool per_frame_;
+  torch::Tensor clock_mean, clock_std, time_mean, time_std;
   torch::nn::Linear project{nullptr}, head{nullptr};
 };
 

@@ -84,7 +84,13 @@ ModelConfig model_config_from_json(const Json& json) {
     config.time = json.at("time").get<bool>();
     config.time_encoding = static_cast<TimeEncoding>(pick("time_encoding", kTimeEncodings));
     config.dropout = json.at("dropout").get<double>();
-    model_name(config);  // DataError when there is none
+    const std::string name = model_name(config);  // DataError when there is none
+    if (config.per_frame() &&
+        (config.order == FrameOrder::kMiddle || config.architecture == Architecture::kAttention)) {
+      throw DataError(concat("model configuration: ", name,
+                             " with temporal_pool none, which wants an output per frame; the file "
+                             "is damaged or not a Coldframe model"));
+    }
     return config;
   } catch (const Json::exception& error) {
     throw DataError(concat("model configuration: ", error.what()));
@@ -110,9 +116,16 @@ void set_model(ModelConfig& config, const std::string& name) {
   config.architecture = model.architecture;
   config.order = model.order;
   if (name == kBothWays) config.bidirectional = true;
+  // Per frame `single` is every frame by itself.
+  if (config.per_frame() && config.order == FrameOrder::kMiddle) {
+    config.order = FrameOrder::kInOrder;
+  }
 }
 
 std::string model_name(const ModelConfig& config) {
+  const bool one_by_one = config.per_frame() && config.architecture == Architecture::kMean &&
+                          config.order == FrameOrder::kInOrder;
+  if (one_by_one) return "single";
   for (const NamedModel& model : kModels) {
     if (model.architecture != config.architecture || model.order != config.order) continue;
     const bool gru = config.architecture == Architecture::kGru;

@@ -34,7 +34,7 @@ const char* about_figures(const RunReport& report) {
   }
   if (report.classes.size() > 2) {
     return "AUROC, AUPRC and F1 are means over classes against the rest. Quadratic kappa takes the "
-           "order of classes as a scale. A calibrated model has ECE 0, slope 1 and intercept 0.";
+           "order of classes as a scale. A calibrated model has ECE 0.";
   }
   return "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
          "validation "
@@ -81,8 +81,8 @@ std::string result_section(const RunReport& report) {
   return body;
 }
 
-std::string describe(const std::string& name) {
-  if (name == "single") return ": one frame of each exam";
+std::string describe(const std::string& name, bool per_frame) {
+  if (name == "single") return per_frame ? ": each frame by itself" : ": one frame of each exam";
   if (name == "mean") return ": mean of the frames";
   if (name == "shuffled") return " (control): frames in random order";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
@@ -100,7 +100,7 @@ std::string models_section(const RunReport& report) {
       concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
-    std::vector<std::string> row = {model.name + describe(model.name)};
+    std::vector<std::string> row = {model.name + describe(model.name, report.per_frame)};
     for (Metric metric : metrics) {
       const MetricSummary* summary = find_metric(model, metric);
       row.push_back(summary ? interval_text(summary->mean_over_folds) : "–");
@@ -135,7 +135,9 @@ std::string classes_table(const RunReport& report) {
     rows.push_back({report.classes[c], concat(truly), share(truly), share(decided),
                     figure_text(auroc(rest.score, rest.positive))});
   }
-  return html::table({"class", "held-out exams", "recall", "precision", "AUROC vs the rest"}, rows);
+  return html::table(
+      {"class", concat("held-out ", rows_name(report)), "recall", "precision", "AUROC vs the rest"},
+      rows);
 }
 
 std::string decisions_section(const RunReport& report) {
@@ -160,11 +162,9 @@ std::string data_section(const RunReport& report) {
   if (report.per_frame) pairs.emplace_back("frames without a label", concat(data.masked_frames));
   if (report.scale == Scale::kNumber) {
     return html::key_values(pairs) +
-           html::histogram("Labels", report.target, report.per_frame ? "frames" : "exams",
-                           data.numbers) +
+           html::histogram("Labels", report.target, rows_name(report), data.numbers) +
            frames_chart(report);
   }
-  const std::string unit = report.per_frame ? "frames" : "exams";
   std::vector<std::vector<std::string>> rows;
   std::vector<html::Bar> bars;
   for (std::size_t c = 0; c < data.exams_per_class.size(); ++c) {
@@ -174,13 +174,14 @@ std::string data_section(const RunReport& report) {
                     c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
     bars.push_back({name, static_cast<double>(exams)});
   }
-  return html::key_values(pairs) + html::table({"class", unit, "patients"}, rows) +
+  return html::key_values(pairs) + html::table({"class", rows_name(report), "patients"}, rows) +
          html::bar_chart(report.per_frame ? "Frames by class" : "Exams by class", bars, "") +
          frames_chart(report);
 }
 
 std::string split_section(const RunReport& report) {
   const Metric metric = main_metric(report.scale);
+  const bool nominal = report.scale == Scale::kNominal;
   std::vector<std::vector<std::string>> rows;
   for (std::size_t f = 0; f < report.choices.size(); ++f) {
     const FoldChoice& choice = report.choices[f];
@@ -190,15 +191,17 @@ std::string split_section(const RunReport& report) {
     rows.push_back({concat(choice.repeat), concat(choice.fold),
                     part(choice.train_exams, choice.train_patients),
                     part(choice.validation_exams, choice.validation_patients),
-                    part(choice.test_exams, choice.test_patients), fixed(choice.temperature, 2),
-                    report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
+                    part(choice.test_exams, choice.test_patients),
+                    nominal ? fixed(choice.temperature, 2) : "–",
+                    nominal && report.classes.size() == 2 ? fixed(choice.threshold, 3) : "–"});
     const MetricSummary* figure = find_metric(report.models.front(), metric);
     const bool known = figure != nullptr && f < figure->per_fold.size();
     rows.back().push_back(known ? figure_text(figure->per_fold[f]) : "–");
   }
-  return paragraph(concat("Parts are disjoint by patient (", report.split,
-                          "). Early stopping, temperature and threshold see the validation part "
-                          "only; the held-out part is used once, for the figures above.")) +
+  return paragraph(concat("Parts are disjoint by patient (", report.split, "). Early stopping",
+                          nominal ? ", temperature and threshold see" : " sees",
+                          " the validation part only; the held-out part is used once, for the "
+                          "figures above.")) +
          html::table({"repeat", "fold", "training: exams / patients", "validation", "held out",
                       "temperature", "threshold", std::string(metric_title(metric))},
                      rows);

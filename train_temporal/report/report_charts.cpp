@@ -8,6 +8,7 @@
 #include "common/html.h"
 #include "common/text.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/report/report_text.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -149,8 +150,9 @@ std::string confusion_chart(const RunReport& report) {
     truly.push_back(name);
     decided.push_back(name);
   }
-  return html::matrix_chart("Held-out exams: true class (row), decision (column)", truly, decided,
-                            cells);
+  return html::matrix_chart(
+      concat("Held-out ", rows_name(report), ": true class (row), decision (column)"), truly,
+      decided, cells);
 }
 
 std::string reliability_chart(const RunReport& report) {
@@ -161,7 +163,7 @@ std::string reliability_chart(const RunReport& report) {
               {},
               true,
               true};
-  Series line{"held-out exams", {}, {}, {}, {}}, dots{"bins", {}, {}, {}, {}};
+  Series line{concat("held-out ", rows_name(report)), {}, {}, {}, {}}, dots{"bins", {}, {}, {}, {}};
   dots.points = true;
   for (const ReliabilityBin& bin : reliability(pooled_exams(report.models.front()))) {
     if (bin.count == 0) continue;
@@ -183,7 +185,7 @@ std::string score_chart(const RunReport& report) {
   Chart chart{"Predicted probabilities by true class",
               binary ? "probability of '" + report.classes[1] + "'"
                      : std::string("probability given to the true class"),
-              "share of the class's exams",
+              concat("share of the class's ", rows_name(report)),
               {}};
   for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
     std::vector<double> scores;
@@ -200,8 +202,8 @@ std::string score_chart(const RunReport& report) {
 std::string scatter_chart(const RunReport& report) {
   const ScoredExams all = pooled_exams(report.models.front());
   if (all.size() == 0) return {};
-  Chart chart{"Held-out " + std::string(report.per_frame ? "frames" : "exams") + ": predicted '" +
-                  report.target + "' against the true one",
+  Chart chart{concat("Held-out ", rows_name(report), ": predicted '", report.target,
+                     "' against the true one"),
               "true",
               "predicted",
               {}};

@@ -42,6 +42,10 @@ const PairedDifference* find_difference(const ModelResult& model, Metric metric)
   return nullptr;
 }
 
+const char* rows_name(const RunReport& report) {
+  return report.per_frame ? "frames" : "exams";
+}
+
 std::string folds_text(const ModelResult& model) {
   const std::size_t folds = model.folds.size();
   if (folds == 1) return "one held-out part";

@@ -18,6 +18,7 @@ const PairedDifference* find_difference(const ModelResult& model, Metric metric)
 Json to_json(const ModelResult& model);  // its figures, for summary.json
 
 // "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
+const char* rows_name(const RunReport& report);  // "exams" or "frames": what figures are over
 std::string folds_text(const ModelResult& model);
 
 }  // namespace coldframe::temporal

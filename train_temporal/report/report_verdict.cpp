@@ -86,7 +86,7 @@ std::string about_order(const std::string& name, const std::string& main, const 
                 " does about as well on shuffled frames (", figures, ").");
 }
 
-// `what`: "A single frame" or "The mean of the frames".
+// `what`: "A single frame", "Each frame by itself" or "The mean of the frames".
 std::string about_baseline(const std::string& name, const std::string& main,
                            const std::string& what, const Control& baseline) {
   const std::string figures = concat(name, " ", interval_text(baseline.figure), ", difference ",
@@ -134,7 +134,8 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
     for (std::size_t c = 0; c < report.classes.size(); ++c) {
       if (present.contains(static_cast<int>(c))) continue;
       warnings.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold,
-                                " holds out no exam of class '", report.classes[c],
+                                " holds out none of the ", rows_name(report), " of class '",
+                                report.classes[c],
                                 "': figures that need it are undefined there and left out of the "
                                 "mean over folds"));
     }
@@ -182,13 +183,14 @@ std::vector<std::string> verdict(const RunReport& report) {
   // Other models than the GRU are not trained on the order in the first place.
   const bool order_matters = main == "gru";
   if (order_matters && shuffled.found) lines.push_back(about_order(name, main, shuffled));
-  if (single.found) lines.push_back(about_baseline(name, main, "A single frame", single));
+  const char* frame = report.per_frame ? "Each frame by itself" : "A single frame";
+  if (single.found) lines.push_back(about_baseline(name, main, frame, single));
   if (mean.found) lines.push_back(about_baseline(name, main, "The mean of the frames", mean));
   if (clock.found) lines.push_back(about_pixels(report, clock));
   std::vector<std::string> unknown;
   if (order_matters && !shuffled.found)
     unknown.push_back("the order of frames (control 'shuffled')");
-  if (main != "clock" && !clock.found && !report.per_frame)
+  if (main != "clock" && !clock.found)
     unknown.push_back("pixels rather than metadata (control 'clock')");
   if (!unknown.empty()) {
     lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
