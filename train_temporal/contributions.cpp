@@ -9,29 +9,57 @@
 
 namespace coldframe::temporal {
 
+namespace {
+
+// Of a target's own outputs [B, outputs]; a regression's is the standardised number. [B]
+torch::Tensor explained_output(const Target& target, const Reading& reading, std::size_t of_class,
+                               const torch::Tensor& outputs) {
+  switch (target.task) {
+    case Task::kBinary:
+    case Task::kMulticlass:
+      break;
+    case Task::kOrdinal:  // Σ P(class > k)
+      return outputs.sigmoid().cumprod(1).sum(1);
+    case Task::kRegression:
+      return outputs.select(1, 0);
+  }
+  const torch::Tensor probability = (outputs / reading.temperature).softmax(1);
+  return probability.select(1, static_cast<std::int64_t>(of_class));
+}
+
+}  // namespace
+
 bool can_be_explained(const std::vector<Target>& targets) {
-  return targets.front().scale() == Scale::kNominal && !targets.front().per_frame;
+  return !targets.front().per_frame;
+}
+
+std::size_t explained_class(const Target& target, int decision) {
+  return target.binary() ? 1 : static_cast<std::size_t>(decision);
 }
 
 ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
-                           std::size_t of_class) {
-  ExplainedExam result{exam, of_class, {}, 0};
+                           std::size_t target, std::size_t of_class) {
+  ExplainedExam result{exam, target, of_class, {}, 0};
   const double share = 1.0 / static_cast<double>(models.size());
   for (TrainedModel& trained : models) {
     const ModelCard& card = trained.card;
-    const auto probability = [&](const torch::Tensor& logits) {
-      const auto outputs = static_cast<std::int64_t>(card.targets.front().outputs());
-      return (logits.narrow(1, 0, outputs) / card.readings.front().temperature)
-          .softmax(1)
-          .select(1, static_cast<std::int64_t>(of_class));
+    const Target& explained = card.targets[target];
+    const Reading& reading = card.readings[target];
+    const auto first = static_cast<std::int64_t>(first_output(card.targets, target));
+    const auto outputs = static_cast<std::int64_t>(explained.outputs());
+    const auto output = [&](const torch::Tensor& all) {
+      return explained_output(explained, reading, of_class, all.narrow(1, first, outputs));
     };
-    const Contributions one = integrated_gradients(*trained.model, dataset, card.config,
-                                                   card.fit_seed, exam, probability);
+    const Contributions one =
+        integrated_gradients(*trained.model, dataset, card.config, card.fit_seed, exam, output);
+    const bool number = !explained.has_classes();
+    const double unit = share * (number ? reading.deviation : 1);
+    const double zero = share * (number ? reading.mean : 0);
     Contributions& mean = result.values;
     mean.frames.resize(one.frames.size());
-    for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += share * one.frames[t];
-    mean.output += share * one.output;
-    mean.baseline += share * one.baseline;
+    for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += unit * one.frames[t];
+    mean.output += zero + unit * one.output;
+    mean.baseline += zero + unit * one.baseline;
     mean.points = std::max(mean.points, one.points);
     result.largest_gap = std::max(result.largest_gap, one.gap());
   }
@@ -41,16 +69,19 @@ ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& datase
 std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,
                               const std::vector<ExplainedExam>& exams) {
   std::string csv =
-      csv_row({"exam", "frame", "time_s", "class", "contribution", "probability", "baseline"});
+      csv_row({"exam", "frame", "time_s", "target", "class", "contribution", "output", "baseline"});
   for (const ExplainedExam& explained : exams) {
+    const Target& target = card.targets[explained.target];
+    const bool probability = target.scale() == Scale::kNominal;
     const cache::ExamInfo& exam = cache.exams()[explained.exam];
     std::size_t present = 0;
     for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
       const double share = exam.present[frame] ? explained.values.frames[present++] : 0.0;
       const double time = exam.time_s[frame];
-      csv += csv_row({exam.id, std::to_string(frame), std::isfinite(time) ? exact(time) : "",
-                      card.targets.front().classes[explained.of_class], exact(share),
-                      exact(explained.values.output), exact(explained.values.baseline)});
+      csv +=
+          csv_row({exam.id, std::to_string(frame), std::isfinite(time) ? exact(time) : "",
+                   target.name, probability ? target.classes[explained.of_class] : "", exact(share),
+                   exact(explained.values.output), exact(explained.values.baseline)});
     }
   }
   return csv;

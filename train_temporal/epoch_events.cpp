@@ -1,7 +1,8 @@
 #include "train_temporal/epoch_events.h"
 
-#include "train_temporal/metrics/calibration.h"
+#include "common/text.h"
 #include "train_temporal/metrics/metrics.h"
+#include "train_temporal/predictions.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -12,19 +13,32 @@ std::vector<Scalar> losses(const EpochLosses& epoch) {
           {"learning_rate", static_cast<float>(epoch.learning_rate)}};
 }
 
-// Of a single target of exams with classes; undefined for others.
-Figure validation_auroc(const Trainer& trainer) {
-  const FitTask& task = trainer.task();
-  const Labels& labels = task.targets[0];
-  if (task.targets.size() > 1 || labels.per_frame || labels.scale() != Scale::kNominal) {
-    return Figure::none("not the classes of one target of exams");
+std::vector<Metric> watched(Scale scale) {
+  if (scale == Scale::kNumber) return {main_metric(scale), Metric::kMae};
+  if (scale == Scale::kOrdinal) return {main_metric(scale), Metric::kClassMae};
+  return {main_metric(scale)};
+}
+
+// Of every target, where they are defined; at the threshold 0.5 and without a temperature, which
+// are fitted after the last epoch.
+void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
+  const Targets& targets = trainer.task().targets;
+  const Split& split = trainer.task().split;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const Labels& labels = targets[t];
+    const auto outputs = columns(trainer.last_epoch().validation_logits, targets.outputs(),
+                                 targets.first_output(t), labels.outputs());
+    const auto scores = scores_of(labels, reading_of(labels, split.train), outputs);
+    const ScoredExams rows =
+        scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
+    const std::string of = targets.size() > 1 ? labels.name + "/" : "";
+    for (const Metric metric : watched(labels.scale())) {
+      const Figure figure = compute_metric(metric, rows);
+      if (!figure.defined()) continue;
+      scalars.push_back(
+          {concat("validation/", of, metric_key(metric)), static_cast<float>(figure.value)});
+    }
   }
-  ScoredExams exams;
-  exams.classes = labels.classes.size();
-  exams.probability = softmax(trainer.last_epoch().validation_logits, exams.classes, 1.0);
-  for (std::size_t exam : task.split.validation) exams.label.push_back(labels.value[exam]);
-  exams.decision.resize(exams.label.size());
-  return compute_metric(Metric::kAuroc, exams);
 }
 
 }  // namespace
@@ -42,8 +56,7 @@ void EpochEvents::add(const Trainer& trainer) {
   if (static_cast<std::size_t>(file_.steps()) == history.size()) return;  // the epoch diverged
   const LastEpoch& epoch = trainer.last_epoch();
   std::vector<Scalar> scalars = losses(history.back());
-  const Figure auroc = validation_auroc(trainer);
-  if (auroc.defined()) scalars.push_back({"validation/auroc", static_cast<float>(auroc.value)});
+  add_validation(trainer, scalars);
   scalars.push_back({"time/step", static_cast<float>(epoch.train_seconds / double(epoch.steps))});
   scalars.push_back({"time/epoch", static_cast<float>(epoch.seconds)});
   file_.add(scalars);

@@ -17,8 +17,9 @@ class EpochEvents {
   EpochEvents(const std::filesystem::path& path, const Trainer& trainer);
 
   // The epoch that `trainer` has just done. Step: the epoch, counted from 0. Tags: loss/train,
-  // loss/validation, validation/auroc (a single target of exams with classes), learning_rate,
-  // time/step (seconds, of training alone), time/epoch (with validation).
+  // loss/validation, learning_rate, time/step (seconds, of training alone), time/epoch (with
+  // validation), and of the validation part validation/auroc, or r2 and mae of a regression, or
+  // quadratic_kappa and class_mae of ordinal classes; with several targets validation/TARGET/auroc.
   void add(const Trainer& trainer);
   void flush() { file_.flush(); }
 

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "common/log.h"
+#include "common/text.h"
 #include "train_temporal/contributions.h"
 #include "train_temporal/data/feature_stream.h"
 #include "train_temporal/models/model_file.h"
@@ -21,26 +23,78 @@ constexpr std::size_t kMostClasses = 3;
 struct Choice {
   const FoldResult* fold;
   std::size_t place;  // in the fold's test part
-  double probability;
+  double height;      // the highest is chosen
 };
 
-// By the class decided for and whether that is right: the surest.
+// By the class decided for and whether that is right, or by what is extreme about a number.
 using Choices = std::map<std::pair<int, bool>, Choice>;
-Choices surest(const ModelFolds& main, const Labels& labels) {
+
+void consider(Choices& best, std::pair<int, bool> key, const Choice& choice) {
+  const auto [found, added] = best.emplace(key, choice);
+  if (!added && choice.height > found->second.height) found->second = choice;
+}
+
+Choices most_telling(const ModelFolds& main, const Labels& labels) {
   Choices best;
   for (const FoldResult& fold : main.folds) {
     if (fold.split->repeat != main.folds.front().split->repeat) continue;
     const TargetScores& all = fold.targets.front();
     for (std::size_t i = 0; i < fold.split->test.size(); ++i) {
-      const int decided = all.decision[i], label = labels.value[fold.split->test[i]];
+      const std::size_t exam = fold.split->test[i];
+      const int decided = all.decision[i], label = labels.value[exam];
       if (decided >= static_cast<int>(kMostClasses) || label == kUnlabeled) continue;
-      const double p = all.scores[i * labels.scores() + static_cast<std::size_t>(decided)];
-      const auto key = std::pair(decided, decided == label);
-      const auto found = best.find(key);
-      if (found == best.end() || p > found->second.probability) best[key] = {&fold, i, p};
+      if (labels.has_classes()) {
+        const double p = all.scores[i * labels.scores() + static_cast<std::size_t>(decided)];
+        consider(best, {decided, decided == label}, {&fold, i, p});
+        continue;
+      }
+      const double predicted = all.scores[i], error = predicted - labels.number[exam];
+      const double heights[] = {predicted, -predicted, error, -error};
+      for (int kind = 0; kind < 4; ++kind) {
+        consider(best, {kind, true}, {&fold, i, heights[kind]});
+      }
     }
   }
   return best;
+}
+
+std::vector<std::size_t> exams_of(const Choices& choices) {
+  std::set<std::size_t> exams;
+  for (const auto& [key, choice] : choices) {
+    exams.insert(choice.fold->split->test[choice.place]);
+  }
+  return {exams.begin(), exams.end()};
+}
+
+std::string choice_text(const Labels& labels) {
+  return labels.has_classes() ? "The surest right and the surest wrong decision for each class"
+                              : "The highest and the lowest prediction, and the largest errors "
+                                "either way";
+}
+
+std::string output_name(const Labels& labels, std::size_t of_class) {
+  switch (labels.task) {
+    case Task::kBinary:
+    case Task::kMulticlass:
+      break;
+    case Task::kOrdinal:
+      return concat("expected class (0 to ", labels.classes.size() - 1, ")");
+    case Task::kRegression:
+      return labels.name;
+  }
+  return concat("P(", labels.classes[of_class], ")");
+}
+
+std::string title_of(const Labels& labels, const Choice& choice, std::size_t exam) {
+  const TargetScores& all = choice.fold->targets.front();
+  if (!labels.has_classes()) {
+    return concat(labels.number[exam], " predicted as ", all.scores[choice.place]);
+  }
+  const auto label = static_cast<std::size_t>(labels.value[exam]);
+  const auto decided = static_cast<std::size_t>(all.decision[choice.place]);
+  return concat(labels.classes[label], label == decided
+                                           ? std::string(", recognised")
+                                           : concat(", taken for ", labels.classes[decided]));
 }
 
 // Of the folds that hold out one of the exams chosen.
@@ -65,14 +119,10 @@ FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
                          const Cohort& cohort) {
   const cache::ExamInfo& exam = cohort.exams()[explained.exam];
   const Labels& labels = cohort.targets[0];
-  const auto& classes = labels.classes;
   FrameContributions result;
-  result.exam = exam.id;
-  result.label = classes[static_cast<std::size_t>(labels.value[explained.exam])];
-  result.decision =
-      classes[static_cast<std::size_t>(choice.fold->targets.front().decision[choice.place])];
-  result.of_class = classes[explained.of_class];
-  result.probability = explained.values.output;
+  result.title = concat(title_of(labels, choice, explained.exam), ": ", exam.id);
+  result.output_name = output_name(labels, explained.of_class);
+  result.output = explained.values.output;
   result.baseline = explained.values.baseline;
   result.timed = true;
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
@@ -93,26 +143,24 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
                              const std::filesystem::path& run) {
   FrameReport report;
   if (!can_be_explained(cohort.targets.list())) return report;
-  const auto choices = surest(main, cohort.targets[0]);
+  const Labels& labels = cohort.targets[0];
+  report.choice = choice_text(labels);
+  const auto choices = most_telling(main, labels);
   auto models = models_by_fold(run, choices, dataset.device);
   std::unique_ptr<FeatureStream> stream;
-  if (dataset.streamed()) {
-    std::vector<std::size_t> exams;
-    for (const auto& [key, choice] : choices) {
-      exams.push_back(choice.fold->split->test[choice.place]);
-    }
+  if (dataset.streamed() && !choices.empty()) {
     stream = std::make_unique<FeatureStream>(dataset);
-    stream->plan({exams});
-    if (!exams.empty()) stream->next();
+    stream->plan({exams_of(choices)});
+    stream->next();
   }
   const Dataset& shown = stream ? stream->window() : dataset;
   std::vector<ExplainedExam> all;
-  const bool binary = cohort.targets[0].binary();
   for (const auto& [key, choice] : choices) {
-    const std::size_t of_class = binary ? 1 : static_cast<std::size_t>(key.first);
+    const std::size_t of_class = explained_class(labels, key.first);
     const std::size_t exam = choice.fold->split->test[choice.place];
+    if (std::ranges::count(all, exam, &ExplainedExam::exam) > 0) continue;
     try {
-      all.push_back(explain_exam(models[choice.fold->split->fold], shown, exam, of_class));
+      all.push_back(explain_exam(models[choice.fold->split->fold], shown, exam, 0, of_class));
     } catch (const c10::OutOfMemoryError&) {
       log_warning("there is not enough memory to show contributions in the report");
       return {};

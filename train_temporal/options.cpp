@@ -330,7 +330,8 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
   add("out", text(words.out, "FILE.csv"), "the predictions to write");
   add("explain", text(words.explain, "FILE.csv"),
-      "also write what each frame adds to the probability (integrated gradients over time)");
+      "also write what each frame adds to the probability, number or expected class (integrated "
+      "gradients over time)");
   add("overwrite", po::bool_switch(&words.overwrite), "replace the files");
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kPredictHelp, description, arguments)) return false;

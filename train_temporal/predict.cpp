@@ -28,13 +28,19 @@ std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache) {
   return exams;
 }
 
+std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
+                                        const std::vector<std::vector<double>>& scores) {
+  std::vector<std::vector<int>> decision;
+  for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
+    decision.push_back(decide(ensemble.targets()[t], scores[t], ensemble.threshold(t)));
+  }
+  return decision;
+}
+
 std::string predictions(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                         const Ensemble& ensemble, const std::vector<std::vector<double>>& scores) {
   const std::vector<Target>& targets = ensemble.targets();
-  std::vector<std::vector<int>> decision;
-  for (std::size_t t = 0; t < targets.size(); ++t) {
-    decision.push_back(decide(targets[t], scores[t], ensemble.threshold(t)));
-  }
+  const auto decision = decisions(ensemble, scores);
   std::vector<std::string> header = {"exam", "patient"};
   if (ensemble.per_frame()) header.push_back("frame");
   add_header(header, targets, WithLabels::kNo);
@@ -75,18 +81,22 @@ Json summary_json(const Ensemble& ensemble, std::size_t exams, std::size_t left_
   return json;
 }
 
-// The probability of the positive class of two, else of the class decided for.
+// Every exam, and for each of its targets.
 std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader& cache,
                                    const std::vector<std::size_t>& exams,
-                                   const std::vector<int>& decision, const torch::Device& device) {
+                                   const std::vector<std::vector<double>>& scores,
+                                   const torch::Device& device) {
   const Dataset dataset = load_dataset(cache, exams, ensemble.card().source_kinds, device);
-  const bool binary = ensemble.targets().front().binary();
+  const std::vector<Target>& targets = ensemble.targets();
+  const auto decision = decisions(ensemble, scores);
   std::vector<ExplainedExam> explained;
   Progress progress("explain", "exams", exams.size());
   for (std::size_t i = 0; i < exams.size(); ++i) {
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
-    const std::size_t of_class = binary ? 1 : static_cast<std::size_t>(decision[i]);
-    explained.push_back(explain_exam(ensemble.models(), dataset, exams[i], of_class));
+    for (std::size_t t = 0; t < targets.size(); ++t) {
+      const std::size_t of_class = explained_class(targets[t], decision[t][i]);
+      explained.push_back(explain_exam(ensemble.models(), dataset, exams[i], t, of_class));
+    }
     progress.add();
   }
   return explained;
@@ -122,10 +132,9 @@ int run_predict(const std::vector<std::string>& arguments) {
   Ensemble ensemble(options.run);
   const cache::CacheReader cache(options.data.cache);
   if (!options.explain.empty() && !can_be_explained(ensemble.targets())) {
-    throw ConfigError(concat("--explain tells what frames add to the probability of a class, but '",
-                             ensemble.targets().front().name, "' is a ",
-                             task_name(ensemble.targets().front().task), " target",
-                             ensemble.per_frame() ? " of frames" : ""));
+    throw ConfigError(concat("--explain tells what frames add to the one output of an exam, but '",
+                             ensemble.targets().front().name,
+                             "' has a value per frame; leave it out"));
   }
   require_same_features(ensemble.card().recipe, cache.recipe(), options.data.cache);
   const auto exams = exams_with_frames(cache);
@@ -133,8 +142,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   write_file_atomically(options.out, predictions(cache, exams, ensemble, scores));
   std::vector<ExplainedExam> explained;
   if (!options.explain.empty()) {
-    const auto decision = decide(ensemble.targets()[0], scores[0], ensemble.threshold());
-    explained = explain(ensemble, cache, exams, decision, device);
+    explained = explain(ensemble, cache, exams, scores, device);
     write_file_atomically(options.explain, contributions_csv(cache, ensemble.card(), explained));
   }
   const std::size_t left_out = cache.exams().size() - exams.size();

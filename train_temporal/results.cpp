@@ -91,20 +91,11 @@ FoldScores scores_of_fold(const FoldResult& fold, const Cohort& cohort, std::siz
   const Labels& labels = cohort.targets[target];
   const TargetScores& all = fold.targets[target];
   FoldScores result{fold.split->repeat, fold.split->fold, {}, {}};
-  ScoredExams& exams = result.exams;
-  exams.classes = labels.scores();
-  exams.scale = labels.scale();
-  std::size_t next = 0;
+  result.exams = scored_rows(labels, fold.split->test, all.scores, all.decision);
   for (std::size_t exam : fold.split->test) {
     result.drawn_from.push_back(cohort.patient_number[exam]);
-    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
-      const double label = labels.at(exam, row);
-      if (std::isnan(label)) continue;
-      const auto scores = std::span(all.scores).subspan(next * exams.classes, exams.classes);
-      exams.probability.insert(exams.probability.end(), scores.begin(), scores.end());
-      exams.label.push_back(labels.has_classes() ? static_cast<int>(label) : 0);
-      exams.decision.push_back(all.decision[next]);
-      if (!labels.has_classes()) exams.number.push_back(label);
+    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
+      if (std::isnan(labels.at(exam, row))) continue;
       result.patient.push_back(cohort.patient_number[exam]);
     }
   }

@@ -35,14 +35,15 @@ def explain(run, cache, folder, *more):
 
 def check_sums(predictions, frames, exams):
     """Completeness, and one row for each frame of the cache with 0 where it is missing."""
+    assert (frames.target == "label").all()
     for predicted, entry in zip(predictions.itertuples(), exams):
         rows = frames[frames.exam == entry["id"]]
         assert list(rows.frame) == list(range(len(entry["present"])))
         assert (rows.contribution[np.array(entry["present"]) == 0] == 0).all()
-        assert rows.probability.nunique() == rows.baseline.nunique() == 1
-        difference = rows.probability.iloc[0] - rows.baseline.iloc[0]
+        assert rows.output.nunique() == rows.baseline.nunique() == 1
+        difference = rows.output.iloc[0] - rows.baseline.iloc[0]
         assert rows.contribution.sum() == pytest.approx(difference, abs=2 * TOLERANCE)
-        assert rows.probability.iloc[0] == pytest.approx(
+        assert rows.output.iloc[0] == pytest.approx(
             getattr(predicted, "p_" + str(rows["class"].iloc[0])), abs=1e-5)
 
 
@@ -132,4 +133,71 @@ def test_a_file_that_exists_is_kept(tmp_path):
     assert refused.returncode == 2 and "--explain" in refused.stderr
     assert not (tmp_path / "p.csv").exists() and (tmp_path / "frames.csv").read_text() == "mine"
     assert coldframe(*words, "--overwrite").returncode == 0
-    assert (tmp_path / "frames.csv").read_text().startswith("exam,frame,time_s,class,contribution")
+    assert (tmp_path / "frames.csv").read_text().startswith("exam,frame,time_s,target,class,contribution")
+
+
+def test_numbers_and_grades_are_explained_as_captum_has_it(tmp_path):
+    """Two targets in one model: the number in its unit, and the expected grade in steps."""
+    random = np.random.default_rng(5)
+    exams, features = ramp_exams(60)
+    for number, (entry, values) in enumerate(zip(exams, features)):
+        values[:] = random.normal(0, 0.2, values.shape)
+        level = number % 4
+        values[3, 1] = level - 1.5
+        entry["columns"] = {"dose": str(500 + 100 * level + number % 3), "grade": str(level)}
+    cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
+    done = coldframe("train", "--cache", cache, "--target", "dose:regression,grade:ordinal", "--out",
+                     run, *quick("--folds", 2, "--epochs", 30))
+    assert done.returncode == 0, done.stderr
+    predictions, frames, said = explain(run, cache, tmp_path)
+    assert said["largest_gap"] <= TOLERANCE and frames["class"].isna().all()
+    grades = predictions[[f"grade:p_{k}" for k in range(4)]].to_numpy() @ np.arange(4)
+    x = np.stack(features).astype(np.float16).astype(np.float32)
+    for target, said_of_exam, unit in [("dose", predictions["dose:predicted"], 100),
+                                       ("grade", grades, 1)]:
+        rows = frames[frames.target == target]
+        outputs = rows.groupby("exam", sort=False).output.first().to_numpy()
+        np.testing.assert_allclose(outputs, said_of_exam, rtol=0, atol=1e-4 * unit)
+        sums = rows.groupby("exam", sort=False).contribution.sum().to_numpy()
+        base = rows.groupby("exam", sort=False).baseline.first().to_numpy()
+        np.testing.assert_allclose(sums, outputs - base, rtol=0, atol=2e-4 * unit)
+        theirs = of_two_targets(run, x[:8], target)
+        ours = rows.contribution.to_numpy().reshape(60, 8)[:8]
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-4 * unit)
+        strength = np.abs(rows.contribution.to_numpy().reshape(60, 8)).mean(0)
+        assert strength.argmax() == 3 and strength[3] > 0.02 * unit
+    report = (run / "report.html").read_text()
+    assert "added to dose" in report and "The highest and the lowest prediction" in report
+
+
+def of_two_targets(run, x, target):
+    """Contributions [exams, frames] to the first or the second target of test_numbers_and_grades…"""
+    total, files = 0, sorted((run / "models").glob("*.safetensors"))
+    for model, card in map(temporal_model.load, files):
+        dose = card["targets"][0]
+
+        def output(batch):
+            outputs = model(batch, torch.full((len(batch),), batch.shape[1]))
+            if target == "dose":
+                return dose["mean"] + dose["deviation"] * outputs[:, 0]
+            return outputs[:, 1:].sigmoid().cumprod(1).sum(1)
+
+        inputs = torch.as_tensor(x)
+        gradients = IntegratedGradients(output).attribute(
+            inputs, model.feature_mean.expand_as(inputs), n_steps=100, method="gausslegendre")
+        total = total + gradients.sum(2).detach().numpy() / len(files)
+    return total
+
+
+def test_what_has_no_single_output_is_refused(tmp_path):
+    exams, features = ramp_exams(24)
+    for entry in exams:
+        entry["frame_columns"] = {"late": [str(int(t > 3)) for t in range(8)]}
+    cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
+    done = coldframe("train", "--cache", cache, "--target", "late", "--out", run,
+                     *quick("--folds", 2, "--epochs", 2))
+    assert done.returncode == 0, done.stderr
+    refused = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv",
+                        "--explain", tmp_path / "f.csv")
+    assert refused.returncode == 2 and "'late' has a value per frame" in refused.stderr
+    assert not (tmp_path / "p.csv").exists()

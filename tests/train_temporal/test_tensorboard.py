@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from test_run_folder import LONG, command, interrupt
-from training_support import coldframe, quick, ramp_cache
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 TAGS = {"loss/train": "train_loss", "loss/validation": "validation_loss",
         "learning_rate": "learning_rate"}
@@ -58,6 +58,27 @@ def test_every_fit_has_its_epochs(cache, tmp_path):
         assert all(0 < s < e for s, e in zip(step, epoch))
     best = max(event.value for event in fits["gru/repeat-0-fold-0-seed-0"]["validation/auroc"])
     assert best > 0.6, "the ramps can be told apart"
+
+
+def test_other_tasks_have_figures_of_their_own(tmp_path):
+    exams, features = ramp_exams(30)
+    for number, entry in enumerate(exams):
+        entry["columns"] = {"dose": str(number * 1.5), "grade": str(number % 3)}
+        entry["frame_columns"] = {"late": [str(int(t > 3)) for t in range(8)]}
+    made = make_cache(tmp_path, exams, features)
+    for target, tags in [
+            ("dose", ["validation/r2", "validation/mae"]),
+            ("grade:ordinal,dose", ["validation/grade/quadratic_kappa", "validation/grade/class_mae",
+                                    "validation/dose/r2", "validation/dose/mae"]),
+            ("late", ["validation/auroc"])]:
+        run = tmp_path / target.replace(":", "-")
+        done = coldframe("train", "--cache", made, "--target", target, "--out", run,
+                         *quick("--folds", 2, "--epochs", 2))
+        assert done.returncode == 0, done.stderr
+        for found in check_run(run).values():
+            assert sorted(found) == sorted([*TAGS, *tags, "time/step", "time/epoch"])
+            if "validation/mae" in found:
+                assert all(1 < event.value < 60 for event in found["validation/mae"])
 
 
 def test_a_resumed_run_has_every_epoch_once(cache, tmp_path):

@@ -48,16 +48,18 @@ struct DataOverview {
   std::size_t masked_frames = 0;  // a target per frame: those without a label
 };
 
-// What each present frame of an exam adds to the probability of a class.
+// What each present frame of an exam adds to the model's output.
 struct FrameContributions {
-  std::string exam, label, decision, of_class;
-  double probability = 0, baseline = 0;  // of the exam, and with the mean image in every frame
-  bool timed = false;                    // `at` is in seconds; else the number of the frame
+  std::string title;                // the exam, and how the model did
+  std::string output_name;          // "P(ill)"
+  double output = 0, baseline = 0;  // of the exam, and with the mean image in every frame
+  bool timed = false;               // `at` is in seconds; else the number of the frame
   std::vector<double> at, contribution;
 };
 struct FrameReport {
   std::vector<FrameContributions> exams;
-  std::string note;  // how exactly they add up
+  std::string choice;  // which exams these are
+  std::string note;    // how exactly they add up
 };
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;

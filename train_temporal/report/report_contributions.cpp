@@ -10,19 +10,16 @@ namespace {
 constexpr double kTitle = 330;  // pixels of a chart's title in bold
 
 std::string one_exam(const FrameContributions& exam) {
-  const bool right = exam.label == exam.decision;
-  const std::string title = concat(
-      exam.label, right ? ", recognised" : concat(", taken for ", exam.decision), ": ", exam.exam);
-  html::Chart chart{html::shortened(title, kTitle),
+  html::Chart chart{html::shortened(exam.title, kTitle),
                     exam.timed ? "seconds since the first frame" : "frame",
-                    "added to P(" + exam.of_class + ")",
+                    "added to " + exam.output_name,
                     {}};
-  html::Series line{
-      concat("P = ", fixed(exam.probability, 2), ", of mean images ", fixed(exam.baseline, 2)),
-      exam.at,
-      exam.contribution,
-      {},
-      {}};
+  html::Series line{concat(exam.output_name, " = ", fixed(exam.output, 2), ", of mean images ",
+                           fixed(exam.baseline, 2)),
+                    exam.at,
+                    exam.contribution,
+                    {},
+                    {}};
   html::Series dots{"frames", exam.at, exam.contribution, {}, {}};
   dots.points = true;
   chart.series = {line, dots};
@@ -36,9 +33,10 @@ std::string one_exam(const FrameContributions& exam) {
 
 std::string contributions_charts(const RunReport& report) {
   std::string body = concat(
-      "<p>The surest right and the surest wrong decision for each class, by the models that did "
-      "not see the exam. A frame above 0 speaks for the class, one below against it: integrated "
-      "gradients from an exam whose frames are all the training part's mean; ",
+      "<p>", html::escape(report.examples.choice),
+      ", by the models that did not see the exam. A frame above 0 raises the output, one below "
+      "lowers it: integrated gradients from an exam whose frames are all the training part's "
+      "mean; ",
       html::escape(report.examples.note), ".</p>\n");
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
   return body;
