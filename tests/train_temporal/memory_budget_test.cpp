@@ -75,6 +75,7 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
       {"both ways, layers", "bigru", 32, 48, 3, 0, false, TemporalPool::kMean},
       {"many weights", "gru", 8, 256, 1, 8, false, TemporalPool::kMean},
       {"lstm", "lstm", 32, 64, 1, 0, false, TemporalPool::kMean},
+      {"lstm, many weights and few frames", "lstm", 8, 256, 1, 5, false, TemporalPool::kMean},
       {"lstm, layers", "lstm", 32, 32, 2, 0, false, TemporalPool::kMean},
       {"attention", "attention", 64, 64, 1, 0, false, TemporalPool::kMean},
       {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
@@ -103,6 +104,18 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
     const auto predicted = static_cast<double>(predict_memory(task, first_pieces(task)).total());
     EXPECT_NEAR(predicted / measured, 1, 0.1) << predicted << " predicted, " << measured;
   }
+}
+
+// It has no features to project: these were predicted three times over.
+TEST_F(MemoryBudget, OfTheClockIsPredictedSmall) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(60, 24), 96);
+  const Targets labels = testing::classes_of(std::vector<int>(60, 1));
+  FitOptions options;
+  ModelConfig config = testing::small_config(dataset, "clock");
+  config.hidden = 256;
+  const Split split = testing::thirds(60);
+  const FitTask task{dataset, labels, split, config, options, 9};
+  EXPECT_LT(predict_memory(task, first_pieces(task)).total(), 100'000u);
 }
 
 }  // namespace
