@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/splits/split_parts.h"
 #include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
@@ -113,6 +114,44 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
   return make_folds(cohort.targets, cohort.patients, folds, options.seed, options.repeats);
 }
 
+// Exams with the same features that lie in different parts of a split, by the first of each group:
+// whoever is held out was trained on, under another patient.
+std::map<std::size_t, std::size_t> copies_across(const Cohort& cohort,
+                                                 const std::vector<Split>& splits) {
+  std::map<std::uint64_t, std::size_t> first;  // by checksum
+  std::map<std::size_t, std::size_t> copy_of;
+  for (std::size_t exam : cohort.labeled()) {
+    const auto [known, added] = first.emplace(cohort.cache.checksums(exam).front(), exam);
+    if (!added) copy_of[exam] = known->second;
+  }
+  std::map<std::size_t, std::size_t> across;
+  for (const Split& split : splits) {
+    std::map<std::size_t, const char*> part_of;
+    for (const auto& [name, exams] : parts_of(split)) {
+      for (std::size_t exam : *exams) part_of[exam] = name;
+    }
+    for (const auto& [copy, original] : copy_of) {
+      const auto a = part_of.find(copy), b = part_of.find(original);
+      if (a != part_of.end() && b != part_of.end() && a->second != b->second) {
+        across[copy] = original;
+      }
+    }
+  }
+  return across;
+}
+
+void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
+  const auto across = copies_across(cohort, splits);
+  if (across.empty()) return;
+  const auto& [copy, original] = *across.begin();
+  cohort.warnings.push_back(
+      concat(plural(across.size(), "exam"),
+             " with the same features as one in another part of a split, such as '",
+             cohort.exams()[copy].id, "' and '", cohort.exams()[original].id,
+             "': what is held out was trained on, and the figures are too good; give such exams "
+             "one patient, or leave the labels of all but one empty"));
+}
+
 }  // namespace
 
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
@@ -139,6 +178,7 @@ std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::stri
   SplitSet set = split_set(cohort, options, how);
   if (options.seeds > 1) how += concat(", ", options.seeds, " seeds averaged");
   cohort.warnings.insert(cohort.warnings.end(), set.warnings.begin(), set.warnings.end());
+  warn_of_copies(cohort, set.splits);
   return std::move(set.splits);
 }
 

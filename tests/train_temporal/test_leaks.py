@@ -1,0 +1,20 @@
+"""What would make the figures too good is told."""
+import json
+
+from training_support import coldframe, make_cache, quick, ramp_exams
+
+
+def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
+    exams, features = ramp_exams(12)
+    for number, entry in enumerate(exams):
+        entry["columns"]["split"] = "test" if number > 7 else "val" if number > 5 else "train"
+    features[4], features[9] = features[2].copy(), features[2].copy()  # 4 is in the same part as 2
+    exams[9]["columns"]["label"] = exams[2]["columns"]["label"]
+    cache = make_cache(tmp_path, exams, features)
+    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
+                       *quick("--epochs", 1))
+    assert result.returncode == 0, result.stderr
+    told = "1 exam with the same features as one in another part of a split, such as 'exam-9' and 'exam-2'"
+    assert told in result.stderr
+    warnings = json.loads((tmp_path / "run" / "summary.json").read_text())["warnings"]
+    assert any(told in warning for warning in warnings)
