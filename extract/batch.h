@@ -1,8 +1,6 @@
 // A batch of decoded frames on its way through the backbone.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <array>
 #include <functional>
 #include <memory>
@@ -11,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "extract/batch_controller.h"
 #include "extract/decode_stage.h"
 #include "extract/device_input.h"

@@ -1,13 +1,12 @@
 // The devices of a job and a copy of the backbone on each.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "extract/pipeline.h"
 
 namespace coldframe {

@@ -1,8 +1,7 @@
 // From uint8 frames in host memory to the backbone's normalised input on its device.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe {

@@ -1,10 +1,9 @@
 // A look at the input before the job: what the backbone's precision is judged by.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 
+#include "common/torch/tensor.h"
 #include "extract/frames/exam_list.h"
 #include "extract/options.h"
 

@@ -1,4 +1,6 @@
 // `coldframe train`: cohort → folds → fits → report, in a run folder.
+#include <torch/version.h>
+
 #include <chrono>
 #include <iostream>
 #include <optional>

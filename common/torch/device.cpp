@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <torch/cuda.h>
 
 #include <filesystem>
 #include <fstream>

@@ -2,9 +2,9 @@
 // when a CUDA device is asked for, so that a CPU run starts fast and small.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

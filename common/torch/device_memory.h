@@ -1,12 +1,12 @@
 // The memory of whichever device computes: a budget for its tensors, and the most that they took.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

@@ -2,10 +2,10 @@
 // needed to build them. It is the library that LibTorch's CUDA half brings along.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <string>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

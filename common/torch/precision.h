@@ -1,9 +1,9 @@
 // The number type in which a model computes; results are float32 at every public boundary.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <string>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

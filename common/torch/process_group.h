@@ -5,8 +5,6 @@
 // and its sums come in an order that depends on the number of processes.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "common/launch.h"
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

@@ -3,11 +3,11 @@
 // overlap, checked products, exact file length, no duplicate keys.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <filesystem>
 #include <map>
 #include <string>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

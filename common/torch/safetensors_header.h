@@ -1,13 +1,13 @@
 // The JSON header of a safetensors file, checked as the reference implementation checks it.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

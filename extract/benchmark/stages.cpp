@@ -1,5 +1,6 @@
 #include "extract/benchmark/stages.h"
 
+#include <torch/cuda.h>
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -7,11 +7,10 @@
 // collect() the slot belongs to the device.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <array>
 #include <functional>
 
+#include "common/torch/tensor.h"
 #include "extract/transfer/streams.h"
 
 namespace coldframe {

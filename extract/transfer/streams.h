@@ -2,10 +2,10 @@
 // and beside the processor, and marks by which they wait for one another.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe {
 

@@ -1,8 +1,6 @@
 // A frozen backbone: images in, one feature vector per image out.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <limits>
@@ -12,6 +10,7 @@
 
 #include "common/json.h"
 #include "common/torch/precision.h"
+#include "common/torch/tensor.h"
 
 namespace coldframe::vit {
 

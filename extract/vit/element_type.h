@@ -1,10 +1,10 @@
 // The number types of tensors in a .pth file.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string_view>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe::vit {
 

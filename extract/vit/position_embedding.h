@@ -1,7 +1,7 @@
 // Position embeddings for images of another size than the training images.
 #pragma once
 
-#include <torch/torch.h>
+#include "common/torch/tensor.h"
 
 namespace coldframe::vit {
 

@@ -1,8 +1,7 @@
 // What the first block of a ViT starts from, the same for every image.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/vision_transformer.h"
 
 namespace coldframe::vit {

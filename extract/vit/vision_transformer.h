@@ -2,8 +2,9 @@
 // of parameters are timm's.
 #pragma once
 
-#include <torch/torch.h>
+#include <torch/nn/modules/container/modulelist.h>
 
+#include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/layers/block.h"

@@ -2,13 +2,12 @@
 // name and shape as they are built, so that nothing is allocated that the source does not have.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include "common/torch/safetensors.h"
+#include "common/torch/tensor.h"
 
 namespace coldframe::vit {
 

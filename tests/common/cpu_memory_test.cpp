@@ -1,7 +1,7 @@
 #include "common/torch/cpu_memory.h"
+#include "common/torch/tensor.h"
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <thread>
 #include <vector>

@@ -2,13 +2,12 @@
 // can be checked by hand.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "extract/options.h"
 #include "extract/vit/backbone.h"
 #include "tests/support/temporary_folder.h"

@@ -31,7 +31,7 @@ ROOMS = {
     "extract/cuda": {"extract/cuda"},
     "extract": {"common", "common/torch", "cache", "extract", "extract/frames",
                 "extract/augment", "extract/preprocess", "extract/vit", "extract/cuda"},
-    "train_temporal/kernels": {"common", "train_temporal/kernels"},
+    "train_temporal/kernels": {"common", "common/torch", "train_temporal/kernels"},
     "train_temporal/metrics": {"common", "train_temporal/metrics"},
     "train_temporal/tasks": {"common", "train_temporal/metrics", "train_temporal/tasks"},
     "train_temporal/splits": {"common", "cache", "train_temporal/splits", "train_temporal/tasks"},
@@ -59,6 +59,7 @@ ROOMS = {
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
     r"(torch|ATen|c10)/": ["common/torch/", "extract/", "train_temporal/"],
+    r"torch/torch\.h": [],  # common/torch/tensor.h, which compiles faster
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],
     r"lib(av|sw)\w+/": ["extract/frames/clip/ffmpeg.h"],
@@ -130,10 +131,11 @@ def include_faults(name, text):
     ("common/a.cpp", '#include "cache/reader.h"', True),
     ("common/a.cpp", '#include "text.h"', True),
     ("common/torch/a.cpp", "#include <ATen/ATen.h>", False),
+    ("common/torch/a.cpp", "#include <torch/torch.h>", True),
     ("extract/preprocess/a.cpp", '#include "extract/frames/frame.h"', False),
     ("extract/preprocess/a.cpp", '#include "extract/frames/source.h"', True),
     ("extract/preprocess/a.cpp", "#include <torch/torch.h>", True),
-    ("extract/preprocess/resample_torch.cpp", "#include <torch/torch.h>", False),
+    ("extract/preprocess/resample_torch.cpp", "#include <ATen/ATen.h>", False),
     ("extract/vit/a.cpp", '#  include "extract/preprocess/preprocessing.h"', True),
     ("extract/frames/a.cpp", "#include <opencv2/core.hpp>", False),
     ("extract/pipeline.cpp", '#include "extract/vit/backbone.h"', False),

@@ -1,6 +1,9 @@
 // The GRU layer against torch::nn::GRU: outputs, final states and all gradients.
 #include "train_temporal/models/gru_layer.h"
 
+#include <torch/nn/modules/rnn.h>
+#include <torch/nn/utils/rnn.h>
+
 #include "made_data.h"
 
 namespace coldframe::temporal {

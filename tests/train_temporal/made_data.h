@@ -2,13 +2,13 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal::testing {

@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <torch/optim/adamw.h>
 
 #include <filesystem>
 

@@ -2,12 +2,11 @@
 // longest sequence comes first, so no padding exists and nothing can leak out of it.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <array>
 #include <cstdint>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/data/sampler.h"
 

@@ -1,14 +1,13 @@
 // The cohort's features in one tensor, and what a model may know of each exam besides pixels.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cache/reader.h"
+#include "common/torch/tensor.h"
 
 namespace coldframe::temporal {
 

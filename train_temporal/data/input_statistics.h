@@ -1,10 +1,9 @@
 // The constants with which a model standardises its inputs.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {

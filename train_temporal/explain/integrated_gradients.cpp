@@ -1,5 +1,6 @@
 #include "train_temporal/explain/integrated_gradients.h"
 
+#include <torch/csrc/autograd/autograd.h>
 #include <algorithm>
 #include <cmath>
 #include <numbers>

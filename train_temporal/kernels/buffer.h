@@ -2,9 +2,9 @@
 // nothing. It comes from LibTorch's allocator, so that a memory budget counts it.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe::temporal {
 

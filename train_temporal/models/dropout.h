@@ -2,11 +2,10 @@
 // same result in one piece or in micro-batches, on any thread.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <span>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/data/sampler.h"
 
 namespace coldframe::temporal {

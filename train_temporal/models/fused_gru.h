@@ -2,10 +2,9 @@
 // memory that is used again in every step. Tests hold it to GruModel::forward.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/kernels/thread_team.h"
 #include "train_temporal/models/gru_layer.h"
 #include "train_temporal/models/sequence_model.h"

@@ -1,5 +1,7 @@
 #include "train_temporal/models/gru_model.h"
 
+#include <torch/nn/utils/rnn.h>
+
 #include "common/text.h"
 
 namespace coldframe::temporal {

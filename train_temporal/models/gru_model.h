@@ -11,6 +11,7 @@
 //   head.weight [C, H'], head.bias
 #pragma once
 
+#include <torch/nn/modules/rnn.h>
 #include <vector>
 
 #include "train_temporal/models/sequence_model.h"

@@ -2,7 +2,7 @@
 // autocast decides for each operation (docs.pytorch.org, "Automatic Mixed Precision").
 #pragma once
 
-#include <torch/torch.h>
+#include "common/torch/tensor.h"
 
 namespace coldframe::temporal {
 

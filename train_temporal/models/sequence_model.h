@@ -1,11 +1,10 @@
 // What every model that train_temporal fits has in common: packed features in, logits out.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <memory>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/data/input_statistics.h"
 #include "train_temporal/models/dropout.h"

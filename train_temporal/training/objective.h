@@ -1,11 +1,10 @@
 // What a fit minimises: the losses of all targets of a cohort, with their weights.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <span>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/data/batcher.h"
 #include "train_temporal/splits/targets.h"
 #include "train_temporal/tasks/loss.h"

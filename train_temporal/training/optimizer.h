@@ -2,11 +2,10 @@
 // memory on the CPU, a handful of tensor operations elsewhere, however many layers there are.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <span>
 
+#include "common/torch/tensor.h"
 #include "train_temporal/kernels/thread_team.h"
 
 namespace coldframe::temporal {

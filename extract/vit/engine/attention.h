@@ -4,8 +4,7 @@
 // rows of scores fit, so that the softmax is the plain one).
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/engine/kernels.h"
 
 namespace coldframe::vit::engine {

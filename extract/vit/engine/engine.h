@@ -5,12 +5,11 @@
 // batch but the result.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/engine/attention.h"
 #include "extract/vit/engine/packed_linear.h"

@@ -1,8 +1,7 @@
 // A linear layer whose weights lie as the kernels read them.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/engine/kernels.h"
 
 namespace coldframe::vit::engine {

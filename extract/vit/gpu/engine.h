@@ -4,14 +4,13 @@
 // kernels' twins.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/torch/tensor.h"
 #include "extract/cuda/kernels.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/gpu/graphs.h"

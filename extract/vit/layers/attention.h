@@ -1,8 +1,7 @@
 // Multi-head self-attention (Vaswani et al. 2017), softmax(q·kᵀ / √d) · v in each head.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/linear.h"
 

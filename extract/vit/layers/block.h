@@ -1,8 +1,7 @@
 // One transformer block, pre-norm: x + ls1(attn(norm1(x))), then x + ls2(mlp(norm2(x))).
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/attention.h"
 #include "extract/vit/layers/layer_norm.h"

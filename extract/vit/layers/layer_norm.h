@@ -1,8 +1,7 @@
 // LayerNorm over the last dimension, with timm's epsilon of 1e-6 (torch's own default is 1e-5).
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/weight_source.h"
 
 namespace coldframe::vit {

@@ -2,8 +2,7 @@
 // each residual branch.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/weight_source.h"
 
 namespace coldframe::vit {

@@ -1,8 +1,7 @@
 // The matrix product of every layer, patch embedding included: the one place to make it faster.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/weight_source.h"
 
 namespace coldframe::vit {

@@ -1,8 +1,7 @@
 // The two-layer perceptron of a block, with the exact (erf) GELU.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/linear.h"
 

@@ -1,8 +1,7 @@
 // Cuts an image into patches and maps each to a token.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/linear.h"
 

@@ -2,14 +2,14 @@
 // tensors and their storages. Nothing in it is ever executed.
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "common/torch/tensor.h"
 
 namespace coldframe::vit::pickle {
 

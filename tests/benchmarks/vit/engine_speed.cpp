@@ -3,7 +3,6 @@
 //   engine_speed WEIGHTS.safetensors IMAGES.bin SIZE BATCH POOL PRECISION THREADS
 // Reads raw float32 images [BATCH, 3, SIZE, SIZE]. Each line on stdin runs one forward pass and
 // prints its wall seconds and CPU seconds; "features FILE" writes its result as raw float32.
-#include <torch/torch.h>
 
 #include <chrono>
 #include <ctime>
@@ -13,6 +12,7 @@
 
 #include "common/cli.h"
 #include "common/error.h"
+#include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
 
 namespace coldframe::vit {

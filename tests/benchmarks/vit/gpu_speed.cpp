@@ -11,7 +11,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
 
 #include <chrono>
 #include <cstring>
@@ -26,6 +26,7 @@
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "common/torch/precision.h"
+#include "common/torch/tensor.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "extract/transfer/staging.h"

@@ -1,8 +1,7 @@
 // The kernels' arguments filled from tensors, for a table of kernels on any device.
 #pragma once
 
-#include <torch/torch.h>
-
+#include "common/torch/tensor.h"
 #include "extract/cuda/kernels.h"
 
 namespace coldframe::cuda {

@@ -2,7 +2,6 @@
 //   vit_driver features KEY=VALUE… : images (raw float32 [B, 3, S, S]) -> features (raw float32)
 //   vit_driver convert FILE OUT    : any checkpoint -> safetensors
 // Prints the backbone's description as JSON.
-#include <torch/torch.h>
 
 #include <fstream>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "common/error.h"
 #include "common/text.h"
 #include "common/torch/device.h"
+#include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/checkpoint.h"
 
