@@ -23,6 +23,7 @@
 #include "train_temporal/processes.h"
 #include "train_temporal/results.h"
 #include "train_temporal/run_list.h"
+#include "train_temporal/task_options.h"
 #include "train_temporal/train_benchmark.h"
 #include "train_temporal/train_report.h"
 
@@ -46,7 +47,7 @@ class TrainingRun {
         splits_(divide(cohort_, options, split_text_)) {
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
-    check_tasks();
+    check_task_options(options, cohort_.targets);
     resolve_model();
     const auto views = training_views(cohort_.cache, options.views);
     if (views.size() > 1)
@@ -62,7 +63,6 @@ class TrainingRun {
   int benchmark() const;
 
  private:
-  void check_tasks() const;
   void resolve_model();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
@@ -121,35 +121,6 @@ void TrainingRun::resolve_model() {
   log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
                       : "time intervals are unknown or even: not shown to the GRU (--time on to "
                         "show them)");
-}
-
-// What the options ask and the targets, whose tasks are only known now, do not allow.
-void TrainingRun::check_tasks() const {
-  const Targets& targets = cohort_.targets;
-  const LossOptions& loss = options_.fit.objective.loss;
-  if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {
-    throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
-                             "' is learnt as ", task_name(targets[0].task)));
-  }
-  const bool classes = std::ranges::any_of(targets, &Labels::has_classes);
-  if (options_.fit.objective.class_weights && !classes) {
-    throw ConfigError(concat("--class-weights needs classes, and '", targets[0].name,
-                             "' is learnt as ", task_name(targets[0].task)));
-  }
-  if (options_.fit.balanced && (targets.size() > 1 || targets.per_frame() || !classes)) {
-    throw ConfigError("--sampler balanced needs a single target of exams, with classes");
-  }
-  if (!targets.per_frame()) return;
-  if (options_.pool_given) {
-    throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
-                             targets.names(), "' has a value per frame; leave the option out"));
-  }
-  for (const std::string& model : options_.models()) {
-    if (model != "mean" && model != "attention") continue;
-    throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
-                             "' a value per frame; expected gru, bigru, lstm, single (every frame "
-                             "by itself), shuffled or clock (its place and time)"));
-  }
 }
 
 // Of everything that the fits depend on: splits, labels and which features of which exams.
