@@ -67,6 +67,9 @@ def test_a_budget_counts_all_views(tmp_path):
     big = [np.stack([f] * 9) for f in features]  # 40 × 200 × 256 × 2 bytes = 4 MB a view
     cache = make_cache(tmp_path, exams, big, name="big.cache", views=["clean", *(f"view{i}" for i in range(1, 9))])
     words = ["--memory-budget", "24MiB", "--epochs", 1, "--model", "mean"]
-    assert train(cache, tmp_path / "a", *words, "--views", "clean").returncode == 0
-    refused = train(cache, tmp_path / "b", *words)
+    clean = train(cache, tmp_path / "a", *words, "--views", "clean")
+    assert clean.returncode == 0 and "loaded to memory" in clean.stderr
+    all_views = train(cache, tmp_path / "all", *words)
+    assert all_views.returncode == 0 and "streamed from the cache: more than half" in all_views.stderr
+    refused = train(cache, tmp_path / "b", *words, "--features", "memory")
     assert refused.returncode == 3 and "--memory-budget" in refused.stderr, refused.stderr
