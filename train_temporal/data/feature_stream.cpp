@@ -25,16 +25,37 @@ void FeatureStream::stop() {
   queue_.reset();
 }
 
+std::uint64_t FeatureStream::bytes_of(const std::vector<std::size_t>& exams) const {
+  std::int64_t rows = 0;
+  for (std::size_t exam : exams) rows += window_.sequences[exam].frames();
+  return static_cast<std::uint64_t>(rows) * window_.views.size() * row_bytes(*window_.cache);
+}
+
+// What is read ahead must not take the memory in which the present group is computed: that would
+// fail or not as the threads run.
+bool FeatureStream::may_read_ahead() const {
+  const auto left = cpu_memory_left();
+  if (!left) return true;
+  std::uint64_t largest = 0;
+  for (const auto& group : groups_) largest = std::max(largest, bytes_of(group));
+  constexpr std::uint64_t kAtOnce = kGroupsAhead + 2;  // with the one in use and the one being read
+  return kAtOnce * largest <= *left / 2;
+}
+
 void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,
                          const std::vector<std::string>& views) {
   stop();
   window_.views = views;
+  window_.features.reset();
+  groups_ = std::move(groups);
+  next_ = 0;
+  if (!may_read_ahead()) return;
   queue_.emplace(kGroupsAhead);
-  reader_ = std::thread([this, views, groups = std::move(groups), begin = join_cpu_memory_share()] {
+  reader_ = std::thread([this, begin = join_cpu_memory_share()] {
     begin();
     try {
-      for (const auto& group : groups) {
-        if (!queue_->push(read(group, views))) return;  // what is planned is wanted no more
+      for (const auto& group : groups_) {
+        if (!queue_->push(read(group))) return;  // what is planned is wanted no more
       }
       queue_->close();
     } catch (...) {
@@ -43,8 +64,7 @@ void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,
   });
 }
 
-FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams,
-                                         const std::vector<std::string>& views) const {
+FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) const {
   const cache::CacheReader& cache = *window_.cache;
   Group group{exams, {}, {}};
   std::int64_t rows = 0;
@@ -52,10 +72,11 @@ FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams,
     group.first_rows.push_back(rows);
     rows += window_.sequences[exam].frames();
   }
-  group.features = torch::empty({rows * static_cast<std::int64_t>(views.size()), cache.dimension()},
-                                stored_type(cache));
+  group.features =
+      torch::empty({rows * static_cast<std::int64_t>(window_.views.size()), cache.dimension()},
+                   stored_type(cache));
   auto* table = static_cast<std::byte*>(group.features.data_ptr());
-  for (const std::string& view : views) {
+  for (const std::string& view : window_.views) {
     cache.scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> stored) {
       table += static_cast<std::size_t>(copy_present_rows(cache, exam, stored, table)) *
                row_bytes(cache);
@@ -66,7 +87,12 @@ FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams,
 
 void FeatureStream::next() {
   window_.features.reset();  // before the wait: its memory may be wanted for what is read ahead
-  std::optional<Group> group = queue_ ? queue_->pop() : std::nullopt;
+  std::optional<Group> group;
+  if (queue_) {
+    group = queue_->pop();
+  } else if (next_ < groups_.size()) {
+    group = read(groups_[next_++]);
+  }
   if (!group) throw std::logic_error("no group of exams is planned");
   for (std::size_t i = 0; i < group->exams.size(); ++i) {
     window_.sequences[group->exams[i]].first_row = group->first_rows[i];

@@ -1,4 +1,5 @@
-// Features that stay in the cache: read a few groups of exams ahead of whoever computes.
+// Features that stay in the cache: read a few groups of exams ahead of whoever computes or, where
+// memory is limited to little more than a group, just in time.
 #pragma once
 
 #include <optional>
@@ -35,9 +36,13 @@ class FeatureStream {
     torch::Tensor features;
   };
   void stop();
-  Group read(const std::vector<std::size_t>& exams, const std::vector<std::string>& views) const;
+  bool may_read_ahead() const;
+  std::uint64_t bytes_of(const std::vector<std::size_t>& exams) const;
+  Group read(const std::vector<std::size_t>& exams) const;
 
   Dataset window_;
+  std::vector<std::vector<std::size_t>> groups_;
+  std::size_t next_ = 0;  // of groups_, where none is read ahead
   std::optional<BoundedQueue<Group>> queue_;
   std::thread reader_;
 };
