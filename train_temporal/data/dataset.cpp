@@ -10,16 +10,16 @@
 #include "common/fingerprint.h"
 #include "common/system/memory.h"
 #include "common/text.h"
+#include "train_temporal/data/residence.h"
 #include "train_temporal/data/stored_rows.h"
 
 namespace coldframe::temporal {
 namespace {
 
 void require_memory(std::uint64_t needed) {
-  const std::uint64_t available = available_bytes();
-  if (available == 0 || needed < available - available / 10) return;
+  if (fits_into_memory(needed)) return;
   throw SystemError(concat("the cache's features need ", human_bytes(needed),
-                           " of memory, of which ", human_bytes(available),
+                           " of memory, of which ", human_bytes(available_bytes()),
                            " are available; take a machine with more memory, leave views out with "
                            "--views clean, or let them be read as they are wanted: --features "
                            "stream"));

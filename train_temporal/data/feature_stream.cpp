@@ -25,21 +25,16 @@ void FeatureStream::stop() {
   queue_.reset();
 }
 
-std::uint64_t FeatureStream::bytes_of(const std::vector<std::size_t>& exams) const {
-  std::int64_t rows = 0;
-  for (std::size_t exam : exams) rows += window_.sequences[exam].frames();
-  return static_cast<std::uint64_t>(rows) * window_.views.size() * row_bytes(*window_.cache);
-}
-
 // What is read ahead must not take the memory in which the present group is computed: that would
 // fail or not as the threads run.
 bool FeatureStream::may_read_ahead() const {
   const auto left = cpu_memory_left();
   if (!left) return true;
   std::uint64_t largest = 0;
-  for (const auto& group : groups_) largest = std::max(largest, bytes_of(group));
+  for (const auto& group : groups_)
+    largest = std::max(largest, feature_bytes(*window_.cache, group));
   constexpr std::uint64_t kAtOnce = kGroupsAhead + 2;  // with the one in use and the one being read
-  return kAtOnce * largest <= *left / 2;
+  return kAtOnce * largest * window_.views.size() <= *left / 2;
 }
 
 void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,

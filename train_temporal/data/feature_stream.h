@@ -37,7 +37,6 @@ class FeatureStream {
   };
   void stop();
   bool may_read_ahead() const;
-  std::uint64_t bytes_of(const std::vector<std::size_t>& exams) const;
   Group read(const std::vector<std::size_t>& exams) const;
 
   Dataset window_;

@@ -5,14 +5,10 @@
 #include "common/text.h"
 
 namespace coldframe::temporal {
-namespace {
-
 bool fits_into_memory(std::uint64_t bytes) {
   const std::uint64_t available = available_bytes();
   return available == 0 || bytes < available - available / 10;
 }
-
-}  // namespace
 
 Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
                          std::uint64_t budget) {

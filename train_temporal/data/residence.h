@@ -18,4 +18,7 @@ struct Placement {
 Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
                          std::uint64_t budget);
 
+// Whether so many bytes leave a tenth of the memory that is free now; true where none is known.
+bool fits_into_memory(std::uint64_t bytes);
+
 }  // namespace coldframe::temporal
