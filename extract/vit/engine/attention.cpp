@@ -61,14 +61,15 @@ void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width
     const std::int64_t rows = std::min(kQueryRows, tokens - first);
     for (std::int64_t key = 0; key < padded; key += columns)
       for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
-        kernels.multiply(count, query_words + (first + row) * stride_words, stride_words,
-                         keys + key * head_words, head_words, scores + row * padded + key, padded);
+        kernels.multiply(
+            count, {query_words + (first + row) * stride_words, stride_words,
+                    keys + key * head_words, head_words, scores + row * padded + key, padded});
       });
     kernels.softmax(scores, padded, rows, tokens, factor, weights, inverse_sums);
     for (std::int64_t column = 0; column < head_width; column += columns)
       for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
-        kernels.multiply(count, weights + row * (padded / per_word), padded / per_word,
-                         values + column * token_words, token_words, sums, columns);
+        kernels.multiply(count, {weights + row * (padded / per_word), padded / per_word,
+                                 values + column * token_words, token_words, sums, columns});
         kernels.scale({sums, columns, count, std::min(columns, head_width - column),
                        inverse_sums + row,
                        static_cast<char*>(out) + ((first + row) * width + column) * bytes, width});

@@ -15,39 +15,77 @@ struct Bf16Product {
   }
 };
 
+// A little at each word of a row: much at once would hold up what is wanted now.
+class LookAhead {
+ public:
+  explicit LookAhead(const Product& product) : next_(product.ahead), step_(product.ahead_step) {}
+  void look() {
+    __builtin_prefetch(next_, 0, 2);
+    next_ += step_;
+  }
+
+ private:
+  const Word* next_;
+  std::int64_t step_;
+};
+
+// The left operand, a word of each row at a time. Rows are addressed by a pointer for every three
+// and one of three offsets, so that 12 rows take 7 registers: with a pointer or an offset for each,
+// GCC is short of them and keeps some in vector registers, at the price of a multiply-add each.
+template <int kRows>
+class LeftRows {
+ public:
+  explicit LeftRows(const Product& product) : stride_(product.a_stride) {
+    for (int g = 0; g < kGroups; ++g) first_[g] = product.a + 3 * g * stride_;
+  }
+  Word operator[](int row) const { return first_[row / 3][row % 3 * stride_]; }
+  void next() {
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) ++first_[g];
+  }
+
+ private:
+  static constexpr int kGroups = (kRows + 2) / 3;
+  const Word* first_[kGroups];
+  std::int64_t stride_;
+};
+
 // The sums [kRows, kVectors · kLanes] stay in registers; a word of each of kRows rows at a time
 // meets one row of the panel.
-template <int kRows, int kVectors, class Product>
-void multiply_rows(const Word* a, std::int64_t a_stride, const Word* panel, std::int64_t words,
-                   float* out, std::int64_t out_stride) {
+template <int kRows, int kVectors, class Each>
+void multiply_rows(const Product& product) {
   Float sums[kRows][kVectors] = {};
-  for (std::int64_t k = 0; k < words; ++k) {
+  LeftRows<kRows> left(product);
+  LookAhead ahead(product);
+  const Word* panel = product.panel;
+  const Word* const end = panel + product.words * kVectors * kLanes;
+  for (; panel < end; panel += kVectors * kLanes) {
+    ahead.look();
     Float b[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v)
-      b[v] = load(reinterpret_cast<const float*>(panel) + (k * kVectors + v) * kLanes);
+      b[v] = load(reinterpret_cast<const float*>(panel + v * kLanes));
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const Float left = broadcast_word(a[r * a_stride + k]);
+      const Float word = broadcast_word(left[r]);
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[r][v] = Product::add(sums[r][v], left, b[v]);
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Each::add(sums[r][v], word, b[v]);
     }
+    left.next();
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r)
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(out + r * out_stride + v * kLanes, sums[r][v]);
+    for (int v = 0; v < kVectors; ++v)
+      store(product.sums + r * product.sums_stride + v * kLanes, sums[r][v]);
 }
 
-template <int kRows, int kVectors, class Product>
-void multiply(std::int64_t rows, const Word* a, std::int64_t a_stride, const Word* panel,
-              std::int64_t words, float* out, std::int64_t out_stride) {
+template <int kRows, int kVectors, class Each>
+void multiply(std::int64_t rows, const Product& product) {
   if constexpr (kRows > 1) {
-    if (rows < kRows)
-      return multiply<kRows - 1, kVectors, Product>(rows, a, a_stride, panel, words, out,
-                                                    out_stride);
+    if (rows < kRows) return multiply<kRows - 1, kVectors, Each>(rows, product);
   }
-  multiply_rows<kRows, kVectors, Product>(a, a_stride, panel, words, out, out_stride);
+  multiply_rows<kRows, kVectors, Each>(product);
 }
 
 // Calls body(row, begin, value) for each vector of sums + bias. Sums are padded to whole vectors;

@@ -35,6 +35,20 @@ constexpr Element element_of(const Half*) {
   return Element::kFp16;
 }
 
+// sums [rows, columns] = a [rows, words] · panel [words, columns]. Strides are in words and floats.
+struct Product {
+  const Word* a;
+  std::int64_t a_stride;
+  const Word* panel;
+  std::int64_t words;
+  float* sums;
+  std::int64_t sums_stride;
+  // What is wanted next comes into the second-level cache meanwhile, so many words of it for each
+  // word of a row.
+  const Word* ahead = nullptr;
+  std::int64_t ahead_step = 0;
+};
+
 // A tile of float results and where it goes.
 struct Tile {
   const float* sums;
@@ -52,9 +66,7 @@ struct Kernels {
   std::int64_t
       columns;  // of a product: the width of the panels that the right operand is packed in
 
-  // sums [rows, columns] = a [rows, words] · panel [words, columns]
-  void (*multiply)(std::int64_t rows, const Word* a, std::int64_t a_stride, const Word* panel,
-                   std::int64_t words, float* sums, std::int64_t sums_stride);
+  void (*multiply)(std::int64_t rows, const Product& product);
 
   void (*store)(const Tile& tile);  // out (elements) = sums + bias
   void (*gelu)(const Tile& tile);   // out (elements) = GELU(sums + bias), the exact one

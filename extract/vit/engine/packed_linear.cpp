@@ -67,14 +67,22 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void*
   const std::int64_t pass = rows_per_pass(rows, in_words);
   for (std::int64_t first = 0; first < rows; first += pass) {
     const std::int64_t last = std::min(rows, first + pass);
+    // Words of the next panel that come nearer at each word of a row, so that all of it is there
+    // behind this one's last tile.
+    const std::int64_t tiles = tile_count(*kernels, last - first);
+    const std::int64_t step = (kernels->columns + tiles - 1) / tiles;
     at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float sums[kMostRows * kMostColumns];
       for (std::int64_t panel = begin; panel < end; ++panel) {
         const std::int64_t column = panel * kernels->columns;
         const std::int64_t columns = std::min(kernels->columns, out_width - column);
+        const Word* const words = weights + column * in_words;
+        const Word* ahead = words + kernels->columns * in_words;
+        const std::int64_t ahead_step = panel + 1 < end ? step : 0;
         for_each_tile(*kernels, first, last, [&](std::int64_t row, std::int64_t count) {
-          kernels->multiply(count, a + row * in_words, in_words, weights + column * in_words,
-                            in_words, sums, kernels->columns);
+          kernels->multiply(count, {a + row * in_words, in_words, words, in_words, sums,
+                                    kernels->columns, ahead, ahead_step});
+          ahead += ahead_step * in_words;
           (kernels->*finish)({sums, kernels->columns, count, columns, shift + column,
                               static_cast<char*>(out) + (row * out_stride + column) * element,
                               out_stride});

@@ -7,10 +7,14 @@
 
 namespace coldframe::vit::engine {
 
+inline std::int64_t tile_count(const Kernels& kernels, std::int64_t rows) {
+  return (rows + kernels.rows - 1) / kernels.rows;
+}
+
 // body(first row, rows) for tiles of at most kernels.rows rows that cover [begin, end).
 template <class Body>
 void for_each_tile(const Kernels& kernels, std::int64_t begin, std::int64_t end, Body body) {
-  const std::int64_t rows = end - begin, tiles = (rows + kernels.rows - 1) / kernels.rows;
+  const std::int64_t rows = end - begin, tiles = tile_count(kernels, rows);
   for (std::int64_t i = 0; i < tiles; ++i) {
     const std::int64_t from = begin + rows * i / tiles, to = begin + rows * (i + 1) / tiles;
     body(from, to - from);
