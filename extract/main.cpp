@@ -73,13 +73,15 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const std::optional<cache::CacheReader>& cached) {
   Precision precision = decide_precision(options, cached, devices.first());
   vit::BackboneOptions wanted = options.backbone;
-  if (options.precision == "auto" && !cached && devices.first().is_cpu() &&
-      precision != Precision::kFp32)
+  if (options.precision == "auto" && !cached &&
+      (precision != Precision::kFp32 || devices.first().is_cuda()))
     wanted.check_images = first_frames(input, options, 4);
   const auto make = [&](const torch::Device& device) {
     auto backbone = vit::make_backbone(wanted, device, precision);
+    if (device != devices.first() && backbone->precision() != precision)
+      throw SystemError(concat(device.str(), " computes otherwise than ", devices.first().str(),
+                               ", which is found right; leave it out of --devices"));
     precision = backbone->precision();
-    wanted.check_images = torch::Tensor();
     return backbone;
   };
   devices.load(make);

@@ -62,7 +62,7 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
   if (options.image_size < 1)
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
   // fp32 means fp32: without this, convolutions on Ampere and later GPUs round to TF32.
-  if (precision == Precision::kFp32) at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setAllowTF32CuDNN(false);
   try {
     if (!options.torchscript.empty()) return make_torchscript_backbone(options, device, precision);
     return make_vit_backbone(options, device, precision);

@@ -29,8 +29,9 @@ struct BackboneOptions {
   std::optional<std::int64_t> heads{};
   Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
-  // A few images as forward() takes them. With them, a ViT asked for in bf16 or fp16 on the CPU
-  // computes in fp32 instead, and says so, where its features of any of them stray from fp32's.
+  // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,
+  // computes in fp32 by proven means instead, and says so, where its features of any of them stray
+  // from those that the CPU engine computes in fp32.
   torch::Tensor check_images{};
 };
 

@@ -41,15 +41,13 @@ class VitBackbone : public Backbone {
         precision_(precision) {
     model_->eval();
     std::unique_ptr<engine::Engine> exact;
-    if (device.is_cpu() && precision != Precision::kFp32 && options.check_images.defined())
+    if (options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda()))
       exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
     if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
     if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
+    const std::vector<torch::Tensor> weights = detached_parameters();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
-    if (exact && strays_from(*exact, options.check_images)) {
-      engine_ = std::move(exact);
-      precision_ = Precision::kFp32;
-    }
+    if (exact && strays_from(*exact, options.check_images)) fall_back(std::move(exact), weights);
     if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
   }
 
@@ -102,10 +100,33 @@ class VitBackbone : public Backbone {
     if (cosine >= kLeastCosine) return false;  // not so for NaN
     const std::string name = to_string(precision_);
     log_warning(concat(name, " features of the first frames have a cosine of ", fixed(cosine, 4),
-                       " to those of fp32, expected at least ", fixed(kLeastCosine, 3),
-                       "; computing in fp32 (with --precision ", name, " it computes in ", name,
-                       " all the same)"));
+                       " to those of ", device_.is_cpu() ? "" : "the CPU's ",
+                       "fp32, expected at least ", fixed(kLeastCosine, 3), "; computing in fp32",
+                       device_.is_cpu() ? "" : " by LibTorch's operators", " (with --precision ",
+                       name, " it computes in ", name, " all the same)"));
     return true;
+  }
+
+  // model_->to() rounds the model's own, and leaves these.
+  std::vector<torch::Tensor> detached_parameters() const {
+    std::vector<torch::Tensor> weights;
+    for (const torch::Tensor& parameter : model_->parameters())
+      weights.push_back(parameter.detach());
+    return weights;
+  }
+
+  // To fp32: on the CPU with the engine that was found exact, elsewhere with LibTorch's operators,
+  // as it may be the engine that strays, not its precision.
+  void fall_back(std::unique_ptr<engine::Engine> exact, const std::vector<torch::Tensor>& weights) {
+    precision_ = Precision::kFp32;
+    if (device_.is_cpu()) {
+      engine_ = std::move(exact);
+      return;
+    }
+    gpu_engine_ = nullptr;
+    const std::vector<torch::Tensor> parameters = model_->parameters();
+    for (std::size_t i = 0; i < weights.size(); ++i) parameters[i].set_data(weights[i]);
+    model_->to(device_, torch::kFloat32);
   }
 
   VisionTransformer model_;                  // what computes; empty

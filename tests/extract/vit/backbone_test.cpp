@@ -14,11 +14,12 @@
 #include "extract/vit/random_weights.h"
 #include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
+#include "tests/support/gpu_test.h"
 
 namespace coldframe::vit {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // A whole ViT of one block, small enough to write to disk for every case.
 Architecture small() {
@@ -42,11 +43,11 @@ StateDict weights_of(const Architecture& architecture) {
   return weights;
 }
 
-class BackboneTest : public testing::Test {
+class BackboneTest : public ::testing::Test {
  protected:
   void SetUp() override {
     set_quiet(true);
-    path_ = std::filesystem::path(testing::TempDir()) /
+    path_ = std::filesystem::path(::testing::TempDir()) /
             ("coldframe-backbone-" + std::to_string(getpid()) + ".safetensors");
   }
   void TearDown() override { std::filesystem::remove(path_); }
@@ -79,7 +80,7 @@ void PrintTo(const Change& change, std::ostream* out) {
   *out << change.name;
 }
 
-class WrongWeights : public BackboneTest, public testing::WithParamInterface<Change> {};
+class WrongWeights : public BackboneTest, public ::testing::WithParamInterface<Change> {};
 
 TEST_P(WrongWeights, AreRefusedByTheTensorsName) {
   StateDict weights = weights_of(small());
@@ -98,7 +99,7 @@ Change with(const char* name, const char* tensor, std::vector<std::int64_t> shap
 
 INSTANTIATE_TEST_SUITE_P(
     All, WrongWeights,
-    testing::Values(
+    ::testing::Values(
         without("no_patches", "patch_embed.proj.weight", "'patch_embed.proj.weight' is missing"),
         without("no_bias", "blocks.0.mlp.fc1.bias", "'blocks.0.mlp.fc1.bias' [128] is missing"),
         without("no_norm", "norm.weight", "'norm.weight' [64] is missing"),
@@ -188,26 +189,40 @@ TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {
       make(weights_of(small()), {.image_size = 12})->describe().contains("positions_resampled_to"));
 }
 
+class FallBackTest : public BackboneTest {
+ protected:
+  void expect_fall_back(const torch::Device& device);
+};
+
 // Patches' weights that differ by less than bf16 tells apart: rounded, they lose the image.
-TEST_F(BackboneTest, FallsBackToFp32WhereBf16StraysAndSaysSo) {
+void FallBackTest::expect_fall_back(const torch::Device& device) {
   StateDict weights = weights_of(small());
   torch::Tensor& patches = weights["patch_embed.proj.weight"];
   patches = patches * 10 + 1000;
   weights["pos_embed"].zero_();
   write_safetensors(path_, weights, {});
   BackboneOptions options{.weights = path_, .pooling = Pooling::kMean, .image_size = 12};
-  const auto build = [&](Precision precision) {
-    return make_backbone(options, torch::kCPU, precision);
-  };
+  const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
   const torch::Tensor images = torch::linspace(-1, 1, 3 * 12 * 12).view({1, 3, 12, 12});
   options.check_images = images;
   const auto backbone = build(Precision::kBf16);
   EXPECT_EQ(backbone->precision(), Precision::kFp32);
-  EXPECT_TRUE(backbone->forward(images).equal(build(Precision::kFp32)->forward(images)));
+  const double tolerance = device.is_cpu() ? 0 : 1e-4;  // there LibTorch's operators take over
+  EXPECT_TRUE(backbone->forward(images).allclose(build(Precision::kFp32)->forward(images),
+                                                 tolerance, tolerance));
 
   write_safetensors(path_, weights_of(small()), {});
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
+}
+
+TEST_F(FallBackTest, ToFp32WhereBf16StraysIsTold) {
+  expect_fall_back(torch::kCPU);
+}
+
+TEST_F(FallBackTest, HappensOnAGpuToo) {
+  if (!testing::kGpu.device) GTEST_SKIP() << "no GPU: " << testing::kGpu.why_not;
+  expect_fall_back(*testing::kGpu.device);
 }
 
 TEST(AutomaticPrecision, IsTheQuickestOnTheCpuForAViTAlone) {
