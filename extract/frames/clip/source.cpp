@@ -19,7 +19,7 @@ namespace {
 
 // Frames that counting decodes are kept, so that a short clip is decoded once: up to this size in
 // all open clips of one thread, since one thread reads all clips of an exam.
-constexpr std::size_t kKeptBytes = 64 << 20;
+constexpr std::size_t kKeptBytes = 128 << 20;
 
 // Decoded frames and their part of that allowance, which is given back wherever they end.
 class KeptFrames {
