@@ -37,6 +37,14 @@ def test_views_are_drawn_in_training_and_the_run_says_so(cache, tmp_path):
     assert predictions(tmp_path / "auto") != predictions(tmp_path / "clean")
 
 
+@pytest.mark.parametrize("more", [[], ["--sampler", "balanced"], ["--model", "mean"]])
+def test_streamed_views_train_as_loaded_ones(cache, tmp_path, more):
+    for place in ("memory", "stream"):
+        result = train(cache, tmp_path / place, "--features", place, *more)
+        assert result.returncode == 0, result.stderr
+    assert predictions(tmp_path / "memory") == predictions(tmp_path / "stream")
+
+
 def test_the_clean_view_alone_is_as_if_there_were_no_other(cache, tmp_path):
     plain = made(tmp_path, {}, "plain.cache")
     assert train(cache, tmp_path / "a", "--views", "clean").returncode == 0

@@ -13,7 +13,9 @@ constexpr std::size_t kGroupsAhead = 2;
 
 }  // namespace
 
-FeatureStream::FeatureStream(const Dataset& dataset) : window_(dataset) {}
+FeatureStream::FeatureStream(const Dataset& dataset) : window_(dataset), views_(dataset.views) {
+  window_.views = {"clean"};
+}
 
 FeatureStream::~FeatureStream() {
   stop();
@@ -34,15 +36,14 @@ bool FeatureStream::may_read_ahead() const {
   for (const auto& group : groups_)
     largest = std::max(largest, feature_bytes(*window_.cache, group));
   constexpr std::uint64_t kAtOnce = kGroupsAhead + 2;  // with the one in use and the one being read
-  return kAtOnce * largest * window_.views.size() <= *left / 2;
+  return kAtOnce * largest <= *left / 2;
 }
 
-void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,
-                         const std::vector<std::string>& views) {
+void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups, ViewOf view_of) {
   stop();
-  window_.views = views;
   window_.features.reset();
   groups_ = std::move(groups);
+  view_of_ = std::move(view_of);
   next_ = 0;
   if (!may_read_ahead()) return;
   queue_.emplace(kGroupsAhead);
@@ -61,21 +62,24 @@ void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups,
 
 FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) const {
   const cache::CacheReader& cache = *window_.cache;
-  Group group{exams, {}, {}};
+  std::vector<std::vector<std::size_t>> exams_of(views_.size());
   std::int64_t rows = 0;
   for (std::size_t exam : exams) {
-    group.first_rows.push_back(rows);
+    exams_of[view_of_(exam)].push_back(exam);
     rows += window_.sequences[exam].frames();
   }
-  group.features =
-      torch::empty({rows * static_cast<std::int64_t>(window_.views.size()), cache.dimension()},
-                   stored_type(cache));
-  auto* table = static_cast<std::byte*>(group.features.data_ptr());
-  for (const std::string& view : window_.views) {
-    cache.scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> stored) {
-      table += static_cast<std::size_t>(copy_present_rows(cache, exam, stored, table)) *
-               row_bytes(cache);
-    });
+  Group group{{}, {}, torch::empty({rows, cache.dimension()}, stored_type(cache))};
+  auto* const table = static_cast<std::byte*>(group.features.data_ptr());
+  std::size_t row = 0;
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    if (exams_of[view].empty()) continue;
+    cache.scan_stored(views_[view], exams_of[view],
+                      [&](std::size_t exam, std::span<const std::byte> stored) {
+                        group.exams.push_back(exam);
+                        group.first_rows.push_back(static_cast<std::int64_t>(row));
+                        row += static_cast<std::size_t>(
+                            copy_present_rows(cache, exam, stored, table + row * row_bytes(cache)));
+                      });
   }
   return group;
 }

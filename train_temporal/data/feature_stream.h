@@ -2,7 +2,9 @@
 // memory is limited to little more than a group, just in time.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -19,14 +21,20 @@ class FeatureStream {
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // Begins to read: next() will deliver these groups of exams one after another, in these views.
-  // What was planned before is dropped.
-  void plan(std::vector<std::vector<std::size_t>> groups,
-            const std::vector<std::string>& views = {"clean"});
+  // Which of the dataset's views to read of an exam. Called on another thread too.
+  using ViewOf = std::function<std::size_t(std::size_t exam)>;
+
+  // Begins to read: next() will deliver these groups of exams one after another, each exam in one
+  // view. What was planned before is dropped.
+  void plan(
+      std::vector<std::vector<std::size_t>> groups, ViewOf view_of = [](std::size_t) {
+        return std::size_t{0};  // clean
+      });
   // Waits for the next group. DataError and CacheError as load_dataset().
   void next();
 
-  // The dataset with the features of the group alone. It stays the same object.
+  // The dataset with the features of the group alone, in its only view whichever was read. It stays
+  // the same object.
   const Dataset& window() const { return window_; }
 
  private:
@@ -40,6 +48,8 @@ class FeatureStream {
   Group read(const std::vector<std::size_t>& exams) const;
 
   Dataset window_;
+  std::vector<std::string> views_;  // of the dataset
+  ViewOf view_of_;
   std::vector<std::vector<std::size_t>> groups_;
   std::size_t next_ = 0;  // of groups_, where none is read ahead
   std::optional<BoundedQueue<Group>> queue_;

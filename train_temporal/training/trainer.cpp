@@ -97,7 +97,11 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
   const Dropout dropout(task_.config.dropout, task_.seed, epoch);
   const auto order = order_of(epoch);
-  if (stream_) stream_->plan(in_groups(order, options.batch), task_.dataset.views);
+  const auto view_of = [this, epoch](std::size_t exam) {
+    return draw_view(task_.dataset.views.size(), task_.seed, task_.dataset.sequences[exam].key,
+                     epoch);
+  };
+  if (stream_) stream_->plan(in_groups(order, options.batch), view_of);
   LossSum total;
   for (std::size_t start = 0; start < order.size(); start += options.batch) {
     if (stream_) stream_->next();
@@ -106,9 +110,8 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
       const Sequence& sequence = dataset_.sequences[order[i]];
       items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
     }
-    for (BatchItem& item : items) {
-      item.view = draw_view(task_.dataset.views.size(), task_.seed,
-                            task_.dataset.sequences[item.exam].key, epoch);
+    if (!stream_) {  // which delivers the drawn view alone
+      for (BatchItem& item : items) item.view = view_of(item.exam);
     }
     total += gradients(items, dropout);
     learning_rate = options.learning_rate *
