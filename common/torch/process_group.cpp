@@ -52,9 +52,18 @@ void ProcessGroup::sum(std::span<const double* const> parts, std::span<double> r
   sum_in_order(parts, result);
 }
 
+template <typename T>
+void ProcessGroup::sum_in_place(std::span<T> values) {
+  const T* const part = values.data();
+  sum_in_order<T>({&part, 1}, values);
+}
+
+void ProcessGroup::sum(std::span<double> values) {
+  sum_in_place(values);
+}
+
 double ProcessGroup::sum(double value) {
-  const double* const part = &value;
-  sum_in_order<double>({&part, 1}, {&value, 1});
+  sum_in_place(std::span(&value, 1));
   return value;
 }
 
@@ -66,10 +75,7 @@ void ProcessGroup::sum(torch::Tensor tensor) {
   }
   if (tensor.is_cuda() && nccl_) return nccl_->sum(tensor);
   torch::Tensor values = tensor.cpu();
-  const auto count = static_cast<std::size_t>(values.numel());
-  float* const data = values.data_ptr<float>();
-  const float* const part = data;
-  sum_in_order<float>({&part, 1}, {data, count});
+  sum_in_place(std::span(values.data_ptr<float>(), static_cast<std::size_t>(values.numel())));
   if (!tensor.is_cpu()) tensor.copy_(values);
 }
 

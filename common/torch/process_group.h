@@ -47,8 +47,9 @@ class ProcessGroup {
   // the parts. All have the same size.
   void sum(std::span<const float* const> parts, std::span<float> result);
   void sum(std::span<const double* const> parts, std::span<double> result);
-  // In place, one part of each rank, contiguous float32. On GPUs by NCCL where it works.
+  // In place, one part of each rank; the tensor contiguous float32, on GPUs by NCCL where it works.
   void sum(torch::Tensor tensor);
+  void sum(std::span<double> values);
   double sum(double value);
 
   // Rank 0's value, to all.
@@ -64,6 +65,8 @@ class ProcessGroup {
  private:
   template <typename T>
   void sum_in_order(std::span<const T* const> parts, std::span<T> result);
+  template <typename T>
+  void sum_in_place(std::span<T> values);
   void broadcast_bytes(std::span<std::byte> bytes);
 
   Launch launch_;

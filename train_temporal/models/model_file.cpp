@@ -156,12 +156,6 @@ void load_weights(const std::filesystem::path& path, SequenceModel& model,
 
 }  // namespace
 
-std::size_t first_output(const std::vector<Target>& targets, std::size_t target) {
-  std::size_t first = 0;
-  for (std::size_t t = 0; t < target; ++t) first += targets[t].outputs();
-  return first;
-}
-
 std::vector<double> scores_of(const ModelCard& card, std::size_t target,
                               const std::vector<double>& outputs) {
   const Target& one = card.targets[target];

@@ -23,8 +23,6 @@ struct ModelCard {
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
 };
-// Where the outputs of a target begin among those of all.
-std::size_t first_output(const std::vector<Target>& targets, std::size_t target);
 // The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
 std::vector<double> scores_of(const ModelCard& card, std::size_t target,
                               const std::vector<double>& outputs);

@@ -63,9 +63,7 @@ std::size_t Targets::outputs() const {
 }
 
 std::size_t Targets::first_output(std::size_t target) const {
-  std::size_t sum = 0;
-  for (std::size_t t = 0; t < target; ++t) sum += all_[t].outputs();
-  return sum;
+  return temporal::first_output(all_, target);
 }
 
 std::size_t Targets::strata() const {

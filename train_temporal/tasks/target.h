@@ -63,6 +63,14 @@ std::vector<int> decide(const Target& target, std::span<const double> scores, do
 std::vector<double> columns(std::span<const double> table, std::size_t width, std::size_t from,
                             std::size_t count);
 
+// Where a target's outputs begin: those of all lie side by side. Of Targets or what derives of it.
+template <class OneTarget>
+std::size_t first_output(const std::vector<OneTarget>& targets, std::size_t target) {
+  std::size_t first = 0;
+  for (std::size_t t = 0; t < target; ++t) first += targets[t].outputs();
+  return first;
+}
+
 // "a, b and c" in messages.
 std::string names_of(std::span<const Target> targets);
 

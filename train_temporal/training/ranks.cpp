@@ -42,8 +42,7 @@ bool Ranks::add_up(LossSum& sum, bool enough_memory) const {
   if (group_ == nullptr) return enough_memory;
   std::vector<double> values = {enough_memory ? 0.0 : 1.0};
   for (const LossSum::Part& target : sum.targets) values.push_back(target.loss);
-  const double* const part = values.data();
-  group_->sum({&part, 1}, std::span(values));
+  group_->sum(std::span(values));
   for (std::size_t i = 0; i < sum.targets.size(); ++i) sum.targets[i].loss = values[i + 1];
   return values[0] == 0;
 }
@@ -60,17 +59,13 @@ std::vector<double> Ranks::concatenate(const std::vector<double>& own) const {
   const Share share = this->share();
   std::vector<double> sizes(share.size);
   sizes[share.rank] = static_cast<double>(own.size());
-  const auto sum = [&](std::vector<double>& values) {
-    const double* const part = values.data();
-    group_->sum({&part, 1}, std::span(values));
-  };
-  sum(sizes);
+  group_->sum(std::span(sizes));
   const auto before = sizes.begin() + static_cast<std::ptrdiff_t>(share.rank);
   std::vector<double> all(
       static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), 0.0)));
   std::copy(own.begin(), own.end(),
             all.begin() + static_cast<std::ptrdiff_t>(std::accumulate(sizes.begin(), before, 0.0)));
-  sum(all);
+  group_->sum(std::span(all));
   return all;
 }
 
