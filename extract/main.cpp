@@ -67,20 +67,30 @@ Precision decide_precision(const ExtractOptions& options,
   return precision;
 }
 
+// The images by which a backbone on this device is judged; undefined where it is trusted: GPUs are
+// judged in every run, a CPU when it begins a cache.
+torch::Tensor check_images(const ExtractOptions& options, const frames::ExamList& input,
+                           bool cached, Precision precision, const torch::Device& device) {
+  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return {};
+  if (device.is_cpu() && (cached || precision == Precision::kFp32)) return {};
+  return first_frames(input, options, 4);
+}
+
 // Further devices compute in what the first one computes in.
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input,
                     const std::optional<cache::CacheReader>& cached) {
   Precision precision = decide_precision(options, cached, devices.first());
-  vit::BackboneOptions wanted = options.backbone;
-  if (options.precision == "auto" && !cached &&
-      (precision != Precision::kFp32 || devices.first().is_cuda()))
-    wanted.check_images = first_frames(input, options, 4);
+  bool decided = cached.has_value();
   const auto make = [&](const torch::Device& device) {
+    vit::BackboneOptions wanted = options.backbone;
+    wanted.check_images = check_images(options, input, decided, precision, device);
     auto backbone = vit::make_backbone(wanted, device, precision);
-    if (device != devices.first() && backbone->precision() != precision)
-      throw SystemError(concat(device.str(), " computes otherwise than ", devices.first().str(),
-                               ", which is found right; leave it out of --devices"));
+    if (decided && backbone->precision() != precision)
+      throw SystemError(concat(device.str(), " strays in ", to_string(precision),
+                               ", in which the rest is computed; use another device, or begin "
+                               "another --out on it"));
+    decided = true;
     precision = backbone->precision();
     return backbone;
   };

@@ -30,8 +30,8 @@ struct BackboneOptions {
   Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
   // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,
-  // computes in fp32 by proven means instead, and says so, where its features of any of them stray
-  // from those that the CPU engine computes in fp32.
+  // computes in fp32 by other means instead, and says so, where its features of any of them stray
+  // from those that the CPU engine computes in fp32; SystemError where those means do, too.
   torch::Tensor check_images{};
 };
 
@@ -59,7 +59,7 @@ class Backbone {
   virtual Json describe() const = 0;
 };
 
-inline constexpr double kLeastCosine = 0.999;  // of bf16 or fp16 features to those of fp32
+inline constexpr double kLeastCosine = 0.999;  // of features to those of the CPU engine in fp32
 
 // What `--precision auto` stands for: on the CPU what a ViT is quickest in; on a GPU as
 // parse_precision.

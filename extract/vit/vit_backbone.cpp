@@ -40,14 +40,15 @@ class VitBackbone : public Backbone {
         device_(device),
         precision_(precision) {
     model_->eval();
+    const bool checks =
+        options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
     std::unique_ptr<engine::Engine> exact;
-    if (options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda()))
-      exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
+    if (checks) exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
     if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
     if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
     const std::vector<torch::Tensor> weights = detached_parameters();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
-    if (exact && strays_from(*exact, options.check_images)) fall_back(std::move(exact), weights);
+    if (exact) check(std::move(exact), options.check_images, weights);
     if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
   }
 
@@ -93,21 +94,47 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  bool strays_from(engine::Engine& exact, const torch::Tensor& images) {
-    const torch::InferenceMode guard;
-    const torch::Tensor expected = exact.forward(images.to(torch::kCPU).contiguous(), pooling_);
-    const double cosine = at::cosine_similarity(forward(images), expected).min().item<double>();
-    if (cosine >= kLeastCosine) return false;  // not so for NaN
-    const std::string name = to_string(precision_);
-    log_warning(concat(name, " features of the first frames have a cosine of ", fixed(cosine, 4),
-                       " to those of ", device_.is_cpu() ? "" : "the CPU's ",
-                       "fp32, expected at least ", fixed(kLeastCosine, 3), "; computing in fp32",
-                       device_.is_cpu() ? "" : " by LibTorch's operators", " (with --precision ",
-                       name, " it computes in ", name, " all the same)"));
-    return true;
+  // Where features stray from the exact ones, falls back to fp32: on the CPU with the engine that
+  // is exact, on a GPU with LibTorch's operators, as it may be the engine that strays and not its
+  // precision.
+  void check(std::unique_ptr<engine::Engine> exact, const torch::Tensor& images,
+             const std::vector<torch::Tensor>& weights) {
+    const double cosine = least_cosine(*exact, images);
+    if (cosine >= kLeastCosine) return;  // not so for NaN
+    const std::string what =
+        concat(to_string(precision_), " features of the first frames have a cosine of ",
+               fixed(cosine, 4), " to those of fp32", device_.is_cpu() ? "" : " on the CPU",
+               ", expected at least ", fixed(kLeastCosine, 3));
+    precision_ = Precision::kFp32;
+    if (device_.is_cpu()) {
+      engine_ = std::move(exact);
+    } else {
+      gpu_engine_ = nullptr;
+      restore(weights);
+      model_->to(device_, torch::kFloat32);
+      const double now = least_cosine(*exact, images);
+      if (!(now >= kLeastCosine))
+        throw SystemError(concat(what, ", and those of LibTorch's operators in fp32 one of ",
+                                 fixed(now, 4), ": ", device_.str(),
+                                 " computes wrongly; use another device, or --device cpu"));
+    }
+    log_warning(concat(what, "; computing in fp32",
+                       device_.is_cpu() ? "" : " with LibTorch's operators",
+                       "; to compute without this check, name the --precision"));
   }
 
-  // model_->to() rounds the model's own, and leaves these.
+  // One image at a time: a check must not need more memory than the job.
+  double least_cosine(engine::Engine& exact, const torch::Tensor& images) {
+    const torch::InferenceMode guard;
+    std::vector<torch::Tensor> cosines;
+    for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
+      cosines.push_back(at::cosine_similarity(forward(image.contiguous()),
+                                              exact.forward(image.contiguous(), pooling_)));
+    release_memory();
+    return at::cat(cosines).min().item<double>();
+  }
+
+  // model_->to() rounds the model's own parameters, and leaves these.
   std::vector<torch::Tensor> detached_parameters() const {
     std::vector<torch::Tensor> weights;
     for (const torch::Tensor& parameter : model_->parameters())
@@ -115,18 +142,9 @@ class VitBackbone : public Backbone {
     return weights;
   }
 
-  // To fp32: on the CPU with the engine that was found exact, elsewhere with LibTorch's operators,
-  // as it may be the engine that strays, not its precision.
-  void fall_back(std::unique_ptr<engine::Engine> exact, const std::vector<torch::Tensor>& weights) {
-    precision_ = Precision::kFp32;
-    if (device_.is_cpu()) {
-      engine_ = std::move(exact);
-      return;
-    }
-    gpu_engine_ = nullptr;
+  void restore(const std::vector<torch::Tensor>& weights) {
     const std::vector<torch::Tensor> parameters = model_->parameters();
     for (std::size_t i = 0; i < weights.size(); ++i) parameters[i].set_data(weights[i]);
-    model_->to(device_, torch::kFloat32);
   }
 
   VisionTransformer model_;                  // what computes; empty

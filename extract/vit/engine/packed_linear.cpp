@@ -1,6 +1,7 @@
 #include "extract/vit/engine/packed_linear.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "common/torch/parallel.h"
 #include "extract/vit/engine/tiles.h"
@@ -21,6 +22,14 @@ std::int64_t rows_per_pass(std::int64_t rows, std::int64_t words) {
   const std::int64_t most = std::max<std::int64_t>((std::int64_t{1} << 19) / (words * 4), 96);
   const std::int64_t passes = (rows + most - 1) / most;
   return (rows + passes - 1) / passes;
+}
+
+// Words of the next panel that come nearer at each word of a row, so that all of it is there before
+// this one's last tile ends. A power of two, as `columns` is: whole tiles cover the panel.
+std::int64_t words_ahead(const Kernels& kernels, std::int64_t rows) {
+  const std::int64_t tiles = tile_count(kernels, rows);
+  const std::int64_t share = (kernels.columns + tiles - 1) / tiles;
+  return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(share)));
 }
 
 }  // namespace
@@ -67,10 +76,7 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void*
   const std::int64_t pass = rows_per_pass(rows, in_words);
   for (std::int64_t first = 0; first < rows; first += pass) {
     const std::int64_t last = std::min(rows, first + pass);
-    // Words of the next panel that come nearer at each word of a row, so that all of it is there
-    // behind this one's last tile.
-    const std::int64_t tiles = tile_count(*kernels, last - first);
-    const std::int64_t step = (kernels->columns + tiles - 1) / tiles;
+    const std::int64_t step = words_ahead(*kernels, last - first);
     at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float sums[kMostRows * kMostColumns];
       for (std::int64_t panel = begin; panel < end; ++panel) {
@@ -78,8 +84,9 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void*
         const std::int64_t columns = std::min(kernels->columns, out_width - column);
         const Word* const words = weights + column * in_words;
         const Word* ahead = words + kernels->columns * in_words;
-        const std::int64_t ahead_step = panel + 1 < end ? step : 0;
+        const Word* const ahead_end = ahead + (panel + 1 < end ? kernels->columns * in_words : 0);
         for_each_tile(*kernels, first, last, [&](std::int64_t row, std::int64_t count) {
+          const std::int64_t ahead_step = ahead < ahead_end ? step : 0;
           kernels->multiply(count, {a + row * in_words, in_words, words, in_words, sums,
                                     kernels->columns, ahead, ahead_step});
           ahead += ahead_step * in_words;

@@ -208,7 +208,8 @@ void FallBackTest::expect_fall_back(const torch::Device& device) {
   options.check_images = images;
   const auto backbone = build(Precision::kBf16);
   EXPECT_EQ(backbone->precision(), Precision::kFp32);
-  const double tolerance = device.is_cpu() ? 0 : 1e-4;  // there LibTorch's operators take over
+  // On a GPU LibTorch's operators take over, which add up these large weights in another order.
+  const double tolerance = device.is_cpu() ? 0 : 5e-3;
   EXPECT_TRUE(backbone->forward(images).allclose(build(Precision::kFp32)->forward(images),
                                                  tolerance, tolerance));
 
