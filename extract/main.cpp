@@ -67,13 +67,12 @@ Precision decide_precision(const ExtractOptions& options,
   return precision;
 }
 
-// The images by which a backbone on this device is judged; undefined where it is trusted: GPUs are
-// judged in every run, a CPU when it begins a cache.
-torch::Tensor check_images(const ExtractOptions& options, const frames::ExamList& input,
-                           bool cached, Precision precision, const torch::Device& device) {
-  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return {};
-  if (device.is_cpu() && (cached || precision == Precision::kFp32)) return {};
-  return first_frames(input, options, 4);
+// Whether a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
+// a cache.
+bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
+                const torch::Device& device) {
+  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return false;
+  return device.is_cuda() || (!cached && precision != Precision::kFp32);
 }
 
 // Further devices compute in what the first one computes in.
@@ -82,9 +81,13 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const std::optional<cache::CacheReader>& cached) {
   Precision precision = decide_precision(options, cached, devices.first());
   bool decided = cached.has_value();
+  torch::Tensor images;  // of the checks, read once
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
-    wanted.check_images = check_images(options, input, decided, precision, device);
+    if (is_checked(options, decided, precision, device)) {
+      if (!images.defined()) images = first_frames(input, options, 4);
+      wanted.check_images = images;
+    }
     auto backbone = vit::make_backbone(wanted, device, precision);
     if (decided && backbone->precision() != precision)
       throw SystemError(concat(device.str(), " strays in ", to_string(precision),

@@ -52,10 +52,13 @@ TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
       const torch::Tensor error = found - expected;
       errors += error.square().sum().item<double>();
       squares += expected.square().sum().item<double>();
-      EXPECT_LE(error.abs().max().item<double>(), kernels_.element == Element::kFp16 ? 0.2 : 5e-5);
+      if (kernels_.element == Element::kFp16)  // sums in fp16 stray at random
+        EXPECT_LE(error.norm().item<double>(), 2e-3 * expected.norm().item<double>());
+      else
+        EXPECT_LE(error.abs().max().item<double>(), 5e-5);
       EXPECT_TRUE((sums.narrow(1, kernels_.columns, 3) == 7).all().item<bool>());
     }
-    const double share = std::sqrt(errors / squares);  // fp16 sums stray at random
+    const double share = std::sqrt(errors / squares);
     EXPECT_LE(share, kernels_.element == Element::kFp16 ? 9e-4 : 1e-6) << depth;
   }
 }
