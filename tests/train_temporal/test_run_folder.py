@@ -21,9 +21,11 @@ def train(cache, out, *more):
 
 
 def interrupt(words, out):
-    """Runs until the first fit is done and stops it there."""
+    """Runs from the start until the first fit is done and stops it there."""
+    working = out.with_name(out.name + ".unfinished")
+    shutil.rmtree(working, ignore_errors=True)  # what an earlier run did is not taken for this one's
+    state = working / "state"
     process = subprocess.Popen([PROGRAM, *map(str, words)], stderr=subprocess.PIPE, text=True)
-    state = out.with_name(out.name + ".unfinished") / "state"
     while not (state.exists() and any(state.glob("*.record"))) and process.poll() is None:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)

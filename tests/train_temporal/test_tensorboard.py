@@ -84,7 +84,7 @@ def test_other_tasks_have_figures_of_their_own(tmp_path):
 def test_a_resumed_run_has_every_epoch_once(cache, tmp_path):
     out, working, unfinished = tmp_path / "run", tmp_path / "run.unfinished", []
     for _ in range(10):  # until the signal does not fall between two fits
-        interrupt([*command(cache, out, *LONG), "--overwrite"], out)
+        interrupt(command(cache, out, *LONG), out)
         unfinished = [path.stem for path in (working / "state").glob("*.checkpoint")]
         if unfinished:
             break
