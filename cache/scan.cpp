@@ -1,8 +1,7 @@
 #include "cache/scan.h"
 
-#include <thread>
-
 #include "common/bounded_queue.h"
+#include "common/threads.h"
 
 namespace coldframe::cache {
 namespace {
@@ -37,7 +36,7 @@ void read_runs(const Collection& cache, std::size_t view, std::span<const std::s
 void scan_rows(const Collection& cache, std::size_t view, std::span<const std::size_t> exams,
                const std::function<void(std::size_t exam, std::span<const std::byte> rows)>& body) {
   BoundedQueue<Run> queue(kRunsAhead);
-  const std::jthread reader([&] { read_runs(cache, view, exams, queue); });
+  const std::jthread reader = start_thread([&] { read_runs(cache, view, exams, queue); });
   try {
     while (const std::optional<Run> run = queue.pop()) {
       std::span<const std::byte> rows(run->rows);

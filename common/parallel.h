@@ -7,7 +7,8 @@
 #include <exception>
 #include <mutex>
 #include <thread>
-#include <vector>
+
+#include "common/threads.h"
 
 namespace coldframe {
 
@@ -34,8 +35,7 @@ void parallel_for(std::size_t count, Body body, std::size_t threads = 0) {
       }
     }
   };
-  std::vector<std::jthread> helpers;
-  for (std::size_t t = 1; t < threads; ++t) helpers.emplace_back(work);
+  std::vector<std::jthread> helpers = start_threads(threads > 0 ? threads - 1 : 0, work);
   work();
   helpers.clear();
   if (error) std::rethrow_exception(error);

@@ -6,6 +6,7 @@
 #include "common/error_context.h"
 #include "common/interrupt.h"
 #include "common/text.h"
+#include "common/threads.h"
 #include "extract/crop_plan.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/preprocess/crop.h"
@@ -45,7 +46,10 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
       settings_(settings),
       queue_(settings.queue_frames),
       running_(settings.threads) {
-  for (int i = 0; i < settings.threads; ++i) threads_.emplace_back([this] { work(); });
+  threads_ = start_threads(
+      static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
+  const int missing = settings.threads - static_cast<int>(threads_.size());
+  if ((running_ -= missing) == 0) queue_.close();
 }
 
 DecodeStage::~DecodeStage() {

@@ -3,11 +3,12 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/threads.h"
 
 namespace coldframe {
 
 WriteStage::WriteStage(cache::ShardWriter& writer, bool strict)
-    : writer_(writer), strict_(strict), thread_([this] { work(); }) {}
+    : writer_(writer), strict_(strict), thread_(start_thread([this] { work(); })) {}
 
 WriteStage::~WriteStage() {
   queue_.close();

@@ -15,6 +15,7 @@
 #include "common/interrupt.h"
 #include "common/progress.h"
 #include "common/text.h"
+#include "common/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/epoch_events.h"
 
@@ -102,11 +103,9 @@ class FitWorkers {
     const FitPlan plan = plan_fits(experiment_);
     threads_per_fit_ = plan.threads_per_fit;
     share_ = memory_share(plan.side_by_side);
-    std::vector<std::thread> workers;
-    for (std::size_t i = 0; i < plan.side_by_side; ++i) {
-      workers.emplace_back([this] { work(); });
-    }
-    for (std::thread& worker : workers) worker.join();
+    start_threads(
+        plan.side_by_side, [this] { work(); }, 1)
+        .clear();
     if (error_) std::rethrow_exception(error_);
     progress_.finish();
   }

@@ -7,6 +7,7 @@
 #include "common/system/memory.h"
 #include "common/system/nvml.h"
 #include "common/text.h"
+#include "common/threads.h"
 
 namespace coldframe {
 namespace {
@@ -71,7 +72,7 @@ Monitor::Monitor(MonitorOptions options)
       first_cpu_s_(last_cpu_s_) {
   summary_.least_available = available_bytes();
   if (!options_.csv.empty()) create_csv(options_.csv);
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 Monitor::~Monitor() {

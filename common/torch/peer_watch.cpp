@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/log.h"
 #include "common/text.h"
+#include "common/threads.h"
 
 namespace coldframe {
 namespace {
@@ -34,7 +35,7 @@ PeerWatch::PeerWatch(int rank, std::vector<Socket> control, std::vector<std::str
     const std::size_t other = rank == 0 ? i + 1 : 0;
     peers_.push_back({std::move(control[i]), names[other], "", Clock::now(), false});
   }
-  thread_ = std::thread([this] { run(); });
+  thread_ = start_thread([this] { run(); });
 }
 
 PeerWatch::~PeerWatch() {

@@ -51,7 +51,7 @@ class PeerWatch {
   std::string failure_;
   Deadline failed_at_;
   std::atomic<bool> failed_{false}, ending_{false}, left_{false};
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 }  // namespace coldframe

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <new>
 #include <set>
-#include <thread>
 
 #include "common/error.h"
 #include "common/error_context.h"
@@ -14,6 +13,7 @@
 #include "common/interrupt.h"
 #include "common/progress.h"
 #include "common/text.h"
+#include "common/threads.h"
 #include "extract/crop_plan.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/preprocess/prepare.h"
@@ -64,10 +64,9 @@ class Surveyor {
 };
 
 Survey Surveyor::run() {
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < settings_.threads; ++i) threads.emplace_back([this] { work(); });
-  }
+  start_threads(
+      static_cast<std::size_t>(settings_.threads), [this] { work(); }, 1)
+      .clear();
   progress_.finish();
   if (error_) std::rethrow_exception(error_);
   if (stop_requested()) throw Interrupted("stopped; a dry run starts from the beginning");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "common/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/data/stored_rows.h"
 
@@ -47,7 +48,7 @@ void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups, ViewOf vi
   next_ = 0;
   if (!may_read_ahead()) return;
   queue_.emplace(kGroupsAhead);
-  reader_ = std::thread([this, begin = join_cpu_memory_share()] {
+  reader_ = start_thread([this, begin = join_cpu_memory_share()] {
     begin();
     try {
       for (const auto& group : groups_) {

@@ -53,7 +53,7 @@ class FeatureStream {
   std::vector<std::vector<std::size_t>> groups_;
   std::size_t next_ = 0;  // of groups_, where none is read ahead
   std::optional<BoundedQueue<Group>> queue_;
-  std::thread reader_;
+  std::jthread reader_;
 };
 
 // `exams` in groups of `size`.

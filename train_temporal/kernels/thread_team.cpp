@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "common/threads.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -20,19 +22,17 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 }  // namespace
 
 ThreadTeam::ThreadTeam(std::size_t threads, const std::function<void()>& begin) {
-  for (std::size_t i = 1; i < threads; ++i) {
-    helpers_.emplace_back([this, begin] {
-      if (begin) begin();
-      help();
-    });
-  }
+  helpers_ = start_threads(threads > 0 ? threads - 1 : 0, [this, begin] {
+    if (begin) begin();
+    help();
+  });
 }
 
 ThreadTeam::~ThreadTeam() {
   ending_ = true;
   ++round_;
   round_.notify_all();
-  for (std::thread& helper : helpers_) helper.join();
+  helpers_.clear();
 }
 
 void ThreadTeam::run(std::size_t count, Task task) {

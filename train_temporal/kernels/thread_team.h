@@ -47,7 +47,7 @@ class ThreadTeam {
   std::atomic<bool> ending_{false};
   std::mutex mutex_;
   std::exception_ptr error_;
-  std::vector<std::thread> helpers_;
+  std::vector<std::jthread> helpers_;
 };
 
 }  // namespace coldframe::temporal

@@ -1,0 +1,80 @@
+"""Every program on a system that refuses further threads, after each number of them: it goes on with what it has, or says
+so and ends; it never crashes, hangs or leaves a wrong result."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+SHIM = BUILD / "tests" / "few_threads.so"
+EXTRACT = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", 32, "--pool", "mean",
+           "--mean", 0.5, "--std", 0.5, "--decode-threads", 3, "--batch", 4]
+TRAIN = ["--target", "label", "--folds", 2, "--epochs", 2, "--threads", 4]
+
+
+def coldframe(*words, granted=None):
+    environment = dict(os.environ)
+    if granted is not None:
+        environment |= {"LD_PRELOAD": str(SHIM), "COLDFRAME_TEST_THREADS": str(granted)}
+    return subprocess.run([BUILD / "bin" / "coldframe", *map(str, words)], env=environment, capture_output=True,
+                          text=True, timeout=120)
+
+
+def sweep(*words, out=None, again=()):
+    """Runs the command with 0, 1, 2 … threads, to `out` and their number where it writes; gives those with which it did its
+    work. What it did not finish it does later, with `again`."""
+    finished = []
+    for granted in range(12):
+        more = ["--out", out.with_name(f"{granted}-{out.name}")] if out else []
+        done = coldframe(*words, *more, granted=granted)
+        if done.returncode == 0:
+            finished.append(granted)
+            continue
+        assert done.returncode in (1, 3), (granted, done.returncode, done.stderr)
+        assert "thread" in done.stderr.lower(), (granted, done.stderr)  # LibTorch's own have words of their own
+        if out:
+            assert coldframe(*words, *more, *again).returncode == 0
+    return finished
+
+
+@pytest.fixture(scope="module")
+def exams(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exams") / "made"
+    subprocess.run([BUILD / "bin" / "coldframe-make-exams", "--out", folder, "--exams", "24", "--seed", "1"], check=True,
+                   capture_output=True)
+    return folder / "exams.csv"
+
+
+@pytest.fixture(scope="module")
+def cache(exams, tmp_path_factory):
+    out = tmp_path_factory.mktemp("cache") / "exams.cache"
+    done = coldframe("extract", "--input", exams, "--out", out, *EXTRACT)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_extraction(exams, cache, tmp_path):
+    finished = sweep("extract", "--input", exams, *EXTRACT, out=tmp_path / "exams.cache")
+    assert finished and finished[0] > 0, "it cannot do without any"
+    for made in tmp_path.iterdir():
+        same = coldframe("cache", "diff", cache, made)
+        assert same.returncode == 0, same.stdout
+
+
+@pytest.mark.parametrize("words", [("extract", "--input", "{exams}", "--dry-run", *EXTRACT),
+                                   ("cache", "verify", "{cache}"), ("cache", "stats", "{cache}"),
+                                   ("cache", "diff", "{cache}", "{cache}")], ids=lambda words: "-".join(words[:2]))
+def test_looking(exams, cache, words):
+    assert sweep(*(str(word).format(exams=exams, cache=cache) for word in words))
+
+
+def test_training(cache, tmp_path):
+    whole = tmp_path / "whole"
+    assert coldframe("train", "--cache", cache, *TRAIN, "--out", whole).returncode == 0
+    finished = sweep("train", "--cache", cache, *TRAIN, out=tmp_path / "run", again=["--resume"])
+    assert finished and finished[0] > 0, "it cannot do without any"
+    for made in tmp_path.iterdir():
+        assert (made / "predictions.csv").read_bytes() == (whole / "predictions.csv").read_bytes()
