@@ -7,6 +7,7 @@
 #include "cache/collection.h"
 #include "cache/float16.h"
 #include "cache/format.h"
+#include "cache/hdf5/driver.h"
 #include "cache/lock.h"
 #include "cache/pack.h"
 #include "cache/shard_sequence.h"
@@ -172,6 +173,7 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
                          WriterOptions options)
     : state_(std::make_unique<State>()) {
   check_options(options);
+  hdf5::start_library();
   ShardHeader header = make_header(recipe, dimension, options);
   require_usable(location);
   State& state = *state_;

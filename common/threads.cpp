@@ -13,7 +13,7 @@ namespace coldframe {
 namespace {
 
 constexpr char kAdvice[] =
-    "raise the limit on threads (ulimit -u, or that of the container or job)";
+    "free memory, or raise the limit on threads (ulimit -u, or that of the container or job)";
 
 void warn_once(const std::system_error& refusal, std::size_t granted, std::size_t wanted) {
   static std::once_flag flag;

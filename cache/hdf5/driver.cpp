@@ -118,6 +118,7 @@ H5FD_class_t driver_class() {
 hid_t registered_driver() {
   static const H5FD_class_t driver = driver_class();
   static const hid_t id = [] {
+    H5dont_atexit();  // there is nothing to end: what a store holds is written by its owner
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors become exceptions, not text on stderr
     return H5FDregister(&driver);
   }();
@@ -138,6 +139,11 @@ void keep_metadata_in_memory(hid_t access) {
 }
 
 }  // namespace
+
+void start_library() {
+  const auto lock = library_lock();
+  check_id(registered_driver(), "register the file driver");
+}
 
 hid_t file_access(DriverTarget& target) {
   Handle access(check_id(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);

@@ -19,6 +19,10 @@ struct DriverTarget {
   std::exception_ptr first_error;
 };
 
+// What the first file needs. HDF5 1.10.8 crashes when it runs out of memory while it starts, or
+// ends after it did: a writer starts it before the job takes memory, and nothing ends it.
+void start_library();
+
 // A file access property list that leads to `target`, which must outlive the HDF5 file.
 hid_t file_access(DriverTarget& target);
 
