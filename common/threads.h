@@ -17,4 +17,7 @@ std::jthread start_thread(std::function<void()> body);
 std::vector<std::jthread> start_threads(std::size_t count, const std::function<void()>& body,
                                         std::size_t least = 0);
 
+// Runs body() on `count` threads, at least on one, until all have returned.
+void run_threads(std::size_t count, const std::function<void()>& body);
+
 }  // namespace coldframe

@@ -103,9 +103,7 @@ class FitWorkers {
     const FitPlan plan = plan_fits(experiment_);
     threads_per_fit_ = plan.threads_per_fit;
     share_ = memory_share(plan.side_by_side);
-    start_threads(
-        plan.side_by_side, [this] { work(); }, 1)
-        .clear();
+    run_threads(plan.side_by_side, [this] { work(); });
     if (error_) std::rethrow_exception(error_);
     progress_.finish();
   }

@@ -64,9 +64,7 @@ class Surveyor {
 };
 
 Survey Surveyor::run() {
-  start_threads(
-      static_cast<std::size_t>(settings_.threads), [this] { work(); }, 1)
-      .clear();
+  run_threads(static_cast<std::size_t>(settings_.threads), [this] { work(); });
   progress_.finish();
   if (error_) std::rethrow_exception(error_);
   if (stop_requested()) throw Interrupted("stopped; a dry run starts from the beginning");
