@@ -5,6 +5,7 @@
 #include "common/text.h"
 
 namespace coldframe::temporal {
+
 bool fits_into_memory(std::uint64_t bytes) {
   const std::uint64_t available = available_bytes();
   return available == 0 || bytes < available - available / 10;
