@@ -1,5 +1,7 @@
 #include "cache/scan.h"
 
+#include <thread>
+
 #include "common/bounded_queue.h"
 #include "common/threads.h"
 

@@ -1,8 +1,9 @@
 #include "common/threads.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
-#include <mutex>
+#include <latch>
 #include <system_error>
 #include <utility>
 
@@ -16,13 +17,17 @@ namespace {
 constexpr char kAdvice[] =
     "free memory, or raise the limit on threads (ulimit -u, or that of the container or job)";
 
-void warn_once(const std::exception& refusal, std::size_t granted, std::size_t wanted) {
-  static std::once_flag flag;
-  std::call_once(flag, [&] {
-    log_warning(concat("the system gives ", granted, " threads instead of ", wanted, " (",
-                       refusal.what(), "): the work goes on with these; ", kAdvice,
+// Throws nothing: the threads that were granted would be waited for, and may wait for work
+// themselves.
+void warn_once(const std::exception& refusal, std::size_t granted, std::size_t wanted) noexcept {
+  static std::atomic<bool> warned = false;
+  if (warned.exchange(true)) return;
+  try {
+    log_warning(concat("the system grants ", granted, " of ", wanted, " further threads (",
+                       refusal.what(), "): the work goes on without the others; ", kAdvice,
                        " for its full speed"));
-  });
+  } catch (const std::exception&) {  // not even memory for the words
+  }
 }
 
 }  // namespace
@@ -47,6 +52,18 @@ std::vector<std::jthread> start_threads(std::size_t count, const std::function<v
     warn_once(refusal, threads.size(), count);
   }
   return threads;
+}
+
+void require_threads(std::size_t count) {
+  std::latch all(1);
+  std::vector<std::jthread> threads;
+  try {
+    while (threads.size() < count) threads.push_back(start_thread([&] { all.wait(); }));
+  } catch (...) {
+    all.count_down();
+    throw;
+  }
+  all.count_down();
 }
 
 void run_threads(std::size_t count, const std::function<void()>& body) {

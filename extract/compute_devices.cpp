@@ -10,7 +10,7 @@ namespace coldframe {
 
 ComputeDevices::ComputeDevices(const std::vector<std::string>& words, int threads) {
   for (const std::string& word : words) devices_.push_back(resolve_device(word));
-  if (threads) torch::set_num_threads(threads);
+  if (threads) set_torch_threads(threads);
   const auto on_cpu =
       static_cast<int>(std::count_if(devices_.begin(), devices_.end(),
                                      [](const torch::Device& device) { return device.is_cpu(); }));

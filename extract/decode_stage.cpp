@@ -48,6 +48,7 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
       running_(settings.threads) {
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
+  // What was refused does not count itself out, and the others may all have ended by now.
   const int missing = settings.threads - static_cast<int>(threads_.size());
   if ((running_ -= missing) == 0) queue_.close();
 }

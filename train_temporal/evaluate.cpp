@@ -115,7 +115,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!options.out.has_filename()) options.out = options.out.parent_path();
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
   const torch::Device device = resolve_device(options.device);
-  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   require_same_features(ensemble.card().recipe, cohort.cache.recipe(), options.data.cache);

@@ -128,7 +128,7 @@ int run_predict(const std::vector<std::string>& arguments) {
     throw ConfigError("--explain and --out name the same file; give each its own");
   }
   const torch::Device device = resolve_device(options.device);
-  if (options.threads > 0) at::set_num_threads(static_cast<int>(options.threads));
+  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
   const cache::CacheReader cache(options.data.cache);
   if (!options.explain.empty() && !can_be_explained(ensemble.targets())) {

@@ -118,7 +118,9 @@ H5FD_class_t driver_class() {
 hid_t registered_driver() {
   static const H5FD_class_t driver = driver_class();
   static const hid_t id = [] {
-    H5dont_atexit();  // there is nothing to end: what a store holds is written by its owner
+    // There is nothing to end: what a store holds is written by its owner. Before all else: the
+    // library's first function, even a name like H5P_FILE_ACCESS, registers its end.
+    check(H5dont_atexit(), "start the library");
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors become exceptions, not text on stderr
     return H5FDregister(&driver);
   }();
@@ -146,10 +148,10 @@ void start_library() {
 }
 
 hid_t file_access(DriverTarget& target) {
+  const hid_t driver = check_id(registered_driver(), "register the file driver");
   Handle access(check_id(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
   DriverTarget* pointer = &target;
-  check(H5Pset_driver(access, check_id(registered_driver(), "register the file driver"), &pointer),
-        "choose the file driver");
+  check(H5Pset_driver(access, driver, &pointer), "choose the file driver");
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), "choose the file format");
   check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "choose how files close");
   keep_metadata_in_memory(access);

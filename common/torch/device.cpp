@@ -4,6 +4,7 @@
 #include <link.h>
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -11,6 +12,7 @@
 #include "common/log.h"
 #include "common/system/cuda_driver.h"
 #include "common/text.h"
+#include "common/threads.h"
 
 namespace coldframe {
 
@@ -108,6 +110,12 @@ std::string device_name(const torch::Device& device) {
   }
   const auto threads = static_cast<std::size_t>(torch::get_num_threads());
   return concat("cpu (", cpu_model(), ", ", plural(threads, "thread"), ")");
+}
+
+void set_torch_threads(int threads) {
+  constexpr std::size_t kPools = 2;  // OpenMP's and pthreadpool's, each with the caller for one
+  require_threads(kPools * static_cast<std::size_t>(std::max(threads, 1) - 1));
+  torch::set_num_threads(threads);
 }
 
 }  // namespace coldframe

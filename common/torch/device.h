@@ -17,4 +17,8 @@ torch::Device resolve_device(const std::string& word);
 std::string device_name(
     const torch::Device& device);  // "cpu (Intel …, 2 threads)", "cuda:0 (NVIDIA H200)"
 
+// torch::set_num_threads(), but SystemError where the system does not grant them: LibTorch 2.11
+// waits forever then, in pthreadpool_create().
+void set_torch_threads(int threads);
+
 }  // namespace coldframe

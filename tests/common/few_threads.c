@@ -1,4 +1,4 @@
-// A system that grants a process COLDFRAME_TEST_THREADS threads beside its first and no more; for
+// A system that grants a process COLDFRAME_TEST_THREADS threads at a time beside its first; for
 // LD_PRELOAD.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -9,9 +9,28 @@
 
 typedef int Create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 
+typedef struct {
+  void* (*body)(void*);
+  void* data;
+} Work;
+
+static atomic_int running;
+
+static void* run(void* data) {
+  Work work = *(Work*)data;
+  free(data);
+  void* result = work.body(work.data);
+  atomic_fetch_sub(&running, 1);
+  return result;
+}
+
 int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
                    void* data) {
-  static atomic_int granted;
-  if (atomic_fetch_add(&granted, 1) >= atoi(getenv("COLDFRAME_TEST_THREADS"))) return EAGAIN;
-  return ((Create*)dlsym(RTLD_NEXT, "pthread_create"))(thread, attributes, body, data);
+  if (atomic_fetch_add(&running, 1) < atoi(getenv("COLDFRAME_TEST_THREADS"))) {
+    Work* work = malloc(sizeof *work);
+    *work = (Work){body, data};
+    return ((Create*)dlsym(RTLD_NEXT, "pthread_create"))(thread, attributes, run, work);
+  }
+  atomic_fetch_sub(&running, 1);
+  return EAGAIN;
 }

@@ -1,5 +1,5 @@
-"""Every program on a system that refuses further threads, after each number of them: it goes on with what it has, or says
-so and ends; it never crashes, hangs or leaves a wrong result."""
+"""Extraction, looks at a cache and training on a system that refuses further threads, after each number of them: they go
+on with what they have, or say so and end; they never crash, hang or leave a wrong result."""
 
 import os
 import pathlib
@@ -11,12 +11,13 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 SHIM = BUILD / "tests" / "few_threads.so"
 EXTRACT = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", 32, "--pool", "mean",
-           "--mean", 0.5, "--std", 0.5, "--decode-threads", 3, "--batch", 4]
+           "--mean", 0.5, "--std", 0.5, "--device", "cpu", "--precision", "fp32", "--threads", 2, "--decode-threads", 3,
+           "--batch", 4]
 TRAIN = ["--target", "label", "--folds", 2, "--epochs", 2, "--threads", 4]
 
 
 def coldframe(*words, granted=None):
-    environment = dict(os.environ)
+    environment = dict(os.environ, OMP_NUM_THREADS="2")  # LibTorch's pool, on any machine
     if granted is not None:
         environment |= {"LD_PRELOAD": str(SHIM), "COLDFRAME_TEST_THREADS": str(granted)}
     return subprocess.run([BUILD / "bin" / "coldframe", *map(str, words)], env=environment, capture_output=True,
@@ -27,7 +28,7 @@ def sweep(*words, out=None, again=()):
     """Runs the command with 0, 1, 2 … threads, to `out` and their number where it writes; gives those with which it did its
     work. What it did not finish it does later, with `again`."""
     finished = []
-    for granted in range(12):
+    for granted in range(9):
         more = ["--out", out.with_name(f"{granted}-{out.name}")] if out else []
         done = coldframe(*words, *more, granted=granted)
         if done.returncode == 0:
@@ -71,10 +72,11 @@ def test_looking(exams, cache, words):
     assert sweep(*(str(word).format(exams=exams, cache=cache) for word in words))
 
 
-def test_training(cache, tmp_path):
-    whole = tmp_path / "whole"
-    assert coldframe("train", "--cache", cache, *TRAIN, "--out", whole).returncode == 0
-    finished = sweep("train", "--cache", cache, *TRAIN, out=tmp_path / "run", again=["--resume"])
+@pytest.mark.parametrize("features", ["device", "stream"])
+def test_training(cache, tmp_path, features):
+    whole, words = tmp_path / "whole", ["train", "--cache", cache, *TRAIN, "--features", features]
+    assert coldframe(*words, "--out", whole).returncode == 0
+    finished = sweep(*words, out=tmp_path / "run", again=["--resume"])
     assert finished and finished[0] > 0, "it cannot do without any"
     for made in tmp_path.iterdir():
         assert (made / "predictions.csv").read_bytes() == (whole / "predictions.csv").read_bytes()

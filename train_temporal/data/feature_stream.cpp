@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "common/threads.h"
 #include "common/torch/cpu_memory.h"
@@ -48,7 +49,7 @@ void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups, ViewOf vi
   next_ = 0;
   if (!may_read_ahead()) return;
   queue_.emplace(kGroupsAhead);
-  reader_ = start_thread([this, begin = join_cpu_memory_share()] {
+  auto readers = start_threads(1, [this, begin = join_cpu_memory_share()] {
     begin();
     try {
       for (const auto& group : groups_) {
@@ -59,6 +60,10 @@ void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups, ViewOf vi
       queue_->fail(std::current_exception());
     }
   });
+  if (readers.empty())
+    queue_.reset();  // then it is read when it is wanted
+  else
+    reader_ = std::move(readers.front());
 }
 
 FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) const {
