@@ -14,7 +14,7 @@ ComputeDevices::ComputeDevices(const std::vector<std::string>& words, int thread
   const auto on_cpu =
       static_cast<int>(std::count_if(devices_.begin(), devices_.end(),
                                      [](const torch::Device& device) { return device.is_cpu(); }));
-  if (on_cpu > 1) torch::set_num_threads(std::max(1, torch::get_num_threads() / on_cpu));
+  if (on_cpu > 1) set_torch_threads(std::max(1, torch::get_num_threads() / on_cpu));
 }
 
 void ComputeDevices::load(
