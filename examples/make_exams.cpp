@@ -6,10 +6,10 @@
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
-#include "common/atomic_file.h"
-#include "common/csv.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
 #include "examples/vessels.h"
 
 namespace coldframe::examples {

@@ -1,7 +1,7 @@
 // coldframe-make-exams: writes synthetic angiography exams to try Coldframe with.
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/progress.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/cli/progress.h"
 #include "examples/make_exams.h"
 
 namespace po = boost::program_options;

@@ -5,28 +5,28 @@
 #include <optional>
 #include <random>
 
-#include "cache/reader.h"
-#include "common/atomic_file.h"
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/interrupt.h"
-#include "common/log.h"
+#include "cache/read/reader.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/log.h"
+#include "common/files/atomic_file.h"
 #include "common/system/monitor.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "common/torch/device_memory.h"
-#include "extract/benchmark/benchmark.h"
-#include "extract/compute_devices.h"
-#include "extract/dry_run/report.h"
-#include "extract/first_frames.h"
-#include "extract/options.h"
-#include "extract/patient_salt.h"
-#include "extract/pipeline.h"
-#include "extract/recheck.h"
-#include "extract/recipe.h"
-#include "extract/resume.h"
-#include "extract/summary.h"
+#include "extract/inspect/benchmark/benchmark.h"
+#include "extract/inspect/dry_run/report.h"
+#include "extract/inspect/first_frames.h"
+#include "extract/inspect/recheck.h"
+#include "extract/options/options.h"
+#include "extract/pipeline/compute_devices.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/pipeline/summary.h"
+#include "extract/plan/patient_salt.h"
+#include "extract/plan/recipe.h"
+#include "extract/plan/resume.h"
 
-namespace coldframe {
+namespace coldframe::extract {
 namespace {
 
 std::optional<cache::CacheReader> open_existing(const cache::Location& location) {
@@ -253,8 +253,8 @@ int run(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace coldframe
+}  // namespace coldframe::extract
 
 int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::run);
+  return coldframe::run_main(argc, argv, coldframe::extract::run);
 }

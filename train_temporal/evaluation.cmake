@@ -15,7 +15,7 @@ coldframe_library(coldframe_evaluation
     report/report_text.cpp
     report/report_verdict.cpp
     report/study.cpp
-    run_list.cpp
+    commands/run_list.cpp
     splits/label_values.cpp
     splits/labels.cpp
     splits/labels_file.cpp

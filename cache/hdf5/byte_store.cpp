@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/atomic_file.h"
+#include "common/files/atomic_file.h"
 
 namespace coldframe::cache::hdf5 {
 

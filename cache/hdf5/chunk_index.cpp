@@ -2,14 +2,12 @@
 
 #include <algorithm>
 
-#include "cache/format.h"
+#include "cache/format/format.h"
 #include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/object_header.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
-
-constexpr std::size_t kChecksumBytes = 4;
 
 struct Chunk {
   std::uint64_t address, bytes, filter_mask;

@@ -5,21 +5,17 @@
 #include <map>
 #include <unordered_map>
 
-#include "cache/format.h"
+#include "cache/format/format.h"
 #include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/chunk_index.h"
 #include "cache/hdf5/messages.h"
 #include "cache/hdf5/object_header.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
 
 constexpr std::size_t kMostLinks = 1u << 16;
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw CacheError(what);
-}
 
 // The superblock of version 3 (II.A). Returns the address of the root group.
 std::uint64_t read_superblock(const ByteStore& store) {

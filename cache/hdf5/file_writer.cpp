@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "cache/format.h"
+#include "cache/format/format.h"
 #include "cache/hdf5/driver.h"
 #include "cache/hdf5/handle.h"
 #include "cache/hdf5/types.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 
-#include "cache/format.h"
+#include "cache/format/format.h"
 #include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/file_reader.h"
 #include "cache/hdf5/object_header.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw CacheError(what);
-}
 
 // IV.A.2.d: the encoding of a type without its version: class, 3 bytes of flags, size, properties.
 // The first property of an integer or a float is the offset of its bits, the second their number.
@@ -57,6 +53,10 @@ constexpr NumberEncoding kNumbers[] = {
 };
 
 }  // namespace
+
+void require(bool condition, const std::string& what) {
+  if (!condition) throw CacheError(what);
+}
 
 Datatype decode_datatype(Bytes body) {
   ByteCursor cursor(body, "a type");

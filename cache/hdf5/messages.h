@@ -15,6 +15,11 @@ namespace coldframe::cache::hdf5 {
 
 using Bytes = std::span<const std::byte>;
 
+inline constexpr std::size_t kChecksumBytes = 4;  // behind every block of metadata
+
+// CacheError(what) unless the condition holds.
+void require(bool condition, const std::string& what);
+
 struct Link {
   std::string name;
   bool is_hard = false;

@@ -1,13 +1,13 @@
 #include "cache/hdf5/object_header.h"
 
 #include "cache/hdf5/byte_cursor.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
 
 constexpr std::uint64_t kMostBlocks = 1u << 20;
-constexpr std::size_t kChecksumBytes = 4, kSignatureBytes = 4;
+constexpr std::size_t kSignatureBytes = 4;
 
 // Bits of the header's flags.
 constexpr unsigned kSizeWidth = 0x03, kTracksOrder = 0x04, kHasPhaseChange = 0x10, kHasTimes = 0x20;

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <map>
 
-#include "cache/column_type.h"
-#include "common/text.h"
+#include "cache/format/column_type.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 void add_range(Json& column, const std::map<std::string, std::size_t>& counts, bool integer) {
@@ -84,4 +84,4 @@ Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exa
   return columns;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

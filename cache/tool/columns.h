@@ -3,10 +3,10 @@
 
 #include <span>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/command.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 // Of the chosen exams: [{name, type, values, missing, distinct, counts: [{value, exams}], min, max,
 // mean}], the most frequent values first and at most `most_values` of them; min, max and mean for
@@ -18,4 +18,4 @@ Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exa
 // out as were described.
 TextRows column_rows(const Json& columns);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
                 VerbOptions& options, const boost::program_options::options_description& more) {
@@ -60,4 +60,4 @@ std::string range_text(const Json& spread, int digits, const char* unit) {
   return concat(value("min"), " to ", value("max"), unit, ", median ", value("median"), unit);
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

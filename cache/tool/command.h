@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/cli.h"
-#include "common/json.h"
-#include "common/table.h"
+#include "common/cli/cli.h"
+#include "common/files/json.h"
+#include "common/text/table.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 struct Command {
   const char* name;
@@ -43,4 +43,4 @@ Json quantiles(std::vector<double> values, const Fractions& at);
 // "0.12 to 3.40 s, median 1.00 s" of quantiles that have min, median and max; "unknown" of null.
 std::string range_text(const Json& spread, int digits, const char* unit);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -3,14 +3,14 @@
 #include <iostream>
 #include <map>
 
-#include "cache/contents.h"
-#include "cache/reader.h"
+#include "cache/format/contents.h"
+#include "cache/read/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/similarity.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/tool/figures/similarity.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostPrinted = 20;
@@ -187,7 +187,7 @@ std::string features_text(const std::string& view, const Json& features) {
                 text("min_cosine"), "), largest difference ", features["max_difference"].dump());
 }
 
-void print_text(const Json& result) {
+void print_differences(const Json& result) {
   if (!result["recipe"].empty()) std::cout << "recipe\n";
   for (const Json& line : result["recipe"]) std::cout << "  " << line.get<std::string>() << '\n';
   print_names("only in A", result["only_in_a"]);
@@ -216,7 +216,7 @@ int run_diff(const std::vector<std::string>& arguments) {
   if (!parse_verb(kDiffCommand, arguments, options)) return 0;
   const CacheReader a(options.words[0]), b(options.words[1]);
   const Json result = Comparison(a, b).run();
-  options.json ? print_json(result) : print_text(result);
+  options.json ? print_json(result) : print_differences(result);
   return static_cast<int>(result["same"] == true ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
@@ -228,4 +228,4 @@ const Command kDiffCommand{
     "they differ",
     run_diff};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -5,11 +5,11 @@
 #include <functional>
 #include <numeric>
 
-#include "cache/tool/times.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/tool/figures/times.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 using Field = std::function<std::string(const ExamInfo&)>;
@@ -103,4 +103,4 @@ std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
   return chosen;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

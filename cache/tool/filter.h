@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 // The option's help, the same for every verb that has it.
 inline constexpr const char* kWhereHelp =
@@ -23,4 +23,4 @@ std::vector<std::size_t> select_exams(const CacheReader& cache,
 // Of `count` things at most `most`, evenly spaced: number i is floor(i · count / most).
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,16 +1,16 @@
 #include <iostream>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
-#include "cache/tool/overview.h"
+#include "cache/tool/figures/overview.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostFailures = 10;  // in the text; JSON has them all
 
-void print_text(const Json& info) {
+void print_info(const Json& info) {
   print_table(overview_rows(info));
   TextRows rows = column_rows(info["columns"]);
   if (!rows.empty()) std::cout << "\ncolumns\n";
@@ -37,7 +37,7 @@ int run_info(const std::vector<std::string>& arguments) {
   if (!parse_verb(kInfoCommand, arguments, options)) return 0;
   const CacheReader cache(options.path(), Detail::kWithoutSources);
   const Json info = describe_cache(cache, options.path());
-  options.json ? print_json(info) : print_text(info);
+  options.json ? print_json(info) : print_info(info);
   return 0;
 }
 
@@ -47,4 +47,4 @@ const Command kInfoCommand{
     "info", "PATH", "x.h5",
     "what the cache holds and how it was made: exams, times, columns, failures, recipe", run_info};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

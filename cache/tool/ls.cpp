@@ -1,16 +1,16 @@
 #include <cmath>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/command.h"
+#include "cache/tool/figures/times.h"
 #include "cache/tool/filter.h"
-#include "cache/tool/times.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
-Json as_json(const ExamInfo& exam) {
+Json exam_json(const ExamInfo& exam) {
   Json json = Json::object();
   json["id"] = exam.id;
   json["ordinal"] = exam.ordinal;
@@ -62,7 +62,7 @@ int run_ls(const std::vector<std::string>& arguments) {
   const std::vector<std::size_t> chosen = select_exams(cache, where);
   if (options.json) {
     Json list = Json::array();
-    for (const std::size_t exam : chosen) list.push_back(as_json(cache.exams()[exam]));
+    for (const std::size_t exam : chosen) list.push_back(exam_json(cache.exams()[exam]));
     print_json(list);
   } else {
     print_table(as_rows(cache, chosen));
@@ -76,4 +76,4 @@ int run_ls(const std::vector<std::string>& arguments) {
 const Command kLsCommand{"ls", "PATH", "x.h5 --where label=covid --where 'frames>=12'",
                          "one line per exam: frames, time span, patient, columns", run_ls};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "cache/tool/command.h"
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/table.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/table.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 const Command* const kCommands[] = {
@@ -40,8 +40,8 @@ int run(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool
 
 int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::cache::run);
+  return coldframe::run_main(argc, argv, coldframe::cache::tool::run);
 }

@@ -4,12 +4,12 @@
 #include <map>
 #include <unordered_map>
 
-#include "common/csv.h"
-#include "common/error.h"
-#include "common/source_stamp.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/csv.h"
+#include "common/files/source_stamp.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -76,4 +76,4 @@ std::vector<Finding> check_manifest(const CacheReader& cache, const fs::path& ma
   return findings;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "cache/reader.h"
-#include "cache/verify.h"
+#include "cache/maintain/verify.h"
+#include "cache/read/reader.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 // Findings: exams of the manifest (a CSV with columns `exam` and `path`, as `extract --input`
 // takes) that are missing or failed, exams of the cache that it does not name, and stale ones: a
@@ -18,4 +18,4 @@ namespace coldframe::cache {
 std::vector<Finding> check_manifest(const CacheReader& cache,
                                     const std::filesystem::path& manifest);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,10 +1,10 @@
-#include "cache/merge.h"
+#include "cache/maintain/merge.h"
 
 #include "cache/tool/command.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 // merge and pack differ in how many caches they take.
@@ -48,4 +48,4 @@ const Command kPackCommand{"pack", "OUT PATH", "x.h5 x.cache",
                            "a folder of shards becomes one file, without superseded revisions",
                            run_pack};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -2,14 +2,14 @@
 #include <cmath>
 #include <iostream>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/similarity.h"
-#include "cache/tool/times.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/tool/figures/similarity.h"
+#include "cache/tool/figures/times.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kSparkWidth = 100;  // frames a line
@@ -80,7 +80,7 @@ void print_sparkline(const char* title, const char* key, const Json& frames) {
   }
 }
 
-void print_text(const Json& exam) {
+void print_exam(const Json& exam) {
   TextRows rows{{"exam", exam["id"].get<std::string>()},
                 {"patient", exam["patient"] == "" ? "unknown" : exam["patient"].get<std::string>()},
                 {"source", concat(exam["source_kind"].get<std::string>(), ", ",
@@ -135,7 +135,7 @@ int run_show(const std::vector<std::string>& arguments) {
   const CacheReader cache(options.path());
   const std::size_t index = find_exam(cache, options.words[1]);
   const Json exam = describe(cache, cache.exams()[index], index, view);
-  options.json ? print_json(exam) : print_text(exam);
+  options.json ? print_json(exam) : print_exam(exam);
   return 0;
 }
 
@@ -145,4 +145,4 @@ const Command kShowCommand{
     "show", "PATH EXAM", "x.h5 E0007",
     "one exam frame by frame: time, source, norm, cosine with the frame before", run_show};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

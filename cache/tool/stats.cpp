@@ -1,14 +1,14 @@
 #include <algorithm>
 #include <iostream>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
-#include "cache/tool/feature_statistics.h"
+#include "cache/tool/figures/feature_statistics.h"
 #include "cache/tool/filter.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostValues = 20, kMostGroupsPrinted = 10;
@@ -100,4 +100,4 @@ const Command kStatsCommand{"stats", "PATH", "x.h5 --where label=covid",
                             "norms, NaN, dead dimensions, effective rank, duplicates, columns",
                             run_stats};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,17 +1,17 @@
-#include "cache/verify.h"
+#include "cache/maintain/verify.h"
 
 #include <iostream>
 
 #include "cache/tool/command.h"
 #include "cache/tool/manifest_check.h"
-#include "common/error.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
-Json as_json(const VerifyReport& report) {
+Json report_json(const VerifyReport& report) {
   Json json = Json::object();
   json["files"] = report.files;
   json["exams"] = report.exams;
@@ -51,7 +51,7 @@ int run_verify(const std::vector<std::string>& arguments) {
   VerifyReport report = verify(locate(options.path()));
   if (!input.empty()) add_manifest_findings(options.path(), input, report);
   if (options.json) {
-    print_json(as_json(report));
+    print_json(report_json(report));
   } else {
     for (const Finding& finding : report.findings)
       std::cout << (finding.file.empty() ? "" : finding.file + ": ")
@@ -79,4 +79,4 @@ const Command kVerifyCommand{
     "verify", "PATH", "x.h5 --input exams.csv",
     "check every checksum, the structure and completeness; exit code 1 with findings", run_verify};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,12 +1,25 @@
 # coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
 # our warnings as errors and the repository root as its include path. A target that links
 # coldframe_torch shares the one precompiled LibTorch header.
+#
+# Several sources of a target are compiled as one (CMake's unity builds), because most of the time goes into headers
+# that they share. Names in the unnamed namespaces of one room therefore differ from file to file.
+# -DCOLDFRAME_UNITY=OFF compiles each file by itself.
 find_package(Threads REQUIRED)
 
 function(coldframe_own_code target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${COLDFRAME_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror>)
+  if(COLDFRAME_UNITY)  # GCC takes the sources behind the first one for headers.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
+# These sources hold vector code that is compiled for a processor of their own.
+function(coldframe_sources_apart)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
 function(coldframe_link target)

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <fstream>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "common/system/memory.h"
 #include "common/system/nvml.h"
-#include "common/text.h"
-#include "common/threads.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
 
 namespace coldframe {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 
 namespace coldframe {
 

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::nvml {
 namespace {

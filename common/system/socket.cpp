@@ -15,8 +15,8 @@
 #include <memory>
 #include <utility>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 namespace {

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <new>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 namespace {
@@ -28,7 +28,7 @@ struct Account {
 thread_local Account* own_account = nullptr;
 
 // Lies before each block; 64 bytes, so that tensors keep c10's alignment.
-constexpr std::size_t kHeader = 64;
+constexpr std::size_t kBlockHeader = 64;
 struct Header {
   std::uint64_t bytes;
   Account* account;
@@ -70,7 +70,7 @@ void reserve(std::uint64_t bytes, Account* account) {
 
 void release(void* data) {
   if (data == nullptr) return;
-  char* block = static_cast<char*>(data) - kHeader;
+  char* block = static_cast<char*>(data) - kBlockHeader;
   Header header;
   std::memcpy(&header, block, sizeof header);
   give_back(header);
@@ -82,14 +82,14 @@ void* take(std::size_t bytes) {
   reserve(bytes, header.account);
   char* block = nullptr;
   try {
-    block = static_cast<char*>(c10::alloc_cpu(bytes + kHeader));
+    block = static_cast<char*>(c10::alloc_cpu(bytes + kBlockHeader));
   } catch (const c10::Error&) {
     give_back(header);
     TORCH_CHECK_WITH(OutOfMemoryError, false, "the machine has no ", human_bytes(bytes),
                      " of memory left");
   }
   std::memcpy(block, &header, sizeof header);
-  return block + kHeader;
+  return block + kBlockHeader;
 }
 
 class CountingAllocator final : public c10::Allocator {

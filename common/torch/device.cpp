@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "common/error.h"
-#include "common/log.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/system/cuda_driver.h"
-#include "common/text.h"
-#include "common/threads.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
 
 namespace coldframe {
 

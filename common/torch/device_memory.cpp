@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "common/system/cuda_driver.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 
 namespace coldframe {

@@ -1,6 +1,6 @@
 #include "common/torch/precision.h"
 
-#include "common/cli.h"
+#include "common/cli/cli.h"
 #include "common/system/cuda_driver.h"
 
 namespace coldframe {

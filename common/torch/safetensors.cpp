@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "common/atomic_file.h"
-#include "common/error.h"
-#include "common/file.h"
-#include "common/fingerprint.h"
-#include "common/json.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/file.h"
+#include "common/files/fingerprint.h"
+#include "common/files/json.h"
+#include "common/text/text.h"
 #include "common/torch/safetensors_header.h"
 
 namespace coldframe {

@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "common/error.h"
-#include "common/json.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/json.h"
+#include "common/text/text.h"
 
 namespace coldframe {
 

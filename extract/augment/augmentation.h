@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 
 namespace coldframe::augment {
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "common/counter_random.h"
+#include "common/threads/counter_random.h"
 #include "extract/augment/transform.h"
 
 namespace coldframe::augment {

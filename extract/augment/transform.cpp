@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "common/counter_random.h"
-#include "common/fingerprint.h"
+#include "common/files/fingerprint.h"
+#include "common/threads/counter_random.h"
 
 namespace coldframe::augment {
 namespace {

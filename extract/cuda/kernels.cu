@@ -122,11 +122,11 @@ int patches(const PatchArguments& a, void* stream) {
   });
 }
 
-constexpr Kernels kKernels{coldframe_normalize, patches, embed_norm, residual_norm, bias_gelu};
+constexpr GpuKernels kKernels{coldframe_normalize, patches, embed_norm, residual_norm, bias_gelu};
 
 }  // namespace
 }  // namespace coldframe::cuda
 
-const coldframe::cuda::Kernels* coldframe_cuda_kernels() {
+const coldframe::cuda::GpuKernels* coldframe_cuda_kernels() {
   return &coldframe::cuda::kKernels;
 }

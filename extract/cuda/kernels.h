@@ -61,7 +61,7 @@ struct BiasGeluArguments {
 
 constexpr int kOutOfMemory = 2;  // cudaErrorMemoryAllocation
 
-struct Kernels {
+struct GpuKernels {
   // in [batch, size, size, 3] uint8 -> out [batch, 3, size, size] float32 through levels [3, 256]
   int (*normalize)(const std::uint8_t* in, const float* levels, float* out, std::int64_t batch,
                    std::int64_t size, void* stream);
@@ -74,4 +74,4 @@ struct Kernels {
 }  // namespace coldframe::cuda
 
 // What libcoldframe_cuda.so exports.
-extern "C" const coldframe::cuda::Kernels* coldframe_cuda_kernels();
+extern "C" const coldframe::cuda::GpuKernels* coldframe_cuda_kernels();

@@ -13,11 +13,11 @@ namespace coldframe::cuda {
 void* find_in_library(const char* library, const char* name, std::string& problem);
 
 struct KernelLibrary {
-  const Kernels* kernels = nullptr;
+  const GpuKernels* kernels = nullptr;
   std::string problem;  // why there are none
 };
 const KernelLibrary& kernel_library();  // libcoldframe_cuda.so
-inline const Kernels* kernels() {
+inline const GpuKernels* kernels() {
   return kernel_library().kernels;
 }
 

@@ -81,8 +81,8 @@ int normalize(const std::uint8_t* in, const float* levels, float* out, std::int6
 
 }  // namespace
 
-const Kernels& twin_kernels() {
-  static constexpr Kernels kTwins{normalize, patches, embed_norm, residual_norm, bias_gelu};
+const GpuKernels& twin_kernels() {
+  static constexpr GpuKernels kTwins{normalize, patches, embed_norm, residual_norm, bias_gelu};
   return kTwins;
 }
 

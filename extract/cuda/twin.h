@@ -6,6 +6,6 @@
 
 namespace coldframe::cuda {
 
-const Kernels& twin_kernels();
+const GpuKernels& twin_kernels();
 
 }  // namespace coldframe::cuda

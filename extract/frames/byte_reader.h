@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 

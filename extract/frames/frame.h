@@ -11,6 +11,9 @@
 
 namespace coldframe::frames {
 
+// No reader decodes a frame that is larger.
+inline constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
+
 // 8-bit RGB, rows without padding: rgb[(y * width + x) * 3 + channel].
 struct Image {
   int width = 0, height = 0;

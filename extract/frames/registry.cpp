@@ -2,10 +2,10 @@
 #include <array>
 #include <span>
 
-#include "common/error.h"
-#include "common/file.h"
-#include "common/fingerprint.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/file.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
 #include "extract/frames/kinds.h"
 
 namespace coldframe::frames {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "extract/frames/exam_list.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
 
 namespace coldframe::frames {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "common/error.h"
-#include "common/fingerprint.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
 
 namespace coldframe::preprocess {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <utility>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/preprocess/crop.h"
 #include "extract/preprocess/geometry.h"
-#include "extract/preprocess/resample.h"
+#include "extract/preprocess/resample/resample.h"
 
 namespace coldframe::preprocess {
 namespace {

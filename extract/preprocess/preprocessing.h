@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "extract/frames/frame.h"
 #include "extract/preprocess/mask.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/preprocess/geometry.h"
-#include "extract/preprocess/resample.h"
+#include "extract/preprocess/resample/resample.h"
 
 namespace coldframe::preprocess {
 namespace {

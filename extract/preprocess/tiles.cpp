@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::preprocess {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "common/torch/safetensors.h"
 
 namespace coldframe::vit {

@@ -1,8 +1,8 @@
 // timm's names of plain ViTs (timm/models/vision_transformer.py and deit.py, 1.0).
 #include <map>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/vit/architecture.h"
 
 namespace coldframe::vit {

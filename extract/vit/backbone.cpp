@@ -6,11 +6,11 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
-#include "extract/vit/engine/choose.h"
+#include "extract/vit/cpu/choose.h"
 
 namespace coldframe::vit {
 
@@ -46,7 +46,7 @@ void require_images(const torch::Tensor& images, std::int64_t image_size) {
 }
 
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
-  if (device.is_cpu() && options.torchscript.empty()) return engine::quickest_precision();
+  if (device.is_cpu() && options.torchscript.empty()) return cpu::quickest_precision();
   return parse_precision("auto", device);
 }
 

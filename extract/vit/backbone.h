@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 

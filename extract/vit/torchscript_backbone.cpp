@@ -1,8 +1,8 @@
 #include <torch/script.h>
 
-#include "common/error.h"
-#include "common/fingerprint.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
 
 namespace coldframe::vit {

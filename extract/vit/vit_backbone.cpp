@@ -1,16 +1,16 @@
 #include <utility>
 
-#include "common/error.h"
-#include "common/error_context.h"
-#include "common/fingerprint.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/cli/log.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
-#include "extract/vit/checkpoint.h"
-#include "extract/vit/engine/choose.h"
+#include "extract/vit/checkpoint/checkpoint.h"
+#include "extract/vit/checkpoint/state_dict_names.h"
+#include "extract/vit/cpu/choose.h"
 #include "extract/vit/gpu/choose.h"
 #include "extract/vit/random_weights.h"
-#include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
 
 namespace coldframe::vit {
@@ -42,9 +42,9 @@ class VitBackbone : public Backbone {
     model_->eval();
     const bool checks =
         options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
-    std::unique_ptr<engine::Engine> exact;
-    if (checks) exact = engine::make_engine(*model_, image_size_, Precision::kFp32);
-    if (device.is_cpu()) engine_ = engine::make_engine(*model_, image_size_, precision);
+    std::unique_ptr<cpu::Engine> exact;
+    if (checks) exact = cpu::make_engine(*model_, image_size_, Precision::kFp32);
+    if (device.is_cpu()) engine_ = cpu::make_engine(*model_, image_size_, precision);
     if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
     const std::vector<torch::Tensor> weights = detached_parameters();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
@@ -97,7 +97,7 @@ class VitBackbone : public Backbone {
   // Where features stray from the exact ones, falls back to fp32: on the CPU with the engine that
   // is exact, on a GPU with LibTorch's operators, as it may be the engine that strays and not its
   // precision.
-  void check(std::unique_ptr<engine::Engine> exact, const torch::Tensor& images,
+  void check(std::unique_ptr<cpu::Engine> exact, const torch::Tensor& images,
              const std::vector<torch::Tensor>& weights) {
     const double cosine = least_cosine(*exact, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
@@ -124,7 +124,7 @@ class VitBackbone : public Backbone {
   }
 
   // One image at a time: a check must not need more memory than the job.
-  double least_cosine(engine::Engine& exact, const torch::Tensor& images) {
+  double least_cosine(cpu::Engine& exact, const torch::Tensor& images) {
     const torch::InferenceMode guard;
     std::vector<torch::Tensor> cosines;
     for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
@@ -148,7 +148,7 @@ class VitBackbone : public Backbone {
   }
 
   VisionTransformer model_;                  // what computes; empty
-  std::unique_ptr<engine::Engine> engine_;   // where the CPU engine does,
+  std::unique_ptr<cpu::Engine> engine_;      // where the CPU engine does,
   std::unique_ptr<gpu::Engine> gpu_engine_;  // or the GPU engine
   Json source_;                              // kind, and what the weights are
   Architecture architecture_;

@@ -6,14 +6,14 @@
 #include <iostream>
 #include <iterator>
 
-#include "cache/float16.h"
+#include "cache/format/float16.h"
+#include "cache/format/trailer.h"
 #include "cache/hdf5/byte_store.h"
-#include "cache/trailer.h"
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/fingerprint.h"
-#include "common/source_stamp.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/files/source_stamp.h"
+#include "common/text/text.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 

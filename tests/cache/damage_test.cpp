@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/verify.h"
-#include "common/error.h"
+#include "cache/maintain/verify.h"
+#include "common/cli/error.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

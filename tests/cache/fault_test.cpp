@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "cache/verify.h"
-#include "common/atomic_file.h"
-#include "common/error.h"
+#include "cache/maintain/verify.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -6,7 +6,7 @@
 
 #include "cache/hdf5/file_reader.h"
 #include "cache/hdf5/file_writer.h"
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <memory>
 
-#include "cache/verify.h"
-#include "common/atomic_file.h"
+#include "cache/maintain/verify.h"
+#include "common/files/atomic_file.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <random>
 
-#include "cache/format.h"
-#include "common/fingerprint.h"
+#include "cache/format/format.h"
+#include "common/files/fingerprint.h"
 
 namespace coldframe::cache {
 namespace {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/format.h"
-#include "cache/verify.h"
-#include "common/error.h"
+#include "cache/format/format.h"
+#include "cache/maintain/verify.h"
+#include "common/cli/error.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 

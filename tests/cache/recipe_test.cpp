@@ -1,13 +1,13 @@
 // Recipes and names: what is equal, what differs, and how it is said.
-#include "cache/recipe.h"
+#include "cache/format/recipe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/column_type.h"
-#include "cache/format.h"
-#include "cache/layout.h"
-#include "common/error.h"
+#include "cache/format/column_type.h"
+#include "cache/format/format.h"
+#include "cache/format/layout.h"
+#include "common/cli/error.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

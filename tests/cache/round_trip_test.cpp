@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
-#include "cache/verify.h"
-#include "common/error.h"
+#include "cache/maintain/verify.h"
+#include "common/cli/error.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/reader.h"
-#include "cache/writer.h"
+#include "cache/read/reader.h"
+#include "cache/write/writer.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::cache {

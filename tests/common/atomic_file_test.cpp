@@ -1,4 +1,4 @@
-#include "common/atomic_file.h"
+#include "common/files/atomic_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

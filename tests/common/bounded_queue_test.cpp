@@ -1,4 +1,4 @@
-#include "common/bounded_queue.h"
+#include "common/threads/bounded_queue.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
-#include "common/cli.h"
+#include "common/cli/cli.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <new>
 
-#include "common/error.h"
-#include "common/log.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -1,9 +1,9 @@
-#include "common/csv.h"
+#include "common/files/csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

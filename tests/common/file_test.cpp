@@ -1,4 +1,4 @@
-#include "common/file.h"
+#include "common/files/file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

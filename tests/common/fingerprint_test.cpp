@@ -1,10 +1,10 @@
-#include "common/fingerprint.h"
+#include "common/files/fingerprint.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "common/html.h"
+#include "common/charts/html.h"
 
 using namespace coldframe::html;
 

@@ -1,4 +1,4 @@
-#include "common/html.h"
+#include "common/charts/html.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::html {
 namespace {

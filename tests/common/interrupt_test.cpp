@@ -1,4 +1,4 @@
-#include "common/interrupt.h"
+#include "common/cli/interrupt.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

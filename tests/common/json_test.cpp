@@ -1,11 +1,11 @@
-#include "common/json.h"
+#include "common/files/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -1,11 +1,11 @@
-#include "common/launch.h"
+#include "common/processes/launch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe {
 namespace {

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "common/csv.h"
-#include "common/error.h"
+#include "common/cli/error.h"
+#include "common/files/csv.h"
 #include "common/system/memory.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -1,4 +1,4 @@
-#include "common/parallel.h"
+#include "common/threads/parallel.h"
 
 #include <gtest/gtest.h>
 

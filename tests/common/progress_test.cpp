@@ -1,4 +1,4 @@
-#include "common/progress.h"
+#include "common/cli/progress.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/log.h"
+#include "common/cli/log.h"
 
 namespace coldframe {
 namespace {

@@ -1,9 +1,9 @@
-#include "common/svg.h"
+#include "common/charts/svg.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::html {
 namespace {

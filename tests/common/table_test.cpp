@@ -1,4 +1,4 @@
-#include "common/table.h"
+#include "common/text/table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "common/text.h"
+#include "common/text/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <limits>
 
-#include "common/base64.h"
-#include "common/error.h"
-#include "common/exact.h"
+#include "common/cli/error.h"
+#include "common/text/base64.h"
+#include "common/text/exact.h"
 
 namespace coldframe {
 namespace {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "common/csv.h"
-#include "common/error.h"
+#include "common/cli/error.h"
+#include "common/files/csv.h"
 
 namespace coldframe::examples {
 namespace {
@@ -70,7 +70,7 @@ double encircled_area(const Trace& trace) {
   return area;
 }
 
-class ManyExams : public testing::Test {
+class ManyExams : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     for (int number = 0; number < 400; ++number) {
@@ -130,14 +130,14 @@ TEST(WriteExams, ManifestNamesEveryFrameAndLabelsAgreeWithinAPatient) {
   MakeExamsOptions options = small_exams();
   options.exams = 20;
   options.frames = 3;
-  options.out = std::filesystem::path(testing::TempDir()) / "coldframe_write_exams";
+  options.out = std::filesystem::path(::testing::TempDir()) / "coldframe_write_exams";
   std::filesystem::remove_all(options.out);
   int made = 0;
   write_exams(options, [&] { ++made; });
   EXPECT_EQ(made, 20);
 
   const CsvTable table = read_csv(options.out / "exams.csv");
-  EXPECT_THAT(table.header, testing::ElementsAre("exam", "path", "time", "patient", "label"));
+  EXPECT_THAT(table.header, ::testing::ElementsAre("exam", "path", "time", "patient", "label"));
   ASSERT_EQ(table.rows.size(), 60u);
   std::map<std::string, std::set<std::string>> exams_of, labels_of;
   for (const auto& row : table.rows) {
@@ -165,13 +165,13 @@ TEST(WriteExams, RefusesWhatItCannotMake) {
        {Case{0, 12, 64, "--exams"}, Case{10001, 12, 64, "--exams"}, Case{5, 1, 64, "--frames"},
         Case{5, 100, 64, "--frames"}, Case{5, 12, 8, "--size"}}) {
     MakeExamsOptions options;
-    options.out = testing::TempDir();
+    options.out = ::testing::TempDir();
     options.exams = c.exams, options.frames = c.frames, options.size = c.size;
     try {
       write_exams(options, [] {});
       ADD_FAILURE() << "not refused: " << c.named;
     } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), testing::HasSubstr(c.named));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(c.named));
     }
   }
   EXPECT_THROW(write_exams(MakeExamsOptions{}, [] {}), ConfigError);

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <opencv2/imgcodecs.hpp>
 
-namespace coldframe {
+namespace coldframe::extract {
 
 void write_grey_image(const std::filesystem::path& path, int level, int size) {
   std::filesystem::create_directories(path.parent_path());
@@ -35,4 +35,4 @@ ExtractOptions small_options(std::int64_t batch) {
   return options;
 }
 
-}  // namespace coldframe
+}  // namespace coldframe::extract

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/options.h"
+#include "extract/options/options.h"
 #include "extract/vit/backbone.h"
 #include "tests/support/temporary_folder.h"
 
-namespace coldframe {
+namespace coldframe::extract {
 
 // A square image of one grey level; the suffix says of which kind.
 void write_grey_image(const std::filesystem::path& path, int level, int size = 16);
@@ -44,4 +44,4 @@ class MeanBackbone : public vit::Backbone {
 // 16x16 input, mean 0, std 1, two decode threads, batches of `batch`.
 ExtractOptions small_options(std::int64_t batch = 4);
 
-}  // namespace coldframe
+}  // namespace coldframe::extract

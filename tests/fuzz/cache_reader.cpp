@@ -1,8 +1,8 @@
 // Caches whose checksum matches: the bytes become a file with the end of file in its superblock and
 // the trailer that belong to them, which is opened, read and verified as the programs do it.
-#include "cache/reader.h"
-#include "cache/verify.h"
-#include "common/error.h"
+#include "cache/maintain/verify.h"
+#include "cache/read/reader.h"
+#include "common/cli/error.h"
 #include "tests/cache/malformed.h"
 #include "tests/fuzz/fuzz_input.h"
 

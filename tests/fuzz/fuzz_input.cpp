@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::fuzz {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "common/torch/device.h"
 
 namespace coldframe::testing {

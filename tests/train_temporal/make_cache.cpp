@@ -5,9 +5,9 @@
 #include <fstream>
 #include <iostream>
 
-#include "cache/writer.h"
-#include "common/cli.h"
-#include "common/error.h"
+#include "cache/write/writer.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
 
 namespace {
 

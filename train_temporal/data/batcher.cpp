@@ -30,7 +30,7 @@ torch::Tensor int_tensor(const std::vector<std::int64_t>& values) {
   return torch::tensor(values, torch::kInt64);
 }
 
-torch::Tensor clock_tensor(const Dataset& dataset, const Batch& batch) {
+torch::Tensor clock_tensor(const Dataset& dataset, const SequenceBatch& batch) {
   std::vector<float> values;
   for (std::size_t exam : batch.exams) {
     const std::vector<float>& clock = dataset.sequences[exam].clock;
@@ -39,7 +39,7 @@ torch::Tensor clock_tensor(const Dataset& dataset, const Batch& batch) {
   return torch::tensor(values).view({batch.size(), -1});
 }
 
-torch::Tensor time_tensor(const Batch& batch) {
+torch::Tensor time_tensor(const SequenceBatch& batch) {
   torch::Tensor time =
       torch::empty({static_cast<std::int64_t>(batch.times.size()), std::int64_t{kTimeColumns}});
   std::copy_n(batch.times.data()->data(), time.numel(), time.data_ptr<float>());
@@ -82,9 +82,9 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
   }
 }
 
-Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
+SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
   const torch::Device device = dataset.device;
-  Batch batch;
+  SequenceBatch batch;
   pack(dataset, std::move(items), batch);
   batch.rows = int_tensor(batch.frame_rows).to(device);
   batch.step_sizes = int_tensor(batch.sequences);
@@ -94,7 +94,7 @@ Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
   return batch;
 }
 
-torch::Tensor gather_features(const Dataset& dataset, const Batch& batch) {
+torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch) {
   const torch::Tensor rows = batch.rows.to(dataset.features.device());
   return dataset.features.index_select(0, rows).to(dataset.device).to(torch::kFloat32);
 }

@@ -23,7 +23,7 @@ enum TimeColumn : std::int64_t {
 
 struct BatchItem {
   std::size_t exam;  // index into Dataset::sequences
-  FrameSelection frames;
+  DrawnFrames frames;
   std::size_t view = 0;  // index into Dataset::views
 };
 
@@ -61,7 +61,7 @@ void for_output_rows(const Packing& batch, bool per_frame, Body body) {
 void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing);
 
 // The same as tensors, for models that LibTorch differentiates.
-struct Batch : Packing {
+struct SequenceBatch : Packing {
   torch::Tensor rows;        // [N]
   torch::Tensor step_sizes;  // [T] int64 on the CPU
   torch::Tensor lengths;     // [B] int64 on the CPU
@@ -69,9 +69,9 @@ struct Batch : Packing {
   torch::Tensor clock;       // [B, F]
 };
 
-Batch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
+SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items);
 
 // The features of a batch as float32, [N, D].
-torch::Tensor gather_features(const Dataset& dataset, const Batch& batch);
+torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch);
 
 }  // namespace coldframe::temporal

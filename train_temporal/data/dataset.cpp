@@ -6,10 +6,10 @@
 #include <cmath>
 #include <set>
 
-#include "common/error.h"
-#include "common/fingerprint.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
 #include "common/system/memory.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "train_temporal/data/residence.h"
 #include "train_temporal/data/stored_rows.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe::temporal {

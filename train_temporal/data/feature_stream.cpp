@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "common/threads.h"
+#include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/data/stored_rows.h"
 

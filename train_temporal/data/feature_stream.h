@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/bounded_queue.h"
+#include "common/threads/bounded_queue.h"
 #include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {

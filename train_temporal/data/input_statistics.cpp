@@ -94,7 +94,7 @@ std::pair<torch::Tensor, torch::Tensor> feature_statistics(const Dataset& datase
 }
 
 // Over the values that are known.
-void time_statistics(const Batch& all, InputStatistics& statistics) {
+void time_statistics(const SequenceBatch& all, InputStatistics& statistics) {
   const torch::Tensor time = all.time.cpu().to(torch::kFloat64);
   const torch::Tensor known = time.narrow(1, kIntervalKnown, 2);
   const torch::Tensor value = time.narrow(1, kLogInterval, 2);
@@ -119,7 +119,7 @@ InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::
   for (std::size_t exam : exams) {
     items.push_back({exam, all_frames.for_evaluation(dataset.sequences[exam].frames(), 0)});
   }
-  const Batch all = make_batch(dataset, std::move(items));
+  const SequenceBatch all = make_batch(dataset, std::move(items));
   time_statistics(all, statistics);
   const auto [clock_mean, clock_deviation] =
       column_statistics(all.clock.size(1), dataset.device,

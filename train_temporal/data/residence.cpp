@@ -2,7 +2,7 @@
 
 #include "common/system/cuda_driver.h"
 #include "common/system/memory.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 

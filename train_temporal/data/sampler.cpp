@@ -30,22 +30,22 @@ std::vector<std::int64_t> draw_in_order(std::int64_t n, std::int64_t k, CounterR
   return chosen;
 }
 
-FrameSelection FrameSampler::for_training(std::int64_t frames, std::uint64_t exam_key,
-                                          std::uint64_t epoch) const {
+DrawnFrames FrameSampler::for_training(std::int64_t frames, std::uint64_t exam_key,
+                                       std::uint64_t epoch) const {
   CounterRandom draw({seed_, id(Stream::kFrames), epoch, exam_key});
   const std::int64_t wanted = train_frames_ > 0 ? train_frames_ : frames;
   return arranged(draw_in_order(frames, wanted, draw),
                   CounterRandom({seed_, id(Stream::kPermutation), epoch + 1, exam_key}));
 }
 
-FrameSelection FrameSampler::for_evaluation(std::int64_t frames, std::uint64_t exam_key) const {
+DrawnFrames FrameSampler::for_evaluation(std::int64_t frames, std::uint64_t exam_key) const {
   return arranged(all_positions(frames),
                   CounterRandom({seed_, id(Stream::kPermutation), 0, exam_key}));
 }
 
-FrameSelection FrameSampler::arranged(std::vector<std::int64_t> positions,
-                                      CounterRandom random) const {
-  FrameSelection selection{positions, positions};
+DrawnFrames FrameSampler::arranged(std::vector<std::int64_t> positions,
+                                   CounterRandom random) const {
+  DrawnFrames selection{positions, positions};
   if (order_ == FrameOrder::kMiddle) {
     const std::int64_t middle = positions[positions.size() / 2];
     return {{middle}, {middle}};

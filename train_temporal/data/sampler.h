@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "common/counter_random.h"
+#include "common/threads/counter_random.h"
 
 namespace coldframe::temporal {
 
@@ -34,7 +34,7 @@ enum class FrameOrder {
 
 // Positions among an exam's T frames, [K] each: step k of the sequence has the features of frame
 // features[k] and the time of frame times[k].
-struct FrameSelection {
+struct DrawnFrames {
   std::vector<std::int64_t> features, times;
 };
 
@@ -47,12 +47,11 @@ class FrameSampler {
   FrameSampler(FrameOrder order, std::int64_t train_frames, std::uint64_t seed)
       : order_(order), train_frames_(train_frames), seed_(seed) {}
 
-  FrameSelection for_training(std::int64_t frames, std::uint64_t exam_key,
-                              std::uint64_t epoch) const;
-  FrameSelection for_evaluation(std::int64_t frames, std::uint64_t exam_key) const;  // all frames
+  DrawnFrames for_training(std::int64_t frames, std::uint64_t exam_key, std::uint64_t epoch) const;
+  DrawnFrames for_evaluation(std::int64_t frames, std::uint64_t exam_key) const;  // all frames
 
  private:
-  FrameSelection arranged(std::vector<std::int64_t> positions, CounterRandom random) const;
+  DrawnFrames arranged(std::vector<std::int64_t> positions, CounterRandom random) const;
 
   FrameOrder order_;
   std::int64_t train_frames_;

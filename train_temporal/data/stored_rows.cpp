@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 
 namespace coldframe::temporal {
 

@@ -23,7 +23,7 @@ struct Path {
   const ExplainedOutput& output;
 
   std::int64_t frames() const { return static_cast<std::int64_t>(item.frames.features.size()); }
-  Batch batch(std::size_t points) const {
+  SequenceBatch batch(std::size_t points) const {
     return make_batch(dataset, std::vector<BatchItem>(points, item));
   }
 };
@@ -41,7 +41,7 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
     points.insert(points.end(), {0.0, 1.0});
     weights.insert(weights.end(), {0.0, 0.0});
   }
-  const Batch batch = path.batch(points.size());
+  const SequenceBatch batch = path.batch(points.size());
   const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
   const torch::Tensor mean = path.model.named_buffers()["feature_mean"];
   const torch::Tensor difference = features - mean;

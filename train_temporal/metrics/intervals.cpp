@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
-#include "common/counter_random.h"
-#include "common/text.h"
+#include "common/text/text.h"
+#include "common/threads/counter_random.h"
 
 namespace coldframe::temporal {
 namespace {

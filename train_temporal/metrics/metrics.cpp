@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {

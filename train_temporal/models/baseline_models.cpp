@@ -13,7 +13,7 @@ PooledModel::PooledModel(const ModelConfig& config) : per_frame_(config.per_fram
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
-  if (config.architecture == Architecture::kAttention) {
+  if (config.architecture == ModelKind::kAttention) {
     attention = register_module("attention", torch::nn::Linear(config.hidden, 1));
   }
   head = register_module("head", torch::nn::Linear(config.hidden, config.classes));
@@ -24,7 +24,7 @@ void PooledModel::set_statistics(const InputStatistics& statistics) {
   feature_std.copy_(statistics.feature_std);
 }
 
-torch::Tensor PooledModel::forward(const torch::Tensor& features, const Batch& batch,
+torch::Tensor PooledModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                    const Dropout& dropout) {
   torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
@@ -57,7 +57,7 @@ void ClockModel::set_statistics(const InputStatistics& statistics) {
 
 // Each frame's exam, and of the frame itself: where it stands among the exam's, from 0 to 1, the
 // seconds since the first and whether these are unknown. [B, F] → [N, F + 3]
-torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const Batch& batch) {
+torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const SequenceBatch& batch) {
   std::vector<std::int64_t> exam;
   std::vector<float> place;
   for (const std::int64_t reaching : batch.sequences) {
@@ -78,7 +78,7 @@ torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const Batch& bat
       1);
 }
 
-torch::Tensor ClockModel::forward(const torch::Tensor&, const Batch& batch,
+torch::Tensor ClockModel::forward(const torch::Tensor&, const SequenceBatch& batch,
                                   const Dropout& dropout) {
   torch::Tensor x = (batch.clock - clock_mean) / clock_std;  // [B, F]
   if (per_frame_) x = of_frames(x, batch);

@@ -13,7 +13,7 @@ namespace coldframe::temporal {
 class PooledModel final : public SequenceModel {
  public:
   explicit PooledModel(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
   void set_statistics(const InputStatistics& statistics) override;
 
@@ -32,13 +32,13 @@ inline constexpr std::int64_t kClockFrameInputs = 3;  // place, seconds since fi
 class ClockModel final : public SequenceModel {
  public:
   explicit ClockModel(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
   void set_statistics(const InputStatistics& statistics) override;
   bool uses_features() const override { return false; }
 
  private:
-  torch::Tensor of_frames(const torch::Tensor& exams, const Batch& batch);
+  torch::Tensor of_frames(const torch::Tensor& exams, const SequenceBatch& batch);
 
   bool per_frame_;
   torch::Tensor clock_mean, clock_std, time_mean, time_std;

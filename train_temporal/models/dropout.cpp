@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train_temporal/kernels/kernels.h"
+#include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {
 namespace {

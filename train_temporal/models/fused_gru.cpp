@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "train_temporal/kernels/kernels.h"
 #include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {
 namespace {

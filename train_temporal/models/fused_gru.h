@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/kernels/thread_team.h"
 #include "train_temporal/models/gru_layer.h"
+#include "train_temporal/models/kernels/thread_team.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {

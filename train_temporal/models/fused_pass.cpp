@@ -1,14 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train_temporal/kernels/kernels.h"
 #include "train_temporal/models/fused_gru.h"
 #include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {
 namespace {
-
-using Start = Product::Start;
 
 // Calls body(row, sequence) for the packed rows in their order.
 template <typename Body>
@@ -36,7 +34,7 @@ PackedSteps FusedPass::steps(const Packing& batch) const {
 
 const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
                                 const Dropout& dropout) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t size = model_.output_rows(batch), width = shape_.width();
   const std::int64_t classes = model_.config_.classes;
   dropped_ = dropout.active();
@@ -72,7 +70,7 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch) {
 }
 
 void FusedPass::project(const Packing& batch, const Dropout& dropout) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t rows = steps(batch).rows, hidden = shape_.hidden;
   const std::int64_t dimension = model_.config_.dimension;
   float* x = x_.sized(rows * shape_.input);
@@ -140,7 +138,7 @@ void FusedPass::pool(const Packing& batch) {
 }
 
 void FusedPass::pool_attention(const Packing& batch) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t width = shape_.width();
   const float* weight = model_.values("attention.weight");
   const float bias = *model_.values("attention.bias");
@@ -163,7 +161,7 @@ void FusedPass::pool_attention(const Packing& batch) {
 
 void FusedPass::backward(const Packing& batch, const float* d_logits,
                          const FusedGru::Gradients& gradients, bool fresh) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t size = model_.output_rows(batch), width = shape_.width();
   const std::int64_t hidden = shape_.hidden;
   const std::int64_t classes = model_.config_.classes, dimension = model_.config_.dimension;
@@ -226,7 +224,7 @@ void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradi
 // With a = softmax(s), s = w · h + b: ds = a ∘ (da − a · da), da = d_pooled · h.
 void FusedPass::pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients,
                                     bool fresh) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t width = shape_.width();
   const float* weight = model_.values("attention.weight");
   const float* attention = attention_.data();

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 
-#include "train_temporal/kernels/kernels.h"
+#include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {
 namespace {
-
-using Start = Product::Start;
 
 // Calls body(first row, sequences) for every step, in the direction of time or against it.
 template <typename Body>
@@ -64,7 +62,7 @@ void GruPass::forward(std::span<const GruWeights> weights, const PackedSteps& st
 }
 
 void GruPass::run(Place at, const GruWeights& weights, const PackedSteps& steps, const float* x) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
   const std::int64_t inputs = shape_.layer_input(at.layer);
   Run& run = runs_[index(at)];
@@ -92,7 +90,7 @@ void GruPass::run(Place at, const GruWeights& weights, const PackedSteps& steps,
 void GruPass::backward(std::span<const GruWeights> weights, const PackedSteps& steps,
                        const float* x, std::span<const float* const> masks,
                        const Gradient& gradient) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const float* d_output = gradient.output;
   for (std::int64_t layer = shape_.layers; layer-- > 0;) {
     const std::int64_t inputs = shape_.layer_input(layer), gates = 3 * shape_.hidden;
@@ -118,7 +116,7 @@ void GruPass::backward(std::span<const GruWeights> weights, const PackedSteps& s
 // Leaves the gradients of W_ih x in projected_ and those of W_hh h in d_recurrent_.
 void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& steps,
                        const float* d_output, const float* d_last) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden, width = shape_.width();
   const Run& run = runs_[index(at)];
   const std::int64_t state_size = steps.sequences() * hidden;
@@ -144,7 +142,7 @@ void GruPass::run_back(Place at, const GruWeights& weights, const PackedSteps& s
 
 void GruPass::add_parameters(Place at, const PackedSteps& steps, const float* x,
                              const GruGradients& gradients, bool fresh) {
-  const Kernels& k = kernels();
+  const SequenceKernels& k = kernels();
   const std::int64_t hidden = shape_.hidden, gates = 3 * hidden;
   const std::int64_t inputs = shape_.layer_input(at.layer);
   const float* d_projected = projected_.data();

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/kernels/buffer.h"
+#include "train_temporal/models/kernels/buffer.h"
 
 namespace coldframe::temporal {
 

@@ -2,7 +2,7 @@
 
 #include <torch/nn/utils/rnn.h>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -32,7 +32,7 @@ GruModel::GruModel(const ModelConfig& config) : config_(config) {
   for (std::int64_t layer = 0; uses(TimeEncoding::kDecay) && layer < config.layers; ++layer) {
     decay.push_back(register_module(concat("decay_l", layer), torch::nn::Linear(1, hidden)));
   }
-  if (config.architecture == Architecture::kLstm) {
+  if (config.architecture == ModelKind::kLstm) {
     lstm = register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(inputs, hidden)
                                                        .num_layers(config.layers)
                                                        .bidirectional(config.bidirectional)));
@@ -55,7 +55,7 @@ void GruModel::set_statistics(const InputStatistics& statistics) {
   time_std.copy_(statistics.time_std);
 }
 
-torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batch,
+torch::Tensor GruModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                 const Dropout& dropout) {
   torch::Tensor x = project((features - feature_mean) / feature_std);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
@@ -66,7 +66,7 @@ torch::Tensor GruModel::forward(const torch::Tensor& features, const Batch& batc
   return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
 }
 
-std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const Batch& batch,
+std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const SequenceBatch& batch,
                                                         const Dropout& dropout) {
   const std::int64_t directions = config_.bidirectional ? 2 : 1;
   const std::vector<torch::Tensor> all = lstm.is_empty() ? gru->all_weights() : lstm->all_weights();
@@ -92,7 +92,7 @@ std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const B
 
 // Intervals are counted in the geometric mean of the training part's; one that is unknown is 0.
 std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Tensor& x,
-                                                                 const Batch& batch,
+                                                                 const SequenceBatch& batch,
                                                                  at::TensorList weights,
                                                                  torch::nn::Linear& rate) {
   const torch::Tensor interval =
@@ -129,7 +129,7 @@ torch::Tensor GruModel::time_features(const torch::Tensor& time) {
 }
 
 torch::Tensor GruModel::pool(const torch::Tensor& packed, const torch::Tensor& last,
-                             const Batch& batch) {
+                             const SequenceBatch& batch) {
   if (config_.pool == TemporalPool::kLast) {
     if (!config_.bidirectional) return last[-1];
     return torch::cat({last[-2], last[-1]}, 1);
@@ -139,17 +139,17 @@ torch::Tensor GruModel::pool(const torch::Tensor& packed, const torch::Tensor& l
   return attention_over_frames(frames, attention(frames), batch);
 }
 
-torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch) {
+torch::Tensor pad_packed(const torch::Tensor& x, const SequenceBatch& batch) {
   return std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(PackedSequence(x, batch.step_sizes),
                                                                 /*batch_first=*/true));
 }
 
-torch::Tensor mean_over_frames(const torch::Tensor& padded, const Batch& batch) {
+torch::Tensor mean_over_frames(const torch::Tensor& padded, const SequenceBatch& batch) {
   return padded.sum(1) / batch.lengths.unsqueeze(1).to(padded.device(), padded.scalar_type());
 }
 
 torch::Tensor attention_over_frames(const torch::Tensor& padded, const torch::Tensor& scores,
-                                    const Batch& batch) {
+                                    const SequenceBatch& batch) {
   const torch::Tensor step = torch::arange(padded.size(1)).unsqueeze(0);                  // [1, T]
   const torch::Tensor beyond = (step >= batch.lengths.unsqueeze(1)).to(padded.device());  // [B, T]
   const torch::Tensor masked =

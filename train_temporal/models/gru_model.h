@@ -24,7 +24,7 @@ inline constexpr std::int64_t kTime2VecInputs = 8;
 class GruModel final : public SequenceModel {
  public:
   explicit GruModel(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
   void set_statistics(const InputStatistics& statistics) override;
   // Whether it is the model that FusedGru knows.
@@ -35,14 +35,16 @@ class GruModel final : public SequenceModel {
  private:
   // All layers on packed rows [N, I]: the last one's states [N, H'], and its final states [dirs, B,
   // H].
-  std::pair<torch::Tensor, torch::Tensor> recur(torch::Tensor x, const Batch& batch,
+  std::pair<torch::Tensor, torch::Tensor> recur(torch::Tensor x, const SequenceBatch& batch,
                                                 const Dropout& dropout);
   // One layer whose state h decays to γ ∘ h before every frame, γ = exp(−max(0, w · interval + b)).
-  std::pair<torch::Tensor, torch::Tensor> decaying_layer(const torch::Tensor& x, const Batch& batch,
+  std::pair<torch::Tensor, torch::Tensor> decaying_layer(const torch::Tensor& x,
+                                                         const SequenceBatch& batch,
                                                          at::TensorList weights,
                                                          torch::nn::Linear& rate);
   torch::Tensor time_features(const torch::Tensor& time);
-  torch::Tensor pool(const torch::Tensor& packed, const torch::Tensor& last, const Batch& batch);
+  torch::Tensor pool(const torch::Tensor& packed, const torch::Tensor& last,
+                     const SequenceBatch& batch);
 
   ModelConfig config_;
   torch::Tensor feature_mean, feature_std, time_mean, time_std;
@@ -54,11 +56,11 @@ class GruModel final : public SequenceModel {
 };
 
 // x: [N, W] packed. Returns [B, T, W] with zeros behind the end of each sequence.
-torch::Tensor pad_packed(const torch::Tensor& x, const Batch& batch);
+torch::Tensor pad_packed(const torch::Tensor& x, const SequenceBatch& batch);
 // [B, T, W] → [B, W]
-torch::Tensor mean_over_frames(const torch::Tensor& padded, const Batch& batch);
+torch::Tensor mean_over_frames(const torch::Tensor& padded, const SequenceBatch& batch);
 // Weighted by the softmax of the scores [B, T, 1] of each exam's frames.
 torch::Tensor attention_over_frames(const torch::Tensor& padded, const torch::Tensor& scores,
-                                    const Batch& batch);
+                                    const SequenceBatch& batch);
 
 }  // namespace coldframe::temporal

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -17,19 +17,19 @@ const std::vector<std::string> kPools = {"last", "mean", "attention", "none"};
 
 struct NamedModel {
   const char* name;
-  Architecture architecture;
+  ModelKind architecture;
   FrameOrder order;
 };
 // `bigru` is a GRU whose configuration is bidirectional.
 constexpr std::array kModels = {
-    NamedModel{"gru", Architecture::kGru, FrameOrder::kInOrder},
-    NamedModel{"bigru", Architecture::kGru, FrameOrder::kInOrder},
-    NamedModel{"lstm", Architecture::kLstm, FrameOrder::kInOrder},
-    NamedModel{"attention", Architecture::kAttention, FrameOrder::kInOrder},
-    NamedModel{"mean", Architecture::kMean, FrameOrder::kInOrder},
-    NamedModel{"single", Architecture::kMean, FrameOrder::kMiddle},
-    NamedModel{"shuffled", Architecture::kGru, FrameOrder::kShuffled},
-    NamedModel{"clock", Architecture::kClock, FrameOrder::kInOrder},
+    NamedModel{"gru", ModelKind::kGru, FrameOrder::kInOrder},
+    NamedModel{"bigru", ModelKind::kGru, FrameOrder::kInOrder},
+    NamedModel{"lstm", ModelKind::kLstm, FrameOrder::kInOrder},
+    NamedModel{"attention", ModelKind::kAttention, FrameOrder::kInOrder},
+    NamedModel{"mean", ModelKind::kMean, FrameOrder::kInOrder},
+    NamedModel{"single", ModelKind::kMean, FrameOrder::kMiddle},
+    NamedModel{"shuffled", ModelKind::kGru, FrameOrder::kShuffled},
+    NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
 };
 constexpr const char* kBothWays = "bigru";
 
@@ -72,7 +72,7 @@ ModelConfig model_config_from_json(const Json& json) {
       throw DataError(concat("model configuration: ", key, " is ", json.at(key).dump(),
                              ", expected one of ", join(words, ", ")));
     };
-    config.architecture = static_cast<Architecture>(pick("architecture", kArchitectures));
+    config.architecture = static_cast<ModelKind>(pick("architecture", kArchitectures));
     config.order = static_cast<FrameOrder>(pick("frame_order", kOrders));
     config.dimension = bounded("dimension", 1, 1 << 20);
     config.clock_width = bounded("clock_width", 0, 1 << 12);
@@ -86,7 +86,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.dropout = json.at("dropout").get<double>();
     const std::string name = model_name(config);  // DataError when there is none
     if (config.per_frame() &&
-        (config.order == FrameOrder::kMiddle || config.architecture == Architecture::kAttention)) {
+        (config.order == FrameOrder::kMiddle || config.architecture == ModelKind::kAttention)) {
       throw DataError(concat("model configuration: ", name,
                              " with temporal_pool none, which wants an output per frame; the file "
                              "is damaged or not a Coldframe model"));
@@ -123,12 +123,12 @@ void set_model(ModelConfig& config, const std::string& name) {
 }
 
 std::string model_name(const ModelConfig& config) {
-  const bool one_by_one = config.per_frame() && config.architecture == Architecture::kMean &&
+  const bool one_by_one = config.per_frame() && config.architecture == ModelKind::kMean &&
                           config.order == FrameOrder::kInOrder;
   if (one_by_one) return "single";
   for (const NamedModel& model : kModels) {
     if (model.architecture != config.architecture || model.order != config.order) continue;
-    const bool gru = config.architecture == Architecture::kGru;
+    const bool gru = config.architecture == ModelKind::kGru;
     return gru && config.bidirectional && config.order == FrameOrder::kInOrder ? kBothWays
                                                                                : model.name;
   }

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "train_temporal/data/sampler.h"
 
 namespace coldframe::temporal {
 
-enum class Architecture {
+enum class ModelKind {
   kGru,        // frames → projection → GRU → pooling → head
   kMean,       // frames → projection → mean over frames → head; also `single`, on one frame
   kClock,      // no features: clock_descriptor() → MLP
@@ -27,7 +27,7 @@ enum class TimeEncoding {
 enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
 struct ModelConfig {
-  Architecture architecture = Architecture::kGru;
+  ModelKind architecture = ModelKind::kGru;
   FrameOrder order = FrameOrder::kInOrder;
   std::int64_t dimension = 0;    // D of the cache
   std::int64_t clock_width = 0;  // F of clock_descriptor()
@@ -46,8 +46,8 @@ struct ModelConfig {
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 
-inline bool is_recurrent(Architecture architecture) {
-  return architecture == Architecture::kGru || architecture == Architecture::kLstm;
+inline bool is_recurrent(ModelKind architecture) {
+  return architecture == ModelKind::kGru || architecture == ModelKind::kLstm;
 }
 // H' of what the head sees, of all but kClock.
 inline std::int64_t pooled_width(const ModelConfig& config) {

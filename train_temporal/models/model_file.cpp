@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/models/baseline_models.h"
 
 namespace coldframe::temporal {
@@ -101,12 +101,12 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
                            ", but its model has ", config.classes));
   }
   const std::int64_t width =
-      config.architecture == Architecture::kClock ? kClockHidden : pooled_width(config);
+      config.architecture == ModelKind::kClock ? kClockHidden : pooled_width(config);
   require_shape(path, weights, "head.weight", {config.classes, width});
-  if (config.architecture == Architecture::kClock) return;
+  if (config.architecture == ModelKind::kClock) return;
   require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
   if (!is_recurrent(config.architecture)) return;
-  const bool gru = config.architecture == Architecture::kGru;
+  const bool gru = config.architecture == ModelKind::kGru;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     require_shape(path, weights, concat(gru ? "gru" : "lstm", ".weight_hh_l", layer),
                   {(gru ? 3 : 4) * config.hidden, config.hidden});

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cache/recipe.h"
+#include "cache/format/recipe.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/tasks/target.h"

@@ -39,15 +39,15 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
   std::shared_ptr<SequenceModel> model;
   switch (config.architecture) {
-    case Architecture::kGru:
-    case Architecture::kLstm:
+    case ModelKind::kGru:
+    case ModelKind::kLstm:
       model = std::make_shared<GruModel>(config);
       break;
-    case Architecture::kMean:
-    case Architecture::kAttention:
+    case ModelKind::kMean:
+    case ModelKind::kAttention:
       model = std::make_shared<PooledModel>(config);
       break;
-    case Architecture::kClock:
+    case ModelKind::kClock:
       model = std::make_shared<ClockModel>(config);
       break;
   }
@@ -55,8 +55,8 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
   return model;
 }
 
-torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const Batch& batch,
-                             const Dropout& dropout) {
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
+                             const SequenceBatch& batch, const Dropout& dropout) {
   torch::Tensor features;
   if (model.uses_features()) features = gather_features(dataset, batch);
   const MixedPrecision precision =

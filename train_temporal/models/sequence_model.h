@@ -17,7 +17,7 @@ class SequenceModel : public torch::nn::Module {
  public:
   // features: [N, D] float32, packed as the batch says. Returns outputs [B, C] in the batch's
   // order, or [N, C] for each frame where the configuration says so.
-  virtual torch::Tensor forward(const torch::Tensor& features, const Batch& batch,
+  virtual torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                                 const Dropout& dropout) = 0;
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
@@ -29,7 +29,7 @@ class SequenceModel : public torch::nn::Module {
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed);
 
 // Logits in evaluation mode; no features are gathered for models that use none.
-torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset, const Batch& batch,
-                             const Dropout& dropout = {});
+torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
+                             const SequenceBatch& batch, const Dropout& dropout = {});
 
 }  // namespace coldframe::temporal

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/html.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report_charts.h"
 #include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "train_temporal/metrics/intervals.h"
 #include "train_temporal/metrics/metrics.h"
 

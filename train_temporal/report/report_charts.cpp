@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "common/html.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/report/report_text.h"
 

@@ -1,7 +1,7 @@
 // What each frame of a few held-out exams added to the model's decision.
-#include "common/html.h"
-#include "common/svg.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/charts/svg.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report_charts.h"
 
 namespace coldframe::temporal {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/html.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report_charts.h"
 
 namespace coldframe::temporal {

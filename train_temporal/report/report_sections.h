@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/html.h"
+#include "common/charts/html.h"
 #include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "common/table.h"
-#include "common/text.h"
+#include "common/text/table.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 

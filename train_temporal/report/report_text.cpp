@@ -1,6 +1,6 @@
 #include "train_temporal/report/report_text.h"
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {

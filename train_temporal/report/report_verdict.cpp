@@ -3,7 +3,7 @@
 #include <cmath>
 #include <set>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 

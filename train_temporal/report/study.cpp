@@ -1,6 +1,6 @@
 #include "train_temporal/report/study.h"
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "train_temporal/report/report_charts.h"
 #include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"

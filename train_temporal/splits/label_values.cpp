@@ -5,8 +5,8 @@
 #include <iterator>
 #include <set>
 
-#include "common/exact.h"
-#include "common/text.h"
+#include "common/text/exact.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 

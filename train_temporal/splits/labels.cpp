@@ -5,9 +5,9 @@
 #include <limits>
 #include <numeric>
 
-#include "cache/reader.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/read/reader.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <map>
 
-#include "cache/reader.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/read/reader.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
 #include "train_temporal/splits/labels.h"
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/splits/split_assign.h"
 #include "train_temporal/splits/split_parts.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "cache/exam.h"
-#include "common/csv.h"
+#include "cache/format/exam.h"
+#include "common/files/csv.h"
 #include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "common/counter_random.h"
+#include "common/threads/counter_random.h"
 
 namespace coldframe::temporal {
 namespace {

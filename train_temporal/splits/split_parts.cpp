@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/splits/split_assign.h"
 
 namespace coldframe::temporal {

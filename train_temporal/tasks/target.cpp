@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "common/text.h"
+#include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {

@@ -7,10 +7,10 @@
 #include <chrono>
 #include <cstring>
 
-#include "common/atomic_file.h"
-#include "common/error.h"
-#include "common/file.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {

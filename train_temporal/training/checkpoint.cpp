@@ -1,8 +1,8 @@
 #include "train_temporal/training/checkpoint.h"
 
-#include "common/error.h"
-#include "common/json.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/json.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 namespace {

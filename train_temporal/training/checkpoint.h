@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "common/json.h"
+#include "common/files/json.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/training/trainer.h"
 

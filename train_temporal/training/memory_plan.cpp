@@ -62,11 +62,11 @@ struct Shapes {
         W(H * dirs),
         I(H + (task.config.time ? double(kTimeInputs) : 0)),
         recurrent(is_recurrent(task.config.architecture)),
-        attends(task.config.architecture == Architecture::kAttention),
-        clock(task.config.architecture == Architecture::kClock),
+        attends(task.config.architecture == ModelKind::kAttention),
+        clock(task.config.architecture == ModelKind::kClock),
         per_frame(task.config.per_frame()),
-        gates(task.config.architecture == Architecture::kLstm ? 4 : 3),
-        fused(task.config.architecture == Architecture::kGru &&
+        gates(task.config.architecture == ModelKind::kLstm ? 4 : 3),
+        fused(task.config.architecture == ModelKind::kGru &&
               task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
               task.options.precision == torch::kFloat32) {}
 

@@ -95,7 +95,8 @@ bool Objective::is_cross_entropy() const {
   return losses_.size() == 1 && losses_.front().is_cross_entropy() && !targets_.per_frame();
 }
 
-torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs, const Batch& batch) const {
+torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs,
+                                       const SequenceBatch& batch) const {
   std::vector<std::int64_t> target;
   std::vector<float> weight;
   for (std::size_t exam : batch.exams) {

@@ -49,7 +49,7 @@ class Objective {
   // Whether it is the plain cross-entropy of one target of exams, which LibTorch computes where the
   // model is, and that loss, summed over the batch.
   bool is_cross_entropy() const;
-  torch::Tensor cross_entropy(const torch::Tensor& outputs, const Batch& batch) const;
+  torch::Tensor cross_entropy(const torch::Tensor& outputs, const SequenceBatch& batch) const;
 
  private:
   const Targets& targets_;

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <numeric>
 
-#include "train_temporal/kernels/kernels.h"
+#include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/kernels/thread_team.h"
+#include "train_temporal/models/kernels/thread_team.h"
 
 namespace coldframe::temporal {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/torch/process_group.h"
+#include "common/processes/process_group.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/training/step.h"
 

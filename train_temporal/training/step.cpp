@@ -6,8 +6,8 @@ namespace coldframe::temporal {
 namespace {
 
 // Takes the gradient of the loss, whose values are added to `sum`, back through the model.
-void differentiate(const torch::Tensor& outputs, const Batch& batch, const Objective& objective,
-                   const LossSum& total, LossSum& sum) {
+void differentiate(const torch::Tensor& outputs, const SequenceBatch& batch,
+                   const Objective& objective, const LossSum& total, LossSum& sum) {
   if (objective.is_cross_entropy()) {
     const torch::Tensor loss = objective.cross_entropy(outputs, batch);
     (loss / total.targets[0].weight).backward();
@@ -31,7 +31,7 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
   const std::size_t end = share.end(items.size());
   for (std::size_t start = share.begin(items.size()); start < end; start += piece) {
     const auto part = items.subspan(start, std::min(piece, end - start));
-    const Batch batch = make_batch(dataset, {part.begin(), part.end()});
+    const SequenceBatch batch = make_batch(dataset, {part.begin(), part.end()});
     differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, total, sum);
   }
   return sum;

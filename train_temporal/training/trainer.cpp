@@ -7,9 +7,9 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "common/error.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/training/memory_plan.h"
@@ -319,7 +319,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   };
   if (!FusedGru::supports(model)) {
     for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const Batch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
+      const SequenceBatch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
       const torch::Tensor logits =
           compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
       keep(batch, logits.data_ptr<float>());

@@ -2,14 +2,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cache/tool/figures/similarity.h"
+#include "cache/tool/figures/times.h"
 #include "cache/tool/filter.h"
 #include "cache/tool/report/report.h"
-#include "cache/tool/similarity.h"
-#include "cache/tool/times.h"
-#include "common/html.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kNearest = 5;
@@ -134,4 +134,4 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
   return pictures.note() + html;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -6,14 +6,14 @@
 #include <numeric>
 #include <random>
 
+#include "cache/tool/figures/similarity.h"
 #include "cache/tool/filter.h"
 #include "cache/tool/report/report.h"
-#include "cache/tool/similarity.h"
-#include "common/error.h"
-#include "common/html.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostColours = 8;
@@ -117,4 +117,4 @@ std::string map_section(const CacheReader& cache, const std::string& wanted) {
       "</p>\n<div class=\"scroll\">", html::line_chart(chart), "</div>\n");
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -5,16 +5,16 @@
 #include <filesystem>
 
 #include "cache/tool/columns.h"
-#include "cache/tool/feature_statistics.h"
+#include "cache/tool/figures/feature_statistics.h"
+#include "cache/tool/figures/overview.h"
 #include "cache/tool/filter.h"
-#include "cache/tool/overview.h"
-#include "common/atomic_file.h"
-#include "common/error.h"
-#include "common/html.h"
-#include "common/log.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ const Command kReportCommand{"report", "PATH OUT", "x.h5 x.html --colour label -
                              "one HTML page about the cache, to open from disk or to send",
                              run_report};
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

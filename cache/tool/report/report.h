@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cache/reader.h"
+#include "cache/read/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/neighbours.h"
+#include "cache/tool/figures/neighbours.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 
 // What the report shows.
 struct ReportData {
@@ -42,4 +42,4 @@ std::vector<std::string> warnings_of(const ReportData& data);
 // A message without the folders of the paths in it: a report may be shown to others.
 std::string without_folders(const std::string& message);
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,13 +1,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cache/tool/figures/times.h"
 #include "cache/tool/report/report.h"
-#include "cache/tool/times.h"
-#include "common/html.h"
-#include "common/svg.h"
-#include "common/text.h"
+#include "common/charts/html.h"
+#include "common/charts/svg.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostFailures = 200, kMostPairs = 10;
@@ -120,4 +120,4 @@ std::string failures_section(const CacheReader& cache) {
   return html;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

@@ -1,7 +1,7 @@
 #include "cache/tool/report/report.h"
-#include "common/text.h"
+#include "common/text/text.h"
 
-namespace coldframe::cache {
+namespace coldframe::cache::tool {
 namespace {
 
 constexpr double kLowRank = 8, kManyMissing = 0.05;
@@ -73,4 +73,4 @@ std::vector<std::string> warnings_of(const ReportData& data) {
   return warnings;
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe::cache::tool

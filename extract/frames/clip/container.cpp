@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/image/header.h"
 
 namespace coldframe::frames {

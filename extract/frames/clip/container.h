@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "common/file.h"
+#include "common/files/file.h"
 
 namespace coldframe::frames {
 

@@ -4,20 +4,20 @@
 #include <limits>
 #include <new>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 namespace {
 
-constexpr std::int64_t kMaxPixels = 1 << 27;
+constexpr std::int64_t kMaxClipPixels = 1 << 27;
 
 // What a file may claim for one frame: plain black compresses some thousand times, so that small
 // files get a free allowance and no file of a few bytes takes gigabytes.
 std::int64_t pixel_limit(std::uint64_t file_size) {
   constexpr std::uint64_t kFree = 1 << 22, kPerByte = 1 << 10;
   return static_cast<std::int64_t>(std::min<std::uint64_t>(
-      kMaxPixels, kFree + kPerByte * std::min<std::uint64_t>(file_size, kMaxPixels)));
+      kMaxClipPixels, kFree + kPerByte * std::min<std::uint64_t>(file_size, kMaxClipPixels)));
 }
 
 // And for all frames together, so that no small file is read for hours: a thousand frames of 4K, or

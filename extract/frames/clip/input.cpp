@@ -7,8 +7,8 @@
 #include <span>
 #include <string_view>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/clip/container.h"
 
 namespace coldframe::frames {

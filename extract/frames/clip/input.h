@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 
-#include "common/file.h"
+#include "common/files/file.h"
 #include "extract/frames/clip/ffmpeg.h"
 
 namespace coldframe::frames {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/clip/container.h"
 #include "extract/frames/clip/decoder.h"
 #include "extract/frames/clip/times.h"

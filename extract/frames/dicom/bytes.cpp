@@ -6,9 +6,9 @@
 #include <array>
 #include <cstring>
 
-#include "common/error.h"
-#include "common/file.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames::dicom {
 namespace {

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <mutex>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/byte_reader.h"
 #include "extract/frames/dicom/stream.h"
 

@@ -15,6 +15,9 @@
 
 namespace coldframe::frames::dicom {
 
+// Stands for a number that a header does not state.
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 // How the frames are written (PS3.5 Annex A).
 enum class Coding {
   kNative,

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/exact.h"
-#include "common/fingerprint.h"
-#include "common/text.h"
-#include "extract/frames/dicom/pixel_layout.h"
+#include "common/files/fingerprint.h"
+#include "common/text/exact.h"
+#include "common/text/text.h"
+#include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/source.h"
 #include "extract/frames/dicom/times.h"
 

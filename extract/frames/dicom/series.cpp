@@ -6,17 +6,14 @@
 #include <numeric>
 #include <set>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
-#include "extract/frames/dicom/pixel_layout.h"
+#include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/times.h"
 
 namespace coldframe::frames::dicom {
 namespace {
-
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-constexpr double kDay = 86400;
 
 // PS3.3 C.7.6.2: the position's part along the normal of rows and columns.
 double slice_position(DcmItem& root) {

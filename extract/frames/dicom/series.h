@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "extract/frames/exam_list.h"
+#include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
 
 namespace coldframe::frames::dicom {

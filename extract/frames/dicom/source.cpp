@@ -4,12 +4,12 @@
 #include <functional>
 #include <new>
 
-#include "common/error.h"
-#include "common/text.h"
-#include "extract/frames/dicom/color.h"
-#include "extract/frames/dicom/frame_data.h"
-#include "extract/frames/dicom/grey_scale.h"
-#include "extract/frames/dicom/samples.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/dicom/pixels/color.h"
+#include "extract/frames/dicom/pixels/frame_data.h"
+#include "extract/frames/dicom/pixels/grey_scale.h"
+#include "extract/frames/dicom/pixels/samples.h"
 #include "extract/frames/dicom/times.h"
 #include "extract/frames/kinds.h"
 

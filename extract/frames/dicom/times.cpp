@@ -8,13 +8,11 @@
 #include <set>
 #include <utility>
 
-#include "common/text.h"
-#include "extract/frames/timestamp.h"
+#include "common/text/text.h"
+#include "extract/frames/input/timestamp.h"
 
 namespace coldframe::frames::dicom {
 namespace {
-
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 std::string digits_only(std::string_view text) {
   std::string digits;
@@ -156,8 +154,6 @@ FrameTimes frame_times(const DataSet& data, std::int64_t frames) {
 }
 
 namespace {
-
-constexpr double kDay = 86400;
 
 struct Stamp {
   DcmTagKey date, time;

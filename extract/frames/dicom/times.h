@@ -22,6 +22,8 @@ struct FrameTimes {
 // (C.7.6.16.2). The rates for display only where no functional group tells frames apart by time.
 FrameTimes frame_times(const DataSet& data, std::int64_t frames);
 
+inline constexpr double kDay = 86400;  // seconds
+
 // When an image was acquired, as well as its header tells.
 struct Moment {
   double seconds = std::numeric_limits<double>::quiet_NaN();  // since 1970, NaN if unknown

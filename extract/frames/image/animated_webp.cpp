@@ -6,17 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "common/error.h"
-#include "common/error_context.h"
-#include "common/file.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/kinds.h"
 
 namespace coldframe::frames {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
 constexpr double kMillisecond = 1e-3;
 
 struct FreeDemuxer {
@@ -26,7 +25,7 @@ struct FreeDecoder {
   void operator()(WebPAnimDecoder* decoder) const { WebPAnimDecoderDelete(decoder); }
 };
 
-[[noreturn]] void damaged() {
+[[noreturn]] void damaged_webp() {
   throw DataError("its WebP data is damaged and cannot be decoded");
 }
 
@@ -38,7 +37,7 @@ WebPData data_of(const std::string& bytes) {
 std::vector<double> frame_times(const std::string& bytes) {
   const WebPData data = data_of(bytes);
   const std::unique_ptr<WebPDemuxer, FreeDemuxer> demuxer(WebPDemux(&data));
-  if (!demuxer) damaged();
+  if (!demuxer) damaged_webp();
   std::vector<double> times;
   std::int64_t now_ms = 0;
   WebPIterator frame{};
@@ -48,7 +47,7 @@ std::vector<double> frame_times(const std::string& bytes) {
     now_ms += frame.duration;
   }
   WebPDemuxReleaseIterator(&frame);
-  if (times.empty()) damaged();
+  if (times.empty()) damaged_webp();
   return times;
 }
 
@@ -61,12 +60,12 @@ class Animation {
     options.color_mode = MODE_RGBA;
     const WebPData data = data_of(bytes);
     decoder_.reset(WebPAnimDecoderNew(&data, &options));
-    if (!decoder_ || WebPAnimDecoderGetInfo(decoder_.get(), &info_) == 0) damaged();
+    if (!decoder_ || WebPAnimDecoderGetInfo(decoder_.get(), &info_) == 0) damaged_webp();
   }
 
   void next() {
     int end_ms = 0;
-    if (WebPAnimDecoderGetNext(decoder_.get(), &rgba_, &end_ms) == 0) damaged();
+    if (WebPAnimDecoderGetNext(decoder_.get(), &rgba_, &end_ms) == 0) damaged_webp();
   }
 
   // Without its transparency, as Pillow's convert("RGB") drops it.
@@ -108,7 +107,7 @@ class AnimatedWebp : public Source {
     in_context(concat("clip '", path_.string(), "'"), work);
   }
   std::string content() const {
-    std::string bytes = read_text_file(path_, kMaxFileBytes);
+    std::string bytes = read_text_file(path_, kMaxImageFileBytes);
     check_image(bytes);
     return bytes;
   }

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/frames/byte_reader.h"
 
 namespace coldframe::frames {
@@ -12,8 +12,6 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr auto kPngSignature = "\x89PNG\r\n\x1a\n"sv;
-constexpr std::int64_t kMaxPixels = std::int64_t{1} << 28;
-constexpr std::int64_t kMaxSide = 65535;
 
 [[noreturn]] void unsupported(const char* what) {
   throw DataError(concat("it is ", what, ", which is not read; convert it to 8-bit grey or RGB"));

@@ -7,6 +7,8 @@
 
 namespace coldframe::frames {
 
+inline constexpr std::uint64_t kMaxImageFileBytes = 1ull << 30;
+
 enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp };
 
 ImageFormat image_format(std::string_view head);  // by signature

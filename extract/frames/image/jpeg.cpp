@@ -13,7 +13,7 @@
 
 #include <jerror.h>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::frames {
 namespace {

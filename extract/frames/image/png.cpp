@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::frames {
 namespace {

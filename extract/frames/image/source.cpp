@@ -5,10 +5,10 @@
 #include <limits>
 #include <type_traits>
 
-#include "common/error.h"
-#include "common/error_context.h"
-#include "common/file.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
 #include "extract/frames/image/bmp.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
@@ -19,8 +19,6 @@
 
 namespace coldframe::frames {
 namespace {
-
-constexpr std::uint64_t kMaxFileBytes = 1ull << 30;
 
 class ImageSource : public Source {
  public:
@@ -54,7 +52,7 @@ class ImageSource : public Source {
     return in_context(concat("image '", path_.string(), "'"), work);
   }
 
-  std::string file_bytes() const { return read_text_file(path_, kMaxFileBytes); }
+  std::string file_bytes() const { return read_text_file(path_, kMaxImageFileBytes); }
 
   DeepImage deep_image() const {
     const std::string bytes = file_bytes();

@@ -8,12 +8,12 @@
 #include <cstring>
 #include <vector>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::frames {
 namespace {
 
-[[noreturn]] void damaged() {
+[[noreturn]] void damaged_tiff() {
   throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
 }
 
@@ -23,7 +23,7 @@ std::uint32_t field(tiff* file, std::uint32_t tag) {
 }
 
 std::size_t size_of(tmsize_t bytes, std::size_t least) {
-  if (bytes <= 0 || static_cast<std::size_t>(bytes) < least) damaged();
+  if (bytes <= 0 || static_cast<std::size_t>(bytes) < least) damaged_tiff();
   return static_cast<std::size_t>(bytes);
 }
 
@@ -32,7 +32,7 @@ void read_scanlines(tiff* file, const TiffLayout& layout,
                     const std::function<void(std::int64_t, const std::byte*)>& visit) {
   std::vector<std::byte> line(size_of(TIFFScanlineSize(file), layout.row_bytes()));
   for (std::int64_t y = 0; y < layout.height; ++y) {
-    if (TIFFReadScanline(file, line.data(), static_cast<std::uint32_t>(y), 0) != 1) damaged();
+    if (TIFFReadScanline(file, line.data(), static_cast<std::uint32_t>(y), 0) != 1) damaged_tiff();
     visit(y, line.data());
   }
 }
@@ -72,7 +72,7 @@ Band::Band(tiff* file, const TiffLayout& layout)
   plane.samples /= static_cast<int>(planes_);
   stride_ = plane.row_bytes();
   rows_ = field(file, is_tiled_ ? TIFFTAG_TILELENGTH : TIFFTAG_ROWSPERSTRIP);
-  if (rows_ < 1) damaged();
+  if (rows_ < 1) damaged_tiff();
   if (is_tiled_) {
     chunk_.resize(size_of(TIFFTileSize(file), 1));
   } else {
@@ -89,13 +89,13 @@ void Band::read_tiles(std::int64_t y, std::uint16_t plane) {
   const std::int64_t side = field(file_, TIFFTAG_TILEWIDTH);
   const std::size_t tile_stride = size_of(TIFFTileRowSize(file_), 1);
   const std::int64_t count = std::min(rows_, layout_.height - y);
-  if (side < 1 || tile_stride * static_cast<std::size_t>(count) > chunk_.size()) damaged();
+  if (side < 1 || tile_stride * static_cast<std::size_t>(count) > chunk_.size()) damaged_tiff();
   std::size_t at = 0;
   for (std::int64_t x = 0; x < layout_.width; x += side) {
     const std::uint32_t tile = TIFFComputeTile(file_, static_cast<std::uint32_t>(x),
                                                static_cast<std::uint32_t>(y), 0, plane);
     const auto size = static_cast<tmsize_t>(chunk_.size());
-    if (TIFFReadEncodedTile(file_, tile, chunk_.data(), size) != size) damaged();
+    if (TIFFReadEncodedTile(file_, tile, chunk_.data(), size) != size) damaged_tiff();
     const std::size_t shown = std::min(tile_stride, stride_ - at);
     for (std::int64_t row = 0; row < count; ++row) {
       const std::byte* from = chunk_.data() + static_cast<std::size_t>(row) * tile_stride;
@@ -103,7 +103,7 @@ void Band::read_tiles(std::int64_t y, std::uint16_t plane) {
     }
     at += shown;
   }
-  if (at != stride_) damaged();
+  if (at != stride_) damaged_tiff();
 }
 
 void Band::read_strip(std::int64_t y, std::uint16_t plane) {
@@ -112,7 +112,7 @@ void Band::read_strip(std::int64_t y, std::uint16_t plane) {
       stride_ * static_cast<std::size_t>(std::min(rows_, layout_.height - y));
   const tmsize_t size =
       TIFFReadEncodedStrip(file_, strip, chunk_.data(), static_cast<tmsize_t>(chunk_.size()));
-  if (size < 0 || static_cast<std::size_t>(size) < wanted) damaged();
+  if (size < 0 || static_cast<std::size_t>(size) < wanted) damaged_tiff();
   std::memcpy(plane_row(plane, 0), chunk_.data(), wanted);
 }
 

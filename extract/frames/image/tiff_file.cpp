@@ -13,8 +13,9 @@
 #include <string_view>
 #include <utility>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/frame.h"
 
 namespace coldframe::frames {
 
@@ -57,7 +58,6 @@ struct TiffCallbacks {
 
 namespace {
 
-constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
 constexpr std::size_t kMaxPages = std::size_t{1} << 16;
 
 // How many bytes one of the file's can become at most.
@@ -80,7 +80,7 @@ void require(const char* what, std::uint32_t found, std::initializer_list<std::u
                          ", which is not read; convert it to 8- or 16-bit grey or RGB"));
 }
 
-[[noreturn]] void damaged() {
+[[noreturn]] void damaged_tiff() {
   throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
 }
 
@@ -132,7 +132,7 @@ TiffFile::TiffFile(const std::filesystem::path& path) : stream_(new Stream{Input
   tiff_.reset(TIFFClientOpenExt("tiff", "rm", stream_.get(), Callbacks::read, Callbacks::write,
                                 Callbacks::seek, Callbacks::close, Callbacks::size, nullptr,
                                 nullptr, options.get()));
-  if (!tiff_) damaged();
+  if (!tiff_) damaged_tiff();
 }
 
 bool TiffFile::is_last() const {
@@ -217,7 +217,7 @@ std::uint64_t TiffFile::least_bytes() {
 TiffPage TiffFile::open_page(std::uint64_t directory) {
   if (TIFFCurrentDirOffset(tiff_.get()) != directory &&
       TIFFSetSubDirectory(tiff_.get(), directory) == 0) {
-    damaged();
+    damaged_tiff();
   }
   read_layout();
   page_ = {layout_.width, layout_.height, 1, Depth::k8,
@@ -245,7 +245,7 @@ void TiffFile::check_size() const {
   // A tile that reaches beyond the picture lies in the file as a whole.
   if (TIFFIsTiled(tiff_.get()) != 0 &&
       TIFFTileSize64(tiff_.get()) / inflation(compression_) > stream_->file.size()) {
-    damaged();
+    damaged_tiff();
   }
 }
 
@@ -320,7 +320,7 @@ void TiffFile::read_rows(
     hand_over(raw);
     visit(y, row_);
   });
-  if (stream_->is_damaged) damaged();
+  if (stream_->is_damaged) damaged_tiff();
 }
 
 }  // namespace coldframe::frames

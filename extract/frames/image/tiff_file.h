@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "common/file.h"
+#include "common/files/file.h"
 #include "extract/frames/image/tiff_bands.h"
 #include "extract/frames/image/value_scale.h"
 

@@ -2,9 +2,9 @@
 #include <limits>
 #include <opencv2/core.hpp>
 
-#include "common/error.h"
-#include "common/error_context.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/tiff_file.h"
 #include "extract/frames/kinds.h"

@@ -2,7 +2,7 @@
 
 #include <webp/decode.h>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::frames {
 

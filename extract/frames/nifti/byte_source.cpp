@@ -8,8 +8,8 @@
 #include <new>
 #include <vector>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 namespace {

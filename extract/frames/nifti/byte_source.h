@@ -7,7 +7,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/file.h"
+#include "common/files/file.h"
 
 namespace coldframe::frames {
 

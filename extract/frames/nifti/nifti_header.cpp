@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 using std::string_view_literals::operator""sv;
 
 constexpr std::size_t kVersion1Bytes = sizeof(nifti_1_header);
-constexpr std::int64_t kMaxSide = std::int64_t{1} << 20;
+constexpr std::int64_t kMaxLength = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxVoxels = std::int64_t{1} << 48;
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -105,9 +105,9 @@ void Parser<Header>::read_dimensions() {
   for (std::int64_t i = 1; i <= 7; ++i) {
     if (i > count) raw_.dim[i] = 1;
     const std::int64_t length = raw_.dim[i];
-    if (length < 1 || length > kMaxSide) {
-      throw DataError(concat("its dimension ", i, " has a length of ", length, "; 1 to ", kMaxSide,
-                             " are read"));
+    if (length < 1 || length > kMaxLength) {
+      throw DataError(concat("its dimension ", i, " has a length of ", length, "; 1 to ",
+                             kMaxLength, " are read"));
     }
     if (voxels > kMaxVoxels / length) throw DataError("its dimensions give more than 2^48 voxels");
     voxels *= length;

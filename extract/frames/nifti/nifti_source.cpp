@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "common/error.h"
-#include "common/error_context.h"
-#include "common/source_stamp.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/files/source_stamp.h"
+#include "common/text/text.h"
 #include "extract/frames/kinds.h"
 #include "extract/frames/nifti/slice_reader.h"
 
@@ -19,7 +19,6 @@ namespace coldframe::frames {
 namespace {
 
 constexpr std::int64_t kMaxFrames = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxSide = 65535, kMaxPixels = std::int64_t{1} << 28;
 constexpr std::string_view kAxisNames = "xyz";
 
 using Opener = std::function<std::unique_ptr<ByteSource>()>;

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 
 namespace coldframe::frames {
 namespace {

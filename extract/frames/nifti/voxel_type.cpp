@@ -4,8 +4,8 @@
 
 #include <cstring>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::frames {
 namespace {

@@ -1,7 +1,7 @@
 #include "extract/vit/gpu/choose.h"
 
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 #include "extract/cuda/library.h"
 
 namespace coldframe::vit::gpu {
@@ -9,7 +9,7 @@ namespace coldframe::vit::gpu {
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     const BackboneOptions& options, const torch::Device& device,
                                     Precision precision) {
-  const cuda::Kernels* const kernels = cuda::kernels();
+  const cuda::GpuKernels* const kernels = cuda::kernels();
   if (!kernels) {
     log_info(concat("no CUDA kernels (", cuda::kernel_library().problem,
                     "): computing with LibTorch's operators"));

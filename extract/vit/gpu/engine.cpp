@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/vit/starting_tokens.h"
 
 namespace coldframe::vit::gpu {
@@ -82,7 +82,7 @@ std::optional<std::string> refusal(const Architecture& shape) {
 }
 
 Engine::Engine(const VisionTransformerImpl& model, const EngineOptions& options,
-               const cuda::Kernels& kernels, MakeGraph make_graph)
+               const cuda::GpuKernels& kernels, MakeGraph make_graph)
     : options_(options),
       architecture_(model.architecture),
       kernels_(kernels),

@@ -39,7 +39,7 @@ class Engine {
   // Casts the float weights of `model` to the device once; the model is no longer needed then.
   // ConfigError if refusal(). `kernels` must compute on the device.
   Engine(const VisionTransformerImpl& model, const EngineOptions& options,
-         const cuda::Kernels& kernels, MakeGraph make_graph);
+         const cuda::GpuKernels& kernels, MakeGraph make_graph);
 
   // frames [B, S, S, 3] uint8 and levels [3, 256] float, what each level of each channel becomes,
   // both on the device -> [B, D or 2·D] float there, valid until the next call. Asynchronous on
@@ -91,7 +91,7 @@ class Engine {
 
   EngineOptions options_;
   Architecture architecture_;
-  const cuda::Kernels& kernels_;
+  const cuda::GpuKernels& kernels_;
   std::int64_t patches_, tokens_, pitch_;  // of an image; columns of a patch, filled up
   torch::Tensor start_;                    // [tokens, width] float
   Linear patch_embed_;

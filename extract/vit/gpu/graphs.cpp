@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "common/log.h"
-#include "common/text.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
 #include "extract/cuda/library.h"
 
 namespace coldframe::vit::gpu {

@@ -7,10 +7,10 @@
 #include <iostream>
 #include <string>
 
-#include "cache/writer.h"
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "cache/write/writer.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache {
 namespace {

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <numeric>
 
-#include "common/cli.h"
-#include "common/error.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
 #include "train_temporal/training/trainer.h"
 
 namespace {

@@ -10,8 +10,8 @@
 #include <iostream>
 #include <iterator>
 
-#include "common/cli.h"
-#include "common/error.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
 

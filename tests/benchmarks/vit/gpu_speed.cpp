@@ -20,19 +20,19 @@
 #include <iterator>
 #include <sstream>
 
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
-#include "extract/transfer/staging.h"
-#include "extract/vit/checkpoint.h"
+#include "extract/pipeline/transfer/staging.h"
+#include "extract/vit/checkpoint/checkpoint.h"
+#include "extract/vit/checkpoint/state_dict_names.h"
 #include "extract/vit/gpu/engine.h"
-#include "extract/vit/state_dict_names.h"
 
 namespace coldframe::vit::gpu {
 namespace {
@@ -98,7 +98,7 @@ class Speed {
                     .contiguous()
                     .to(device_)),
         engine_(make_engine(setup)),
-        streams_(make_streams(device_)) {}
+        streams_(extract::make_streams(device_)) {}
 
   void wait() {
     if (device_.is_cuda()) torch::cuda::synchronize(device_.index());
@@ -107,7 +107,7 @@ class Speed {
   double run(int passes) {
     const auto started = Clock::now();
     for (int i = 0; i < passes; ++i)
-      streams_->run(Streams::Lane::kCompute,
+      streams_->run(extract::Streams::Lane::kCompute,
                     [&] { features_ = engine_.forward_frames(on_device_, levels_); });
     wait();
     return std::chrono::duration<double>(Clock::now() - started).count() / passes;
@@ -115,19 +115,19 @@ class Speed {
 
   double stage(int batches) {
     const std::int64_t count = frames_.size(0);
-    Staging staging(
+    extract::Staging staging(
         *streams_, frames_.size(1), features().size(1),
         [&](const torch::Tensor& frames) { return engine_.forward_frames(frames, levels_); });
-    for (int slot = 0; slot < Staging::kSlots; ++slot) {
+    for (int slot = 0; slot < extract::Staging::kSlots; ++slot) {
       staging.reserve(slot, count);
       staging.frames(slot).copy_(frames_);
     }
     const auto started = Clock::now();
     for (int i = 0; i < batches; ++i) {
-      staging.collect(i % Staging::kSlots);
-      staging.submit(i % Staging::kSlots, 0, count);
+      staging.collect(i % extract::Staging::kSlots);
+      staging.submit(i % extract::Staging::kSlots, 0, count);
     }
-    for (int slot = 0; slot < Staging::kSlots; ++slot) staging.collect(slot);
+    for (int slot = 0; slot < extract::Staging::kSlots; ++slot) staging.collect(slot);
     return std::chrono::duration<double>(Clock::now() - started).count() / batches;
   }
 
@@ -149,7 +149,7 @@ class Speed {
   torch::Device device_;
   torch::Tensor frames_, on_device_, levels_, features_;
   Engine engine_;
-  std::unique_ptr<Streams> streams_;
+  std::unique_ptr<extract::Streams> streams_;
 };
 
 int run(const std::vector<std::string>& words) {

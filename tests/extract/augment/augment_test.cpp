@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "extract/augment/exam_views.h"
 
 namespace coldframe::augment {

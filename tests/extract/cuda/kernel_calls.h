@@ -21,7 +21,7 @@ struct NormInputs {
   torch::Tensor x, y, y_bias, gamma, weight, bias;  // [rows, width], …, [width], …
 };
 
-inline torch::Tensor residual_norm(const Kernels& kernels, const NormInputs& in) {
+inline torch::Tensor residual_norm(const GpuKernels& kernels, const NormInputs& in) {
   torch::Tensor z = torch::full_like(in.y, 77);
   const ResidualNormArguments arguments{in.x.data_ptr(),
                                         in.y.const_data_ptr(),
@@ -43,7 +43,7 @@ struct Embedded {
 };
 
 // start [tokens, width], y [batch · (tokens − prefix), width]
-inline Embedded embed_norm(const Kernels& kernels, const torch::Tensor& start,
+inline Embedded embed_norm(const GpuKernels& kernels, const torch::Tensor& start,
                            const torch::Tensor& y, std::int64_t prefix, const torch::Tensor& weight,
                            const torch::Tensor& bias, torch::ScalarType residual) {
   const std::int64_t tokens = start.size(0), width = start.size(1);
@@ -66,7 +66,7 @@ inline Embedded embed_norm(const Kernels& kernels, const torch::Tensor& start,
   return out;
 }
 
-inline torch::Tensor bias_gelu(const Kernels& kernels, const torch::Tensor& x,
+inline torch::Tensor bias_gelu(const GpuKernels& kernels, const torch::Tensor& x,
                                const torch::Tensor& bias) {
   torch::Tensor out = x.clone();
   TORCH_CHECK(kernels.bias_gelu(
@@ -76,7 +76,7 @@ inline torch::Tensor bias_gelu(const Kernels& kernels, const torch::Tensor& x,
 }
 
 // frames [batch, size, size, 3] -> [batch · grid², pitch]; columns behind the patch stay 77.
-inline torch::Tensor patches(const Kernels& kernels, const torch::Tensor& frames,
+inline torch::Tensor patches(const GpuKernels& kernels, const torch::Tensor& frames,
                              const torch::Tensor& levels, std::int64_t patch, std::int64_t pitch,
                              torch::ScalarType type) {
   const std::int64_t batch = frames.size(0), size = frames.size(1), grid = size / patch;

@@ -53,11 +53,11 @@ struct Types {
   torch::ScalarType residual, element;
 };
 
-class TwinKernels : public testing::TestWithParam<Types> {
+class TwinKernels : public ::testing::TestWithParam<Types> {
  protected:
   void SetUp() override { torch::manual_seed(1); }
   const Types types_ = GetParam();
-  const Kernels& kernels_ = twin_kernels();
+  const GpuKernels& kernels_ = twin_kernels();
 };
 
 TEST_P(TwinKernels, ResidualNormIsAnAdditionAndLayerNorm) {
@@ -145,11 +145,11 @@ TEST_P(TwinKernels, PatchesAreWhatThePatchEmbeddingMultiplies) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TwinKernels,
-                         testing::Values(Types{torch::kFloat, torch::kFloat},
-                                         Types{torch::kFloat, torch::kBFloat16},
-                                         Types{torch::kBFloat16, torch::kBFloat16},
-                                         Types{torch::kFloat, torch::kHalf},
-                                         Types{torch::kHalf, torch::kHalf}));
+                         ::testing::Values(Types{torch::kFloat, torch::kFloat},
+                                           Types{torch::kFloat, torch::kBFloat16},
+                                           Types{torch::kBFloat16, torch::kBFloat16},
+                                           Types{torch::kFloat, torch::kHalf},
+                                           Types{torch::kHalf, torch::kHalf}));
 
 // Sums that are not rounded themselves.
 class TwinKernelsOfFloatSums : public TwinKernels {};
@@ -167,12 +167,12 @@ TEST_P(TwinKernelsOfFloatSums, NormAFarMeanExactly) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TwinKernelsOfFloatSums,
-                         testing::Values(Types{torch::kFloat, torch::kFloat},
-                                         Types{torch::kFloat, torch::kBFloat16},
-                                         Types{torch::kFloat, torch::kHalf}));
+                         ::testing::Values(Types{torch::kFloat, torch::kFloat},
+                                           Types{torch::kFloat, torch::kBFloat16},
+                                           Types{torch::kFloat, torch::kHalf}));
 
 TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
-  const Kernels& kernels = twin_kernels();
+  const GpuKernels& kernels = twin_kernels();
   torch::Tensor x = torch::zeros({1, 4096}), out = torch::zeros({1, 4096});
   const auto norm = [&](std::int64_t width, Element residual, Element element) {
     return kernels.residual_norm({x.data_ptr(), x.data_ptr(), nullptr, nullptr, floats(x),

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "common/error.h"
-#include "extract/frames/exam_list.h"
+#include "common/cli/error.h"
+#include "extract/frames/input/exam_list.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {

@@ -10,11 +10,11 @@
 #include <iostream>
 #include <string>
 
-#include "common/error.h"
-#include "common/fingerprint.h"
-#include "common/json.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/files/json.h"
 #include "common/system/memory.h"
-#include "common/text.h"
+#include "common/text/text.h"
 #include "extract/frames/source.h"
 
 namespace {

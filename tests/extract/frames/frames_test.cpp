@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "common/error.h"
+#include "common/cli/error.h"
+#include "extract/frames/input/timestamp.h"
 #include "extract/frames/source.h"
-#include "extract/frames/timestamp.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {

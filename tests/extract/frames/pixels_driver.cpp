@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "extract/frames/source.h"
 
 int main(int argc, char** argv) {

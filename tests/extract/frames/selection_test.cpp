@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "extract/frames/clip/picture.h"
 #include "extract/frames/clip/times.h"
 #include "extract/frames/source.h"

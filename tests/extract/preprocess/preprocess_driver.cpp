@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "common/cli.h"
+#include "common/cli/cli.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/preprocess/rescale.h"
 

@@ -2,10 +2,10 @@
 
 #include <random>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "extract/preprocess/geometry.h"
 #include "extract/preprocess/preprocessing.h"
-#include "extract/preprocess/resample_passes.h"
+#include "extract/preprocess/resample/resample_passes.h"
 
 namespace coldframe::preprocess {
 namespace {
@@ -37,7 +37,7 @@ struct GeometryCase {
   int target_x, target_y;
 };
 
-class GeometryTest : public testing::TestWithParam<GeometryCase> {};
+class GeometryTest : public ::testing::TestWithParam<GeometryCase> {};
 
 TEST_P(GeometryTest, FollowsTorchvisionAndTimm) {
   const auto& expected = GetParam();
@@ -53,7 +53,7 @@ TEST_P(GeometryTest, FollowsTorchvisionAndTimm) {
 
 INSTANTIATE_TEST_SUITE_P(
     Sizes, GeometryTest,
-    testing::Values(
+    ::testing::Values(
         GeometryCase{"Landscape", Resize::kShortest, 1.0, 640, 480, 298, 224, 37, 0, 0, 0},
         // (331 − 224) / 2 = 53.5 goes to 54, (225 − 224) / 2 = 0.5 to 0: halves to even.
         GeometryCase{"HalfUp", Resize::kShortest, 1.0, 331, 224, 331, 224, 54, 0, 0, 0},

@@ -1,7 +1,7 @@
 // Prints every preset as a JSON line, for the cross-check against timm's configuration.
 #include <iostream>
 
-#include "extract/preset.h"
+#include "extract/plan/preset.h"
 
 namespace {
 
@@ -15,7 +15,7 @@ const char* word(coldframe::vit::Pooling pooling) {
 
 int main() {
   using namespace coldframe;
-  for (const Preset& preset : presets()) {
+  for (const extract::Preset& preset : extract::presets()) {
     const Json line{{"name", preset.name},
                     {"architecture", preset.architecture},
                     {"pooling", word(preset.pooling)},

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common/error.h"
+#include "common/cli/error.h"
 #include "extract/preprocess/crop.h"
 #include "extract/preprocess/prepare.h"
 #include "extract/preprocess/rescale.h"

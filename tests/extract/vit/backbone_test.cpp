@@ -6,13 +6,13 @@
 
 #include <functional>
 
-#include "common/error.h"
-#include "common/fingerprint.h"
-#include "common/log.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/fingerprint.h"
 #include "common/torch/safetensors.h"
-#include "extract/vit/engine/choose.h"
+#include "extract/vit/checkpoint/state_dict_names.h"
+#include "extract/vit/cpu/choose.h"
 #include "extract/vit/random_weights.h"
-#include "extract/vit/state_dict_names.h"
 #include "extract/vit/vision_transformer.h"
 #include "tests/support/gpu_test.h"
 
@@ -227,7 +227,7 @@ TEST_F(FallBackTest, HappensOnAGpuToo) {
 }
 
 TEST(AutomaticPrecision, IsTheQuickestOnTheCpuForAViTAlone) {
-  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), engine::quickest_precision());
+  EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), cpu::quickest_precision());
   EXPECT_EQ(automatic_precision({.torchscript = "a.pt"}, torch::kCPU), Precision::kFp32);
 }
 

@@ -1,28 +1,28 @@
 // Checkpoints that are damaged, hostile or odd: always an error that says so, never a crash.
-#include "extract/vit/checkpoint.h"
+#include "extract/vit/checkpoint/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "common/error.h"
-#include "common/log.h"
-#include "common/text.h"
-#include "extract/vit/pickle/unpickler.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "extract/vit/checkpoint/pickle/unpickler.h"
 #include "tests/extract/vit/pickle_bytes.h"
 
 namespace coldframe::vit {
 namespace {
 
 using test::PickledView;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-class CheckpointTest : public testing::Test {
+class CheckpointTest : public ::testing::Test {
  protected:
   void SetUp() override {
     set_quiet(true);
-    path_ = std::filesystem::path(testing::TempDir()) / concat("coldframe-", getpid(), ".pth");
+    path_ = std::filesystem::path(::testing::TempDir()) / concat("coldframe-", getpid(), ".pth");
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
@@ -93,7 +93,7 @@ void PrintTo(const Lie& lie, std::ostream* out) {
   *out << lie.name;
 }
 
-class LyingView : public CheckpointTest, public testing::WithParamInterface<Lie> {};
+class LyingView : public CheckpointTest, public ::testing::WithParamInterface<Lie> {};
 
 TEST_P(LyingView, IsRefusedInBothFormats) {
   const Lie& lie = GetParam();
@@ -105,7 +105,7 @@ constexpr std::int64_t kHuge = std::int64_t{1} << 62;
 
 INSTANTIATE_TEST_SUITE_P(
     All, LyingView,
-    testing::Values(
+    ::testing::Values(
         Lie{"offset", {.offset = 1}, "outside its storage"},
         Lie{"negative_offset", {.offset = -1}, "outside its storage"},
         Lie{"sizes", {.sizes = {3, 3}}, "outside its storage"},
@@ -134,7 +134,7 @@ void PrintTo(const BadFile& file, std::ostream* out) {
   *out << file.name;
 }
 
-class HostileFile : public CheckpointTest, public testing::WithParamInterface<BadFile> {};
+class HostileFile : public CheckpointTest, public ::testing::WithParamInterface<BadFile> {};
 
 TEST_P(HostileFile, IsRefusedWithAReason) {
   EXPECT_THAT(refusal(GetParam().bytes), HasSubstr(GetParam().message));
@@ -152,7 +152,7 @@ std::string repeated(std::size_t count, const std::string& text) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, HostileFile,
-    testing::Values(
+    ::testing::Values(
         BadFile{"empty", "", "the file is empty"},
         BadFile{"text", "hello, world", "neither a safetensors file"},
         BadFile{"os_system",
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_F(CheckpointTest, RefusesWhatIsNoFile) {
   EXPECT_THROW(load_checkpoint("/nonexistent/weights.pth"), DataError);
-  EXPECT_THROW(load_checkpoint(testing::TempDir()), DataError);
+  EXPECT_THROW(load_checkpoint(::testing::TempDir()), DataError);
 }
 
 TEST(Unpickler, ReadsPlainValuesOfEveryProtocol) {

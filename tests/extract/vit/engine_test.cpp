@@ -1,22 +1,22 @@
 // The CPU engine against the readable ViT, and its kernels against sums in double.
-#include "extract/vit/engine/engine.h"
+#include "extract/vit/cpu/engine.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "extract/vit/engine/choose.h"
+#include "extract/vit/cpu/choose.h"
 #include "tests/extract/vit/small_models.h"
 
-namespace coldframe::vit::engine {
+namespace coldframe::vit::cpu {
 namespace {
 
 // Relative: bf16 has 8 bits, fp16 11.
-double tolerance_of(Element element) {
-  return element == Element::kFp32 ? 2e-6 : element == Element::kBf16 ? 8e-3 : 1e-3;
+double tolerance_of(StoredType element) {
+  return element == StoredType::kFp32 ? 2e-6 : element == StoredType::kBf16 ? 8e-3 : 1e-3;
 }
 
-class KernelTest : public testing::TestWithParam<const Kernels*> {
+class KernelTest : public ::testing::TestWithParam<const Kernels*> {
  protected:
   void SetUp() override { torch::manual_seed(1); }
 
@@ -52,14 +52,14 @@ TEST_P(KernelTest, MultipliesEveryHeightOfTile) {
       const torch::Tensor error = found - expected;
       errors += error.square().sum().item<double>();
       squares += expected.square().sum().item<double>();
-      if (kernels_.element == Element::kFp16)  // sums in fp16 stray at random
+      if (kernels_.element == StoredType::kFp16)  // sums in fp16 stray at random
         EXPECT_LE(error.norm().item<double>(), 2e-3 * expected.norm().item<double>());
       else
         EXPECT_LE(error.abs().max().item<double>(), 5e-5);
       EXPECT_TRUE((sums.narrow(1, kernels_.columns, 3) == 7).all().item<bool>());
     }
     const double share = std::sqrt(errors / squares);
-    EXPECT_LE(share, kernels_.element == Element::kFp16 ? 9e-4 : 1e-6) << depth;
+    EXPECT_LE(share, kernels_.element == StoredType::kFp16 ? 9e-4 : 1e-6) << depth;
   }
 }
 
@@ -130,14 +130,14 @@ TEST_P(KernelTest, RoundsToNearestAndKeepsNotANumber) {
   EXPECT_TRUE(at::allclose(out, x.to(torch_type(kernels_.element)), 0, 0, /*equal_nan=*/true));
 }
 
-std::string name_of(const testing::TestParamInfo<const Kernels*>& info) {
+std::string name_of(const ::testing::TestParamInfo<const Kernels*>& info) {
   std::string name = info.param->name;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, KernelTest, testing::ValuesIn(available_kernels()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(available_kernels()), name_of);
 
 Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, std::int64_t grid) {
   Architecture architecture = small_architecture(width, heads, patch, grid);
@@ -175,7 +175,7 @@ TEST(Engine, EqualsTheReadableViT) {
           const torch::Tensor found = engine.forward(some, pooling);
           ASSERT_EQ(found.sizes(), expected.sizes());
           if (batch == 0) continue;
-          if (kernels->element == Element::kFp32)
+          if (kernels->element == StoredType::kFp32)
             EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
           else
             EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
@@ -202,8 +202,8 @@ TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
 
 TEST(Engine, SaysWhatItCannotCompute) {
   const Architecture odd = shape(63, 3, 4, 2);  // heads of 21 features
-  EXPECT_FALSE(refusal(odd, portable_kernels(Element::kFp32)));
-  EXPECT_TRUE(refusal(odd, portable_kernels(Element::kBf16)));
+  EXPECT_FALSE(refusal(odd, portable_kernels(StoredType::kFp32)));
+  EXPECT_TRUE(refusal(odd, portable_kernels(StoredType::kBf16)));
 }
 
 TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
@@ -228,4 +228,4 @@ TEST(Engine, ComputesInFp16WhereTheProcessorDoes) {
 }
 
 }  // namespace
-}  // namespace coldframe::vit::engine
+}  // namespace coldframe::vit::cpu

@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "common/text.h"
+#include "common/text/text.h"
 
 namespace coldframe::vit::test {
 

@@ -8,13 +8,13 @@
 #include <iterator>
 #include <map>
 
-#include "common/cli.h"
-#include "common/error.h"
-#include "common/text.h"
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
-#include "extract/vit/checkpoint.h"
+#include "extract/vit/checkpoint/checkpoint.h"
 
 namespace coldframe::vit {
 namespace {

@@ -6,8 +6,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
-#include "common/error.h"
-#include "common/log.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
@@ -143,7 +143,7 @@ TEST(GpuEngine, TellsWantOfMemoryFromOtherErrors) {
   VisionTransformer model = one.make();
   const Input input = make_input(2, one.image_size);
   static int error = 0;
-  cuda::Kernels kernels = cuda::twin_kernels();
+  cuda::GpuKernels kernels = cuda::twin_kernels();
   kernels.bias_gelu = [](const cuda::BiasGeluArguments& arguments, void* stream) {
     TORCH_CHECK(error != -1, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate");
     TORCH_CHECK(error != -2, "CUDA error: misaligned address");

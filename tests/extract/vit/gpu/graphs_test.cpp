@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include "common/log.h"
+#include "common/cli/log.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
 
 namespace coldframe::vit::gpu {
 namespace {
 
-class GraphsTest : public testing::Test {
+class GraphsTest : public ::testing::Test {
  protected:
   void SetUp() override { set_quiet(true); }
 

@@ -1,0 +1,43 @@
+#include "cache/format/column_type.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "cache/read/reader.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+ColumnType type_of(const std::string& value) {
+  const std::size_t digits = value.starts_with('-') ? 1 : 0;
+  const bool padded = value.size() > digits + 1 && value[digits] == '0' &&
+                      value[digits + 1] >= '0' && value[digits + 1] <= '9';
+  std::int64_t integer = 0;
+  double number = 0;
+  if (padded) return ColumnType::kText;
+  if (parse_int(value, integer)) return ColumnType::kInteger;
+  return parse_double(value, number) && std::isfinite(number) ? ColumnType::kNumber
+                                                              : ColumnType::kText;
+}
+
+}  // namespace
+
+const char* column_type_name(ColumnType type) {
+  return type == ColumnType::kInteger ? "integer" : type == ColumnType::kNumber ? "number" : "text";
+}
+
+ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& column) {
+  ColumnType type = ColumnType::kInteger;
+  bool any = false;
+  for (const ExamInfo& exam : exams) {
+    const std::string& value = column_value(exam, column);
+    if (value.empty()) continue;
+    any = true;
+    type = std::max(type, type_of(value));
+    if (type == ColumnType::kText) break;
+  }
+  return any ? type : ColumnType::kText;
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,17 @@
+// Columns are text in the files; what they mean is inferred over a whole cache.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+
+namespace coldframe::cache {
+
+enum class ColumnType { kInteger, kNumber, kText };
+const char* column_type_name(ColumnType type);  // "integer", "number", "text"
+
+// Empty values do not count. "007" is text: as a number it would lose its zeros.
+ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& column);
+
+}  // namespace coldframe::cache

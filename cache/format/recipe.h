@@ -1,0 +1,34 @@
+// What a cache was made with. Two caches may be mixed or compared only if their recipes say so.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/files/json.h"
+
+namespace coldframe::cache {
+
+struct Recipe {
+  // Everything that decides the features of one frame: weights' SHA-256, architecture, pooling, the
+  // pixel pipeline. `predict` and `evaluate` compare its digest.
+  Json features = Json::object();
+  // Which frames and views are stored, and as what: frame selection, views, storage type. Resume
+  // and merge compare this too.
+  Json storage = Json::object();
+
+  // Whether the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
+  bool has_thumbnails() const { return storage.contains("thumbnails"); }
+
+  std::string feature_digest() const;  // SHA-256 of the canonical JSON of `features`
+  std::string cache_digest() const;    // of both
+};
+
+// One line per key that differs, nested keys joined with dots:
+// "preprocessing.interpolation: cache has \"bicubic\", now \"bilinear\"".
+std::vector<std::string> differences(const Json& cached, const Json& now);
+std::vector<std::string> differences(const Recipe& cached, const Recipe& now);
+
+Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}
+Recipe recipe_from_json(const Json& json);  // CacheError when it is not one
+
+}  // namespace coldframe::cache

@@ -1,0 +1,23 @@
+// Lays out one file of a cache: contents and rows become HDF5 bytes and their trailer.
+#pragma once
+
+#include <filesystem>
+
+#include "cache/format/contents.h"
+#include "cache/hdf5/byte_store.h"
+
+namespace coldframe::cache {
+
+// Writes everything but the trailer. DataError when the metadata cannot be stored.
+void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes);
+
+// Builds the file in memory, then publishes it: for shards, which are bounded. `image` is where, so
+// that one shard after another takes the same memory.
+void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
+                   const ExamBytes& bytes, hdf5::MemoryStore& image);
+
+// Builds the file on disk under a temporary name, then publishes it: for packing.
+void publish_large(const std::filesystem::path& path, const ShardContents& contents,
+                   const ExamBytes& bytes);
+
+}  // namespace coldframe::cache

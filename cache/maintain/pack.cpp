@@ -1,0 +1,48 @@
+#include "cache/maintain/pack.h"
+
+#include "cache/format/shard_image.h"
+#include "cache/maintain/lock.h"
+#include "cache/read/collection.h"
+#include "common/files/atomic_file.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+ShardContents valid_contents(const Collection& cache) {
+  ShardContents contents;
+  contents.header = cache.header();
+  contents.failures = cache.failures();
+  for (std::size_t i = 0; i < cache.exams().size(); ++i)
+    contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.thumbnails(i)});
+  return contents;
+}
+
+void pack_locked(const Location& location) {
+  const std::vector<fs::path> files = location.files();
+  if (files.empty() || files == std::vector{location.path}) return;
+  remove_abandoned(location.path);
+  {
+    const Collection cache(location);
+    publish_large(location.path, valid_contents(cache),
+                  {[&cache](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+                     cache.read_rows(exam, view, rows);
+                   },
+                   [&cache](std::size_t exam, std::span<std::byte> bytes) {
+                     cache.read_thumbnails(exam, bytes);
+                   }});
+  }
+  for (const fs::path& file : files)
+    if (file != location.path) remove_file_durably(file);
+}
+
+}  // namespace
+
+void pack(const Location& location) {
+  if (!location.single_file) return;
+  const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+  pack_locked(location);
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,233 @@
+#include "cache/read/collection.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "common/threads/parallel.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kMostOpenFiles = 64;
+
+auto as_tuple(const Failure& failure) {
+  return std::tie(failure.ordinal, failure.exam, failure.revision, failure.source, failure.reason);
+}
+
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+[[noreturn]] void refuse_nothing(const Location& location) {
+  const std::string name = location.path.string();
+  if (!is_there(location.path) && !is_there(location.shard_folder()))
+    throw CacheError(name + ": there is no such cache; `coldframe extract --out` makes one");
+  if (std::filesystem::is_regular_file(location.path))
+    throw CacheError(name + ": a cache is a file whose name ends in .h5, or a folder of shards");
+  throw CacheError(name + ": a folder without shards (shard-*.h5), hence not a cache");
+}
+
+}  // namespace
+
+void require_same_cache(const ShardHeader& first, const ShardHeader& other,
+                        const std::string& name) {
+  std::vector<std::string> lines = differences(first.recipe, other.recipe);
+  const auto compare = [&](const char* key, const std::string& cached, const std::string& now) {
+    if (cached != now) lines.push_back(concat(key, ": cache has ", cached, ", now ", now));
+  };
+  compare("dimension", std::to_string(first.dimension), std::to_string(other.dimension));
+  compare("storage", storage_name(first.storage), storage_name(other.storage));
+  compare("views", join(first.views, ", "), join(other.views, ", "));
+  if (lines.empty()) return;
+  throw CacheError(concat(name, ": made with another recipe than the rest of the cache:\n  ",
+                          join(lines, "\n  "),
+                          "\nUse another --out, or the options of the cache."));
+}
+
+Collection::Collection(const Location& location, Detail detail) {
+  with_listing(location, [&](const std::vector<std::filesystem::path>& files) {
+    if (files.empty()) refuse_nothing(location);
+    load(files, detail);
+  });
+  choose_exams();
+  choose_failures();
+}
+
+void Collection::load(const std::vector<std::filesystem::path>& paths, Detail detail) {
+  files_.clear();
+  files_.resize(paths.size());
+  open_.clear();
+  views_known_ = false;
+  parallel_for(paths.size(), [&](std::size_t i) {
+    files_[i] = std::make_unique<ShardFile>(paths[i], detail);
+    if (i >= kMostOpenFiles) files_[i]->close();
+  });
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    take_header(*files_[i], i == 0);
+    if (i < kMostOpenFiles) open_.push_back(i);
+  }
+}
+
+void Collection::take_header(const ShardFile& file, bool first) {
+  ShardHeader header = file.contents().header;
+  // A shard of failures alone may have been written before any view was known.
+  const bool has_exams = !file.contents().exams.empty();
+  if (!has_exams && !first) header.views = header_.views;
+  if (has_exams && !views_known_) header_.views = header.views;
+  if (first) header_ = header;
+  views_known_ = views_known_ || has_exams;
+  require_same_cache(header_, header, file.path().string());
+  for (const std::string& precision : header.precisions)
+    if (std::count(header_.precisions.begin(), header_.precisions.end(), precision) == 0)
+      header_.precisions.push_back(precision);
+}
+
+void Collection::choose_exams() {
+  const auto info_at = [&](const Place& place) -> ExamInfo& {
+    return files_[place.file]->contents().exams[place.exam].info;
+  };
+  std::size_t rows = 0;
+  for (const auto& file : files_) rows += file->contents().exams.size();
+  std::unordered_map<std::string_view, std::size_t> best(rows);  // into places_
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    const std::size_t exams = files_[f]->contents().exams.size();
+    for (std::size_t e = 0; e < exams; ++e) {
+      const ExamInfo& info = info_at({f, e});
+      const auto [entry, is_new] = best.emplace(info.id, places_.size());
+      if (is_new) {
+        places_.push_back({f, e});
+      } else if (Place& place = places_[entry->second]; info.revision > info_at(place).revision) {
+        place = {f, e};
+      }
+    }
+  }
+  best.clear();  // its keys are texts that move now
+  std::sort(places_.begin(), places_.end(), [&](const Place& a, const Place& b) {
+    const ExamInfo &left = info_at(a), &right = info_at(b);
+    return std::tie(left.ordinal, left.id) < std::tie(right.ordinal, right.id);
+  });
+  in_use_.assign(files_.size(), false);
+  exams_.reserve(places_.size());
+  index_.reserve(places_.size());
+  for (const Place& place : places_) {
+    ExamInfo& info = info_at(place);
+    index_.emplace(info.id, exams_.size());
+    exams_.push_back(std::move(info));
+    info.id = exams_.back().id;  // for messages
+    in_use_[place.file] = true;
+  }
+}
+
+// A row holds unless a later revision of its exam, good or bad, is there.
+void Collection::choose_failures() {
+  for (const auto& file : files_) {
+    for (const Failure& failure : file->contents().failures) {
+      std::uint32_t& latest = failed_.emplace(failure.exam, failure.revision).first->second;
+      latest = std::max(latest, failure.revision);
+    }
+  }
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    for (const Failure& failure : files_[f]->contents().failures) {
+      if (failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
+      failures_.push_back(failure);
+      in_use_[f] = true;
+    }
+  }
+  const auto less = [](const Failure& a, const Failure& b) { return as_tuple(a) < as_tuple(b); };
+  const auto same = [](const Failure& a, const Failure& b) { return as_tuple(a) == as_tuple(b); };
+  std::stable_sort(failures_.begin(), failures_.end(), less);
+  failures_.erase(std::unique(failures_.begin(), failures_.end(), same), failures_.end());
+}
+
+const std::vector<std::string>& Collection::precisions_of(std::size_t exam) const {
+  return files_[places_[exam].file]->contents().header.precisions;
+}
+
+const std::vector<std::uint64_t>& Collection::checksums(std::size_t exam) const {
+  return files_[places_[exam].file]->contents().exams[places_[exam].exam].checksums;
+}
+
+std::size_t Collection::find(const std::string& id) const {
+  const auto entry = index_.find(id);
+  return entry == index_.end() ? static_cast<std::size_t>(-1) : entry->second;
+}
+
+std::uint32_t Collection::next_revision(const std::string& id) const {
+  const std::size_t index = find(id);
+  const auto failure = failed_.find(id);
+  std::uint32_t next = index < exams_.size() ? exams_[index].revision + 1 : 0;
+  if (failure != failed_.end()) next = std::max(next, failure->second + 1);
+  return next;
+}
+
+void Collection::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const {
+  read_run(std::span(&exam, 1), view, rows);
+}
+
+std::size_t Collection::run_length(std::span<const std::size_t> exams,
+                                   std::size_t most_bytes) const {
+  const Place first = places_[exams.front()];
+  std::size_t bytes = 0, length = 0;
+  for (; length < exams.size(); ++length) {
+    const Place& place = places_[exams[length]];
+    bytes += exams_[exams[length]].frames() * header_.row_bytes();
+    if (place.file != first.file || place.exam != first.exam + length) break;
+    if (length > 0 && bytes > most_bytes) break;
+  }
+  return length;
+}
+
+ShardFile& Collection::file_in_use(std::size_t file) const {
+  if (open_.empty() || open_.back() != file) {
+    std::erase(open_, file);
+    if (open_.size() >= kMostOpenFiles) {
+      files_[open_.front()]->close();
+      open_.erase(open_.begin());
+    }
+    open_.push_back(file);
+  }
+  return *files_[file];
+}
+
+const StoredThumbnails& Collection::thumbnails(std::size_t exam) const {
+  return files_[places_[exam].file]->contents().exams[places_[exam].exam].thumbnails;
+}
+
+void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
+  const std::lock_guard lock(*mutex_);
+  file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
+}
+
+void Collection::read_run(std::span<const std::size_t> run, std::size_t view,
+                          std::span<std::byte> rows) const {
+  const Place first = places_[run.front()];
+  const ShardFile& file = *files_[first.file];
+  {
+    const std::lock_guard lock(*mutex_);
+    file_in_use(first.file).read_run(first.exam, run.size(), view, rows);
+  }
+  for (std::size_t i = 0; i < run.size(); ++i) {
+    const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes();
+    file.check_rows(first.exam + i, view, rows.first(bytes));
+    rows = rows.subspan(bytes);
+  }
+}
+
+std::uint64_t Collection::bytes_on_disk() const {
+  return std::accumulate(
+      files_.begin(), files_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const auto& file) { return sum + file->bytes_on_disk(); });
+}
+
+std::vector<std::filesystem::path> Collection::stale_files() const {
+  std::vector<std::filesystem::path> stale;
+  for (std::size_t f = 0; f < files_.size(); ++f)
+    if (!in_use_[f]) stale.push_back(files_[f]->path());
+  return stale;
+}
+
+}  // namespace coldframe::cache

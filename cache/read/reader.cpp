@@ -1,0 +1,151 @@
+#include "cache/read/reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cache/format/float16.h"
+#include "cache/read/collection.h"
+#include "cache/read/scan.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+
+struct CacheReader::State {
+  State(const Location& location, Detail detail) : cache(location, detail) {}
+  Collection cache;
+
+  std::size_t view_index(const std::string& view) const {
+    const std::vector<std::string>& views = cache.header().views;
+    const auto found = std::find(views.begin(), views.end(), view);
+    if (found == views.end())
+      throw CacheError(concat("the cache has no view '", view, "'; it has ", join(views, ", ")));
+    return static_cast<std::size_t>(found - views.begin());
+  }
+};
+
+CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
+    : state_(std::make_unique<State>(locate(path), detail)) {}
+CacheReader::~CacheReader() = default;
+CacheReader::CacheReader(CacheReader&&) noexcept = default;
+CacheReader& CacheReader::operator=(CacheReader&&) noexcept = default;
+
+const Recipe& CacheReader::recipe() const {
+  return state_->cache.header().recipe;
+}
+std::int64_t CacheReader::dimension() const {
+  return state_->cache.header().dimension;
+}
+StorageType CacheReader::storage() const {
+  return state_->cache.header().storage;
+}
+const std::vector<std::string>& CacheReader::views() const {
+  return state_->cache.header().views;
+}
+const std::vector<std::string>& CacheReader::precisions() const {
+  return state_->cache.header().precisions;
+}
+const std::vector<ExamInfo>& CacheReader::exams() const {
+  return state_->cache.exams();
+}
+const std::vector<Failure>& CacheReader::failures() const {
+  return state_->cache.failures();
+}
+std::uint64_t CacheReader::bytes_on_disk() const {
+  return state_->cache.bytes_on_disk();
+}
+std::size_t CacheReader::shard_count() const {
+  return state_->cache.files().size();
+}
+std::size_t CacheReader::find(const std::string& id) const {
+  return state_->cache.find(id);
+}
+std::uint32_t CacheReader::next_revision(const std::string& id) const {
+  return state_->cache.next_revision(id);
+}
+
+const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const {
+  return state_->cache.checksums(exam);
+}
+
+std::vector<std::string> CacheReader::column_names() const {
+  std::vector<std::string> names;
+  for (const ExamInfo& exam : exams())
+    for (const ExamColumn& column : exam.columns)
+      if (std::find(names.begin(), names.end(), column.name) == names.end())
+        names.push_back(column.name);
+  return names;
+}
+
+std::vector<float> CacheReader::features(std::size_t exam, const std::string& view) const {
+  std::vector<float> values(exams().at(exam).frames() * static_cast<std::size_t>(dimension()));
+  read_features(exam, view, values);
+  return values;
+}
+
+void CacheReader::read_features(std::size_t exam, const std::string& view,
+                                std::span<float> destination) const {
+  const Collection& cache = state_->cache;
+  const std::size_t frames = exams().at(exam).frames();
+  const std::size_t expected = frames * static_cast<std::size_t>(dimension());
+  if (destination.size() != expected)
+    throw CacheError(concat("exam '", exams()[exam].id, "' has ", expected,
+                            " values, but room for ", destination.size(), " was given"));
+  const std::size_t index = state_->view_index(view);
+  if (storage() == StorageType::kFloat32) {
+    cache.read_rows(exam, index, std::as_writable_bytes(destination));
+    return;
+  }
+  std::vector<std::uint16_t> halves(expected);
+  cache.read_rows(exam, index, std::as_writable_bytes(std::span(halves)));
+  from_half(halves, destination);
+}
+
+void CacheReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                              const VisitStored& body) const {
+  scan_rows(state_->cache, state_->view_index(view), exams, body);
+}
+
+void CacheReader::scan(const std::string& view, std::span<const std::size_t> exams,
+                       const Visit& body) const {
+  const bool half = storage() == StorageType::kFloat16;
+  std::vector<float> values;
+  scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> rows) {
+    values.resize(rows.size() / (half ? sizeof(std::uint16_t) : sizeof(float)));
+    if (half) {
+      from_half({reinterpret_cast<const std::uint16_t*>(rows.data()), values.size()}, values);
+    } else {
+      std::copy(rows.begin(), rows.end(), std::as_writable_bytes(std::span(values)).begin());
+    }
+    body(exam, values);
+  });
+}
+
+std::uint64_t CacheReader::thumbnail_bytes() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < exams().size(); ++i) bytes += state_->cache.thumbnails(i).bytes();
+  return bytes;
+}
+
+std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
+  if (!recipe().has_thumbnails()) return {};
+  const StoredThumbnails& stored = state_->cache.thumbnails(exam);
+  std::string bytes(stored.bytes(), '\0');
+  state_->cache.read_thumbnails(exam, std::as_writable_bytes(std::span(bytes)));
+  std::vector<std::string> files;
+  std::size_t at = 0;
+  for (const std::uint64_t size : stored.sizes) {
+    files.push_back(bytes.substr(at, size));
+    at += size;
+  }
+  return files;
+}
+
+const std::string& column_value(const ExamInfo& exam, const std::string& column) {
+  static const std::string kNone;
+  for (const ExamColumn& each : exam.columns)
+    if (each.name == column) return each.value;
+  return kNone;
+}
+
+}  // namespace coldframe::cache

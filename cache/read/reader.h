@@ -1,0 +1,78 @@
+// Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
+// what is damaged or hostile ends in a CacheError that names the file. Opening reads every file
+// once to compare the checksum at its end (FORMAT.md says why and what it costs).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "cache/format/layout.h"
+#include "cache/format/recipe.h"
+#include "cache/write/writer.h"
+
+namespace coldframe::cache {
+
+class CacheReader {
+ public:
+  // CacheError: nothing there, not a cache, damaged, shards of several recipes.
+  explicit CacheReader(const std::filesystem::path& path, Detail detail = Detail::kAll);
+  ~CacheReader();
+  CacheReader(CacheReader&&) noexcept;
+  CacheReader& operator=(CacheReader&&) noexcept;
+
+  const Recipe& recipe() const;
+  std::int64_t dimension() const;  // D
+  StorageType storage() const;
+  const std::vector<std::string>& views() const;       // "clean" first
+  const std::vector<std::string>& precisions() const;  // the distinct ones over all shards
+  const std::vector<ExamInfo>& exams() const;          // sorted by ordinal
+  const std::vector<Failure>& failures() const;  // those that no later revision of their exam voids
+  std::vector<std::string> column_names() const;  // of exams, in order of first appearance
+  std::uint64_t bytes_on_disk() const;
+  std::size_t shard_count() const;
+  std::uint64_t thumbnail_bytes() const;  // of all exams' thumbnails; 0: there are none
+
+  // Index into exams(); npos when there is none.
+  static constexpr std::size_t npos = static_cast<std::size_t>(-1);
+  std::size_t find(const std::string& id) const;
+
+  // The revision for extracting an exam again: 0 when nothing is known of it, else one more than
+  // that of its features and its failures.
+  std::uint32_t next_revision(const std::string& id) const;
+
+  // XXH3-64 of the exam's rows as stored, one per view: equal for equal features in equal storage.
+  const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
+
+  // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
+  // exam's checksum. Thread-safe.
+  std::vector<float> features(std::size_t exam, const std::string& view = "clean") const;
+  void read_features(std::size_t exam, const std::string& view, std::span<float> destination) const;
+
+  // The same for each of `exams` in turn, read ahead in large pieces: for whoever goes through
+  // many. `body` runs on this thread.
+  using Visit = std::function<void(std::size_t exam, std::span<const float> features)>;
+  void scan(const std::string& view, std::span<const std::size_t> exams, const Visit& body) const;
+  // As stored: [T, D] little-endian values of type storage().
+  using VisitStored = std::function<void(std::size_t exam, std::span<const std::byte> rows)>;
+  void scan_stored(const std::string& view, std::span<const std::size_t> exams,
+                   const VisitStored& body) const;
+
+  // A small JPEG file of each frame of an exam, [T], "" for a frame without one; empty when the
+  // cache has none. Checks the exam's checksum, but not what is in them: whoever decodes them must
+  // be prepared for anything. Thread-safe.
+  std::vector<std::string> thumbnails(std::size_t exam) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// An exam's value in a column, "" when it has none.
+const std::string& column_value(const ExamInfo& exam, const std::string& column);
+
+}  // namespace coldframe::cache

@@ -1,0 +1,17 @@
+// Reads the features of many exams one after another, many at a time. Internal to cache/.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "cache/read/collection.h"
+
+namespace coldframe::cache {
+
+// Calls `body` on this thread with the stored bytes of each of `exams` in turn, while another
+// thread reads ahead by a few megabytes. Checksums are compared.
+void scan_rows(const Collection& cache, std::size_t view, std::span<const std::size_t> exams,
+               const std::function<void(std::size_t exam, std::span<const std::byte> rows)>& body);
+
+}  // namespace coldframe::cache

@@ -1,0 +1,139 @@
+#include "cache/read/shard_file.h"
+
+#include <optional>
+
+#include "cache/format/format.h"
+#include "cache/format/shard_metadata.h"
+#include "cache/format/trailer.h"
+#include "cache/hdf5/file_reader.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+
+struct ShardFile::State {
+  std::filesystem::path path;
+  std::string identity;
+  std::uint64_t bytes = 0;
+  ShardContents contents;
+  std::vector<std::uint64_t> offsets;            // [N+1] rows of the features
+  std::vector<std::uint64_t> thumbnail_offsets;  // [N+1] bytes
+
+  std::unique_ptr<hdf5::ReadOnlyFile> bytes_of_file;
+  std::unique_ptr<hdf5::FileReader> reader;
+  std::vector<hdf5::DatasetReader> features;  // one per view
+  std::optional<hdf5::DatasetReader> thumbnails;
+
+  // Runs `step`; CacheErrors get the file's name.
+  template <typename Step>
+  void naming_the_file(Step step) {
+    try {
+      step();
+    } catch (const CacheError& error) {
+      throw CacheError(concat(path.string(), ": ", error.what()));
+    }
+  }
+  void open_features() {
+    for (const std::string& view : contents.header.views)
+      features.push_back(reader->dataset(join_path(kFeatures, escape_name(view))));
+    if (contents.header.recipe.has_thumbnails())
+      thumbnails = reader->dataset(join_path(kThumbnails, kThumbnailData));
+  }
+  void reopen();
+};
+
+void ShardFile::State::reopen() {
+  auto again = std::make_unique<hdf5::ReadOnlyFile>(path);
+  if (again->identity() != identity)
+    throw CacheError(path.string() + ": was replaced while it was being read; start again");
+  again->show_only(bytes - kTrailerBytes);
+  bytes_of_file = std::move(again);
+  naming_the_file([&] {
+    reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);
+    open_features();
+  });
+}
+
+ShardFile::ShardFile(const std::filesystem::path& path, Detail detail)
+    : state_(std::make_unique<State>()) {
+  State& state = *state_;
+  state.path = path;
+  state.bytes_of_file = open_checked(path);
+  state.identity = state.bytes_of_file->identity();
+  state.bytes = state.bytes_of_file->size_on_disk();
+  state.naming_the_file([&] {
+    state.reader = std::make_unique<hdf5::FileReader>(*state.bytes_of_file);
+    state.contents = read_metadata(*state.reader, detail);
+    state.open_features();
+  });
+  state.offsets = state.thumbnail_offsets = {0};
+  for (const StoredExam& exam : state.contents.exams) {
+    state.offsets.push_back(state.offsets.back() + exam.info.frames());
+    state.thumbnail_offsets.push_back(state.thumbnail_offsets.back() + exam.thumbnails.bytes());
+  }
+}
+
+ShardFile::~ShardFile() {
+  close();
+}
+
+const std::filesystem::path& ShardFile::path() const {
+  return state_->path;
+}
+const ShardContents& ShardFile::contents() const {
+  return state_->contents;
+}
+ShardContents& ShardFile::contents() {
+  return state_->contents;
+}
+std::uint64_t ShardFile::bytes_on_disk() const {
+  return state_->bytes;
+}
+bool ShardFile::is_open() const {
+  return state_->reader != nullptr;
+}
+
+void ShardFile::close() {
+  state_->features.clear();
+  state_->thumbnails.reset();
+  state_->reader.reset();
+  state_->bytes_of_file.reset();
+}
+
+void ShardFile::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+  read_run(exam, 1, view, rows);
+  check_rows(exam, view, rows);
+}
+
+void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t view,
+                         std::span<std::byte> rows) {
+  State& state = *state_;
+  if (!is_open()) state.reopen();
+  const std::uint64_t row = state.offsets[first];
+  state.naming_the_file(
+      [&] { state.features[view].read_rows(row, state.offsets[first + count] - row, rows); });
+}
+
+void ShardFile::check_rows(std::size_t exam, std::size_t view,
+                           std::span<const std::byte> rows) const {
+  const StoredExam& stored = state_->contents.exams[exam];
+  if (xxh3_64(rows) == stored.checksums[view]) return;
+  throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "', view '",
+                          state_->contents.header.views[view],
+                          "': the features do not match their checksum"));
+}
+
+void ShardFile::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) {
+  State& state = *state_;
+  if (!is_open()) state.reopen();
+  const StoredExam& stored = state.contents.exams[exam];
+  state.naming_the_file([&] {
+    state.thumbnails->read_rows(state.thumbnail_offsets[exam], stored.thumbnails.bytes(), bytes);
+  });
+  if (xxh3_64(bytes) != stored.thumbnails.checksum)
+    throw CacheError(concat(state.path.string(), ": exam '", stored.info.id,
+                            "': the thumbnails do not match their checksum"));
+}
+
+}  // namespace coldframe::cache

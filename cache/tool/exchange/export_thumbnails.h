@@ -1,0 +1,22 @@
+// The frames' small JPEGs as files.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cache/read/reader.h"
+
+namespace coldframe::cache::tool {
+
+// Where the thumbnail of frame `slot` lies, relative to the folder: "000007-E0007/012.jpg".
+// `place`: of the exam among those that are exported. Of the exam's name only letters, digits, '.',
+// '-' and
+// '_' of ASCII are kept, since it may be any text.
+std::filesystem::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t slot);
+
+// Makes `folder`, whole or not at all, and returns how many files are in it. ConfigError when the
+// cache has no thumbnails; SystemError when they cannot be written.
+std::size_t export_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
+                              const std::filesystem::path& folder);
+
+}  // namespace coldframe::cache::tool

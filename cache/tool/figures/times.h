@@ -1,0 +1,19 @@
+// Small figures of one exam that several verbs show.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "cache/format/exam.h"
+
+namespace coldframe::cache::tool {
+
+std::size_t missing_frames(const ExamInfo& exam);
+
+// Seconds from the first to the last frame whose time is known; NaN with fewer than two of them.
+double time_span(const ExamInfo& exam);
+
+// Seconds between neighbouring frames whose times are known.
+std::vector<double> intervals(const ExamInfo& exam);
+
+}  // namespace coldframe::cache::tool

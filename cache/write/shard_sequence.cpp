@@ -1,0 +1,228 @@
+#include "cache/write/shard_sequence.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cache/format/format.h"
+#include "cache/format/shard_image.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kLongestReason = 4000;
+constexpr std::size_t kImageOverhead = 1 << 20;  // HDF5's own structures, with room to spare
+
+void check_text(const std::string& exam, const std::string& what, const std::string& value) {
+  const char* problem = !is_valid_utf8(value)                   ? "is not UTF-8"
+                        : value.find('\0') != std::string::npos ? "contains a NUL character"
+                        : value.size() > kLongestText           ? "is too long"
+                                                                : nullptr;
+  if (problem == nullptr) return;
+  throw DataError(concat("exam '", is_valid_utf8(exam) ? exam : "?", "': ", what, " ", problem,
+                         " (", value.size(), " bytes; at most ", kLongestText,
+                         " bytes of UTF-8 can be stored)"));
+}
+
+void check_column_name(const ExamInfo& info, const std::string& name, std::set<std::string>& seen) {
+  check_text(info.id, "the name of a column", name);
+  const std::size_t length = escape_name(name).size();
+  if (length == 0 || length >= kLongestLinkName)
+    throw DataError(concat("exam '", info.id, "': the column name '", name.substr(0, 40),
+                           "' must have 1 to ", kLongestLinkName - 1, " bytes"));
+  if (!seen.insert(name).second)
+    throw DataError(concat("exam '", info.id, "': column '", name, "' occurs twice"));
+}
+
+void check_info(const ExamInfo& info) {
+  check_text(info.id, "its id", info.id);
+  if (info.id.empty()) throw DataError("an exam without an id cannot be stored");
+  const std::size_t frames = info.frames();
+  if (frames == 0) throw DataError(concat("exam '", info.id, "' has no frames"));
+  const auto check_count = [&](std::size_t count, const std::string& what) {
+    if (count != frames)
+      throw DataError(concat("exam '", info.id, "': ", count, " values of ", what, " for ",
+                             plural(frames, "frame")));
+  };
+  check_count(info.time_s.size(), "time_s");
+  check_count(info.frame_index.size(), "frame_index");
+  check_count(info.frame_source.size(), "frame_source");
+  for (const std::uint8_t mask : info.present)
+    if (mask > 1) throw DataError(concat("exam '", info.id, "': `present` must be 0 or 1"));
+  check_text(info.id, "its patient", info.patient);
+  check_text(info.id, "its source_stamp", info.source_stamp);
+  check_text(info.id, "its source_digest", info.source_digest);
+  check_text(info.id, "its source_kind", info.source_kind);
+  for (const std::string& source : info.frame_source)
+    check_text(info.id, "the path of a frame", source);
+  std::set<std::string> exam_names, frame_names;
+  for (const ExamColumn& column : info.columns) {
+    check_column_name(info, column.name, exam_names);
+    check_text(info.id, "column '" + column.name + "'", column.value);
+  }
+  for (const FrameColumn& column : info.frame_columns) {
+    check_column_name(info, column.name, frame_names);
+    check_count(column.values.size(), "frame column '" + column.name + "'");
+    for (const std::string& value : column.values)
+      check_text(info.id, "frame column '" + column.name + "'", value);
+  }
+}
+
+// A failure is recorded whatever its text looks like.
+std::string storable(std::string text, std::size_t longest) {
+  const bool valid = is_valid_utf8(text);
+  for (char& character : text)
+    if (character == '\0' || (!valid && static_cast<unsigned char>(character) >= 0x80))
+      character = '?';
+  if (text.size() <= longest) return text;
+  while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xc0) == 0x80) --longest;
+  return text.substr(0, longest);
+}
+
+}  // namespace
+
+ShardSequence::ShardSequence(Location location, ShardHeader header, const WriterOptions& options)
+    : location_(std::move(location)),
+      options_(options),
+      number_(next_shard_number(location_, options.worker)) {
+  contents_.header = std::move(header);
+  remove_abandoned(location_.shard_folder() / shard_name(options_.worker, number_));
+}
+
+void ShardSequence::start_clock() {
+  if (empty()) started_ = std::chrono::steady_clock::now();
+}
+
+void ShardSequence::observe_text(const ExamInfo& info) {
+  const auto grow = [](std::size_t& longest, const std::string& text) {
+    longest = std::max({longest, text.size(), std::size_t{1}});
+  };
+  // A control character keeps the fixed fields apart from columns of the same name.
+  const std::pair<const char*, const std::string*> fields[] = {{"\1id", &info.id},
+                                                               {"\1patient", &info.patient},
+                                                               {"\1stamp", &info.source_stamp},
+                                                               {"\1digest", &info.source_digest},
+                                                               {"\1kind", &info.source_kind}};
+  for (const auto& [name, text] : fields) grow(exam_text_[name], *text);
+  for (const ExamColumn& column : info.columns) grow(exam_text_[column.name], column.value);
+  for (const std::string& source : info.frame_source) grow(frame_text_["\1source"], source);
+  for (const FrameColumn& column : info.frame_columns)
+    for (const std::string& value : column.values) grow(frame_text_[column.name], value);
+}
+
+// A shard's memory is taken at once, written to and kept: a long job takes no more of it at its end
+// than at its beginning, and one that does not fit fails early. The image of a shard without exams
+// brings HDF5 in, and shows that the header can be stored.
+void ShardSequence::take_memory() {
+  if (bytes_.capacity() > 0) return;
+  bytes_.resize(options_.max_shard_bytes);
+  bytes_.clear();
+  image_.truncate(options_.max_shard_bytes + kImageOverhead);
+  image_.truncate(0);
+  ShardContents empty;
+  empty.header = header();
+  write_image(image_, empty, {});
+}
+
+std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames,
+                                         std::uint64_t thumbnail_bytes) const {
+  std::uint64_t per_exam = 64 + 8 * header().views.size(), per_frame = 24;
+  for (const auto& [name, longest] : exam_text_) per_exam += longest;
+  for (const auto& [name, longest] : frame_text_) per_frame += longest;
+  per_frame += header().row_bytes() * header().views.size();
+  if (header().recipe.has_thumbnails()) {
+    per_exam += 8;
+    per_frame += 8;
+  }
+  return exams * per_exam + frames * per_frame + thumbnail_bytes;
+}
+
+void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+                        Thumbnails thumbnails) {
+  check_info(info);
+  publish_if_due();
+  const auto exam_text = exam_text_, frame_text = frame_text_;
+  observe_text(info);
+  const std::size_t exams = contents_.exams.size() + 1;
+  if (exams > 1 &&
+      (exams > options_.max_shard_exams ||
+       image_bytes(exams, frames_ + info.frames(), thumbnail_bytes_ + thumbnails.bytes.size()) >
+           options_.max_shard_bytes)) {
+    exam_text_ = exam_text;
+    frame_text_ = frame_text;
+    publish();
+    observe_text(info);
+  }
+  start_clock();
+  take_memory();
+  StoredExam stored{std::move(info), {}, {}};
+  stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
+  starts_.push_back(bytes_.size());
+  for (const std::span<const std::byte> view : views) {
+    stored.checksums.push_back(xxh3_64(view));
+    bytes_.insert(bytes_.end(), view.begin(), view.end());
+  }
+  bytes_.insert(bytes_.end(), thumbnails.bytes.begin(), thumbnails.bytes.end());
+  frames_ += stored.info.frames();
+  contents_.exams.push_back(std::move(stored));
+  thumbnail_bytes_ += thumbnails.bytes.size();
+}
+
+void ShardSequence::add_failure(Failure failure) {
+  publish_if_due();
+  start_clock();
+  failure.exam = storable(std::move(failure.exam), kLongestReason);
+  failure.source = storable(std::move(failure.source), kLongestReason);
+  failure.reason = storable(std::move(failure.reason), kLongestReason);
+  contents_.failures.push_back(std::move(failure));
+}
+
+void ShardSequence::publish_if_due() {
+  if (empty()) return;
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - started_;
+  if (age.count() >= options_.max_shard_seconds ||
+      contents_.exams.size() >= options_.max_shard_exams ||
+      contents_.failures.size() >= options_.max_shard_exams)
+    publish();
+}
+
+void ShardSequence::publish() {
+  if (empty()) return;
+  const auto rows = [this](std::size_t exam, std::size_t view, std::span<std::byte> destination) {
+    std::copy_n(&bytes_[starts_[exam] + view * destination.size()], destination.size(),
+                destination.begin());
+  };
+  const auto thumbnails = [this](std::size_t exam, std::span<std::byte> destination) {
+    const std::size_t end = exam + 1 < starts_.size() ? starts_[exam + 1] : bytes_.size();
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
+                destination.size(), destination.begin());
+  };
+  publish_shard(location_.shard_folder() / shard_name(options_.worker, number_), contents_,
+                {rows, thumbnails}, image_);
+  const std::size_t published = contents_.exams.size();
+  ++number_;
+  contents_.exams.clear();
+  contents_.failures.clear();
+  bytes_.clear();
+  starts_.clear();
+  exam_text_.clear();
+  frame_text_.clear();
+  frames_ = thumbnail_bytes_ = 0;
+  if (on_published) on_published(published);
+}
+
+void ShardSequence::set_precisions(std::vector<std::string> precisions) {
+  if (contents_.header.precisions == precisions) return;
+  publish();
+  contents_.header.precisions = std::move(precisions);
+}
+
+void ShardSequence::set_views(std::vector<std::string> views) {
+  if (contents_.header.views == views) return;
+  publish();
+  contents_.header.views = std::move(views);
+}
+
+}  // namespace coldframe::cache

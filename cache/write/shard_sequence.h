@@ -1,0 +1,66 @@
+// The shards that one worker writes one after another: exams gather in memory until a shard is full
+// or old, and then appear as a file. Internal to cache/.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/format/contents.h"
+#include "cache/format/layout.h"
+#include "cache/hdf5/byte_store.h"
+
+namespace coldframe::cache {
+
+// As StoredThumbnails, with the bytes of all frames one behind the other.
+struct Thumbnails {
+  std::vector<std::uint64_t> sizes;
+  std::vector<std::byte> bytes;
+};
+
+class ShardSequence {
+ public:
+  ShardSequence(Location location, ShardHeader header, const WriterOptions& options);
+
+  // `views`: the stored bytes of each view, in the order of the header. DataError for metadata that
+  // cannot be stored. Publishes first if the exam would make the shard too large.
+  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+           Thumbnails thumbnails = {});
+  void add_failure(Failure failure);
+  void publish_if_due();
+  // What is pending stays pending when it throws.
+  void publish();
+
+  const ShardHeader& header() const { return contents_.header; }
+  // Both publish first if the pending shard says otherwise.
+  void set_precisions(std::vector<std::string> precisions);
+  void set_views(std::vector<std::string> views);
+
+  std::function<void(std::size_t exams)> on_published;
+
+ private:
+  bool empty() const { return contents_.exams.empty() && contents_.failures.empty(); }
+  void start_clock();
+  void take_memory();
+  std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
+                            std::uint64_t thumbnail_bytes) const;
+  void observe_text(const ExamInfo& info);
+
+  Location location_;
+  WriterOptions options_;
+  std::uint64_t number_;
+  ShardContents contents_;
+  std::vector<std::byte> bytes_;     // of each exam all views and then the thumbnails
+  std::vector<std::size_t> starts_;  // [exam] in bytes_
+  hdf5::MemoryStore image_;
+  std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;
+  // The longest text of each column: every row of a column takes that much.
+  std::unordered_map<std::string, std::size_t> exam_text_, frame_text_;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace coldframe::cache

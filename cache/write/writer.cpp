@@ -1,0 +1,225 @@
+#include "cache/write/writer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "cache/format/float16.h"
+#include "cache/format/format.h"
+#include "cache/hdf5/driver.h"
+#include "cache/maintain/lock.h"
+#include "cache/maintain/pack.h"
+#include "cache/read/collection.h"
+#include "cache/write/shard_sequence.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kLargestRecipe = 60000;
+
+void check_options(const WriterOptions& options) {
+  if (options.worker >= kMetadataWorker)
+    throw ConfigError(
+        concat("worker ", options.worker, " is too large; the largest is ", kMetadataWorker - 1));
+  if (options.precision.empty() || options.precision.size() > kLongestText)
+    throw ConfigError("the precision has no name");
+}
+
+ShardHeader make_header(const Recipe& recipe, std::int64_t dimension,
+                        const WriterOptions& options) {
+  if (dimension < 1 || dimension > (1 << 20))
+    throw ConfigError(concat("features of dimension ", dimension, " cannot be stored"));
+  if (to_json(recipe).dump().size() > kLargestRecipe)
+    throw ConfigError(concat("the recipe has more than ", kLargestRecipe,
+                             " bytes as JSON and does not fit in the cache"));
+  ShardHeader header;
+  header.recipe = recipe;
+  header.dimension = dimension;
+  header.storage = options.storage;
+  header.precisions = {options.precision};
+  header.views = {"clean"};
+  return header;
+}
+
+// One look at what is there, at its smallest file: a writer of another recipe is refused before it
+// has computed anything. (Whoever resumes has read the whole cache anyway.)
+std::unique_ptr<ShardFile> smallest_file(const Location& location) {
+  std::unique_ptr<ShardFile> smallest;
+  with_listing(location, [&](const std::vector<std::filesystem::path>& files) {
+    const auto size = [](const std::filesystem::path& file) {
+      std::error_code error;
+      return std::filesystem::file_size(file, error);
+    };
+    const auto found =
+        std::min_element(files.begin(), files.end(),
+                         [&](const auto& a, const auto& b) { return size(a) < size(b); });
+    if (found != files.end()) smallest = std::make_unique<ShardFile>(*found);
+  });
+  return smallest;
+}
+
+void require_usable(const Location& location) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string name = location.path.string();
+  if (location.single_file && fs::is_directory(location.path, error))
+    throw CacheError(name +
+                     ": a folder stands where the cache file should go; choose another "
+                     "--out, or one whose name does not end in .h5");
+  if (!location.single_file && fs::exists(location.path, error) &&
+      !fs::is_directory(location.path, error))
+    throw CacheError(name +
+                     ": a file stands where the cache folder should go; choose another "
+                     "--out (a single-file cache has a name that ends in .h5)");
+}
+
+// "clean" first, then in the order of the first exam.
+std::vector<std::string> order_views(const ExamFeatures& exam) {
+  std::vector<std::string> views;
+  for (const ViewFeatures& view : exam.views) {
+    if (std::count(views.begin(), views.end(), view.view) != 0)
+      throw DataError(concat("exam '", exam.info.id, "': view '", view.view, "' occurs twice"));
+    if (view.view.empty() || !is_valid_utf8(view.view) ||
+        escape_name(view.view).size() >= kLongestLinkName)
+      throw DataError(concat("exam '", exam.info.id, "': a view has an impossible name"));
+    views.push_back(view.view);
+  }
+  const auto clean = std::find(views.begin(), views.end(), "clean");
+  if (clean == views.end())
+    throw DataError(concat("exam '", exam.info.id, "' has no view 'clean'"));
+  std::rotate(views.begin(), clean, clean + 1);
+  return views;
+}
+
+const std::vector<float>& values_of(const ExamFeatures& exam, const std::string& view,
+                                    const ShardHeader& header) {
+  const auto found = std::find_if(exam.views.begin(), exam.views.end(),
+                                  [&](const ViewFeatures& each) { return each.view == view; });
+  if (found == exam.views.end() || exam.views.size() != header.views.size())
+    throw DataError(concat("exam '", exam.info.id, "' has other views than the cache (",
+                           join(header.views, ", "), ")"));
+  const std::size_t expected = exam.info.frames() * static_cast<std::size_t>(header.dimension);
+  if (found->values.size() != expected)
+    throw DataError(concat("exam '", exam.info.id, "', view '", view, "': ", found->values.size(),
+                           " feature values where ", exam.info.frames(), " × ", header.dimension,
+                           " were expected"));
+  return found->values;
+}
+
+[[noreturn]] void refuse_value(const ExamInfo& info, std::size_t frame, float value) {
+  const std::string where = concat("exam '", info.id, "', frame ", frame, ": a feature is ", value);
+  if (std::isfinite(value))
+    throw DataError(where + ", beyond float16's range (±65504); use --store float32");
+  throw DataError(where + "; the backbone did not compute a finite value from this frame");
+}
+
+// The stored bytes of one view: the rows of missing frames become NaN.
+std::vector<std::byte> encode(const ExamInfo& info, const std::vector<float>& values,
+                              const ShardHeader& header) {
+  const auto dimension = static_cast<std::size_t>(header.dimension);
+  const bool half = header.storage == StorageType::kFloat16;
+  std::vector<float> clean = values;
+  for (std::size_t frame = 0; frame < info.frames(); ++frame) {
+    const auto row = std::span(clean).subspan(frame * dimension, dimension);
+    if (info.present[frame] == 0) {
+      std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
+    for (const float value : row)
+      if (!std::isfinite(value) || (half && std::abs(value) >= kHalfOverflow))
+        refuse_value(info, frame, value);
+  }
+  std::vector<std::byte> bytes(info.frames() * header.row_bytes());
+  if (half) {
+    to_half(clean, std::span(reinterpret_cast<std::uint16_t*>(bytes.data()), clean.size()));
+  } else {
+    std::copy_n(std::as_bytes(std::span(clean)).begin(), bytes.size(), bytes.begin());
+  }
+  return bytes;
+}
+
+// One for every present frame, where the recipe has them.
+Thumbnails join_thumbnails(const ExamFeatures& exam, const Recipe& recipe) {
+  const std::size_t expected = recipe.has_thumbnails() ? exam.info.frames() : 0;
+  if (exam.thumbnails.size() != expected)
+    throw DataError(concat("exam '", exam.info.id, "': ", exam.thumbnails.size(),
+                           " thumbnails where ", expected, " were expected"));
+  Thumbnails joined;
+  for (std::size_t t = 0; t < expected; ++t) {
+    const std::string& file = exam.thumbnails[t];
+    if (file.empty() == (exam.info.present[t] != 0))
+      throw DataError(concat("exam '", exam.info.id, "', frame ", t, ": ",
+                             file.empty() ? "a frame that is there has no thumbnail"
+                                          : "a frame that is missing has a thumbnail"));
+    const auto bytes = std::as_bytes(std::span(file));
+    joined.sizes.push_back(file.size());
+    joined.bytes.insert(joined.bytes.end(), bytes.begin(), bytes.end());
+  }
+  return joined;
+}
+
+}  // namespace
+
+struct ShardWriter::State {
+  Location location;
+  std::unique_ptr<FileLock> lock;
+  std::unique_ptr<ShardSequence> shards;
+  bool views_known = false;
+};
+
+ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
+                         WriterOptions options)
+    : state_(std::make_unique<State>()) {
+  check_options(options);
+  hdf5::start_library();
+  ShardHeader header = make_header(recipe, dimension, options);
+  require_usable(location);
+  State& state = *state_;
+  state.location = location;
+  if (const std::unique_ptr<ShardFile> existing = smallest_file(location)) {
+    const ShardContents& contents = existing->contents();
+    header.views = contents.header.views;
+    require_same_cache(contents.header, header, location.path.string());
+    state.views_known = !contents.exams.empty();
+  }
+  state.lock = std::make_unique<FileLock>(
+      writer_lock_path(location, options.worker), FileLock::IfHeld::kRefuse,
+      concat("worker ", options.worker, " of ", location.path.string()));
+  state.shards = std::make_unique<ShardSequence>(location, std::move(header), options);
+  state.shards->on_published = [this](std::size_t exams) {
+    if (on_published) on_published(exams);
+  };
+}
+
+ShardWriter::~ShardWriter() = default;
+
+void ShardWriter::add(const ExamFeatures& exam) {
+  ShardSequence& shards = *state_->shards;
+  if (exam.info.frames() == 0) throw DataError(concat("exam '", exam.info.id, "' has no frames"));
+  const std::vector<std::string> views = order_views(exam);
+  if (!state_->views_known) shards.set_views(views);
+  state_->views_known = true;
+  std::vector<std::vector<std::byte>> stored;
+  for (const std::string& view : shards.header().views)
+    stored.push_back(encode(exam.info, values_of(exam, view, shards.header()), shards.header()));
+  shards.add(exam.info, {stored.begin(), stored.end()},
+             join_thumbnails(exam, shards.header().recipe));
+}
+
+void ShardWriter::add_failure(const Failure& failure) {
+  state_->shards->add_failure(failure);
+}
+
+void ShardWriter::publish() {
+  state_->shards->publish();
+}
+
+void ShardWriter::finish() {
+  publish();
+  pack(state_->location);
+  state_->lock.reset();
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,65 @@
+// Writes exams into shards. A shard is built in memory and appears whole
+// (common/files/atomic_file); an exam counts as written only once its shard is there:
+// `on_published` says so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "cache/format/layout.h"
+#include "cache/format/recipe.h"
+
+namespace coldframe::cache {
+
+enum class StorageType { kFloat16, kFloat32 };
+
+struct WriterOptions {
+  StorageType storage = StorageType::kFloat16;
+  std::string precision = "fp32";  // in which the backbone computed; recorded per shard
+  std::uint32_t worker = 0;
+  std::uint64_t max_shard_bytes = 8ull << 20;  // about; held twice in memory
+  std::uint32_t max_shard_exams = 4096;
+  double max_shard_seconds = 60.0;  // a killed job loses at most this much work
+};
+
+class ShardWriter {
+ public:
+  // Takes the lock of (output, worker): CacheError when another process holds it. Creates the
+  // folder.
+  ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
+              WriterOptions options);
+  ~ShardWriter();  // abandons the unfinished shard and releases the lock; never throws
+
+  // DataError when a value lies beyond float16's range (names exam and frame, and --store float32),
+  // or when a present frame's features are not finite; when thumbnails are not just those of the
+  // frames that are present although the recipe has them (or any although it has not). Publishes
+  // the shard when it is full or old.
+  void add(const ExamFeatures& exam);
+  void add_failure(const Failure& failure);
+
+  // Publishes what is left, without packing: what an interrupted job does.
+  void publish();
+
+  // Publishes what is left. For a single-file cache, packs everything into the one file and removes
+  // the shards.
+  void finish();
+
+  // Called with the number of exams that a published shard holds.
+  std::function<void(std::size_t exams)> on_published;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Publishes exams whose metadata changed (labels, patients, times) as new revisions with the
+// features that the cache has, and removes shards in which nothing valid is left. `exams` carry the
+// new metadata; ids must be in the cache and their frames the same. Needs no ShardWriter, but may
+// be called while one is open.
+void update_metadata(const Location& location, const std::vector<ExamInfo>& exams);
+
+}  // namespace coldframe::cache

@@ -1,0 +1,110 @@
+// Squares of values, and a strip of pictures above their columns.
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "common/charts/html.h"
+#include "common/charts/svg.h"
+#include "common/text/base64.h"
+#include "common/text/text.h"
+
+namespace coldframe::html {
+
+namespace {
+
+constexpr int kLevels = 16;
+constexpr double kMargin = 40, kRightMargin = 14, kBelow = 26;
+constexpr double kTitle = 34, kSide = 300;
+// With pictures: larger, and the title stands above the strip.
+constexpr double kGap = 3, kPicturedSide = 528, kNarrowestPicture = 32;
+
+struct Square {
+  double top, side, cell;  // in pixels
+  double width() const { return kMargin + side + kRightMargin; }
+};
+
+// One path per level: thousands of cells would be a megabyte as rectangles.
+std::string draw_cells(const std::vector<std::vector<double>>& cells, double low, double high,
+                       const Square& square) {
+  std::vector<std::string> paths(kLevels);
+  const std::string edge = fixed(square.cell, 2);
+  for (std::size_t r = 0; r < cells.size(); ++r) {
+    for (std::size_t c = 0; c < cells[r].size(); ++c) {
+      if (!std::isfinite(cells[r][c])) continue;
+      const double share =
+          high > low ? std::clamp((cells[r][c] - low) / (high - low), 0.0, 1.0) : 1.0;
+      const auto level = static_cast<std::size_t>(std::lround(share * (kLevels - 1)));
+      paths[level] += concat("M", fixed(kMargin + square.cell * static_cast<double>(c), 2), " ",
+                             fixed(square.top + square.cell * static_cast<double>(r), 2), "h", edge,
+                             "v", edge, "h-", edge, "z");
+    }
+  }
+  std::string svg = "<g class=\"c0\">\n";
+  for (int level = 0; level < kLevels; ++level)
+    if (const std::string& path = paths[static_cast<std::size_t>(level)]; !path.empty())
+      svg += concat("<path class=\"cell\" fill-opacity=\"",
+                    fixed(0.04 + 0.96 * level / (kLevels - 1), 2), "\" d=\"", path, "\"/>\n");
+  return svg + "</g>\n";
+}
+
+std::string number_axes(std::size_t count, const std::vector<std::size_t>& numbers,
+                        const Square& square) {
+  std::string svg;
+  const std::size_t step = std::max<std::size_t>(1, (count + 7) / 8);
+  for (std::size_t i = 0; i < count && i < numbers.size(); i += step) {
+    const double at = square.cell * (static_cast<double>(i) + 0.5);
+    svg += svg_text(kMargin - 6, square.top + at + 4, "end", concat(numbers[i]), "tick");
+    svg +=
+        svg_text(kMargin + at, square.top + square.side + 16, "middle", concat(numbers[i]), "tick");
+  }
+  return svg;
+}
+
+std::string percent(double share) {
+  return fixed(100 * share, 3) + "%";
+}
+
+// Where columns are narrower than a picture can be, one of several columns has a picture that is
+// as wide as they are together: that of the middle one, if it has one, else of the first that has.
+std::string strip_of(const std::vector<Picture>& pictures, const Square& square) {
+  const auto every = static_cast<std::size_t>(std::ceil(kNarrowestPicture / square.cell));
+  const auto n = static_cast<double>(pictures.size());
+  std::string html =
+      concat("<div class=\"strip\" style=\"margin:0 ", percent(kRightMargin / square.width()),
+             " 0 ", percent(kMargin / square.width()), "\">\n");
+  for (std::size_t first = 0; first < pictures.size(); first += every) {
+    const std::size_t columns = std::min(every, pictures.size() - first);
+    const auto group = std::span(pictures).subspan(first, columns);
+    const auto any = std::find_if(group.begin(), group.end(),
+                                  [](const Picture& each) { return !each.jpeg.empty(); });
+    const Picture& middle = group[columns / 2];
+    const Picture& picture = middle.jpeg.empty() && any != group.end() ? *any : middle;
+    const std::string style =
+        concat("style=\"width:", percent(static_cast<double>(columns) / n), "\"");
+    html += picture.jpeg.empty()
+                ? concat("<span ", style, "></span>\n")
+                : concat("<img ", style, " alt=\"", escape(picture.alt), "\" title=\"",
+                         escape(picture.alt), "\" src=\"data:image/jpeg;base64,",
+                         to_base64(picture.jpeg), "\"/>\n");
+  }
+  return html + "</div>\n";
+}
+
+}  // namespace
+
+std::string heat_map(std::string_view title, const std::vector<std::vector<double>>& cells,
+                     double low, double high, const std::vector<std::size_t>& numbers,
+                     const std::vector<Picture>& above) {
+  const auto n = static_cast<double>(std::max<std::size_t>(1, cells.size()));
+  Square square{kTitle, kSide, kSide / n};
+  if (!above.empty()) square = {kGap, kPicturedSide, kPicturedSide / n};
+  const double height = square.top + square.side + kBelow;
+  const std::string inside = draw_cells(cells, low, high, square) +
+                             number_axes(cells.size(), numbers, square) + "</svg>\n";
+  if (above.empty()) return svg_open(square.width(), height, title) + inside;
+  return concat("<div class=\"framed\" style=\"max-width:", pixels(square.width()),
+                "px\">\n<p class=\"title\">", escape(title), "</p>\n", strip_of(above, square),
+                svg_open_untitled(square.width(), height, title), inside, "</div>\n");
+}
+
+}  // namespace coldframe::html

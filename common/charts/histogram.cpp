@@ -1,0 +1,108 @@
+// How often each of many values occurs.
+#include <algorithm>
+#include <cmath>
+
+#include "common/charts/html.h"
+#include "common/charts/svg.h"
+#include "common/text/text.h"
+
+namespace coldframe::html {
+
+namespace {
+
+constexpr double kPlotHeight = 170, kLeft = 62, kRight = kChartWidth - 14, kTop = 34;
+constexpr double kSteps = 30;
+
+struct Steps {
+  double first = 0, width = 1;
+  bool whole = false;  // numbers, each in the middle of its step or of several of them
+  std::vector<std::size_t> counts;
+};
+
+Steps count_values(const std::vector<double>& finite) {
+  const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
+  const double span = *high / kSteps - *low / kSteps;  // of a step; the whole may overflow
+  const bool whole = span < 1e6 && std::all_of(finite.begin(), finite.end(), [](double value) {
+                       return value == std::round(value);
+                     });
+  Steps steps;
+  steps.whole = whole;
+  if (whole) {
+    steps.width = std::max(1.0, std::ceil((*high - *low + 1) / kSteps));
+    steps.first = *low - 0.5;
+  } else {
+    steps.width = *high > *low ? span : std::max(1e-9, std::abs(*low) * 0.1);
+    steps.first = *high > *low ? *low : *low - steps.width / 2;
+  }
+  for (const double value : finite) {
+    const double position = value / steps.width - steps.first / steps.width;
+    const auto at = static_cast<std::size_t>(std::clamp(position, 0.0, kSteps - 1));
+    if (at >= steps.counts.size()) steps.counts.resize(at + 1);
+    ++steps.counts[at];
+  }
+  return steps;
+}
+
+std::string line(std::string_view style, double x1, double y1, double x2, double y2) {
+  return concat("<line class=\"", style, "\" x1=\"", pixels(x1), "\" y1=\"", pixels(y1), "\" x2=\"",
+                pixels(x2), "\" y2=\"", pixels(y2), "\"/>\n");
+}
+
+std::string range_text(const Steps& steps, double from) {
+  const double first = steps.whole ? from + 0.5 : from;
+  const double last = steps.whole ? from + steps.width - 0.5 : from + steps.width;
+  return first == last ? number_text(first) : concat(number_text(first), " to ", number_text(last));
+}
+
+std::string draw_steps(const Steps& steps, const Scale& x, const Scale& y,
+                       std::string_view counted) {
+  std::string svg = "<g class=\"c0\">";
+  for (std::size_t i = 0; i < steps.counts.size(); ++i) {
+    if (steps.counts[i] == 0) continue;
+    const double from = steps.first + static_cast<double>(i) * steps.width;
+    const double left = x(from), right = x(from + steps.width);
+    const double top = y(static_cast<double>(steps.counts[i]));
+    svg += concat("<rect class=\"bar\" x=\"", pixels(left), "\" y=\"", pixels(top), "\" width=\"",
+                  pixels(std::max(1.0, right - left - 1)), "\" height=\"",
+                  pixels(std::max(1.0, kTop + kPlotHeight - top)), "\"><title>",
+                  escape(concat(range_text(steps, from), ": ", steps.counts[i], " ", counted)),
+                  "</title></rect>\n");
+  }
+  return svg + "</g>\n";
+}
+
+}  // namespace
+
+std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
+                      const std::vector<double>& values) {
+  const double bottom = kTop + kPlotHeight, middle = (kTop + bottom) / 2;
+  std::string svg = svg_open(kChartWidth, bottom + 46, title);
+  std::vector<double> finite;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(finite),
+               [](double value) { return std::isfinite(value); });
+  if (finite.empty())
+    return svg + svg_text((kLeft + kRight) / 2, middle, "middle", "no data", "label") + "</svg>\n";
+  const Steps steps = count_values(finite);
+  const double most =
+      static_cast<double>(*std::max_element(steps.counts.begin(), steps.counts.end()));
+  const Scale x(steps.first, steps.first + steps.width * static_cast<double>(steps.counts.size()),
+                kLeft, kRight);
+  const Scale y(0, most * 1.05, bottom, kTop);
+  for (const double tick : y.ticks(kTicks)) {
+    if (tick != std::round(tick)) continue;
+    svg += line("grid", kLeft, y(tick), kRight, y(tick));
+    svg += svg_text(kLeft - 7, y(tick) + 4, "end", y.label(tick, kTicks), "tick");
+  }
+  for (const double tick : x.ticks(kTicks)) {
+    if (steps.whole && tick != std::round(tick)) continue;
+    svg += line("axis", x(tick), bottom, x(tick), bottom + 4);
+    svg += svg_text(x(tick), bottom + 18, "middle", x.label(tick, kTicks), "tick");
+  }
+  svg += draw_steps(steps, x, y, counted) + line("axis", kLeft, bottom, kRight, bottom);
+  svg += svg_text((kLeft + kRight) / 2, bottom + 36, "middle", x_label, "label");
+  svg += concat("<g transform=\"rotate(-90 14 ", pixels(middle), ")\">",
+                svg_text(14, middle, "middle", counted, "label"), "</g>\n");
+  return svg + "</svg>\n";
+}
+
+}  // namespace coldframe::html

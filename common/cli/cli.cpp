@@ -1,0 +1,254 @@
+#include "common/cli/cli.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <sstream>
+#include <typeinfo>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::uint64_t kMaxConfigBytes = 1 << 20;
+
+std::vector<std::string> long_names(const po::options_description& options) {
+  std::vector<std::string> names;
+  for (const auto& option : options.options()) names.push_back(option->long_name());
+  return names;
+}
+
+std::string without_dashes(std::string name) {
+  name.erase(0, name.find_first_not_of('-'));
+  return name.substr(0, name.find('='));
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name, const std::string& prefix,
+                                 const po::options_description& options) {
+  const std::string near = nearest(name, long_names(options));
+  const std::string quote =
+      prefix.substr(prefix.find('\''));  // "'--" before an option, "'" before a key
+  throw ConfigError(
+      concat("unknown ", prefix, name, "'",
+             near.empty() ? std::string() : concat("; did you mean ", quote, near, "'?"),
+             near.empty() ? "; --help lists the options" : ""));
+}
+
+template <typename... Types>
+bool holds(const std::type_info& type) {
+  return ((type == typeid(Types) || type == typeid(std::vector<Types>)) || ...);
+}
+
+// Boost reads "-1" as 4294967295 into an unsigned option, and "nan" into a number that every later
+// comparison lets through.
+void check_numbers(const po::option& given, const po::options_description& options) {
+  const auto* description = options.find_nothrow(given.string_key, false);
+  if (!description) return;
+  const auto* typed = dynamic_cast<const po::typed_value_base*>(description->semantic().get());
+  if (!typed) return;
+  const std::type_info& type = typed->value_type();
+  for (const std::string& word : given.value) {
+    if (holds<unsigned, unsigned long, unsigned long long, unsigned short>(type) &&
+        trim(word).starts_with('-')) {
+      throw ConfigError(
+          concat("--", given.string_key, ": '", word, "' is negative; expected 0 or more"));
+    }
+    double number = 0.0;
+    if (holds<double, float>(type) && parse_double(word, number) && !std::isfinite(number)) {
+      throw ConfigError(concat("--", given.string_key, ": '", word, "' is not a finite number"));
+    }
+  }
+}
+
+// "-0.5" is a number where Boost would see the short option -0.
+std::vector<po::option> take_negative_number(std::vector<std::string>& words) {
+  double number = 0.0;
+  if (!words.front().starts_with('-') || !parse_double(words.front(), number)) return {};
+  po::option given;
+  given.value = given.original_tokens = {words.front()};
+  words.erase(words.begin());
+  return {given};
+}
+
+po::parsed_options parse_words(const po::options_description& options,
+                               const std::vector<std::string>& arguments,
+                               const std::string& positional) {
+  po::positional_options_description bare_words;
+  if (!positional.empty()) bare_words.add(positional.c_str(), -1);
+  po::command_line_parser parser(arguments);
+  // An abbreviation that works today would change its meaning with the next option.
+  parser.options(options).style(po::command_line_style::unix_style &
+                                ~po::command_line_style::allow_guessing);
+  parser.extra_style_parser(take_negative_number);
+  if (!positional.empty()) parser.positional(bare_words);
+  try {
+    po::parsed_options parsed = parser.run();
+    for (const po::option& given : parsed.options) {
+      if (given.string_key.empty()) {
+        throw ConfigError(concat("unexpected argument '", join(given.original_tokens, " "),
+                                 "'; options start with '--', see --help"));
+      }
+      check_numbers(given, options);
+    }
+    return parsed;
+  } catch (const po::unknown_option& error) {
+    refuse_unknown(without_dashes(error.get_option_name()), "option '--", options);
+  }
+}
+
+po::parsed_options parse_config(const po::options_description& options, const std::string& path) {
+  std::istringstream text(read_text_file(path, kMaxConfigBytes));
+  po::parsed_options parsed = po::parse_config_file(text, options, true);
+  for (po::option& given : parsed.options) {
+    const auto* description = options.find_nothrow(given.string_key, false);
+    if (!description || given.string_key == "config" || given.string_key == "help") {
+      refuse_unknown(given.string_key, "key '", options);
+    }
+    // `mean = 0.5 0.5 0.5` means the same as on the command line; quotes hold words together.
+    if (description->semantic()->max_tokens() > 1 && !given.value.empty()) {
+      given.value = po::split_unix(given.value.front());
+    }
+    given.unregistered = false;
+    check_numbers(given, options);
+  }
+  return parsed;
+}
+
+void print_help(const CommandHelp& help, const po::options_description& options) {
+  std::cout << "Usage: " << help.usage << "\n\n" << help.summary << "\n\n" << options;
+  if (!help.example.empty()) std::cout << "\nExample:\n  " << help.example << "\n";
+}
+
+// Descriptors 0 to 2 that the caller closed would be given to the next files opened, and messages
+// would be written into data.
+void open_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) < 0) {
+      [[maybe_unused]] const int opened = ::open("/dev/null", O_RDWR);
+    }
+  }
+}
+
+// What was printed must have arrived: a full disk is an error, a reader that left (`| head`) is
+// not.
+int finish_output(int code) {
+  errno = 0;
+  std::cout.flush();
+  std::fflush(stdout);
+  const int error = errno;
+  if (std::cout && !std::ferror(stdout)) return code;
+  pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  if (error == EPIPE || (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR))) return code;
+  log_error(
+      concat("cannot write the output: ", error ? std::strerror(error) : "the disk may be full"));
+  return static_cast<int>(ExitCode::kFatal);
+}
+
+std::string first_line(const char* text) {
+  const std::string_view whole(text);
+  return std::string(whole.substr(0, whole.find('\n')));
+}
+
+int report(ExitCode code, const std::string& message) {
+  if (code == ExitCode::kInterrupted) {
+    log_warning(message);
+  } else {
+    log_error(message);
+  }
+  return static_cast<int>(code);
+}
+
+int guarded(const std::function<int(const std::vector<std::string>&)>& body,
+            const std::vector<std::string>& arguments) {
+  try {
+    return body(arguments);
+  } catch (const Error& error) {
+    return report(error.exit_code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return report(ExitCode::kFatal, concat("out of memory; ask for less at a time or stop other "
+                                           "programs, then run the same command again"));
+  } catch (const std::exception& error) {
+    return report(ExitCode::kFatal, first_line(error.what()));  // LibTorch adds a stack trace
+  } catch (...) {
+    return report(ExitCode::kFatal, "an unknown error ended the program");
+  }
+}
+
+}  // namespace
+
+bool parse_command_line(const CommandHelp& help, po::options_description options,
+                        const std::vector<std::string>& arguments, const std::string& positional) {
+  bool quiet = false;
+  std::string config;
+  po::options_description general("General");
+  general.add_options()("help,h", "show this help")(
+      "config", po::value(&config)->value_name("FILE"),
+      "read options from an INI file: one "
+      "'option = value' a line; the command line wins")("quiet,q", po::bool_switch(&quiet),
+                                                        "only warnings and errors");
+  po::options_description all;
+  all.add(options).add(general);
+  std::string where;
+  try {
+    po::variables_map values;
+    po::store(parse_words(all, arguments, positional), values);
+    if (values.count("help")) {
+      print_help(help, all);
+      return false;
+    }
+    if (values.count("config")) {
+      const auto path = values["config"].as<std::string>();
+      where = concat("config file '", path, "': ");
+      po::store(parse_config(all, path), values);
+      where.clear();
+    }
+    po::notify(values);
+  } catch (const po::error& error) {
+    throw ConfigError(concat(where, error.what(), "; see --help"));
+  } catch (const ConfigError& error) {
+    throw ConfigError(concat(where, error.what()));
+  } catch (const DataError& error) {
+    throw ConfigError(error.what());  // the config file could not be read
+  }
+  set_quiet(quiet);
+  return true;
+}
+
+std::size_t choice(const std::string& option, const std::string& word,
+                   const std::vector<std::string>& allowed) {
+  const auto found = std::find(allowed.begin(), allowed.end(), word);
+  if (found != allowed.end()) return static_cast<std::size_t>(found - allowed.begin());
+  throw ConfigError(concat("--", option, ": '", word, "' is not one of: ", join(allowed, ", ")));
+}
+
+int run_main(int argc, char** argv,
+             const std::function<int(const std::vector<std::string>&)>& body) {
+  open_standard_streams();
+  // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  if (!arguments.empty() && arguments.front() == "--version") {
+    std::cout << "coldframe " << kVersion << "\n";
+    return finish_output(static_cast<int>(ExitCode::kDone));
+  }
+  return finish_output(guarded(body, arguments));
+}
+
+}  // namespace coldframe

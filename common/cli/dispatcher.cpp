@@ -1,0 +1,92 @@
+// `coldframe COMMAND …` becomes the program of that command, which lies beside this one.
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/table.h"
+#include "common/text/text.h"
+
+namespace {
+
+using namespace coldframe;
+
+struct Command {
+  const char* name;
+  const char* program;
+  bool passes_name;  // whether the program takes the name as its first argument
+  const char* summary;
+};
+
+constexpr std::array<Command, 5> kCommands = {{
+    {"extract", "coldframe-extract", false, "frames -> frozen ViT -> cache"},
+    {"cache", "coldframe-cache", false, "look into a cache: ls, info, stats, verify"},
+    {"train", "coldframe-train_temporal", true, "train a temporal model on a cache"},
+    {"evaluate", "coldframe-train_temporal", true, "measure a trained run on a labelled cache"},
+    {"predict", "coldframe-train_temporal", true, "apply a trained run to a cache"},
+}};
+
+void print_help(std::ostream& out) {
+  out << "Usage: coldframe COMMAND [options]\n\n"
+         "Turns sequences of medical images into predictions on a small GPU: a frozen ViT runs\n"
+         "once over every frame, and a temporal model trains on the cached features.\n\n"
+         "Commands:\n";
+  for (const Command& command : kCommands) {
+    out << "  " << padded(command.name, 11) << command.summary << "\n";
+  }
+  out << "\n'coldframe COMMAND --help' lists the options of a command; --version shows the "
+         "version.\n";
+}
+
+[[noreturn]] void become(const Command& command, const std::vector<std::string>& rest) {
+  std::error_code failed;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
+  const std::string program = self.parent_path() / command.program;
+  std::vector<std::string> words = {program};
+  if (command.passes_name) words.emplace_back(command.name);
+  words.insert(words.end(), rest.begin(), rest.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execv(program.c_str(), pointers.data());
+  throw SystemError(concat("cannot run '", program, "': ", std::strerror(errno),
+                           "; build all of Coldframe: its programs belong in one folder"));
+}
+
+const Command& find_command(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    if (name == command.name) return command;
+    names.emplace_back(command.name);
+  }
+  const std::string near = nearest(name, names);
+  throw ConfigError(concat(
+      "unknown command '", name, "'; ",
+      near.empty() ? "the commands are: " + join(names, ", ") : "did you mean '" + near + "'?"));
+}
+
+int dispatch(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    print_help(std::cerr);
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  if (arguments[0] == "--help" || arguments[0] == "-h" ||
+      (arguments[0] == "help" && arguments.size() == 1)) {
+    print_help(std::cout);
+    return static_cast<int>(ExitCode::kDone);
+  }
+  if (arguments[0] == "help") become(find_command(arguments[1]), {"--help"});
+  become(find_command(arguments[0]), {arguments.begin() + 1, arguments.end()});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return coldframe::run_main(argc, argv, dispatch);
+}

@@ -1,0 +1,75 @@
+#include "common/cli/log.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace coldframe {
+
+namespace {
+
+std::atomic<bool> quiet{false};
+std::atomic<int> log_rank{0};
+
+// One write per message, so that lines of several threads never mix. A progress line that stands on
+// the terminal is cleared first; it comes back with its next update.
+void write_line(std::string_view prefix, std::string_view colour, std::string_view message) {
+  static std::mutex mutex;
+  std::string line;
+  if (stderr_is_terminal()) line += "\r\x1b[K";
+  if (!colour.empty() && stderr_has_colour()) {
+    line.append(colour).append(prefix).append("\x1b[0m");
+  } else {
+    line += prefix;
+  }
+  line.append(message).append("\n");
+  const std::lock_guard lock(mutex);
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t count = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
+    if (count <= 0) return;  // nobody is left to whom the failure could be told
+    done += static_cast<std::size_t>(count);
+  }
+}
+
+}  // namespace
+
+void log_info(std::string_view message) {
+  if (!quiet) write_line("", "", message);
+}
+
+void log_warning(std::string_view message) {
+  if (log_rank == 0) write_line("warning: ", "\x1b[33m", message);
+}
+
+void log_error(std::string_view message) {
+  const std::string who = log_rank > 0 ? "rank " + std::to_string(log_rank) + ": " : "";
+  write_line("error: ", "\x1b[31m", who + std::string(message));
+}
+
+void set_quiet(bool value) {
+  quiet = value;
+}
+
+void set_log_rank(int rank) {
+  log_rank = rank;
+  if (rank > 0) quiet = true;
+}
+
+bool is_quiet() {
+  return quiet;
+}
+
+bool stderr_is_terminal() {
+  const char* term = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) == 1 && !(term && std::string_view(term) == "dumb");
+}
+
+bool stderr_has_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");  // no-color.org: present and not empty
+  return stderr_is_terminal() && !(no_colour && *no_colour);
+}
+
+}  // namespace coldframe

@@ -1,0 +1,86 @@
+#include "common/cli/progress.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "common/cli/log.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string rate_text(double per_second) {
+  return fixed(per_second, per_second < 10.0 ? 1 : 0);
+}
+
+}  // namespace
+
+Progress::Progress(std::string label, std::string unit, std::size_t total)
+    : label_(std::move(label)),
+      unit_(std::move(unit)),
+      total_(total),
+      started_(Clock::now()),
+      shown_(started_),
+      terminal_(stderr_is_terminal()) {}
+
+Progress::~Progress() {
+  try {
+    finish();
+  } catch (...) {
+    // Progress is talk; losing a line of it must not end the job.
+  }
+}
+
+void Progress::add(std::size_t count) {
+  const std::lock_guard lock(mutex_);
+  done_ += count;
+  show(false);
+}
+
+void Progress::set_note(std::string note) {
+  const std::lock_guard lock(mutex_);
+  note_ = std::move(note);
+  show(false);
+}
+
+void Progress::finish() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(finished_, true)) return;
+  show(true);
+}
+
+void Progress::show(bool last) {
+  if (is_quiet() || (finished_ && !last)) return;
+  const double interval = terminal_ ? 0.1 : 5.0;  // seconds between updates
+  if (!last && seconds_since(shown_) < interval) return;
+  shown_ = Clock::now();
+  const double elapsed = seconds_since(started_);
+  const double rate = elapsed > 0.0 ? static_cast<double>(done_) / elapsed : 0.0;
+
+  std::string line = concat(label_, ": ", done_);
+  if (total_ > 0) line += concat("/", total_);
+  line += " " + unit_;
+  if (total_ > 0) {
+    line += concat(" (", fixed(100.0 * static_cast<double>(done_) / static_cast<double>(total_), 0),
+                   "%)");
+  }
+  if (elapsed > 0.5 && done_ > 0) line += concat(", ", rate_text(rate), "/s");
+  if (last) {
+    line += ", " + human_duration(elapsed);
+  } else if (total_ > done_ && rate > 0.0) {
+    line += concat(", ", human_duration(static_cast<double>(total_ - done_) / rate), " left");
+  }
+  if (!note_.empty()) line += ", " + note_;
+  const std::string text = terminal_ ? "\r" + line + "\x1b[K" + (last ? "\n" : "") : line + "\n";
+  [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+}  // namespace coldframe

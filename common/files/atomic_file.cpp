@@ -1,0 +1,224 @@
+#include "common/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+FileFaultHook fault_hook;
+std::mutex fault_mutex;
+
+int injected_fault(std::string_view name, const fs::path& path) {
+  FileFaultHook hook;
+  {
+    const std::lock_guard lock(fault_mutex);
+    hook = fault_hook;
+  }
+  return hook ? hook(name, path) : 0;
+}
+
+// Runs a system call that returns a negative number on failure, again when a signal cut it short.
+template <typename Call>
+auto attempt(int fault, const Call& call) -> decltype(call()) {
+  if (fault > 0) {
+    errno = fault;
+    return -1;
+  }
+  decltype(call()) result;
+  do {
+    result = call();
+  } while (result < 0 && errno == EINTR);
+  return result;
+}
+
+std::string advice(int error) {
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return "; free some space and run the same command again";
+    case EFBIG:
+      return "; raise the limit on file sizes (ulimit -f) and run the same command again";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "; choose a folder that you may write to";
+    case ENOENT:
+    case ENOTDIR:
+      return "; its folder must exist";
+    case EISDIR:
+      return "; a folder stands where the file should go";
+    default:
+      return "";
+  }
+}
+
+[[noreturn]] void refuse(std::string_view verb, const fs::path& path, int error) {
+  throw SystemError(
+      concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error)));
+}
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// Makes the folder's own entries (a rename, a removal) survive a power cut.
+void sync_folder(const fs::path& path) {
+  const fs::path folder = folder_of(path);
+  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) refuse("sync the folder of", path, errno);
+  const int result =
+      attempt(injected_fault("fsync_folder", folder), [&] { return ::fsync(descriptor); });
+  const int error = errno;
+  ::close(descriptor);
+  // Some network file systems do not sync folders and say EINVAL.
+  if (result < 0 && error != EINVAL) refuse("sync the folder of", path, error);
+}
+
+fs::path temporary_name(const fs::path& path) {
+  static std::atomic<unsigned> counter{0};
+  return folder_of(path) /
+         concat(".", path.filename().string(), ".", ::getpid(), "-", counter++, ".tmp");
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(fs::path path) : path_(std::move(path)) {
+  if (!path_.has_filename()) {
+    throw SystemError(concat("cannot write '", path_.string(), "': it names no file"));
+  }
+  struct stat status = {};
+  if (::stat(path_.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    refuse("write", path_, EISDIR);
+  }
+  // The counter makes names unique in this process; a leftover of an earlier process that had the
+  // same number is skipped.
+  for (int tries = 0; descriptor_ < 0; ++tries) {
+    temporary_ = temporary_name(path_);
+    descriptor_ = attempt(injected_fault("open", temporary_), [&] {
+      return ::open(temporary_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0666);
+    });
+    if (descriptor_ < 0 && (errno != EEXIST || tries == 100)) refuse("write", path_, errno);
+  }
+}
+
+AtomicFile::~AtomicFile() {
+  abandon();
+}
+
+void AtomicFile::abandon() noexcept {
+  if (descriptor_ < 0) return;
+  ::close(std::exchange(descriptor_, -1));
+  ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  write_at(size_, bytes);
+}
+
+void AtomicFile::append(std::string_view text) {
+  append(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const int fault = injected_fault("write", temporary_);
+    const std::size_t size = fault == kShortWrite ? (bytes.size() + 1) / 2 : bytes.size();
+    const ssize_t count = attempt(fault, [&] {
+      return ::pwrite(descriptor_, bytes.data(), size, static_cast<off_t>(offset));
+    });
+    if (count <= 0) refuse("write", path_, count < 0 ? errno : EIO);
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    size_ = std::max(size_, offset);
+  }
+}
+
+void AtomicFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count = attempt(injected_fault("read", temporary_), [&] {
+      return ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    if (count < 0) refuse("read back", path_, errno);
+    if (count == 0) break;
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+}
+
+void AtomicFile::truncate(std::uint64_t size) {
+  const int result = attempt(injected_fault("truncate", temporary_),
+                             [&] { return ::ftruncate(descriptor_, static_cast<off_t>(size)); });
+  if (result < 0) refuse("write", path_, errno);
+  size_ = size;
+}
+
+void AtomicFile::finish() {
+  const auto checked = [&](std::string_view name, const fs::path& on, auto call) {
+    if (attempt(injected_fault(name, on), call) >= 0) return;
+    const int error = errno;
+    abandon();
+    refuse("write", path_, error);
+  };
+  checked("fsync", temporary_, [&] { return ::fsync(descriptor_); });
+  checked("rename", path_, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
+  // From here on the file stands under its own name; nothing is left to abandon.
+  ::close(std::exchange(descriptor_, -1));
+  sync_folder(path_);
+}
+
+void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {
+  AtomicFile file(path);
+  file.append(bytes);
+  file.finish();
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+void remove_file_durably(const fs::path& path) {
+  const int result =
+      attempt(injected_fault("unlink", path), [&] { return ::unlink(path.c_str()); });
+  if (result < 0) refuse("remove", path, errno);
+  sync_folder(path);
+}
+
+void rename_durably(const fs::path& from, const fs::path& to) {
+  const int result =
+      attempt(injected_fault("rename", to), [&] { return ::rename(from.c_str(), to.c_str()); });
+  if (result < 0) refuse("create", to, errno);
+  sync_folder(to);
+}
+
+void create_folders_durably(const fs::path& folder) {
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  create_folders_durably(folder.parent_path());
+  const int result =
+      attempt(injected_fault("mkdir", folder), [&] { return ::mkdir(folder.c_str(), 0777); });
+  if (result < 0 && errno != EEXIST) refuse("create", folder, errno);
+  sync_folder(folder);
+}
+
+void set_file_fault_hook(FileFaultHook hook) {
+  const std::lock_guard lock(fault_mutex);
+  fault_hook = std::move(hook);
+}
+
+}  // namespace coldframe

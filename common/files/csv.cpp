@@ -1,0 +1,185 @@
+#include "common/files/csv.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+
+namespace {
+
+constexpr std::uint64_t kMaxCsvBytes = 1ull << 30;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// Reads one record after another; knows on which line it is.
+class Scanner {
+ public:
+  Scanner(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+
+  bool at_end() const { return at_ >= text_.size(); }
+  std::size_t line() const { return line_; }
+
+  std::vector<std::string> record() {
+    std::vector<std::string> fields;
+    do {
+      fields.push_back(field());
+    } while (take(','));
+    end_of_line();
+    return fields;
+  }
+
+  [[noreturn]] void refuse(std::size_t line, const std::string& reason) const {
+    throw DataError(concat(name_, ", line ", line, ": ", reason));
+  }
+
+ private:
+  bool take(char c) {
+    if (at_end() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  bool at_line_end() const { return at_end() || text_[at_] == '\n' || text_[at_] == '\r'; }
+
+  void end_of_line() {
+    const bool carriage_return = take('\r');
+    const bool line_feed = take('\n');
+    if (carriage_return || line_feed) ++line_;
+  }
+
+  std::string field() {
+    if (take('"')) return quoted_field();
+    const std::size_t start = at_;
+    while (!at_line_end() && text_[at_] != ',') {
+      if (text_[at_] == '"') {
+        refuse(line_,
+               "a quote in the middle of a field; quote the whole field and double the "
+               "quotes inside it");
+      }
+      ++at_;
+    }
+    return std::string(text_.substr(start, at_ - start));
+  }
+
+  std::string quoted_field() {
+    const std::size_t opened = line_;
+    std::string value;
+    for (;;) {
+      if (at_end()) refuse(opened, "the quote that opens here is never closed");
+      const char c = text_[at_++];
+      if (c == '"') {
+        if (!take('"')) break;
+      }
+      if (c == '\n') ++line_;
+      value += c;
+    }
+    if (!at_line_end() && text_[at_] != ',') {
+      refuse(line_, "text after a closing quote; expected a comma or the end of the line");
+    }
+    return value;
+  }
+
+  std::string_view text_;
+  const std::string& name_;
+  std::size_t at_ = 0;
+  std::size_t line_ = 1;
+};
+
+void check_header(const CsvTable& table, const Scanner& scanner, std::size_t line) {
+  for (std::size_t i = 0; i < table.header.size(); ++i) {
+    const std::string& title = table.header[i];
+    if (title.empty()) {
+      scanner.refuse(line, concat("column ", i + 1, " of the header has no name; give it one"));
+    }
+    const auto first = std::find(table.header.begin(), table.header.end(), title);
+    if (first != table.header.begin() + static_cast<std::ptrdiff_t>(i)) {
+      scanner.refuse(line, concat("the column '", title, "' occurs twice in the header"));
+    }
+  }
+}
+
+bool is_blank(const std::vector<std::string>& fields) {
+  return fields.size() == 1 && trim(fields[0]).empty();
+}
+
+}  // namespace
+
+std::optional<std::size_t> CsvTable::column(std::string_view title) const {
+  const auto found = std::find(header.begin(), header.end(), title);
+  if (found == header.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - header.begin());
+}
+
+std::size_t CsvTable::require_column(std::string_view title) const {
+  if (const auto found = column(title)) return *found;
+  throw DataError(concat(name, ": no column '", title, "'; the columns are: ", join(header, ", ")));
+}
+
+CsvTable read_csv(const std::filesystem::path& path) {
+  return parse_csv(read_text_file(path, kMaxCsvBytes), path.string());
+}
+
+CsvTable parse_csv(std::string_view text, std::string name) {
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  CsvTable table;
+  table.name = std::move(name);
+  if (!is_valid_utf8(text)) {
+    throw DataError(concat(table.name, " is not UTF-8 text; save it as 'CSV UTF-8'"));
+  }
+  if (text.find('\0') != std::string_view::npos) {
+    throw DataError(concat(table.name, " holds a NUL byte; expected CSV text"));
+  }
+  Scanner scanner(text, table.name);
+  while (!scanner.at_end()) {
+    const std::size_t line = scanner.line();
+    std::vector<std::string> fields = scanner.record();
+    if (table.header.empty()) {
+      if (is_blank(fields)) continue;
+      for (std::string& title : fields) title = trim(title);
+      table.header = std::move(fields);
+      check_header(table, scanner, line);
+      continue;
+    }
+    if (is_blank(fields) && table.header.size() > 1) continue;
+    if (fields.size() != table.header.size()) {
+      scanner.refuse(line, concat("it has ", plural(fields.size(), "field"), ", the header has ",
+                                  table.header.size()));
+    }
+    table.rows.push_back(std::move(fields));
+    table.lines.push_back(line);
+  }
+  if (table.header.empty()) {
+    throw DataError(concat(table.name, " is empty; expected a header line with column names"));
+  }
+  return table;
+}
+
+std::string csv_field(std::string_view value) {
+  const bool spaced = !value.empty() && (value.front() == ' ' || value.back() == ' ');
+  if (!spaced && value.find_first_of(",\"\r\n") == std::string_view::npos) {
+    return std::string(value);
+  }
+  std::string quoted = "\"";
+  for (const char c : value) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string csv_row(const std::vector<std::string>& fields) {
+  std::string row;
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (i > 0) row += ',';
+    row += csv_field(fields[i]);
+  }
+  // A lone empty field would read as a blank line.
+  if (fields.size() == 1 && fields[0].empty()) row = "\"\"";
+  return row + '\n';
+}
+
+}  // namespace coldframe

@@ -1,0 +1,207 @@
+#include "extract/frames/dicom/pixels/frame_data.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/byte_reader.h"
+
+namespace coldframe::frames::dicom {
+namespace {
+
+// More pixels for a byte than this no code of a real image has; small frames may.
+constexpr std::uint64_t kMaxPixelsPerByte = 1 << 16;
+constexpr std::uint64_t kSmallFrame = 1 << 22;
+
+constexpr std::uint32_t kItem = 0xE000, kSequenceEnd = 0xE0DD;
+
+struct Fragments {
+  Extent offset_table;
+  std::vector<Extent> items;
+};
+
+// The items of an encapsulated pixel data element, always in little endian.
+Fragments list_fragments(const Bytes& bytes, std::uint64_t at) {
+  Fragments found;
+  for (bool first = true;; first = false) {
+    if (at == bytes.size()) {
+      throw DataError(concat("it is truncated: its pixel data has no end mark behind fragment ",
+                             found.items.size()));
+    }
+    const std::string header = bytes.read(at, 8);
+    const ByteReader reader(header, ByteReader::Order::kLittle);
+    const std::uint64_t length = reader.u32(4);
+    if (reader.u16(0) != 0xFFFE || (reader.u16(2) != kItem && reader.u16(2) != kSequenceEnd)) {
+      throw DataError(concat("its pixel data is damaged: no fragment starts at byte ", at));
+    }
+    if (reader.u16(2) == kSequenceEnd) return found;
+    at += 8;
+    if (length > bytes.size() - at) {
+      throw DataError(concat("it is truncated: it ends ", length - (bytes.size() - at),
+                             " bytes before the end of pixel data fragment ",
+                             found.items.size() + (first ? 0 : 1)));
+    }
+    (first ? found.offset_table : found.items.emplace_back()) = {at, length};
+    at += length;
+  }
+}
+
+// Starts of frames relative to the first fragment's item: the extended table (64 bits), else the
+// basic one; empty when the file has none.
+std::vector<std::uint64_t> read_offsets(const Bytes& bytes, const DataSet& data,
+                                        const Extent& table) {
+  const Uint64* extended = nullptr;
+  unsigned long count = 0;
+  if (data.root().findAndGetUint64Array(DcmTagKey(0x7FE0, 0x0001), extended, &count).good() &&
+      extended != nullptr) {
+    return {extended, extended + count};
+  }
+  std::vector<std::uint64_t> offsets;
+  const std::string content = bytes.read(table.offset, table.length);
+  const ByteReader reader(content, ByteReader::Order::kLittle);
+  for (std::uint64_t at = 0; at + 4 <= reader.size(); at += 4) offsets.push_back(reader.u32(at));
+  return offsets;
+}
+
+// Whether a fragment begins a code stream, for files without a table of offsets.
+bool starts_frame(const Bytes& bytes, const Extent& fragment, Coding coding) {
+  const std::string head =
+      bytes.read(fragment.offset, std::min<std::uint64_t>(12, fragment.length));
+  const auto starts = [&](std::string_view mark) { return head.starts_with(mark); };
+  if (coding == Coding::kJpeg2000) {
+    return starts("\xFF\x4F\xFF\x51") || starts({"\0\0\0\x0CjP", 6});
+  }
+  return coding == Coding::kJpeg || coding == Coding::kJpegLs ? starts("\xFF\xD8") : true;
+}
+
+// Single bits, from `first_bit` on, become a byte each.
+void unpack_bits(RawFrame& raw, std::uint64_t first_bit) {
+  if (raw.layout.bits_allocated != 1) return;
+  std::string unpacked(raw.layout.pixels(), '\0');
+  for (std::uint64_t i = 0; i < unpacked.size(); ++i) {
+    const std::uint64_t bit = first_bit + i;
+    unpacked[i] =
+        static_cast<char>(static_cast<unsigned char>(raw.samples[bit / 8]) >> bit % 8 & 1);
+  }
+  raw.samples = std::move(unpacked);
+  raw.layout.bits_allocated = 8;
+}
+
+}  // namespace
+
+FrameData::FrameData(const DataSet& data, const PixelLayout& layout)
+    : layout_(layout),
+      syntax_(data.syntax()),
+      words_(data.pixels().words),
+      deflated_(data.deflated()) {
+  if (syntax_.coding == Coding::kUnsupported) {
+    throw DataError(concat("its transfer syntax is ", syntax_.uid, ", which cannot be decoded; ",
+                           "uncompressed, deflated, RLE, JPEG, JPEG-LS and JPEG 2000 can"));
+  }
+  if (data.pixels().undefined_length != syntax_.encapsulated) {
+    throw DataError(concat("its pixel data is ", syntax_.encapsulated ? "not " : "",
+                           "in fragments, against its transfer syntax ", syntax_.uid));
+  }
+  if (syntax_.encapsulated) {
+    find_fragments(data);
+  } else {
+    find_native(data);
+  }
+}
+
+void FrameData::find_native(const DataSet& data) {
+  native_ = {data.pixels().offset, data.pixels().length};
+  const std::uint64_t there = data.bytes()->size() - std::min(native_.offset, data.bytes()->size());
+  if (native_.length > there) {
+    throw DataError(concat("it is truncated: ", native_.length,
+                           " bytes of pixel data are announced, ", there, " are there"));
+  }
+  const std::uint64_t bits = native_.length * 8;
+  if (bits / layout_.frame_bits() < static_cast<std::uint64_t>(layout_.frames)) {
+    throw DataError(concat("its pixel data has ", native_.length, " bytes, too few for ",
+                           plural(static_cast<std::size_t>(layout_.frames), "frame"), " of ",
+                           (layout_.frame_bits() + 7) / 8, " bytes"));
+  }
+}
+
+void FrameData::find_fragments(const DataSet& data) {
+  const Fragments found = list_fragments(*data.bytes(), data.pixels().offset);
+  const auto wanted = static_cast<std::uint64_t>(layout_.frames);
+  if (found.items.size() < wanted) {
+    throw DataError(concat("its header states ", plural(wanted, "frame"), ", but its pixel data ",
+                           "has only ", plural(found.items.size(), "fragment")));
+  }
+  frames_.resize(wanted);
+  if (found.items.size() == wanted) {
+    for (std::size_t i = 0; i < wanted; ++i) frames_[i].push_back(found.items[i]);
+    return;
+  }
+  if (wanted == 1) {
+    frames_[0] = found.items;
+    return;
+  }
+  const auto offsets = read_offsets(*data.bytes(), data, found.offset_table);
+  const bool by_table = offsets.size() == wanted;
+  std::size_t frame = 0;
+  for (std::size_t i = 0; i < found.items.size(); ++i) {
+    const std::uint64_t start = found.items[i].offset - found.items[0].offset;
+    const bool starts = by_table ? frame < wanted && offsets[frame] == start
+                                 : starts_frame(*data.bytes(), found.items[i], syntax_.coding);
+    if (starts) ++frame;
+    if (frame == 0 || frame > wanted) break;
+    frames_[frame - 1].push_back(found.items[i]);
+  }
+  if (frame != wanted) {
+    throw DataError(concat("its ", found.items.size(), " fragments cannot be told apart into ",
+                           wanted, " frames"));
+  }
+}
+
+RawFrame FrameData::read(const Bytes& bytes, std::int64_t frame) const {
+  if (!syntax_.encapsulated) return read_native(bytes, frame);
+  std::uint64_t length = 0;
+  for (const Extent& part : frames_.at(static_cast<std::size_t>(frame))) length += part.length;
+  if (layout_.pixels() > kSmallFrame && layout_.pixels() / kMaxPixelsPerByte > length) {
+    throw DataError(concat("its ", layout_.columns, "×", layout_.rows, " pixels cannot come from ",
+                           length, " bytes"));
+  }
+  std::string code;
+  code.reserve(length);
+  for (const Extent& part : frames_[static_cast<std::size_t>(frame)]) {
+    code += bytes.read(part.offset, part.length);
+  }
+  if (syntax_.coding == Coding::kJpeg2000) return decode_jpeg2000(layout_, code);
+  if (syntax_.coding != Coding::kNative)
+    return decode_with_dcmtk(syntax_, layout_, std::move(code));
+  if (code.size() * 8 < layout_.frame_bits()) {
+    throw DataError(concat("a frame has ", code.size(), " bytes, too few for ", layout_.columns,
+                           "×", layout_.rows, " pixels"));
+  }
+  RawFrame raw{layout_, std::move(code)};
+  unpack_bits(raw, 0);
+  return raw;
+}
+
+// Frames of single bits are packed without gaps between frames.
+RawFrame FrameData::read_native(const Bytes& bytes, std::int64_t frame) const {
+  const std::uint64_t bits = layout_.frame_bits();
+  const std::uint64_t first_bit = static_cast<std::uint64_t>(frame) * bits;
+  std::uint64_t first = first_bit / 8, end = (first_bit + bits + 7) / 8;
+  const bool swapped_words = syntax_.big_endian && words_ && layout_.bits_allocated <= 8;
+  const std::uint64_t before = swapped_words ? first % 2 : 0;
+  if (swapped_words) end = std::min(end + end % 2, native_.length);
+  RawFrame raw{layout_, bytes.read(native_.offset + first - before, end - first + before)};
+  const std::size_t unit =
+      swapped_words ? 2 : static_cast<std::size_t>(std::max(layout_.bits_allocated / 8, 1));
+  if (syntax_.big_endian) {
+    for (std::size_t at = 0; at + unit <= raw.samples.size(); at += unit) {
+      std::reverse(raw.samples.begin() + static_cast<std::ptrdiff_t>(at),
+                   raw.samples.begin() + static_cast<std::ptrdiff_t>(at + unit));
+    }
+  }
+  raw.samples.erase(0, before);
+  unpack_bits(raw, first_bit % 8);
+  return raw;
+}
+
+}  // namespace coldframe::frames::dicom

@@ -1,0 +1,86 @@
+#include "extract/frames/input/exam_list.h"
+
+#include <algorithm>
+#include <system_error>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/input/file_name.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+ExamList list_single_file(const fs::path& path) {
+  ExamSpec exam;
+  exam.id = name_of_exam(path);
+  ExamItem item;
+  item.path = path;
+  item.name = path.filename().string();
+  exam.items.push_back(std::move(item));
+  ExamList list;
+  list.exams.push_back(std::move(exam));
+  return list;
+}
+
+// What the input leaves unsaid, a file's header may say. A file that cannot be read fails later,
+// with its exam.
+void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
+  const auto first = std::find_if(exam.items.begin(), exam.items.end(),
+                                  [](const ExamItem& item) { return !item.path.empty(); });
+  if (first == exam.items.end()) return;
+  try {
+    const SourceKind* kind = detect_kind(first->path);
+    if (kind == nullptr || kind->facts == nullptr) return;
+    SourceFacts facts = kind->facts(first->path, options);
+    if (exam.patient.empty()) exam.patient = std::move(facts.patient);
+    if (std::isnan(exam.start_time)) exam.start_time = facts.start_time;
+    for (auto& [name, value] : facts.columns) {
+      const auto same = [&, &name = name](const auto& column) { return column.first == name; };
+      if (std::none_of(exam.columns.begin(), exam.columns.end(), same))
+        exam.columns.emplace_back(std::move(name), std::move(value));
+    }
+  } catch (const DataError&) {
+  }
+}
+
+ExamList list_any(const fs::path& input, const ExamListOptions& options) {
+  std::error_code error;
+  const fs::file_status status = fs::status(input, error);
+  if (!fs::exists(status)) {
+    throw DataError(concat("input '", input.string(), "' cannot be found: ",
+                           error ? error.message() : "no such file or folder"));
+  }
+  const bool folder = fs::is_directory(status);
+  const bool manifest = !folder && lower(input.extension().string()) == ".csv";
+  if (!manifest && !options.frame_columns.empty()) {
+    throw ConfigError("--frame-columns needs a CSV manifest as --input");
+  }
+  if (folder) return list_folder(input.has_filename() ? input : input.parent_path(), options);
+  if (manifest) return list_manifest(input, options);
+  if (detect_kind(input) != nullptr) return list_single_file(input);
+  throw DataError(concat("input '", input.string(),
+                         "' is neither a folder, an image, a clip nor a manifest (a name that ",
+                         "ends in .csv)"));
+}
+
+}  // namespace
+
+std::vector<std::string> shown_warnings(const ExamList& list) {
+  constexpr std::size_t kShown = 20;
+  if (list.warnings.size() <= kShown) return list.warnings;
+  std::vector<std::string> shown(list.warnings.begin(), list.warnings.begin() + kShown);
+  shown.push_back(concat("… and ", list.warnings.size() - kShown,
+                         " more such warnings (--dry-run --json lists all)"));
+  return shown;
+}
+
+ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
+  ExamList list = list_any(input, options);
+  for (ExamSpec& exam : list.exams) complete_from_header(exam, options.reader);
+  return list;
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,50 @@
+#include "extract/frames/input/file_name.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "common/text/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+using Suffixes = std::span<const std::string_view>;
+
+constexpr std::array<std::string_view, 7> kImages{".jpg", ".jpeg", ".png", ".bmp",
+                                                  ".tif", ".tiff", ".webp"};
+constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
+                                                  ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
+// Behind ".gz" as well.
+constexpr std::array<std::string_view, 3> kVolumes{".nii", ".hdr", ".img"};
+constexpr std::array<std::string_view, 15> kOthers{".dcm",  ".dicom", ".ima", ".apng", ".ogg",
+                                                   ".ogv",  ".asf",   ".flv", ".ts",   ".mts",
+                                                   ".m2ts", ".vob",   ".m2v", ".3gp",  ".qt"};
+
+bool is_among(Suffixes suffixes, const std::filesystem::path& path) {
+  const std::string suffix = lower(path.extension().string());
+  return std::find(suffixes.begin(), suffixes.end(), suffix) != suffixes.end();
+}
+
+}  // namespace
+
+bool is_named_as_image(const std::filesystem::path& path) {
+  return is_among(kImages, path);
+}
+
+bool is_named_as_clip(const std::filesystem::path& path) {
+  return is_among(kClips, path);
+}
+
+std::string name_of_exam(const std::filesystem::path& file) {
+  if (lower(file.extension().string()) == ".gz" && is_among(kVolumes, file.stem()))
+    return file.stem().stem().string();
+  for (const Suffixes suffixes :
+       {Suffixes(kImages), Suffixes(kClips), Suffixes(kVolumes), Suffixes(kOthers)}) {
+    if (is_among(suffixes, file)) return file.stem().string();
+  }
+  return file.filename().string();
+}
+
+}  // namespace coldframe::frames

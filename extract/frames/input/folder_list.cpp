@@ -1,0 +1,212 @@
+// A folder of sub-folders of images, of clips and of DICOM series: each is an exam.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/dicom/series.h"
+#include "extract/frames/input/exam_list.h"
+#include "extract/frames/input/file_name.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxDepth = 64;
+
+class FolderWalk {
+ public:
+  FolderWalk(const fs::path& root, const ReaderOptions& options)
+      : root_(root), series_(options.grouping) {}
+
+  ExamList list();
+
+ private:
+  void visit(const fs::path& folder);
+  void visit_entry(const fs::path& path, ExamSpec& images);
+  void visit_file(const fs::path& path, ExamSpec& images);
+  void visit_dicom(const fs::path& path);
+  void pass_over(const fs::path& path, const std::string& reason);
+  std::string enter(const fs::path& folder);
+  void add_clips();
+  void add(ExamSpec exam);
+  std::string relative(const fs::path& path) const {
+    return path.lexically_relative(root_).generic_string();
+  }
+  ExamItem item(const fs::path& path) const {
+    ExamItem result;
+    result.path = path;
+    result.name = relative(path);
+    return result;
+  }
+
+  fs::path root_;
+  std::vector<fs::path> ancestors_;  // real paths of the folders we are in
+  ExamList list_;
+  std::set<std::string> taken_;  // ids in list_
+  std::vector<fs::path> clips_;
+  dicom::SeriesList series_;
+  std::size_t hidden_ = 0;
+};
+
+[[noreturn]] void refuse(const fs::path& path, const std::string& reason) {
+  throw DataError(concat("cannot read folder '", path.string(), "': ", reason));
+}
+
+void FolderWalk::pass_over(const fs::path& path, const std::string& reason) {
+  list_.warnings.push_back(concat("passed over '", relative(path), "': ", reason));
+}
+
+// Symbolic links are followed, but never round in a circle. Returns why the folder cannot be
+// entered, "" when it was.
+std::string FolderWalk::enter(const fs::path& folder) {
+  std::error_code error;
+  fs::path real = fs::canonical(folder, error);
+  if (error) return error.message();
+  if (std::find(ancestors_.begin(), ancestors_.end(), real) != ancestors_.end())
+    return concat("this symbolic link leads back to '", real.string(), "', which it lies in");
+  if (ancestors_.size() >= kMaxDepth)
+    return concat("it lies more than ", kMaxDepth, " folders deep");
+  ancestors_.push_back(std::move(real));
+  return "";
+}
+
+// A folder such as lost+found, which is nobody's exam, stops no job.
+void FolderWalk::visit(const fs::path& folder) {
+  const auto give_up = [&](const std::string& reason) {
+    if (folder == root_) refuse(folder, reason);
+    pass_over(folder, reason);
+  };
+  if (const std::string reason = enter(folder); !reason.empty()) return give_up(reason);
+  std::error_code error;
+  std::vector<fs::path> entries;
+  fs::directory_iterator entry(folder, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    entries.push_back(entry->path());
+  }
+  if (error) {
+    ancestors_.pop_back();
+    return give_up(error.message());
+  }
+  std::sort(entries.begin(), entries.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
+  ExamSpec images;
+  images.id = folder == root_ ? ancestors_.front().filename().string() : relative(folder);
+  for (const fs::path& path : entries) visit_entry(path, images);
+  if (!images.items.empty()) add(std::move(images));
+  ancestors_.pop_back();
+}
+
+void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
+  const std::string name = path.filename().string();
+  if (name.starts_with('.')) {
+    ++hidden_;
+    return;
+  }
+  if (!is_valid_utf8(name)) return pass_over(path, "its name is not valid UTF-8");
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) {
+    visit(path);
+  } else if (fs::is_regular_file(status)) {
+    visit_file(path, images);
+  } else {
+    pass_over(path, error ? error.message() : "it is not a regular file");
+  }
+}
+
+void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
+  const SourceKind* kind = nullptr;
+  try {
+    kind = detect_kind(path);
+  } catch (const DataError& error) {
+    if (!is_named_as_image(path) && !is_named_as_clip(path)) {
+      return pass_over(path, error.what());
+    }
+  }
+  // A file that calls itself an image or a clip and is neither fails its exam, with the reason.
+  if (kind == nullptr && is_named_as_image(path)) {
+    images.items.push_back(item(path));
+  } else if (kind == nullptr && is_named_as_clip(path)) {
+    clips_.push_back(path);
+  } else if (kind == nullptr) {
+    pass_over(path, lower(path.extension().string()) == ".csv"
+                        ? "it is a CSV file; to use it as the manifest, pass it as --input"
+                        : "it is neither an image nor a clip that can be read");
+  } else if (std::string_view(kind->name) == "dicom") {
+    visit_dicom(path);
+  } else if (kind->is_clip) {
+    clips_.push_back(path);
+  } else {
+    images.items.push_back(item(path));
+  }
+}
+
+// A damaged header fails as an exam of its own, with the reason.
+void FolderWalk::visit_dicom(const fs::path& path) {
+  std::string reason;
+  auto verdict = dicom::SeriesList::Verdict::kClip;
+  try {
+    verdict = series_.add(item(path), reason);
+  } catch (const DataError&) {
+  }
+  if (verdict == dicom::SeriesList::Verdict::kClip) clips_.push_back(path);
+  if (verdict == dicom::SeriesList::Verdict::kNoImage) pass_over(path, reason);
+}
+
+// A folder of images may be called as a series beside it is: the later one gets -2, -3 … behind.
+void FolderWalk::add(ExamSpec exam) {
+  const std::string id = exam.id;
+  for (int i = 2; !taken_.insert(exam.id).second; ++i) exam.id = concat(id, "-", i);
+  list_.exams.push_back(std::move(exam));
+}
+
+// A clip's id is its path without extension, unless another exam would get the same one.
+void FolderWalk::add_clips() {
+  std::map<std::string, int> uses;
+  for (const ExamSpec& exam : list_.exams) ++uses[exam.id];
+  const auto short_id = [&](fs::path path) {
+    return relative(path.replace_filename(name_of_exam(path)));
+  };
+  for (const fs::path& path : clips_) ++uses[short_id(path)];
+  for (const fs::path& path : clips_) {
+    ExamSpec exam;
+    exam.id = uses[short_id(path)] == 1 ? short_id(path) : relative(path);
+    exam.items.push_back(item(path));
+    add(std::move(exam));
+  }
+}
+
+ExamList FolderWalk::list() {
+  visit(root_);
+  for (ExamSpec& exam : series_.take_exams()) add(std::move(exam));
+  add_clips();
+  std::stable_sort(list_.exams.begin(), list_.exams.end(),
+                   [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
+  if (hidden_ > 0) {
+    list_.warnings.push_back(
+        concat("passed over ", hidden_, " hidden (their names start with a ", "dot)"));
+  }
+  if (list_.exams.empty()) {
+    throw DataError(concat("folder '", root_.string(), "' holds no image and no clip that can be ",
+                           "read", list_.warnings.empty() ? "" : "; ",
+                           list_.warnings.empty() ? "" : list_.warnings.front()));
+  }
+  return std::move(list_);
+}
+
+}  // namespace
+
+ExamList list_folder(const fs::path& folder, const ExamListOptions& options) {
+  return FolderWalk(folder, options.reader).list();
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,239 @@
+// A CSV manifest: one row per frame or per file, grouped into exams by the column `exam`.
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "common/cli/error.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
+#include "extract/frames/input/crop_rule.h"
+#include "extract/frames/input/exam_list.h"
+#include "extract/frames/input/timestamp.h"
+
+namespace coldframe::frames {
+namespace {
+
+constexpr std::array<std::string_view, 6> kOwnColumns{"exam", "path",    "frame",
+                                                      "time", "patient", "crop"};
+
+// An exam while its rows are being read.
+struct Draft {
+  ExamSpec spec;
+  std::vector<std::size_t> rows;                // of the table
+  std::vector<std::optional<Timestamp>> times;  // one per item
+};
+
+class ManifestReader {
+ public:
+  ManifestReader(const std::filesystem::path& path, const ExamListOptions& options)
+      : folder_(path.parent_path()),
+        options_(options),
+        table_(read_csv(path)),
+        exam_(table_.require_column("exam")),
+        path_(table_.require_column("path")),
+        frame_(table_.column("frame")),
+        time_(table_.column("time")),
+        patient_(table_.column("patient")),
+        crop_(table_.column("crop")) {
+    choose_columns();
+  }
+
+  ExamList read() {
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) add_row(row);
+    if (drafts_.empty()) throw DataError(concat("manifest '", table_.name, "' has no rows"));
+    ExamList list;
+    for (const std::size_t column : frame_columns_) {
+      list.frame_columns.push_back(table_.header[column]);
+    }
+    for (Draft& draft : drafts_) {
+      settle_times(draft);
+      list.exams.push_back(std::move(draft.spec));
+    }
+    return list;
+  }
+
+ private:
+  void choose_columns();
+  void add_row(std::size_t row);
+  void check_constant(const Draft& draft, std::size_t row, std::size_t column) const;
+  void check_unique(const std::string& exam, std::size_t row);
+  ExamItem make_item(std::size_t row) const;
+  void parse_range(std::size_t row, ExamItem& item) const;
+  std::optional<CropRule> crop_of(std::size_t row) const;
+  std::optional<Timestamp> time_of(std::size_t row) const;
+  void settle_times(Draft& draft) const;
+
+  const std::string& value(std::size_t row, std::size_t column) const {
+    return table_.rows[row][column];
+  }
+  std::string value(std::size_t row, const std::optional<std::size_t>& column) const {
+    return column ? trim(value(row, *column)) : std::string();
+  }
+  [[noreturn]] void refuse(std::size_t row, const std::string& reason) const {
+    throw DataError(concat(table_.name, ", line ", table_.lines[row], ": ", reason));
+  }
+
+  std::filesystem::path folder_;
+  const ExamListOptions& options_;
+  CsvTable table_;
+  std::size_t exam_, path_;
+  std::optional<std::size_t> frame_, time_, patient_, crop_;
+  std::vector<std::size_t> frame_columns_, exam_columns_;
+  std::vector<Draft> drafts_;
+  std::unordered_map<std::string, std::size_t> draft_of_;
+  std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
+};
+
+void ManifestReader::choose_columns() {
+  for (const std::string& name : options_.frame_columns) {
+    if (std::find(kOwnColumns.begin(), kOwnColumns.end(), name) != kOwnColumns.end()) {
+      throw ConfigError(concat("--frame-columns: '", name, "' has a meaning of its own"));
+    }
+    frame_columns_.push_back(table_.require_column(name));
+  }
+  for (std::size_t column = 0; column < table_.header.size(); ++column) {
+    const auto& name = table_.header[column];
+    const bool own = std::find(kOwnColumns.begin(), kOwnColumns.end(), name) != kOwnColumns.end();
+    const bool per_frame =
+        std::find(frame_columns_.begin(), frame_columns_.end(), column) != frame_columns_.end();
+    if (!own && !per_frame) exam_columns_.push_back(column);
+  }
+}
+
+void ManifestReader::add_row(std::size_t row) {
+  const std::string exam = trim(value(row, exam_));
+  if (exam.empty()) refuse(row, "column 'exam' is empty; every row names its exam");
+  if (std::any_of(exam.begin(), exam.end(), [](unsigned char c) { return c < ' '; })) {
+    refuse(row, "column 'exam' holds a control character");
+  }
+  const auto [place, is_new] = draft_of_.try_emplace(exam, drafts_.size());
+  if (is_new) {
+    Draft draft;
+    draft.spec.id = exam;
+    draft.spec.patient = value(row, patient_);
+    for (const std::size_t column : exam_columns_) {
+      draft.spec.columns.emplace_back(table_.header[column], value(row, column));
+    }
+    drafts_.push_back(std::move(draft));
+  }
+  Draft& draft = drafts_[place->second];
+  if (!is_new) {
+    for (const std::size_t column : exam_columns_) check_constant(draft, row, column);
+    if (patient_) check_constant(draft, row, *patient_);
+  }
+  check_unique(exam, row);
+  draft.spec.items.push_back(make_item(row));
+  draft.times.push_back(time_of(row));
+  draft.rows.push_back(row);
+}
+
+void ManifestReader::check_constant(const Draft& draft, std::size_t row, std::size_t column) const {
+  const std::size_t first = draft.rows.front();
+  if (value(row, column) == value(first, column)) return;
+  refuse(row, concat("exam '", draft.spec.id, "' has ", table_.header[column], " '",
+                     value(row, column), "' here and '", value(first, column), "' on line ",
+                     table_.lines[first], "; make them equal, or name the column in ",
+                     "--frame-columns if it belongs to the frames"));
+}
+
+void ManifestReader::check_unique(const std::string& exam, std::size_t row) {
+  const std::string path = trim(value(row, path_));
+  if (path.empty()) return;  // several frames of an exam may be missing
+  const auto [place, is_new] = seen_.try_emplace({exam, path, value(row, frame_)}, row);
+  if (!is_new) {
+    refuse(row, concat("exam '", exam, "' names '", path, "' again, as line ",
+                       table_.lines[place->second], " did; remove one of the two rows"));
+  }
+}
+
+ExamItem ManifestReader::make_item(std::size_t row) const {
+  ExamItem item;
+  item.name = trim(value(row, path_));
+  if (!item.name.empty()) item.path = folder_ / std::filesystem::path(item.name);
+  parse_range(row, item);
+  item.crop = crop_of(row);
+  for (const std::size_t column : frame_columns_) item.frame_columns.push_back(value(row, column));
+  return item;
+}
+
+// "" all frames, "7" one, "3-20" those from 3 to 20.
+void ManifestReader::parse_range(std::size_t row, ExamItem& item) const {
+  const std::string text = value(row, frame_);
+  if (text.empty()) return;
+  const auto parts = split(text, '-');
+  bool valid = parts.size() <= 2 && parse_int(trim(parts.front()), item.first) &&
+               parse_int(trim(parts.back()), item.last);
+  valid = valid && item.first >= 0 && item.last >= item.first;
+  if (!valid) {
+    refuse(row, concat("column 'frame' holds '", text,
+                       "'; expected an index such as 7 or a range such as 3-20, counted from 0"));
+  }
+  if (item.path.empty() && item.first != item.last) {
+    refuse(row, "a row without a path stands for one missing frame; give it one index in 'frame'");
+  }
+}
+
+std::optional<CropRule> ManifestReader::crop_of(std::size_t row) const {
+  const std::string text = value(row, crop_);
+  if (text.empty()) return std::nullopt;
+  const auto crop = parse_crop(text);
+  if (!crop) refuse(row, concat("column 'crop' holds '", text, "'; expected ", kCropHelp));
+  return crop;
+}
+
+std::optional<Timestamp> ManifestReader::time_of(std::size_t row) const {
+  const std::string text = value(row, time_);
+  if (text.empty()) return std::nullopt;
+  const auto time = parse_timestamp(text);
+  if (!time) {
+    refuse(row, concat("column 'time' holds '", text,
+                       "'; expected seconds such as 12.5 or a date and time such as "
+                       "2024-03-01T12:30:05"));
+  }
+  return time;
+}
+
+std::string in_words(const Timestamp& time, const Timestamp& first) {
+  return concat(fixed(time.seconds - (time.absolute ? first.seconds : 0.0), 1), " s");
+}
+
+// Makes times relative to the exam's first item and refuses those that decrease.
+void ManifestReader::settle_times(Draft& draft) const {
+  const auto& times = draft.times;
+  const auto known = [](const auto& time) { return time.has_value(); };
+  draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
+  if (draft.spec.times_from_headers) return;
+  const std::string& id = draft.spec.id;
+  if (!times.front()) {
+    refuse(draft.rows.front(), concat("exam '", id, "' has times, but none for its first frame"));
+  }
+  const Timestamp first = *times.front();
+  if (first.absolute) draft.spec.start_time = first.seconds;
+  std::size_t before = 0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (!times[i]) continue;
+    if (times[i]->absolute != first.absolute) {
+      refuse(draft.rows[i],
+             concat("exam '", id,
+                    "' mixes seconds with dates in column 'time'; write dates as YYYY-MM-DD"));
+    }
+    if (times[i]->seconds < times[before]->seconds && !options_.allow_unordered) {
+      refuse(draft.rows[i],
+             concat("exam '", id, "': frame ", i, " has time ", in_words(*times[i], first),
+                    " before frame ", before, " at ", in_words(*times[before], first),
+                    "; sort the manifest or pass --allow-unordered"));
+    }
+    draft.spec.items[i].time_s = times[i]->seconds - first.seconds;
+    before = i;
+  }
+}
+
+}  // namespace
+
+ExamList list_manifest(const std::filesystem::path& manifest, const ExamListOptions& options) {
+  return ManifestReader(manifest, options).read();
+}
+
+}  // namespace coldframe::frames

@@ -1,0 +1,46 @@
+// How a later run tells whether an exam's files are still the same.
+#include <set>
+
+#include "common/files/file.h"
+#include "common/files/fingerprint.h"
+#include "common/files/source_stamp.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
+  std::vector<std::filesystem::path> files;
+  std::set<std::filesystem::path> seen;
+  for (const ExamItem& item : exam.items) {
+    if (!item.path.empty() && seen.insert(item.path).second) files.push_back(item.path);
+  }
+  return files;
+}
+
+void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
+  const InputFile file(path);
+  const std::uint64_t size = file.size();
+  digest.update(std::as_bytes(std::span(&size, 1)));  // so that files cannot flow into each other
+  std::vector<std::byte> block(1 << 20);
+  for (std::uint64_t at = 0; at < size;) {
+    const std::size_t count = file.read_some(at, block);
+    if (count == 0) break;
+    digest.update(std::span(block).first(count));
+    at += count;
+  }
+}
+
+}  // namespace
+
+std::string source_stamp(const ExamSpec& exam) {
+  return files_stamp(distinct_files(exam));
+}
+
+std::string source_digest(const ExamSpec& exam) {
+  Xxh3Stream digest;
+  for (const auto& path : with_voxel_files(distinct_files(exam))) add_content(path, digest);
+  return digest.hex();
+}
+
+}  // namespace coldframe::frames

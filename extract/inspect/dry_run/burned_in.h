@@ -1,0 +1,39 @@
+// Burned-in text, scales and traces: fine bright strokes that stand still while the image moves.
+// They can predict a label (a hospital's logo, a device's screen), so a person should know of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "extract/frames/frame.h"
+
+namespace coldframe::extract::dry_run {
+
+// Per pixel the darkest and the brightest level over frames of one size. The order of frames does
+// not matter.
+class StillParts {
+ public:
+  void add(const frames::Image& image);  // ignores images of another size than the first
+
+  std::size_t frames() const { return frames_; }
+
+  // Boxes around strokes that are the same in all frames and lie in the outer quarter of the frame
+  // on any side, the largest first. Empty for fewer than two frames, and when less than 2 % of the
+  // pixels change, so that nothing tells text from image.
+  std::vector<frames::Rect> bright_regions() const;
+
+ private:
+  bool still(std::size_t pixel) const;
+  bool is_line(int x, int y, int dx, int dy) const;
+  std::size_t at(int x, int y) const {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+           static_cast<std::size_t>(x);
+  }
+
+  int width_ = 0, height_ = 0;
+  std::size_t frames_ = 0;
+  std::vector<std::uint8_t> low_, high_;
+};
+
+}  // namespace coldframe::extract::dry_run

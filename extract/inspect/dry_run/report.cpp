@@ -1,0 +1,235 @@
+#include "extract/inspect/dry_run/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "common/text/table.h"
+#include "common/text/text.h"
+
+namespace coldframe::extract::dry_run {
+namespace {
+
+constexpr std::size_t kShownExams = 20, kShownCases = 5, kShownIds = 4;
+constexpr std::size_t kWidth = 384;  // features of a ViT-S
+
+struct Totals {
+  std::size_t exams = 0, unreadable = 0, frames = 0, selected = 0, missing = 0, inputs = 0;
+  std::size_t patients = 0, without_patient = 0;
+  std::uint64_t cache_bytes = 0, thumbnail_bytes = 0;  // the latter are among the former
+};
+
+Totals total(const Report& report) {
+  Totals totals;
+  totals.exams = report.input.exams.size();
+  std::set<std::string> patients;
+  for (std::size_t i = 0; i < totals.exams; ++i) {
+    const ExamSurvey& exam = report.survey.exams[i];
+    const std::string& patient = report.input.exams[i].patient;
+    totals.without_patient += patient.empty();
+    if (!patient.empty()) patients.insert(patient);
+    totals.unreadable += !exam.failure.empty();
+    if (!exam.failure.empty()) continue;
+    totals.frames += exam.frames;
+    totals.selected += exam.selected;
+    totals.missing += exam.missing;
+    totals.inputs += exam.inputs;
+    totals.thumbnail_bytes += exam.thumbnail_bytes;
+  }
+  totals.patients = patients.size();
+  // What a cache keeps of each frame besides its features: time, index, file name.
+  constexpr std::size_t kFrameBytes = 64;
+  totals.cache_bytes =
+      totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes) +
+      totals.thumbnail_bytes;
+  return totals;
+}
+
+// "1.2 s", "3.5 h", "21 d": longitudinal exams span years.
+std::string seconds_text(double seconds) {
+  if (seconds < 1) return concat(fixed(seconds * 1000, seconds < 0.0995 ? 1 : 0), " ms");
+  if (seconds < 600) return concat(fixed(seconds, seconds < 10 ? 2 : 1), " s");
+  if (seconds < 2 * 86400) return concat(fixed(seconds / 3600, 1), " h");
+  return concat(fixed(seconds / 86400, 1), " d");
+}
+
+// "every 35.0 ms", "3 frames every 2.00 s", "about 2.50 s".
+std::string interval_text(const Timing& timing, const char* every) {
+  const std::string frames =
+      timing.at_once > 1 ? plural(timing.at_once, "frame") + " " : std::string();
+  return concat(frames, every, " ", seconds_text(timing.interval_s));
+}
+
+std::string times_text(const Timing& timing) {
+  switch (timing.kind) {
+    case TimingKind::kUnknown:
+      return "unknown";
+    case TimingKind::kSingle:
+      return "one time";
+    case TimingKind::kPartlyKnown:
+      return concat("partly known, over ", seconds_text(timing.span_s));
+    case TimingKind::kConstant:
+      return concat(seconds_text(timing.span_s), ", ", interval_text(timing, "every"));
+    case TimingKind::kUneven:
+      break;
+  }
+  return concat(seconds_text(timing.span_s), ", uneven, ",
+                interval_text(timing, timing.at_once > 1 ? "about every" : "about"));
+}
+
+const char* times_word(TimingKind kind) {
+  switch (kind) {
+    case TimingKind::kUnknown:
+      return "unknown";
+    case TimingKind::kPartlyKnown:
+      return "partly known";
+    case TimingKind::kSingle:
+      return "single";
+    case TimingKind::kConstant:
+      return "constant";
+    case TimingKind::kUneven:
+      break;
+  }
+  return "uneven";
+}
+
+std::string frames_text(const ExamSurvey& exam) {
+  if (exam.selected == exam.frames) return std::to_string(exam.frames);
+  return concat(exam.selected, " of ", exam.frames);
+}
+
+std::string sizes_text(const ExamSurvey& exam) {
+  if (exam.sizes.empty()) return "";
+  const auto& [width, height] = exam.sizes.front();
+  return concat(width, "×", height, exam.sizes.size() > 1 ? " and others" : "");
+}
+
+std::string exams_table(const Report& report) {
+  TextRows rows{{"exam", "frames", "size", "times", "kind", "patient"}};
+  const std::size_t shown = std::min(kShownExams, report.input.exams.size());
+  for (std::size_t i = 0; i < shown; ++i) {
+    const auto& spec = report.input.exams[i];
+    const ExamSurvey& exam = report.survey.exams[i];
+    const std::string id = without_middle(spec.id, 40), patient = without_middle(spec.patient, 16);
+    if (exam.failure.empty())
+      rows.push_back({id, frames_text(exam), sizes_text(exam), times_text(exam.timing), exam.kind,
+                      patient.empty() ? "unknown" : patient});
+    else
+      rows.push_back({id, "–", "", "cannot be extracted", exam.kind, patient});
+  }
+  std::string text = table_text(rows);
+  if (report.input.exams.size() > shown)
+    text += concat("… and ", plural(report.input.exams.size() - shown, "more exam"),
+                   " (--json lists all)\n");
+  return text;
+}
+
+std::string totals_text(const Totals& totals, const Report& report) {
+  std::string text =
+      concat("\nTotal: ", plural(totals.exams, "exam"), ", ", plural(totals.selected, "frame"));
+  if (totals.selected != totals.frames) text += concat(" of ", totals.frames);
+  if (totals.missing) text += concat(" (", totals.missing, " without a file)");
+  text += concat(", ", plural(totals.patients, "patient"));
+  if (totals.without_patient)
+    text += concat(", ", plural(totals.without_patient, "exam"), " without one");
+  if (totals.unreadable) text += concat("; ", totals.unreadable, " cannot be extracted");
+  text += "\n";
+  if (totals.inputs > totals.selected)
+    text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
+  return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
+                       " features per frame (a ViT-S)",
+                       report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
+                       8 * report.feature_bytes,
+                       totals.thumbnail_bytes > 0
+                           ? concat(", ", human_bytes(totals.thumbnail_bytes), " of it thumbnails")
+                           : "",
+                       "\n");
+}
+
+std::string case_text(const FindingCase& one) {
+  std::vector<std::string> ids;
+  for (std::size_t i = 0; i < one.exams.size() && i < kShownIds; ++i)
+    ids.push_back(without_middle(one.exams[i], 60));
+  std::string text = join(ids, ", ");
+  if (one.exams.size() > ids.size())
+    text += concat(" and ", one.exams.size() - ids.size(), " more");
+  return concat("    ", text, text.empty() ? "" : ": ", one.detail, "\n");
+}
+
+std::string finding_text(const Finding& finding) {
+  std::string text =
+      concat("  ", finding.title, " (", finding.cases.size(), ")\n    -> ", finding.advice, "\n");
+  const std::size_t shown = std::min(kShownCases, finding.cases.size());
+  for (std::size_t i = 0; i < shown; ++i) text += case_text(finding.cases[i]);
+  if (finding.cases.size() > shown)
+    text += concat("    … and ", finding.cases.size() - shown, " more (--json lists all)\n");
+  return text;
+}
+
+Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
+  Json sizes = Json::array(), bright = Json::array();
+  for (const auto& [width, height] : exam.sizes) sizes.push_back({width, height});
+  for (const auto& rect : exam.bright) bright.push_back({rect.x, rect.y, rect.width, rect.height});
+  Json json{{"exam", spec.id}, {"patient", spec.patient}, {"kind", exam.kind}};
+  json["failure"] = exam.failure.empty() ? Json(nullptr) : Json(exam.failure);
+  json["frames"] = exam.frames;
+  json["selected"] = exam.selected;
+  json["missing"] = exam.missing;
+  json["inputs"] = exam.inputs;
+  json["times"] = {{"kind", times_word(exam.timing.kind)},
+                   {"span_s", json_number(exam.timing.span_s)},
+                   {"median_interval_s", json_number(exam.timing.interval_s)},
+                   {"frames_per_time", exam.timing.at_once},
+                   {"duplicate", exam.timing.duplicate},
+                   {"decreasing", exam.timing.decreasing}};
+  json["sizes"] = sizes;
+  json["bright_regions"] = bright;
+  json["brightest_level"] = exam.brightest < 0 ? Json(nullptr) : Json(exam.brightest);
+  return json;
+}
+
+Json finding_json(const Finding& finding) {
+  Json cases = Json::array();
+  for (const FindingCase& one : finding.cases)
+    cases.push_back({{"exams", one.exams}, {"detail", one.detail}});
+  return {{"kind", finding.kind},
+          {"title", finding.title},
+          {"advice", finding.advice},
+          {"cases", cases}};
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::string text = exams_table(report) + totals_text(total(report), report);
+  if (!report.findings.empty()) text += "\nLook at\n";
+  for (const Finding& finding : report.findings) text += finding_text(finding);
+  return text;
+}
+
+Json to_json(const Report& report) {
+  const Totals totals = total(report);
+  Json exams = Json::array(), findings = Json::array();
+  for (std::size_t i = 0; i < report.input.exams.size(); ++i)
+    exams.push_back(exam_json(report.input.exams[i], report.survey.exams[i]));
+  for (const Finding& finding : report.findings) findings.push_back(finding_json(finding));
+  Json json;
+  json["totals"] = {{"exams", totals.exams},
+                    {"unreadable", totals.unreadable},
+                    {"frames", totals.frames},
+                    {"selected", totals.selected},
+                    {"missing", totals.missing},
+                    {"inputs", totals.inputs},
+                    {"patients", totals.patients},
+                    {"exams_without_patient", totals.without_patient},
+                    {"cache_bytes", totals.cache_bytes},
+                    {"thumbnail_bytes", totals.thumbnail_bytes},
+                    {"views", report.views},
+                    {"features_per_frame", kWidth}};
+  json["exams"] = exams;
+  json["findings"] = findings;
+  json["passed_over"] = report.input.warnings;
+  return json;
+}
+
+}  // namespace coldframe::extract::dry_run

@@ -1,0 +1,172 @@
+#include "extract/inspect/dry_run/survey.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/progress.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
+#include "extract/frames/opened_exam.h"
+#include "extract/pipeline/thumbnail.h"
+#include "extract/plan/crop_plan.h"
+#include "extract/preprocess/prepare.h"
+#include "extract/preprocess/tiles.h"
+
+namespace coldframe::extract::dry_run {
+namespace {
+
+constexpr std::size_t kMostSizes = 64;
+
+// Of one colour throughout: black frames are alike in many exams and mean nothing.
+bool is_plain(const frames::Image& image) {
+  return std::equal(image.rgb.begin() + 3, image.rgb.end(), image.rgb.begin());
+}
+
+Digest digest_of(const frames::Image& image) {
+  Xxh3Stream stream;
+  const std::array<int, 2> size{image.width, image.height};
+  stream.update(std::as_bytes(std::span(size)));
+  stream.update(std::as_bytes(std::span(image.rgb)));
+  return stream.digest();
+}
+
+class Surveyor {
+ public:
+  Surveyor(const frames::ExamList& input, const Settings& settings)
+      : input_(input), settings_(settings), progress_("look", "exams", input.exams.size()) {
+    result_.exams.resize(input.exams.size());
+  }
+  Survey run();
+
+ private:
+  void work();
+  void look_at(std::size_t index);
+  void open(const frames::ExamSpec& exam, ExamSurvey& found);
+  void look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
+                     ExamSurvey& found, StillParts& parts);
+  void add_across(const Size& size, const frames::Image& image);
+
+  const frames::ExamList& input_;
+  const Settings& settings_;
+  Survey result_;
+  Progress progress_;
+  std::mutex mutex_;  // of result_.across and error_
+  std::exception_ptr error_;
+  std::atomic<std::size_t> next_{0};
+};
+
+Survey Surveyor::run() {
+  run_threads(static_cast<std::size_t>(settings_.threads), [this] { work(); });
+  progress_.finish();
+  if (error_) std::rethrow_exception(error_);
+  if (stop_requested()) throw Interrupted("stopped; a dry run starts from the beginning");
+  return std::move(result_);
+}
+
+void Surveyor::work() {
+  try {
+    while (!stop_requested()) {
+      const std::size_t index = next_++;
+      if (index >= input_.exams.size()) return;
+      look_at(index);
+      progress_.add();
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+    next_ = input_.exams.size();
+  }
+}
+
+void Surveyor::look_at(std::size_t index) {
+  ExamSurvey& found = result_.exams[index];
+  try {
+    open(input_.exams[index], found);
+  } catch (const DataError& error) {
+    found.failure = error.what();
+  } catch (const std::bad_alloc&) {
+    found.failure = "there is not enough memory to decode it";
+  }
+}
+
+std::vector<std::int64_t> with_a_file(const frames::OpenedExam& opened,
+                                      std::vector<std::int64_t> slots) {
+  std::erase_if(slots, [&](std::int64_t slot) {
+    return opened.slots()[static_cast<std::size_t>(slot)].source == nullptr;
+  });
+  return slots;
+}
+
+std::vector<std::int64_t> choose_samples(const std::vector<std::int64_t>& slots) {
+  std::vector<std::int64_t> samples;
+  for (const auto i : frames::spread_evenly(static_cast<std::int64_t>(slots.size()), kSamples))
+    samples.push_back(slots[static_cast<std::size_t>(i)]);
+  return samples;
+}
+
+void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
+  const frames::OpenedExam opened(exam, settings_.reader);
+  std::vector<double> times;
+  for (const auto& slot : opened.slots()) {
+    times.push_back(slot.time_s);
+    found.missing += slot.source == nullptr;
+  }
+  found.kind = opened.kind();
+  found.frames = times.size();
+  found.timing = describe_times(times);
+  const auto selected = opened.select(settings_.selection);
+  found.selected = selected.size();
+  const auto present = with_a_file(opened, selected), samples = choose_samples(present);
+  const CropPlan crops(exam, opened, settings_.preprocessing);
+  StillParts parts;
+  opened.read(samples, [&](frames::ExamSlot&& slot) {
+    const auto crop = crops.crop_of(slot);
+    in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
+               [&] { look_at_frame(std::move(slot.frame), crop, found, parts); });
+    return !stop_requested();
+  });
+  if (!samples.empty())
+    found.thumbnail_bytes = found.thumbnail_bytes * present.size() / samples.size();
+  found.bright = parts.bright_regions();
+}
+
+void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
+                             ExamSurvey& found, StillParts& parts) {
+  const Size size{frame.pixels.width, frame.pixels.height};
+  if (std::find(found.sizes.begin(), found.sizes.end(), size) == found.sizes.end())
+    found.sizes.push_back(size);
+  if (!is_plain(frame.pixels)) found.pictures.push_back(digest_of(frame.pixels));
+  const frames::Image image =
+      preprocess::prepare_frame(settings_.preprocessing, std::move(frame), crop);
+  const int level = *std::max_element(image.rgb.begin(), image.rgb.end());
+  found.brightest = std::max(found.brightest, level);
+  if (settings_.thumbnails > 0)
+    found.thumbnail_bytes += make_thumbnail(image, settings_.thumbnails).size();
+  const auto tiles =
+      preprocess::plan_tiles(settings_.preprocessing.tiles, image.width, image.height).size();
+  found.inputs = std::max(found.inputs, tiles * found.selected);
+  if (parts.frames() == 0) add_across({image.width, image.height}, image);
+  parts.add(image);
+}
+
+void Surveyor::add_across(const Size& size, const frames::Image& image) {
+  const std::lock_guard lock(mutex_);
+  if (result_.across.size() < kMostSizes || result_.across.contains(size))
+    result_.across[size].add(image);
+}
+
+}  // namespace
+
+Survey survey(const frames::ExamList& input, const Settings& settings) {
+  return Surveyor(input, settings).run();
+}
+
+}  // namespace coldframe::extract::dry_run

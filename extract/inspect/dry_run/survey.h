@@ -1,0 +1,55 @@
+// What a dry run learns of each exam.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "extract/frames/source.h"
+#include "extract/inspect/dry_run/burned_in.h"
+#include "extract/inspect/dry_run/timing.h"
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe::extract::dry_run {
+
+struct Settings {
+  frames::FrameSelection selection;
+  frames::ReaderOptions reader;
+  preprocess::Preprocessing preprocessing;  // mask, crop, spacing and tiles are tried out
+  int threads = 1;
+  int thumbnails = 0;  // their longer side in pixels; 0: none are stored
+};
+
+using Size = std::pair<int, int>;  // width, height
+using Digest = std::array<std::byte, 16>;
+
+inline constexpr int kSamples = 8;  // frames of each exam that are decoded
+
+struct ExamSurvey {
+  std::string failure;  // why it cannot be extracted; the rest is then as far as it came
+  std::string kind;     // of its files, as ExamSummary::kind
+  std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
+  std::size_t selected = 0;             // slots that would be extracted
+  std::size_t inputs = 0;               // of the backbone, tiles counted, from the sampled frames
+  std::uint64_t thumbnail_bytes = 0;    // of all selected frames, from the sampled ones
+  Timing timing;                        // of all slots
+  std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
+  std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones
+  std::vector<frames::Rect> bright;     // still bright regions that mask and crop leave
+  int brightest = -1;                   // level of the sampled frames, as those; -1: none sampled
+};
+
+struct Survey {
+  std::vector<ExamSurvey> exams;  // as in the input
+  // Still parts over the first frames of different exams, by size (of at most 64 sizes).
+  std::map<Size, StillParts> across;
+};
+
+// Opens every exam on `settings.threads` threads, counts its frames, reads their times and decodes
+// up to kSamples of them. Interrupted after a stop request.
+Survey survey(const frames::ExamList& input, const Settings& settings);
+
+}  // namespace coldframe::extract::dry_run

@@ -1,0 +1,35 @@
+#include "extract/inspect/first_frames.h"
+
+#include <cstring>
+#include <vector>
+
+#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/transfer/device_input.h"
+
+namespace coldframe::extract {
+
+torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& options,
+                           std::int64_t count) {
+  std::vector<ExamTask> tasks;
+  for (const frames::ExamSpec& exam : input.exams) tasks.push_back({&exam, tasks.size(), 0});
+  DecodeSettings settings;
+  settings.preprocessing = options.preprocessing;
+  settings.selection = options.selection;
+  settings.reader = options.reader;
+  settings.queue_frames = static_cast<std::size_t>(count);
+  const std::int64_t size = options.preprocessing.image_size;
+  const torch::Tensor frames = torch::empty({count, size, size, 3}, torch::kUInt8);
+
+  DecodeStage decoder(input, tasks, settings);
+  std::int64_t found = 0;
+  while (found < count) {
+    const auto decoded = decoder.next();
+    if (!decoded) break;
+    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded))
+      std::memcpy(frames[found++].data_ptr(), frame->pixels.data(), frame->pixels.size());
+  }
+  if (found == 0) return {};
+  return DeviceInput(options.preprocessing, torch::kCPU)(frames.narrow(0, 0, found));
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,185 @@
+#include "extract/options/options.h"
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/options/option_groups.h"
+#include "extract/pipeline/thumbnail.h"
+#include "extract/plan/preset.h"
+
+namespace coldframe::extract {
+namespace {
+
+namespace po = boost::program_options;
+
+const CommandHelp kHelp{
+    "coldframe extract --input PATH --out CACHE (--preset NAME --weights FILE | --weights FILE | "
+    "--backbone FILE.pt | --random-weights SEED) [options]",
+    "Runs a frozen backbone once over every frame of the input and stores the features in a cache. "
+    "The same command again continues where it stopped and extracts only what is missing or has "
+    "changed. --dry-run needs --input only and tells what would be extracted and what looks wrong.",
+    "coldframe extract --input exams.csv --preset dinov2-vits14-reg4 --weights model.safetensors "
+    "--out exams.cache"};
+
+// What the command line says before presets and defaults are applied; empty text means "not given".
+struct Words {
+  std::string out, weights, backbone, random_weights, architecture, preset, pool;
+  std::string store = "float16";
+  std::int64_t heads = kNotGiven;
+  int thumbnails = kNotGiven;
+  InputOptions input;
+  PixelOptions pixels;
+  ViewOptions views;
+  MachineOptions machine;
+};
+
+void describe_backbone(Words& words, po::options_description& description) {
+  const auto text = [](std::string& target, const char* name) {
+    return po::value(&target)->value_name(name);
+  };
+  auto add = description.add_options();
+  add("out", text(words.out, "CACHE"), "x.h5 for one file, any other name for a folder of shards");
+  add("weights", text(words.weights, "FILE"),
+      "ViT weights with timm's names: .safetensors or .pth");
+  add("backbone", text(words.backbone, "FILE.pt"),
+      "a TorchScript module [B,3,S,S] -> [B,D] instead");
+  add("random-weights", text(words.random_weights, "SEED"),
+      "seeded random weights of --architecture instead");
+  add("architecture", text(words.architecture, "NAME"), "timm's name, e.g. vit_small_patch16_224");
+  add("heads", po::value(&words.heads)->value_name("N"), "attention heads (default: width / 64)");
+  add("preset", text(words.preset, "NAME"), preset_names().c_str());
+  add("pool", text(words.pool, "KIND"), "cls, mean or cls+mean");
+}
+
+void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
+  auto add = description.add_options();
+  add("store", po::value(&words.store)->value_name("TYPE"), "float16 (default) or float32");
+  add("thumbnails",
+      po::value(&words.thumbnails)->value_name("SIDE")->implicit_value(kUsualThumbnail),
+      "also store a small JPEG of each frame, after mask and crop, for reports: SIDE pixels on its "
+      "longer side (96). Off by default for privacy: without it the cache holds no pixels");
+  add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
+  add("dry-run", po::bool_switch(&options.dry_run),
+      "only look at the input: exams, frames, times, sizes and what looks wrong");
+  add("recheck", po::value(&options.recheck)->value_name("N"),
+      "extract N random frames of the cache again, compare, and change nothing");
+  add("benchmark", po::bool_switch(&options.benchmark),
+      "extract nothing; measure each stage on a sample of the input and estimate the whole");
+  add("json", po::bool_switch(&options.json), "print the summary as JSON");
+}
+
+po::options_description describe(Words& words, ExtractOptions& options) {
+  po::options_description description("Options");
+  words.input.describe(description, options);
+  describe_backbone(words, description);
+  words.pixels.describe(description);
+  words.views.describe(description);
+  words.machine.describe(description, options);
+  describe_run(words, options, description);
+  return description;
+}
+
+void check_backbone_choice(const Words& words) {
+  const int given =
+      !words.weights.empty() + !words.backbone.empty() + !words.random_weights.empty();
+  if (given == 1) return;
+  throw ConfigError(concat(given == 0 ? "no backbone is named" : "more than one backbone is named",
+                           "; give one of --weights FILE (a ViT), --backbone FILE.pt "
+                           "(TorchScript), or --random-weights SEED "
+                           "with --architecture NAME (for tests)"));
+}
+
+// A TorchScript module is taken as it is.
+void check_torchscript(const Words& words) {
+  if (words.backbone.empty()) return;
+  for (const auto& [option, given] :
+       {std::pair{"--pool", !words.pool.empty()}, std::pair{"--heads", words.heads != kNotGiven},
+        std::pair{"--architecture", !words.architecture.empty()}}) {
+    if (given)
+      throw ConfigError(
+          concat(option, " does not go with --backbone, whose module decides it; leave it out"));
+  }
+}
+
+// Never assumes normalisation or pooling for a checkpoint that no preset describes.
+void check_constants(const Words& words) {
+  if (!words.preset.empty()) return;
+  std::vector<std::string> missing;
+  if (words.pixels.mean.empty()) missing.push_back("--mean");
+  if (words.pixels.std.empty()) missing.push_back("--std");
+  if (words.pool.empty() && words.backbone.empty()) missing.push_back("--pool");
+  if (missing.empty()) return;
+  throw ConfigError(
+      concat("without --preset, ", join(missing, ", "),
+             " must be given: the right values belong to the checkpoint and are not guessed"));
+}
+
+void check_thumbnails(int side) {
+  if (side != kNotGiven && (side < kSmallestThumbnail || side > kLargestThumbnail))
+    throw ConfigError(concat("--thumbnails ", side, ": expected ", kSmallestThumbnail, " to ",
+                             kLargestThumbnail, " pixels"));
+}
+
+// What a dry run can do without.
+void check_required(const Words& words, const ExtractOptions& options) {
+  if (words.out.empty() && !options.benchmark)
+    throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
+  check_backbone_choice(words);
+  check_torchscript(words);
+  check_constants(words);
+}
+
+void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
+  backbone.weights = words.weights;
+  backbone.torchscript = words.backbone;
+  if (!words.random_weights.empty()) {
+    std::int64_t seed = 0;
+    if (!parse_int(words.random_weights, seed) || seed < 0)
+      throw ConfigError(concat("--random-weights '", words.random_weights,
+                               "': expected a seed, a whole number from 0"));
+    backbone.random_seed = static_cast<std::uint64_t>(seed);
+  }
+  if (!words.architecture.empty()) backbone.architecture = words.architecture;
+  if (backbone.random_seed && backbone.architecture.empty())
+    throw ConfigError("--random-weights needs --architecture NAME or --preset NAME");
+  if (words.heads != kNotGiven) {
+    if (words.heads < 1) throw ConfigError(concat("--heads ", words.heads, ": expected 1 or more"));
+    backbone.heads = words.heads;
+  }
+  if (!words.pool.empty()) backbone.pooling = vit::parse_pooling(words.pool);
+}
+
+}  // namespace
+
+std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments) {
+  Words words;
+  ExtractOptions options;
+  if (!parse_command_line(kHelp, describe(words, options), arguments)) return std::nullopt;
+
+  words.input.apply(options);
+  words.machine.apply(options);
+  check_thumbnails(words.thumbnails);
+  if (options.recheck < 0)
+    throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
+  if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
+    throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
+  if (!options.dry_run) check_required(words, options);
+  options.out = words.out;
+  options.preset = words.preset;
+  if (!words.preset.empty()) {
+    const Preset& preset = find_preset(words.preset);
+    options.preprocessing = preset.preprocessing;
+    options.backbone.pooling = preset.pooling;
+    if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
+  }
+  words.pixels.apply(options);
+  words.views.apply(options);
+  if (!options.dry_run) apply_backbone(words, options.backbone);
+  options.backbone.image_size = options.preprocessing.image_size;
+  if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;
+  options.storage =
+      static_cast<cache::StorageType>(choice("store", words.store, {"float16", "float32"}));
+  return options;
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,58 @@
+// Everything that `coldframe extract` can be told, with its default.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/write/writer.h"
+#include "extract/augment/augmentation.h"
+#include "extract/frames/reader_options.h"
+#include "extract/frames/source.h"
+#include "extract/pipeline/batch_controller.h"
+#include "extract/preprocess/preprocessing.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe::extract {
+
+struct ExtractOptions {
+  std::filesystem::path input;  // a folder, a file or a CSV manifest
+  std::filesystem::path out;    // x.h5 (one file) or a folder of shards
+  bool dry_run = false;         // look at the input only; no backbone and no `out` are needed
+
+  vit::BackboneOptions
+      backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
+  std::string preset;  // its name, "" for none
+  preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
+
+  augment::Augmentation augmentation;  // --views, --augment, --augment-seed
+
+  frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
+  std::vector<std::string> frame_columns;
+  bool allow_unordered = false;
+  frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
+
+  std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
+  std::string precision = "auto";
+  BatchLimits batch;       // --batch, --memory-budget
+  int decode_threads = 0;  // parse_extract_options() fills it in
+  int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
+  cache::StorageType storage = cache::StorageType::kFloat16;
+  int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored
+  bool allow_mixed_precision = false;
+
+  std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
+  std::filesystem::path monitor;  // CSV of the machine's load; "": none
+
+  bool benchmark = false;  // measure this machine on this input instead of extracting
+  bool strict = false;     // stop at the first exam that fails
+  bool json = false;       // the summary (of --dry-run: everything) as JSON on stdout
+};
+
+// Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an
+// unknown checkpoint.
+std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments);
+
+}  // namespace coldframe::extract

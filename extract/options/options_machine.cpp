@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <thread>
+
+#include "common/cli/error.h"
+#include "common/system/cuda_driver.h"
+#include "common/text/text.h"
+#include "extract/options/option_groups.h"
+
+namespace coldframe::extract {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::int64_t kMostFrames = 65536;
+constexpr int kMostDecodeThreads = 256;
+
+std::int64_t parse_batch(const std::string& word) {
+  std::int64_t batch = 0;
+  if (word == "auto") return 0;
+  if (parse_int(word, batch) && batch >= 1 && batch <= kMostFrames) return batch;
+  throw ConfigError(
+      concat("--batch '", word, "': expected auto, or 1 to ", kMostFrames, " frames"));
+}
+
+// "0,1", "cuda:0,cuda:1" or "all"; "cpu,cpu" has two workers on the CPU, for tests.
+std::vector<std::string> parse_devices(const std::string& list) {
+  std::vector<std::string> devices;
+  if (list == "all") {
+    for (int i = 0; i < cuda_driver::device_count(); ++i) devices.push_back(concat("cuda:", i));
+    if (devices.empty())
+      throw SystemError(concat("--devices all: ", cuda_driver::reason_for_none(),
+                               "; --device cpu computes without a GPU"));
+    return devices;
+  }
+  for (const std::string& word : split(list, ',')) {
+    std::int64_t index = 0;
+    const std::string digits = word.starts_with("cuda:") ? word.substr(5) : word;
+    const bool number = parse_int(digits, index) && index >= 0;
+    const std::string name = number ? concat("cuda:", index) : word;
+    if (!number && word != "cpu")
+      throw ConfigError(concat("--devices '", list, "': '", word,
+                               "' is not a device; expected all, or numbers such as 0,1"));
+    if (name != "cpu" && std::find(devices.begin(), devices.end(), name) != devices.end())
+      throw ConfigError(concat("--devices '", list, "' names ", name, " twice"));
+    devices.push_back(name);
+  }
+  return devices;
+}
+
+// Decoders share the cores with a backbone on the CPU. Beside GPUs they have them to themselves,
+// but for one with each GPU, whose worker hands batches over and polls.
+int default_decode_threads(const std::vector<std::string>& devices) {
+  const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+  const bool gpu = cuda_driver::device_count() > 0;
+  const auto on_gpus = std::count_if(devices.begin(), devices.end(), [&](const std::string& name) {
+    return name.starts_with("cuda") || (name == "auto" && gpu);
+  });
+  const bool all = on_gpus == static_cast<std::ptrdiff_t>(devices.size());
+  const std::int64_t threads = all ? cores - on_gpus : cores / 2;
+  return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostDecodeThreads));
+}
+
+void check_threads(const char* option, int threads, int most) {
+  if (threads < 0 || threads > most)
+    throw ConfigError(concat(option, " ", threads, ": expected 1 to ", most));
+}
+
+}  // namespace
+
+void MachineOptions::describe(po::options_description& description, ExtractOptions& options) {
+  auto add = description.add_options();
+  add("device", po::value(&device)->value_name("NAME"), "auto (default), cpu, cuda or cuda:N");
+  add("devices", po::value(&devices)->value_name("LIST"),
+      "several devices that share the work: all, or numbers of CUDA devices such as 0,1");
+  add("precision", po::value(&options.precision)->value_name("TYPE"),
+      "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
+      "fp16");
+  add("allow-mixed-precision", po::bool_switch(&options.allow_mixed_precision),
+      "extend a cache that was computed in another precision");
+  add("batch", po::value(&batch)->value_name("N"),
+      "frames per forward pass; auto (default): as many as make it faster and fit");
+  add("memory-budget", po::value(&memory_budget)->value_name("SIZE"),
+      "the most that tensors may take on the device, e.g. 4GiB (default: all)");
+  add("decode-threads", po::value(&options.decode_threads)->value_name("N"),
+      "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
+      "each)");
+  add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
+  add("monitor", po::value(&monitor)->value_name("FILE.csv"),
+      "write memory, CPU and GPU load once a second");
+}
+
+void MachineOptions::apply(ExtractOptions& options) const {
+  if (!device.empty() && !devices.empty())
+    throw ConfigError("--device and --devices: give one of them");
+  if (!device.empty()) options.devices = {device};
+  if (!devices.empty()) options.devices = parse_devices(devices);
+  options.batch.batch = parse_batch(batch);
+  if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
+  options.monitor = monitor;
+  check_threads("--decode-threads", options.decode_threads, kMostDecodeThreads);
+  check_threads("--threads", options.threads, 1024);
+  if (!options.decode_threads) options.decode_threads = default_decode_threads(options.devices);
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,126 @@
+#include <cmath>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/input/crop_rule.h"
+#include "extract/frames/source.h"
+#include "extract/options/option_groups.h"
+
+namespace coldframe::extract {
+namespace {
+
+namespace po = boost::program_options;
+
+std::array<float, 3> parse_channels(const std::string& option, const std::string& text,
+                                    bool positive) {
+  const auto parts = split(text, ',');
+  std::array<float, 3> values{};
+  if (parts.size() != 1 && parts.size() != 3)
+    throw ConfigError(
+        concat("--", option, " '", text, "': expected one value or three, separated by commas"));
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    double value = 0;
+    const auto& part = parts[parts.size() == 1 ? 0 : channel];
+    if (!parse_double(trim(part), value) || !std::isfinite(value) || (positive && value <= 0))
+      throw ConfigError(concat("--", option, " '", text, "': '", part, "' is not a ",
+                               positive ? "positive " : "", "number"));
+    values[channel] = static_cast<float>(value);
+  }
+  return values;
+}
+
+std::shared_ptr<const preprocess::Mask> load_mask(const std::string& path,
+                                                  const frames::ReaderOptions& reader) {
+  const frames::SourceKind* kind = nullptr;
+  const auto source = frames::open_source(path, reader, kind);
+  if (source->frame_count() != 1)
+    throw DataError(concat("--mask '", path, "' holds several frames; expected one image"));
+  std::shared_ptr<const preprocess::Mask> mask;
+  constexpr std::int64_t kFirst = 0;
+  source->read(std::span(&kFirst, 1), [&](frames::Frame&& frame) {
+    mask = std::make_shared<const preprocess::Mask>(preprocess::make_mask(frame.pixels));
+  });
+  return mask;
+}
+
+}  // namespace
+
+void PixelOptions::describe(po::options_description& description) {
+  const auto text = [](std::string& target, const char* name) {
+    return po::value(&target)->value_name(name);
+  };
+  auto add = description.add_options();
+  add("mask", text(mask, "FILE"), "image of the frames' size: what is black there becomes black");
+  add("crop", text(crop, "X,Y,W,H"),
+      "keep this rectangle of each frame; auto: fundus disc, ultrasound sector, no borders");
+  add("spacing", po::value(&spacing)->value_name("MM"),
+      "resample to MM millimetres per pixel, after the crop");
+  add("tiles", po::value(&tiles)->value_name("OVERLAP")->implicit_value("0.25"),
+      "slide a window over large frames and average its features, e.g. 0.25 (default overlap)");
+  add("tile-size", po::value(&tile_size)->value_name("PX"),
+      "the window's side in pixels of the frame (default: --image-size)");
+  add("image-size", po::value(&image_size)->value_name("S"),
+      "the backbone's input is S x S (default 224)");
+  add("resize", text(resize, "KIND"), "shortest (then centre crop; default), squash or pad");
+  add("crop-pct", po::value(&crop_pct)->value_name("F"),
+      "resize to S / F before the crop (default 1)");
+  add("interpolation", text(interpolation, "KIND"), "bicubic (default) or bilinear");
+  add("resampler", text(resampler, "KIND"),
+      "pillow (default), torch, or pillow12 (Pillow before 13)");
+  add("mean", text(mean, "V[,V,V]"), "subtracted from pixels scaled to 0…1");
+  add("std", text(std, "V[,V,V]"), "divides them");
+}
+
+void PixelOptions::apply(ExtractOptions& options) const {
+  preprocess::Preprocessing& p = options.preprocessing;
+  apply_resize(p);
+  apply_tiles(p);
+  if (!crop.empty()) {
+    const auto rule = frames::parse_crop(crop);
+    if (!rule) throw ConfigError(concat("--crop '", crop, "': expected ", frames::kCropHelp));
+    p.crop = *rule;
+  }
+  if (spacing != kNotGiven) {
+    if (!(spacing > 0))
+      throw ConfigError(concat("--spacing ", spacing, ": expected more than 0 mm"));
+    p.spacing_mm = spacing;
+  }
+  if (!mask.empty()) p.mask = load_mask(mask, options.reader);
+}
+
+void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
+  using namespace preprocess;
+  if (image_size != kNotGiven) p.image_size = image_size;
+  if (!resize.empty())
+    p.resize = static_cast<Resize>(choice("resize", resize, {"shortest", "squash", "pad"}));
+  if (crop_pct != kNotGiven) p.crop_pct = crop_pct;
+  if (!interpolation.empty())
+    p.interpolation =
+        static_cast<Interpolation>(choice("interpolation", interpolation, {"bicubic", "bilinear"}));
+  if (!resampler.empty())
+    p.resampler =
+        static_cast<Resampler>(choice("resampler", resampler, {"pillow", "torch", "pillow12"}));
+  if (!mean.empty()) p.mean = parse_channels("mean", mean, false);
+  if (!std.empty()) p.std = parse_channels("std", std, true);
+  if (p.image_size < 8 || p.image_size > 4096)
+    throw ConfigError(concat("--image-size ", p.image_size, ": expected 8 to 4096 pixels"));
+  if (!(p.crop_pct > 0 && p.crop_pct <= 1))
+    throw ConfigError(concat("--crop-pct ", p.crop_pct, ": expected more than 0 and at most 1"));
+}
+
+void PixelOptions::apply_tiles(preprocess::Preprocessing& p) const {
+  if (tiles.empty()) {
+    if (tile_size != kNotGiven) throw ConfigError("--tile-size needs --tiles");
+    return;
+  }
+  double overlap = 0;
+  if (!parse_double(tiles, overlap) || !(overlap >= 0 && overlap <= 0.9))
+    throw ConfigError(concat("--tiles '", tiles, "': expected the tiles' overlap, 0 to 0.9"));
+  const int size = tile_size == kNotGiven ? p.image_size : tile_size;
+  if (size < 8 || size > 65536)
+    throw ConfigError(concat("--tile-size ", size, ": expected 8 to 65536 pixels"));
+  p.tiles = {size, overlap};
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,171 @@
+#include "extract/pipeline/decode_stage.h"
+
+#include <new>
+
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/cli/interrupt.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
+#include "extract/frames/opened_exam.h"
+#include "extract/pipeline/thumbnail.h"
+#include "extract/plan/crop_plan.h"
+#include "extract/preprocess/crop.h"
+#include "extract/preprocess/prepare.h"
+#include "extract/preprocess/tiles.h"
+
+namespace coldframe::extract {
+namespace {
+
+// Adds a slot to what is known of the exam.
+void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache::ExamInfo& info) {
+  info.time_s.push_back(slot.frame.time_s);
+  info.present.push_back(slot.present);
+  // A missing frame names its row, so that a later run finds it again.
+  info.frame_index.push_back(slot.present ? slot.frame.index
+                                          : static_cast<std::int64_t>(slot.item));
+  info.frame_source.push_back(exam.items[slot.item].name);
+  if (slot.present && info.frame_width == 0) {
+    info.frame_width = slot.frame.pixels.width;
+    info.frame_height = slot.frame.pixels.height;
+  }
+}
+
+frames::Image prepare(const preprocess::Preprocessing& steps, const frames::ExamSpec& exam,
+                      frames::ExamSlot&& slot, const std::optional<frames::Rect>& crop) {
+  return in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
+                    [&] { return preprocess::prepare_frame(steps, std::move(slot.frame), crop); });
+}
+
+}  // namespace
+
+DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                         const DecodeSettings& settings)
+    : input_(input),
+      tasks_(tasks),
+      settings_(settings),
+      queue_(settings.queue_frames),
+      running_(settings.threads) {
+  threads_ = start_threads(
+      static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
+  // What was refused does not count itself out, and the others may all have ended by now.
+  const int missing = settings.threads - static_cast<int>(threads_.size());
+  if ((running_ -= missing) == 0) queue_.close();
+}
+
+DecodeStage::~DecodeStage() {
+  queue_.close();
+}
+
+std::optional<Decoded> DecodeStage::next() {
+  return queue_.pop();
+}
+
+void DecodeStage::work() {
+  try {
+    while (!stop_requested()) {
+      const std::size_t task = next_task_++;
+      if (task >= tasks_.size() || !decode_exam(task)) break;
+    }
+  } catch (...) {
+    queue_.fail(std::current_exception());
+  }
+  if (--running_ == 0) queue_.close();
+}
+
+cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reason) const {
+  const frames::ExamSpec& exam = *tasks_[task].exam;
+  const std::string source = exam.items.empty() ? "" : exam.items.front().name;
+  return {exam.id, tasks_[task].ordinal, tasks_[task].revision, source, reason};
+}
+
+bool DecodeStage::decode_exam(std::size_t task) {
+  DecodedExam result{task, {}, {}, std::nullopt};
+  bool stopped = false;
+  try {
+    read(result, stopped);
+  } catch (const DataError& error) {
+    result.failure = failure_of(task, error.what());
+  } catch (const std::bad_alloc&) {
+    result.failure = failure_of(task, "there is not enough memory to decode it");
+  }
+  return !stopped && queue_.push(std::move(result));
+}
+
+bool DecodeStage::push_frame(FramePlace place, const frames::Image& image,
+                             augment::ExamViews& views) {
+  if (!push_view(place, image, views)) return false;
+  while (place.view < views.count()) {
+    ++place.view;
+    if (!push_view(place, views.warp(place.view, image), views)) return false;
+  }
+  return true;
+}
+
+bool DecodeStage::push_view(FramePlace place, const frames::Image& image,
+                            augment::ExamViews& views) {
+  const preprocess::Preprocessing& steps = settings_.preprocessing;
+  const std::size_t size = static_cast<std::size_t>(steps.image_size);
+  const auto tiles = preprocess::plan_tiles(steps.tiles, image.width, image.height);
+  place.tiles = tiles.size();
+  for (const frames::Rect& tile : tiles) {
+    DecodedFrame decoded{place, std::vector<std::uint8_t>(size * size * 3)};
+    const bool whole = tile.width == image.width && tile.height == image.height;
+    preprocess::resize_frame(steps, whole ? image : preprocess::crop_image(image, tile),
+                             decoded.pixels.data());
+    if (place.view > 0) views.finish(place.view, decoded.pixels);
+    if (stop_requested() || !queue_.push(std::move(decoded))) return false;
+  }
+  return true;
+}
+
+// What is known of the exam before any of its frames is decoded.
+cache::ExamInfo DecodeStage::describe(std::size_t task) const {
+  const frames::ExamSpec& exam = *tasks_[task].exam;
+  cache::ExamInfo info;
+  info.id = exam.id;
+  info.patient = exam.patient;
+  info.ordinal = tasks_[task].ordinal;
+  info.revision = tasks_[task].revision;
+  info.start_time = exam.start_time;
+  info.columns = columns_of(exam);
+  info.source_stamp = exam_stamp(exam);
+  return info;
+}
+
+void DecodeStage::read(DecodedExam& result, bool& stopped) {
+  const frames::ExamSpec& exam = *tasks_[result.task].exam;
+  cache::ExamInfo& info = result.info = describe(result.task);
+  const frames::OpenedExam opened(exam, settings_.reader);
+  const CropPlan plan(exam, opened, settings_.preprocessing);
+  augment::ExamViews views(settings_.augmentation, exam.id);
+  std::vector<std::size_t> item_of_slot;
+  std::vector<std::optional<frames::Rect>> crop_of_slot;
+  opened.read(opened.select(settings_.selection), [&](frames::ExamSlot&& slot) {
+    note_slot(exam, slot, info);
+    item_of_slot.push_back(slot.item);
+    crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
+    std::string thumbnail;
+    if (slot.present) {
+      const FramePlace place{result.task, slot.slot};
+      const frames::Image image =
+          prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
+      if (settings_.thumbnails > 0) thumbnail = make_thumbnail(image, settings_.thumbnails);
+      stopped = !push_frame(place, image, views);
+    }
+    if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
+    stopped = stopped || stop_requested();
+    return !stopped;
+  });
+  if (stopped) return;
+  if (info.frame_width == 0)
+    throw DataError(concat("exam '", exam.id, "' has no frame that is present"));
+  info.source_kind = opened.kind();
+  info.source_digest = frames::source_digest(exam);
+  if (exam_stamp(exam) != info.source_stamp)
+    throw DataError("its files changed while they were read; run the same command again");
+  info.frame_columns = frame_columns_of(input_, exam, item_of_slot);
+  record_crops(crop_of_slot, info);
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,84 @@
+// The first stage of extraction: threads that open exams, decode their selected frames and resize
+// them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "common/threads/bounded_queue.h"
+#include "extract/augment/exam_views.h"
+#include "extract/frames/source.h"
+#include "extract/pipeline/frame_place.h"
+#include "extract/plan/resume.h"
+#include "extract/preprocess/preprocessing.h"
+
+namespace coldframe::extract {
+
+// One frame, or one tile of it, ready for the backbone's input: [S, S, 3] uint8.
+struct DecodedFrame {
+  FramePlace place;
+  std::vector<std::uint8_t> pixels;
+};
+
+// Follows an exam's last frame: what is known of the exam, or why it could not be read.
+struct DecodedExam {
+  std::size_t task = 0;
+  cache::ExamInfo info;
+  std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
+  std::optional<cache::Failure> failure;
+};
+
+using Decoded = std::variant<DecodedFrame, DecodedExam>;
+
+struct DecodeSettings {
+  preprocess::Preprocessing preprocessing;
+  frames::FrameSelection selection;
+  frames::ReaderOptions reader;
+  augment::Augmentation augmentation;
+  int thumbnails = 0;  // their longer side in pixels; 0: none
+  int threads = 1;
+  std::size_t queue_frames = 64;  // decoded frames that may wait
+};
+
+// Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
+// threads interleaved. After a stop request the exam at hand is dropped without a word and no
+// further one is begun.
+class DecodeStage {
+ public:
+  DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
+              const DecodeSettings& settings);
+  ~DecodeStage();  // stops the threads
+
+  // Empty when all is decoded; rethrows the first unexpected error of a decoding thread, or what
+  // fail() was given. May be called by several threads.
+  std::optional<Decoded> next();
+  void fail(std::exception_ptr error) { queue_.fail(std::move(error)); }
+
+ private:
+  void work();
+  bool decode_exam(std::size_t task);  // false: the stage is stopping
+  cache::ExamInfo describe(std::size_t task) const;
+  void read(DecodedExam& exam, bool& stopped);
+  // False: the stage is stopping.
+  bool push_frame(FramePlace place, const frames::Image& image, augment::ExamViews& views);
+  bool push_view(FramePlace place, const frames::Image& image, augment::ExamViews& views);
+  cache::Failure failure_of(std::size_t task, const std::string& reason) const;
+
+  const frames::ExamList& input_;
+  std::span<const ExamTask> tasks_;
+  DecodeSettings settings_;
+  BoundedQueue<Decoded> queue_;
+  std::atomic<std::size_t> next_task_{0};
+  std::atomic<int> running_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace coldframe::extract

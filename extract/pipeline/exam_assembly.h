@@ -1,0 +1,60 @@
+// Puts exams together again from features that come out of mixed batches.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "extract/pipeline/frame_place.h"
+
+namespace coldframe::extract {
+
+using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
+
+// The features of a frame's tiles are averaged as they come, so that memory holds one feature per
+// frame, however many tiles it has. Each exam is released as soon as it is complete, so that a long
+// one holds up no other; the exam's ordinal keeps the input's order.
+class ExamAssembly {
+ public:
+  // `views`: the names of those that every frame comes in, "clean" first.
+  ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
+               std::vector<std::string> views = {"clean"});
+
+  void add_feature(const FramePlace& place, std::span<const float> feature);
+  // After its last frame was decoded; `thumbnails` as ExamFeatures has them.
+  void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
+  void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
+
+ private:
+  using Row = std::pair<std::size_t, std::size_t>;  // view, slot
+  // Sums in float64: the order of tiles cannot show in the float32 mean.
+  struct Pooled {
+    std::vector<double> sum;
+    std::size_t tiles = 0;  // that are in it
+  };
+  struct Pending {
+    std::map<Row, Pooled> open;                  // with tiles to come
+    std::map<Row, std::vector<float>> features;  // complete
+    std::optional<cache::ExamInfo> info;
+    std::vector<std::string> thumbnails;
+    std::size_t expected = 0;  // rows of present slots, once `info` is there
+  };
+  void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
+  void release_if_complete(std::size_t task);
+
+  std::int64_t dimension_;
+  std::function<void(Finished&&)> release_;
+  std::vector<std::string> views_;
+  std::map<std::size_t, Pending> pending_;  // by task
+  std::set<std::size_t> failed_;            // features of these may still come out of a batch
+};
+
+}  // namespace coldframe::extract

@@ -1,0 +1,169 @@
+#include "extract/pipeline/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "common/cli/interrupt.h"
+#include "common/cli/progress.h"
+#include "common/text/text.h"
+#include "common/threads/parallel.h"
+#include "extract/pipeline/batch.h"
+#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/exam_assembly.h"
+#include "extract/pipeline/write_stage.h"
+
+namespace coldframe::extract {
+namespace {
+
+// Frames that decoders may be ahead of an automatic batch: half of this.
+constexpr std::int64_t kAutoBatch = 64;
+
+DecodeSettings decode_settings(const ExtractOptions& options, std::size_t devices) {
+  DecodeSettings settings;
+  settings.preprocessing = options.preprocessing;
+  settings.selection = options.selection;
+  settings.reader = options.reader;
+  settings.augmentation = options.augmentation;
+  settings.thumbnails = options.thumbnails;
+  settings.threads = options.decode_threads;
+  const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
+  settings.queue_frames = 2 * static_cast<std::size_t>(batch) * devices;
+  return settings;
+}
+
+// Where the features of all devices come together. Its functions may be called by several threads.
+class Gathering {
+ public:
+  Gathering(std::size_t tasks, std::int64_t dimension, cache::ShardWriter& writer,
+            const ExtractOptions& options)
+      : progress_("extract", "exams", tasks),
+        output_(writer, options.strict),
+        assembly_(
+            dimension, [this](Finished&& finished) { release(std::move(finished)); },
+            augment::view_names(options.augmentation)) {}
+
+  void add_feature(const FramePlace& place, std::span<const float> feature) {
+    const std::lock_guard lock(mutex_);
+    assembly_.add_feature(place, feature);
+    ++computed_;
+  }
+
+  void add_exam(DecodedExam&& exam) {
+    const std::lock_guard lock(mutex_);
+    if (exam.failure)
+      assembly_.add_failure(exam.task, std::move(*exam.failure));
+    else
+      assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails));
+  }
+
+  void tell_rate() {
+    const std::lock_guard lock(mutex_);
+    progress_.set_note(concat(fixed(static_cast<double>(computed_) / seconds(), 1), " frames/s"));
+  }
+
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
+
+  // After all devices are done.
+  PipelineResult finish() {
+    progress_.finish();
+    WriteCounts counts = output_.finish();
+    PipelineResult result;
+    result.exams = counts.exams;
+    result.frames = frames_;
+    result.failures = std::move(counts.failures);
+    return result;
+  }
+
+ private:
+  void release(Finished&& finished) {
+    if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
+      frames_ += exam->info.frames();
+    output_.push(std::move(finished));
+    progress_.add();
+  }
+
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  Progress progress_;
+  WriteStage output_;
+  ExamAssembly assembly_;
+  std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
+};
+
+struct DeviceResult {
+  BatchCounts counts;
+  std::string batch;
+};
+
+// What one device does from the first frame to the last.
+DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
+                     DecodeStage& decoder, Gathering& gathering) {
+  BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,
+                      [&](const FramePlace& place, std::span<const float> feature) {
+                        gathering.add_feature(place, feature);
+                      });
+  while (auto decoded = decoder.next()) {
+    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
+      batch.add(*frame);
+      gathering.tell_rate();
+    } else {
+      gathering.add_exam(std::move(std::get<DecodedExam>(*decoded)));
+    }
+  }
+  batch.compute();
+  return {batch.counts(), batch.learnt()};
+}
+
+// "16 frames per forward pass (auto)" where all agree, else one clause for each.
+std::string join_batches(const std::vector<DeviceResult>& results) {
+  std::vector<std::string> distinct;
+  for (const DeviceResult& result : results)
+    if (std::find(distinct.begin(), distinct.end(), result.batch) == distinct.end())
+      distinct.push_back(result.batch);
+  return join(distinct, " and ");
+}
+
+}  // namespace
+
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, std::span<const ComputeDevice> devices,
+                            cache::ShardWriter& writer) {
+  Gathering gathering(tasks.size(), devices.front().backbone->dimension(), writer, options);
+  std::vector<DeviceResult> results(devices.size());
+  {
+    DecodeStage decoder(input, tasks, decode_settings(options, devices.size()));
+    const auto work = [&](std::size_t i) {
+      try {
+        results[i] = compute(devices[i], options, decoder, gathering);
+      } catch (...) {
+        decoder.fail(std::current_exception());  // the other devices stop, with this error
+        throw;
+      }
+    };
+    parallel_for(devices.size(), work, devices.size());
+  }
+
+  PipelineResult result = gathering.finish();
+  result.views = 1 + options.augmentation.views;
+  result.stopped = stop_requested() && result.exams + result.failures.size() < tasks.size();
+  result.seconds = gathering.seconds();
+  for (const DeviceResult& device : results) {
+    result.compute_s += device.counts.compute_s / static_cast<double>(devices.size());
+    result.repeated += static_cast<std::size_t>(device.counts.repeated);
+    result.peak_device_bytes = std::max(result.peak_device_bytes, device.counts.peak);
+  }
+  result.batch = join_batches(results);
+  return result;
+}
+
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, vit::Backbone& backbone,
+                            const torch::Device& device, cache::ShardWriter& writer) {
+  const ComputeDevice one{device, &backbone};
+  return run_pipeline(input, tasks, options, std::span(&one, 1), writer);
+}
+
+}  // namespace coldframe::extract

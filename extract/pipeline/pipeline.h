@@ -1,0 +1,43 @@
+// Decode → batch → backbone → assemble → write, for every exam of a plan.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/write/writer.h"
+#include "extract/options/options.h"
+#include "extract/plan/resume.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe::extract {
+
+struct PipelineResult {
+  std::size_t exams = 0, frames = 0;  // written
+  std::size_t views = 1;              // of each of these frames
+  std::vector<cache::Failure> failures;
+  bool stopped = false;                 // by a signal, before all was done
+  double seconds = 0, compute_s = 0;    // in all, and of these in forward passes, as the mean of
+                                        // the devices
+  std::size_t repeated = 0;             // frames that were found by their content, not computed
+  std::string batch;                    // what was learnt of its size
+  std::uint64_t peak_device_bytes = 0;  // in tensors, of the device that took most
+};
+
+// A device and its own copy of the backbone.
+struct ComputeDevice {
+  torch::Device device;
+  vit::Backbone* backbone;
+};
+
+// Several devices take frames from one queue as they come free, each with batches of its own size;
+// the first error on any of them ends the job.
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, std::span<const ComputeDevice> devices,
+                            cache::ShardWriter& writer);
+
+PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
+                            const ExtractOptions& options, vit::Backbone& backbone,
+                            const torch::Device& device, cache::ShardWriter& writer);
+
+}  // namespace coldframe::extract

@@ -1,0 +1,87 @@
+#include "extract/pipeline/summary.h"
+
+#include "common/text/text.h"
+
+namespace coldframe::extract {
+namespace {
+
+// Each view of a frame counts.
+double frames_per_second(const PipelineResult& result) {
+  return result.seconds > 0 ? static_cast<double>(result.frames * result.views) / result.seconds
+                            : 0;
+}
+
+// How busy the backbone was, and with how much at once.
+std::string computed(const ExtractSummary& summary) {
+  const PipelineResult& result = summary.result;
+  const double busy = result.seconds > 0 ? 100 * result.compute_s / result.seconds : 0;
+  return concat("computed   ", result.batch, ", busy ", fixed(busy, 0), " % of the time, at most ",
+                human_bytes(result.peak_device_bytes), " in tensors",
+                result.repeated ? concat("; ", plural(result.repeated, "frame"),
+                                         " seen before were not computed again")
+                                : "",
+                "\n");
+}
+
+}  // namespace
+
+std::string to_text(const ExtractSummary& summary) {
+  const PipelineResult& result = summary.result;
+  std::string text;
+  if (result.exams)
+    text +=
+        concat("extracted  ", plural(result.exams, "exam"), ", ", plural(result.frames, "frame"),
+               result.views > 1 ? concat(" in ", result.views, " views") : "", " in ",
+               human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
+               " frames/s on ", summary.device, ", ", summary.precision, ")\n");
+  if (result.exams) text += computed(summary);
+  if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
+  if (summary.unchanged)
+    text += concat("unchanged  ", plural(summary.unchanged, "exam"), ", nothing to extract\n");
+  if (summary.metadata_updated)
+    text +=
+        concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
+  constexpr std::size_t kShown = 20;
+  for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
+    text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
+                   "\n");
+  if (result.failures.size() > kShown)
+    text += concat("           and ", result.failures.size() - kShown,
+                   " more: coldframe cache info --json ", summary.cache, "\n");
+  text += concat("cache      ", summary.cache, ": ", plural(summary.cached_exams, "exam"), ", ",
+                 plural(summary.cached_frames, "frame"), ", ", summary.dimension,
+                 " features each, ", human_bytes(summary.cache_bytes), "\n");
+  return text;
+}
+
+Json to_json(const ExtractSummary& summary) {
+  const PipelineResult& result = summary.result;
+  Json failures = Json::array();
+  for (const auto& failure : result.failures)
+    failures.push_back(
+        {{"exam", failure.exam}, {"source", failure.source}, {"reason", failure.reason}});
+  Json json{{"cache", summary.cache},
+            {"device", summary.device},
+            {"precision", summary.precision},
+            {"dimension", summary.dimension},
+            {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
+            {"views", result.views},
+            {"seconds", json_number(result.seconds)},
+            {"frames_per_second", json_number(frames_per_second(result))},
+            {"compute_seconds", json_number(result.compute_s)},
+            {"repeated_frames", result.repeated},
+            {"batch", result.batch},
+            {"peak_device_bytes", result.peak_device_bytes},
+            {"unchanged", summary.unchanged},
+            {"metadata_updated", summary.metadata_updated},
+            {"failures", failures},
+            {"stopped", result.stopped},
+            {"cached",
+             {{"exams", summary.cached_exams},
+              {"frames", summary.cached_frames},
+              {"bytes", summary.cache_bytes}}}};
+  if (summary.resources) json["resources"] = to_json(*summary.resources);
+  return json;
+}
+
+}  // namespace coldframe::extract

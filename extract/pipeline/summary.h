@@ -1,0 +1,27 @@
+// What a run of `extract` did, for people and as JSON.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "common/files/json.h"
+#include "common/system/monitor.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/plan/resume.h"
+
+namespace coldframe::extract {
+
+struct ExtractSummary {
+  std::string cache, device, precision;
+  std::int64_t dimension = 0;
+  PipelineResult result;
+  std::size_t unchanged = 0, metadata_updated = 0;
+  std::size_t cached_exams = 0, cached_frames = 0;
+  std::uint64_t cache_bytes = 0;
+  std::optional<ResourceSummary> resources;  // with --monitor
+};
+
+std::string to_text(const ExtractSummary& summary);
+Json to_json(const ExtractSummary& summary);
+
+}  // namespace coldframe::extract

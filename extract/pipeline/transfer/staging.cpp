@@ -1,0 +1,67 @@
+#include "extract/pipeline/transfer/staging.h"
+
+namespace coldframe::extract {
+
+using Lane = Streams::Lane;
+
+Staging::Staging(Streams& streams, std::int64_t image_size, std::int64_t dimension, Forward forward)
+    : streams_(streams),
+      image_size_(image_size),
+      dimension_(dimension),
+      forward_(std::move(forward)) {
+  for (Slot& slot : slots_) slot.host = torch::empty({0, image_size, image_size, 3}, torch::kUInt8);
+}
+
+void Staging::reserve(int number, std::int64_t count) {
+  Slot& slot = at(number);
+  TORCH_INTERNAL_ASSERT(!slot.submitted);
+  if (slot.host.size(0) >= count) return;
+  const auto host = streams_.host_memory({count, image_size_, image_size_, 3}, torch::kUInt8);
+  slot.features = streams_.host_memory({count, dimension_}, torch::kFloat32);
+  slot.host = host;
+}
+
+// Room on the device for a part of `count` frames. The copy lane must not write to it while the
+// compute lane still works there: on the part before, or on what the memory belonged to.
+void Staging::give_device_memory(Slot& slot, int number, std::int64_t count) {
+  if (!slot.device.defined() || slot.device.size(0) < count) {
+    slot.device = torch::Tensor();
+    slot.device =
+        streams_.device_memory({count, image_size_, image_size_, 3}, slot.host.scalar_type());
+    streams_.set(finished(number), Lane::kCompute);
+  }
+  streams_.hold(Lane::kCopy, finished(number));
+}
+
+void Staging::submit(int number, std::int64_t begin, std::int64_t count) {
+  Slot& slot = at(number);
+  const torch::Tensor from = slot.host.narrow(0, begin, count);
+  const torch::Tensor out = slot.features.narrow(0, begin, count);
+  torch::Tensor to = from;
+  if (streams_.asynchronous()) {
+    give_device_memory(slot, number, count);
+    to = slot.device.narrow(0, 0, count);
+    streams_.run(Lane::kCopy, [from, to] { to.copy_(from, /*non_blocking=*/true); });
+    streams_.set(copied(number), Lane::kCopy);
+    streams_.hold(Lane::kCompute, copied(number));
+  }
+  if (!slot.submitted) streams_.set(started(number), Lane::kCompute);
+  slot.submitted = true;
+  streams_.run(Lane::kCompute, [this, to, out] {
+    const torch::InferenceMode guard;
+    out.copy_(forward_(to), /*non_blocking=*/true);
+  });
+  streams_.set(finished(number), Lane::kCompute);
+}
+
+const torch::Tensor& Staging::collect(int number) {
+  Slot& slot = at(number);
+  if (slot.submitted) {
+    streams_.wait(copied(number));
+    streams_.wait(finished(number));
+  }
+  slot.submitted = false;
+  return slot.features;
+}
+
+}  // namespace coldframe::extract

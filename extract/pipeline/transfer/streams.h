@@ -1,0 +1,39 @@
+// What double buffering needs of a device: two lanes on which work runs in order, beside each other
+// and beside the processor, and marks by which they wait for one another.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "common/torch/tensor.h"
+
+namespace coldframe::extract {
+
+class Streams {
+ public:
+  enum class Lane { kCopy, kCompute };
+  virtual ~Streams() = default;
+
+  // Whether work runs while the caller goes on. If not, run() returns when it is done.
+  virtual bool asynchronous() const = 0;
+
+  // Memory that the lanes copy from and to: the device's own, and the processor's.
+  virtual torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
+  virtual torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
+
+  // Work behind all that the lane has got so far. What `work` throws while it is being handed over
+  // (out of memory) is thrown here.
+  virtual void run(Lane lane, std::function<void()> work) = 0;
+
+  // A point in a lane; 0 … kMarks − 1. A mark may be set again; who waits, waits for the last.
+  static constexpr int kMarks = 8;
+  virtual void set(int mark, Lane lane) = 0;
+  virtual void hold(Lane lane, int mark) = 0;  // the lane goes on when the mark is reached
+  virtual void wait(int mark) = 0;             // the caller does
+  virtual double seconds_between(int from, int to) = 0;  // of marks that were waited for
+};
+
+// Of a CUDA device: two streams, events, page-locked host memory. On the CPU all is done at once.
+std::unique_ptr<Streams> make_streams(const torch::Device& device);
+
+}  // namespace coldframe::extract

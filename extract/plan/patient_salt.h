@@ -1,0 +1,26 @@
+// The salt of patients' hashes when nobody gave one.
+//
+// Hospitals' patient numbers are short enough to be tried out one by one, so a hash hides them only
+// behind something that is not published with it. The salt is therefore random, made once per user
+// and kept in a file of theirs alone, apart from every cache: a patient has the same hash in all of
+// the user's caches, now and later, and a cache that is passed on does not tell it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "extract/frames/input/exam_list.h"
+
+namespace coldframe::extract {
+
+// $XDG_DATA_HOME/coldframe/patient-salt, else ~/.local/share/coldframe/patient-salt; empty when
+// neither variable names an absolute path.
+std::filesystem::path patient_salt_path();
+
+// frames::list_exams with that salt where `options.reader` has none. The file is made only when
+// the input holds files whose headers may name a patient; where it cannot be, a warning says what
+// to do. `keep` = false: nothing is written (a dry run). DataError when the file cannot be read.
+frames::ExamList list_exams_salted(const std::filesystem::path& input,
+                                   frames::ExamListOptions options, bool keep = true);
+
+}  // namespace coldframe::extract

@@ -1,0 +1,12 @@
+// The recipe that a run of `extract` stands for: what its cache may be mixed and compared with.
+#pragma once
+
+#include "cache/format/recipe.h"
+#include "extract/options/options.h"
+#include "extract/vit/backbone.h"
+
+namespace coldframe::extract {
+
+cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone);
+
+}  // namespace coldframe::extract

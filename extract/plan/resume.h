@@ -1,0 +1,45 @@
+// What is left to do: compares the input with what the cache already holds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "extract/frames/input/exam_list.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::extract {
+
+// An exam to extract.
+struct ExamTask {
+  const frames::ExamSpec* exam = nullptr;
+  std::uint64_t ordinal = 0;   // position in the input
+  std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
+};
+
+struct Plan {
+  std::vector<ExamTask> extract;
+  std::vector<cache::ExamInfo>
+      metadata;  // cached exams whose labels, patients, times or position changed
+  std::vector<std::string>
+      changes;  // those changes, a line each: "exam 'P3': label 'covid' -> 'regular'"
+  std::size_t unchanged = 0;
+  std::size_t not_in_input = 0;  // cached exams that the input no longer names; they stay
+};
+
+// `cached` may be null: nothing there yet. A stop request ends the planning early.
+Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
+                     const cache::CacheReader* cached);
+
+// How an exam's sources looked when it was extracted: files (name, size, mtime), frame ranges and
+// stated times.
+std::string exam_stamp(const frames::ExamSpec& exam);
+
+// The metadata of one slot that the input states for it.
+std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
+                                                 const frames::ExamSpec& exam,
+                                                 const std::vector<std::size_t>& item_of_slot);
+std::vector<cache::ExamColumn> columns_of(const frames::ExamSpec& exam);
+
+}  // namespace coldframe::extract

@@ -1,0 +1,59 @@
+// A pickle machine (protocols 0 to 5, as pickletools documents them) that builds data and calls
+// nothing but what globals.h allows.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "extract/vit/checkpoint/pickle/byte_cursor.h"
+#include "extract/vit/checkpoint/pickle/value.h"
+
+namespace coldframe::vit::pickle {
+
+class Unpickler {
+ public:
+  Unpickler(std::string_view bytes, Heap& heap) : in_(bytes), heap_(heap) {}
+
+  // Reads one pickle, up to and including its STOP. DataError says what is wrong with it. A second
+  // call reads the pickle behind it, as legacy checkpoints have several in a row.
+  const Value& load();
+  std::size_t position() const { return in_.position(); }  // bytes consumed so far
+
+ private:
+  // Each handles the opcodes of one kind and says whether `op` was one of them.
+  bool number(char op);
+  bool text(char op);
+  bool sequence(char op);
+  bool dict(char op);
+  bool memo(char op);
+  bool stack(char op);
+  bool object(char op);
+
+  // The actions below return true: the opcode has been dealt with.
+  bool push(Value::Kind kind, std::int64_t integer = 0);
+  bool push_real(double real);
+  bool push_text(Value::Kind kind, std::uint64_t length);
+  bool push_line(char op);
+  bool push_long(std::string_view bytes);
+  bool push_global(const std::string& module, const std::string& name);
+  bool push_call(const Value& callable, const Value& arguments);
+  bool push_again(Value* value);
+  bool collect_from(std::size_t first, Value::Kind kind);  // the stack's end into a new value
+  bool append_from(std::size_t first, Value::Kind kind);   // the stack's end into the value below
+  bool remember(std::uint64_t index);
+  bool recall(std::uint64_t index);
+
+  Value* make(Value::Kind kind);
+  Value* pop();
+  std::size_t pop_mark();
+  std::size_t last(std::size_t count) const;  // where the last `count` items above the mark start
+
+  ByteCursor in_;
+  Heap& heap_;
+  std::vector<Value*> stack_;
+  std::vector<std::size_t> marks_;  // sizes of the stack, none larger than its present one
+  std::unordered_map<std::uint64_t, Value*> memo_;
+};
+
+}  // namespace coldframe::vit::pickle

@@ -1,0 +1,54 @@
+#include "extract/vit/cpu/choose.h"
+
+#include "common/cli/log.h"
+#include "common/text/text.h"
+
+namespace coldframe::vit::cpu {
+
+namespace {
+
+bool has_amx() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("amx-bf16");
+#else
+  return false;
+#endif
+}
+
+// Null where there are none that beat those of floats.
+const Kernels* quick_bf16_kernels() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("amd")) return avx512_bf16_kernels();
+#endif
+  return nullptr;
+}
+
+}  // namespace
+
+Precision quickest_precision() {
+  if (has_amx() || quick_bf16_kernels()) return Precision::kBf16;
+  return avx512_fp16_kernels() ? Precision::kFp16 : Precision::kFp32;
+}
+
+std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
+                                    Precision precision) {
+  const bool fp16 = precision == Precision::kFp16, bf16 = precision == Precision::kBf16;
+  if (fp16 && !avx512_fp16_kernels()) {
+    log_info("fp16 on a processor without AVX512-FP16: computing with LibTorch's operators");
+    return nullptr;
+  }
+  if (bf16 && has_amx()) {
+    log_info("bf16 on a processor with AMX: computing with LibTorch's operators, which use it");
+    return nullptr;
+  }
+  const Kernels* const quick = fp16 ? avx512_fp16_kernels() : bf16 ? quick_bf16_kernels() : nullptr;
+  const Kernels& kernels = quick ? *quick : fastest_fp32_kernels();
+  if (const auto reason = refusal(model.architecture, kernels)) {
+    log_warning(concat("the CPU engine cannot compute this backbone: ", *reason,
+                       "; computing with LibTorch's operators"));
+    return nullptr;
+  }
+  return std::make_unique<Engine>(model, image_size, kernels, scalar_type(precision));
+}
+
+}  // namespace coldframe::vit::cpu

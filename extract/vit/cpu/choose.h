@@ -1,0 +1,24 @@
+// Which kernels compute on this processor.
+#pragma once
+
+#include <memory>
+
+#include "common/torch/precision.h"
+#include "extract/vit/cpu/engine.h"
+
+namespace coldframe::vit::cpu {
+
+// What a ViT is quickest in on this processor. bf16 with AMX, and with VDPBF16PS on AMD's since
+// Zen 4, which do twice the products of float's multiply-add. On Intel's Sapphire Rapids family
+// without AMX (some virtual machines hide it) VDPBF16PS does half as many, but fp16's multiply-add
+// twice as many: fp16. Else fp32.
+Precision quickest_precision();
+
+// The engine for a model of float weights; null, with the reason in the log, where there is none:
+// for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 with AMX, which
+// LibTorch's operators reach and these kernels do not. With bf16 on a processor whose floats are at
+// least as quick, the weights alone are rounded to bf16 and the rest is computed in float.
+std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
+                                    Precision precision);
+
+}  // namespace coldframe::vit::cpu

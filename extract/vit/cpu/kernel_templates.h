@@ -1,0 +1,275 @@
+// The kernels, written once for every vector width and element. Included like vector_math.h, and
+// behind it: no #pragma once, no includes. E is float, std::uint16_t for bf16, or Half.
+
+// How a word of the left operand meets a vector of words of the right one.
+struct FloatProduct {
+  static Float add(Float sums, Float a, Float b) { return sums + a * b; }
+};
+
+struct Bf16Product {
+  static Float add(Float sums, Float a, Float b) {
+    const Int high = Int{} + static_cast<std::int32_t>(0xffff0000);
+    const Int x = reinterpret_cast<Int>(a), y = reinterpret_cast<Int>(b);
+    sums += reinterpret_cast<Float>(x << 16) * reinterpret_cast<Float>(y << 16);
+    return sums + reinterpret_cast<Float>(x & high) * reinterpret_cast<Float>(y & high);
+  }
+};
+
+// A little at each word of a row: much at once would hold up what is wanted now.
+class LookAhead {
+ public:
+  explicit LookAhead(const LinearProduct& product)
+      : next_(product.ahead), step_(product.ahead_step) {}
+  void look() {
+    __builtin_prefetch(next_, 0, 2);
+    next_ += step_;
+  }
+
+ private:
+  const Word* next_;
+  std::int64_t step_;
+};
+
+// The left operand, a word of each row at a time. Rows are addressed by a pointer for every three
+// and one of three offsets, so that 12 rows take 7 registers: with a pointer or an offset for each,
+// GCC is short of them and keeps some in vector registers, at the price of a multiply-add each.
+template <int kRows>
+class LeftRows {
+ public:
+  explicit LeftRows(const LinearProduct& product) : stride_(product.a_stride) {
+    for (int g = 0; g < kGroups; ++g) first_[g] = product.a + 3 * g * stride_;
+  }
+  Word operator[](int row) const { return first_[row / 3][row % 3 * stride_]; }
+  void next() {
+#pragma GCC unroll 8
+    for (int g = 0; g < kGroups; ++g) ++first_[g];
+  }
+
+ private:
+  static constexpr int kGroups = (kRows + 2) / 3;
+  const Word* first_[kGroups];
+  std::int64_t stride_;
+};
+
+// The sums [kRows, kVectors · kLanes] stay in registers; a word of each of kRows rows at a time
+// meets one row of the panel.
+template <int kRows, int kVectors, class Each>
+void multiply_rows(const LinearProduct& product) {
+  Float sums[kRows][kVectors] = {};
+  LeftRows<kRows> left(product);
+  LookAhead ahead(product);
+  const Word* panel = product.panel;
+  const Word* const end = panel + product.words * kVectors * kLanes;
+  for (; panel < end; panel += kVectors * kLanes) {
+    ahead.look();
+    Float b[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      b[v] = load(reinterpret_cast<const float*>(panel + v * kLanes));
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const Float word = broadcast_word(left[r]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = Each::add(sums[r][v], word, b[v]);
+    }
+    left.next();
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v)
+      store(product.sums + r * product.sums_stride + v * kLanes, sums[r][v]);
+}
+
+template <int kRows, int kVectors, class Each>
+void multiply(std::int64_t rows, const LinearProduct& product) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply<kRows - 1, kVectors, Each>(rows, product);
+  }
+  multiply_rows<kRows, kVectors, Each>(product);
+}
+
+// Calls body(row, begin, value) for each vector of sums + bias. Sums are padded to whole vectors;
+// what does not fill one is handed to `rest` number by number.
+template <class Whole, class Rest>
+inline void for_each_sum(const Tile& tile, Whole whole, Rest rest) {
+  for (std::int64_t r = 0; r < tile.rows; ++r) {
+    const float* sums = tile.sums + r * tile.stride;
+    std::int64_t c = 0;
+    for (; c + kLanes <= tile.columns; c += kLanes) whole(r, c, load(sums + c));
+    for (; c < tile.columns; ++c) rest(r, c, sums[c]);
+  }
+}
+
+template <class E>
+void store_tile(const Tile& tile) {
+  E* const out = static_cast<E*>(tile.out);
+  for_each_sum(
+      tile,
+      [&](std::int64_t r, std::int64_t c, Float x) {
+        store(out + r * tile.out_stride + c, x + load(tile.bias + c));
+      },
+      [&](std::int64_t r, std::int64_t c, float x) {
+        store_one(out + r * tile.out_stride + c, x + tile.bias[c]);
+      });
+}
+
+template <class E>
+void gelu_tile(const Tile& tile) {
+  E* const out = static_cast<E*>(tile.out);
+  for_each_sum(
+      tile,
+      [&](std::int64_t r, std::int64_t c, Float x) {
+        store(out + r * tile.out_stride + c, gelu_of(x + load(tile.bias + c)));
+      },
+      [&](std::int64_t r, std::int64_t c, float x) {
+        store_one(out + r * tile.out_stride + c, gelu_of(broadcast(x + tile.bias[c]))[0]);
+      });
+}
+
+inline void add_tile(const Tile& tile) {
+  float* const out = static_cast<float*>(tile.out);
+  for_each_sum(
+      tile,
+      [&](std::int64_t r, std::int64_t c, Float x) {
+        float* const to = out + r * tile.out_stride + c;
+        store(to, load(to) + (x + load(tile.bias + c)));
+      },
+      [&](std::int64_t r, std::int64_t c, float x) {
+        out[r * tile.out_stride + c] += x + tile.bias[c];
+      });
+}
+
+template <class E>
+void scale_tile(const Tile& tile) {
+  E* const out = static_cast<E*>(tile.out);
+  for_each_sum(
+      tile,
+      [&](std::int64_t r, std::int64_t c, Float x) {
+        store(out + r * tile.out_stride + c, x * tile.bias[r]);
+      },
+      [&](std::int64_t r, std::int64_t c, float x) {
+        store_one(out + r * tile.out_stride + c, x * tile.bias[r]);
+      });
+}
+
+template <class E>
+void layer_norm(const float* x, std::int64_t rows, std::int64_t width, const float* weight,
+                const float* bias, void* to) {
+  const std::int64_t whole = width / kLanes * kLanes;
+  for (std::int64_t r = 0; r < rows; ++r, x += width) {
+    Float sums{}, squares{};
+    for (std::int64_t c = 0; c < whole; c += kLanes) sums += load(x + c);
+    float sum = sum_of(sums);
+    for (std::int64_t c = whole; c < width; ++c) sum += x[c];
+    const float mean = sum / static_cast<float>(width);
+    for (std::int64_t c = 0; c < whole; c += kLanes) {
+      const Float centred = load(x + c) - mean;
+      squares += centred * centred;
+    }
+    float square = sum_of(squares);
+    for (std::int64_t c = whole; c < width; ++c) square += (x[c] - mean) * (x[c] - mean);
+    const float inverse = 1 / __builtin_sqrtf(square / static_cast<float>(width) + 1e-6f);
+    E* const out = static_cast<E*>(to) + r * width;
+    for (std::int64_t c = 0; c < whole; c += kLanes)
+      store(out + c, (load(x + c) - mean) * inverse * load(weight + c) + load(bias + c));
+    for (std::int64_t c = whole; c < width; ++c)
+      store_one(out + c, (x[c] - mean) * inverse * weight[c] + bias[c]);
+  }
+}
+
+template <class E>
+void softmax(const float* scores, std::int64_t stride, std::int64_t rows, std::int64_t count,
+             float factor, void* to, float* inverse_sums) {
+  const std::int64_t whole = count / kLanes * kLanes, rest = count - whole;
+  Float least = broadcast(-__builtin_inff());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const float* const in = scores + r * stride;
+    E* const out = static_cast<E*>(to) + r * stride;
+    const Float last = rest ? first_lanes(load(in + whole), rest, least) : least;
+    Float most = last;
+    for (std::int64_t c = 0; c < whole; c += kLanes)
+      most = load(in + c) > most ? load(in + c) : most;
+    const float shift = max_of(most) * factor;
+    Float sums{};
+    const auto raise = [&](std::int64_t c, Float x) {
+      const Float power = exp2_of_negative(x * factor - shift);
+      sums += power;
+      store(out + c, power);
+    };
+    for (std::int64_t c = 0; c < whole; c += kLanes) raise(c, load(in + c));
+    if (rest) raise(whole, last);
+    inverse_sums[r] = 1 / sum_of(sums);
+  }
+}
+
+template <class E>
+void convert(const float* in, std::int64_t count, void* to) {
+  E* const out = static_cast<E*>(to);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(out + i, load(in + i));
+  for (; i < count; ++i) store_one(out + i, in[i]);
+}
+
+// In blocks of rows that stay in the first-level cache.
+template <int kColumns>
+void pack_transposed(const Word* in, std::int64_t stride, std::int64_t count, std::int64_t words,
+                     Word* out) {
+  constexpr std::int64_t kBlock = 8;
+  for (std::int64_t first = 0; first < count; first += kColumns, out += words * kColumns)
+    for (std::int64_t block = 0; block < kColumns; block += kBlock)
+      for (std::int64_t w = 0; w < words; ++w)
+        for (std::int64_t c = block; c < block + kBlock; ++c)
+          out[w * kColumns + c] = first + c < count ? in[(first + c) * stride + w] : 0;
+}
+
+// Word w of column c: the float of row w, or the bf16 numbers of rows 2·w and 2·w + 1.
+template <class E, int kColumns>
+void pack(const void* from, std::int64_t stride, std::int64_t count, std::int64_t width,
+          Word* out) {
+  constexpr std::int64_t kPerWord = sizeof(Word) / sizeof(E);
+  const E* const in = static_cast<const E*>(from);
+  const auto element = [&](std::int64_t row, std::int64_t c) {
+    Word bits = 0;
+    if (row < count && c < width) __builtin_memcpy(&bits, in + row * stride + c, sizeof(E));
+    return bits;
+  };
+  for (std::int64_t first = 0; first < width; first += kColumns)
+    for (std::int64_t row = 0; row < count; row += kPerWord, out += kColumns) {
+      if (row + kPerWord <= count && first + kColumns <= width) {
+        const E* const rows = in + row * stride + first;
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          if constexpr (kPerWord == 1)
+            __builtin_memcpy(out + c, rows + c, sizeof(Word));
+          else
+            out[c] = static_cast<Word>(rows[c]) | static_cast<Word>(rows[stride + c]) << 16;
+        }
+        continue;
+      }
+      for (std::int64_t c = 0; c < kColumns; ++c) {
+        out[c] = element(row, first + c);
+        if constexpr (kPerWord == 2) out[c] |= element(row + 1, first + c) << 16;
+      }
+    }
+}
+
+template <class E, int kRows, int kVectors>
+Kernels make_kernels(const char* name, decltype(Kernels::multiply) product) {
+  constexpr int kColumns = kVectors * static_cast<int>(kLanes);
+  Kernels kernels;
+  kernels.name = name;
+  kernels.element = element_of(static_cast<const E*>(nullptr));
+  kernels.rows = kRows;
+  kernels.columns = kColumns;
+  kernels.multiply = product;
+  kernels.store = store_tile<E>;
+  kernels.gelu = gelu_tile<E>;
+  kernels.add = add_tile;
+  kernels.scale = scale_tile<E>;
+  kernels.layer_norm = layer_norm<E>;
+  kernels.softmax = softmax<E>;
+  kernels.convert = convert<E>;
+  kernels.pack_transposed = pack_transposed<kColumns>;
+  kernels.pack = pack<E, kColumns>;
+  return kernels;
+}

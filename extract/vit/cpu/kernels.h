@@ -1,0 +1,112 @@
+// The inner loops of the CPU engine, once per instruction set. All sets compute the same sums; they
+// differ in the order of summation and so in the last bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace coldframe::vit::cpu {
+
+// What the operands of a matrix product are stored as. Sums, residuals and norms are float always.
+enum class StoredType { kFp32, kBf16, kFp16 };
+
+constexpr std::int64_t round_up(std::int64_t number, std::int64_t unit) {
+  return (number + unit - 1) / unit * unit;
+}
+
+constexpr std::int64_t bytes_of(StoredType element) {
+  return element == StoredType::kFp32 ? 4 : 2;
+}
+
+// Operands are read in words of 32 bits along the summed dimension: one float, or two bf16 or
+// fp16 numbers of which the first is in the low half.
+using Word = std::uint32_t;
+
+constexpr std::int64_t elements_per_word(StoredType element) {
+  return element == StoredType::kFp32 ? 1 : 2;
+}
+
+// How the kernels tell them apart: float, a bf16 number's bits, an fp16 number's bits.
+enum class Half : std::uint16_t {};
+constexpr StoredType element_of(const float*) {
+  return StoredType::kFp32;
+}
+constexpr StoredType element_of(const std::uint16_t*) {
+  return StoredType::kBf16;
+}
+constexpr StoredType element_of(const Half*) {
+  return StoredType::kFp16;
+}
+
+// sums [rows, columns] = a [rows, words] · panel [words, columns]. Strides are in words and floats.
+struct LinearProduct {
+  const Word* a;
+  std::int64_t a_stride;
+  const Word* panel;
+  std::int64_t words;
+  float* sums;
+  std::int64_t sums_stride;
+  // What is wanted next comes into the second-level cache meanwhile, so many words of it for each
+  // word of a row.
+  const Word* ahead = nullptr;
+  std::int64_t ahead_step = 0;
+};
+
+// A tile of float results and where it goes.
+struct Tile {
+  const float* sums;
+  std::int64_t stride;  // floats from row to row of `sums`
+  std::int64_t rows, columns;
+  const float* bias;  // [columns]
+  void* out;
+  std::int64_t out_stride;  // elements from row to row of `out`
+};
+
+struct Kernels {
+  std::string name;
+  StoredType element;
+  std::int64_t rows;  // of a product at most
+  std::int64_t
+      columns;  // of a product: the width of the panels that the right operand is packed in
+
+  void (*multiply)(std::int64_t rows, const LinearProduct& product);
+
+  void (*store)(const Tile& tile);  // out (elements) = sums + bias
+  void (*gelu)(const Tile& tile);   // out (elements) = GELU(sums + bias), the exact one
+  void (*add)(const Tile& tile);    // out (floats) += sums + bias
+  void (*scale)(const Tile& tile);  // out (elements) = sums[r] · bias[r]: one factor per row
+
+  // out (elements) [rows, width] = LayerNorm(x [rows, width]), epsilon 1e-6 as in timm
+  void (*layer_norm)(const float* x, std::int64_t rows, std::int64_t width, const float* weight,
+                     const float* bias, void* out);
+  // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the next multiple
+  // of `columns` / 2 (vectors are half as wide); the inverse of their sum in inverse_sums[row].
+  // Rows of scores are `stride` floats apart, rows of `out` `stride` elements, and both reach as
+  // far; `out` may be `scores`.
+  void (*softmax)(const float* scores, std::int64_t stride, std::int64_t rows, std::int64_t count,
+                  float factor, void* out, float* inverse_sums);
+  // out (elements) = in, for the patches' pixels
+  void (*convert)(const float* in, std::int64_t count, void* out);
+  // Panels of the transpose of `in` (elements) [count, words]: [⌈count / columns⌉][words][columns],
+  // filled up with zeros. The stride is in words.
+  void (*pack_transposed)(const Word* in, std::int64_t stride, std::int64_t count,
+                          std::int64_t words, Word* out);
+  // Panels of `in` (elements) [count, width]: [⌈width / columns⌉][words of count][columns], filled
+  // up with zeros. The stride is in elements.
+  void (*pack)(const void* in, std::int64_t stride, std::int64_t count, std::int64_t width,
+               Word* out);
+};
+
+// Null where the processor lacks the instructions.
+const Kernels& portable_kernels(StoredType element);
+const Kernels* avx2_kernels();         // float
+const Kernels* avx512_kernels();       // float
+const Kernels* avx512_bf16_kernels();  // bf16, multiplied in pairs by VDPBF16PS
+const Kernels* avx512_fp16_kernels();  // fp16, multiplied and in part added up in fp16
+
+// All that this processor can run, for the tests.
+std::vector<const Kernels*> available_kernels();
+const Kernels& fastest_fp32_kernels();
+
+}  // namespace coldframe::vit::cpu

@@ -1,0 +1,34 @@
+// A linear layer whose weights lie as the kernels read them.
+#pragma once
+
+#include "common/torch/tensor.h"
+#include "extract/vit/cpu/kernels.h"
+
+namespace coldframe::vit::cpu {
+
+torch::ScalarType torch_type(StoredType element);
+
+using Finish = void (*Kernels::*)(const Tile&);  // &Kernels::store, gelu or add
+
+struct PackedLinear {
+  // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)
+  // multiplies both. Weights are rounded to `type`, and to the kernels' own element in any case.
+  PackedLinear(const Kernels& kernels, torch::ScalarType type, const torch::Tensor& weight,
+               const torch::Tensor& bias, const torch::Tensor& scale = {});
+
+  // in [rows, words] -> out, as `finish` leaves it. Rows of `out` are out_stride of its elements
+  // apart. Panels are shared among threads, except inside a parallel region.
+  void apply(const void* in, std::int64_t rows, Finish finish, void* out,
+             std::int64_t out_stride) const;
+
+  const Kernels* kernels;
+  std::int64_t in_words;   // of a row of the input
+  std::int64_t out_width;  // features
+  torch::Tensor panels;    // [⌈out / columns⌉, words, columns] int32
+  torch::Tensor bias;      // [panels · columns], zeros behind `out`
+};
+
+// A row's width in elements once it is filled up to whole words.
+std::int64_t padded_width(const Kernels& kernels, std::int64_t width);
+
+}  // namespace coldframe::vit::cpu

@@ -1,0 +1,140 @@
+// Percentiles in bounded memory, orientations, and volumes that are bytes in memory.
+#include "extract/frames/nifti/nifti_source.h"
+
+#include <gtest/gtest.h>
+#include <nifti1.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "common/cli/error.h"
+#include "extract/frames/nifti/orientation.h"
+#include "extract/frames/percentiles.h"
+#include "tests/support/temporary_folder.h"
+
+namespace coldframe::frames {
+namespace {
+
+using coldframe::testing::message_of;
+
+Window percent(double low, double high) {
+  Window window;
+  window.kind = Window::Kind::kPercentiles;
+  window.low = low, window.high = high;
+  return window;
+}
+
+TEST(Percentiles, AreThoseOfTheSortedValuesForEveryKind) {
+  std::mt19937_64 random(5);
+  const ValueKind kinds[] = {ValueKind::kInteger16, ValueKind::kInteger32, ValueKind::kFloat32,
+                             ValueKind::kFloat64};
+  for (const ValueKind kind : kinds) {
+    std::vector<double> values(1001);  // whole percents and halves of them are ranks
+    for (double& value : values) {
+      const auto bits = static_cast<std::int64_t>(random());
+      switch (kind) {
+        case ValueKind::kInteger16:
+          value = static_cast<double>(bits % 50000 - (bits % 2 == 0 ? 0 : 15000));
+          value = std::max(value, -32768.0);
+          break;
+        case ValueKind::kInteger32:
+          value = static_cast<double>(static_cast<std::int32_t>(bits));
+          break;
+        case ValueKind::kFloat32:
+          value = static_cast<double>(static_cast<float>(bits) * 1e-12f);
+          break;
+        case ValueKind::kFloat64:
+          value = static_cast<double>(bits) * 1e-15;
+      }
+    }
+    const ValuePass pass = [&](const ValueBlock& visit) {
+      visit(std::span(values).first(400));
+      visit(std::span(values).subspan(400));
+    };
+    std::vector<double> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const auto range = percentile_range(pass, kind, {}, percent(10, 50));
+    ASSERT_TRUE(range);
+    EXPECT_EQ(range->low, sorted[100]) << static_cast<int>(kind);
+    EXPECT_EQ(range->high, sorted[500]) << static_cast<int>(kind);
+    const auto negative = percentile_range(pass, kind, {-2, 1}, percent(0, 100));
+    EXPECT_EQ(negative->low, -2 * sorted.back() + 1);
+    EXPECT_EQ(negative->high, -2 * sorted.front() + 1);
+  }
+}
+
+TEST(Percentiles, PassOverWhatIsNoFiniteNumber) {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values{nan, 3, -inf, 5, inf};
+  const ValuePass pass = [&](const ValueBlock& visit) { visit(values); };
+  const auto range = percentile_range(pass, ValueKind::kFloat64, {}, percent(0, 50));
+  EXPECT_EQ(range->low, 3);
+  EXPECT_EQ(range->high, 4);
+  values = {nan};
+  EXPECT_FALSE(percentile_range(pass, ValueKind::kFloat32, {}, percent(0, 50)));
+}
+
+TEST(Orientation, TakesEachAxisOnceAndTheStrongestFirst) {
+  const Matrix3 left_posterior{{{{0, 0, -3}}, {{-2, 0, 0}}, {{0, 1, 0}}}};
+  const Orientation expected{FileAxis{2, true}, FileAxis{0, true}, FileAxis{1, false}};
+  EXPECT_EQ(closest_ras(left_posterior), expected);
+  const Matrix3 flat{{{{1, 2, 0}}, {{2, 4, 0}}, {{0, 0, 1}}}};
+  EXPECT_NE(message_of<DataError>([&] { closest_ras(flat); }).find("singular"), std::string::npos);
+}
+
+// 2 × 1 × 1 voxels of uint8: 10 and 20.
+std::string tiny_volume(const char* magic) {
+  nifti_1_header header{};
+  header.sizeof_hdr = 348;
+  const short dims[8] = {3, 2, 1, 1, 1, 1, 1, 1};
+  std::copy(std::begin(dims), std::end(dims), header.dim);
+  header.datatype = NIFTI_TYPE_UINT8;
+  header.bitpix = 8;
+  header.vox_offset = 352;
+  header.sform_code = 1;
+  header.srow_x[0] = header.srow_y[1] = header.srow_z[2] = 1;
+  header.cal_max = 255;
+  std::memcpy(header.magic, magic, 4);
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  return bytes + std::string(4, '\0') + "\x0a\x14";
+}
+
+TEST(NiftiBytes, AreReadFromMemory) {
+  const auto source = open_nifti_bytes(tiny_volume("n+1"), "tiny", {});
+  ASSERT_EQ(source->frame_count(), 1);
+  const std::int64_t indices[] = {0};
+  std::vector<std::uint8_t> rgb;
+  source->read(indices, [&](Frame&& frame) { rgb = frame.pixels.rgb; });
+  EXPECT_EQ(rgb, (std::vector<std::uint8_t>{10, 10, 10, 20, 20, 20}));
+}
+
+TEST(NiftiBytes, AreRefusedWithTheirName) {
+  EXPECT_NE(message_of<DataError>([] {
+              open_nifti_bytes(tiny_volume("ni1"), "tiny", {});
+            }).find("volume 'tiny': its voxels are in another file"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of<DataError>([] { open_nifti_bytes("text", "tiny", {}); }).find("first 4 bytes"),
+      std::string::npos);
+}
+
+TEST(Pairs, OfWhichTheVoxelsChangeAreOtherSources) {
+  for (const char* suffix : {".img", ".img.gz"}) {
+    const coldframe::testing::TemporaryFolder folder;
+    ExamSpec exam;
+    exam.items.emplace_back().path = folder.write("scan.hdr", "header");
+    const std::string alone = source_digest(exam), stamp_alone = source_stamp(exam);
+    folder.write(std::string("scan") + suffix, "voxels");
+    const std::string digest = source_digest(exam), stamp = source_stamp(exam);
+    EXPECT_NE(digest, alone);
+    EXPECT_NE(stamp, stamp_alone);
+    folder.write(std::string("scan") + suffix, "changed voxels");
+    EXPECT_NE(source_digest(exam), digest);
+    EXPECT_NE(source_stamp(exam), stamp);
+  }
+}
+
+}  // namespace
+}  // namespace coldframe::frames

@@ -1,0 +1,87 @@
+"""`coldframe extract --dry-run` as a user runs it, and on a folder of clips, DICOM and NIfTI in one go."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import nibabel
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+SHARED = ROOT.parent / "shared"
+
+
+def dry_run(source, *extra, expect=0):
+    done = subprocess.run([BUILD / "bin/coldframe", "extract", "--input", source, "--dry-run", *extra],
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture
+def exams(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = ["exam,path,time,patient"]
+    for exam in range(3):
+        for frame in range(4):
+            Image.fromarray(rng.integers(0, 256, (60, 80, 3), dtype=np.uint8)).save(tmp_path / f"{exam}-{frame}.png")
+            rows.append(f"E{exam},{exam}-{frame}.png,{frame * 2.5},p{exam}")
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path
+
+
+def test_lists_what_would_be_extracted_and_writes_nothing(exams):
+    before = sorted(path.name for path in exams.iterdir())
+    report = json.loads(dry_run(exams / "m.csv", "--json", "--frames", "2").stdout)
+    assert sorted(path.name for path in exams.iterdir()) == before
+    assert report["findings"] == []
+    assert {key: report["totals"][key] for key in ("exams", "frames", "selected", "patients", "unreadable")} == {
+        "exams": 3, "frames": 12, "selected": 6, "patients": 3, "unreadable": 0}
+    first = report["exams"][0]
+    assert (first["exam"], first["patient"], first["kind"], first["frames"], first["sizes"]) == (
+        "E0", "p0", "images", 4, [[80, 60]])
+    assert first["times"] == {"kind": "constant", "span_s": 7.5, "median_interval_s": 2.5, "frames_per_time": 1,
+                              "duplicate": 0, "decreasing": 0}
+    text = dry_run(exams / "m.csv").stdout
+    assert "3 exams, 12 frames, 3 patients" in text and "Look at" not in text
+
+
+def test_an_unreadable_exam_is_a_finding_and_the_exit_code(exams):
+    (exams / "1-2.png").write_bytes(b"")
+    done = dry_run(exams / "m.csv", expect=1)
+    assert "cannot be extracted (1)" in done.stdout and "1-2.png' is empty" in done.stdout
+
+
+def test_tells_what_mask_and_crop_would_do(exams):
+    done = dry_run(exams / "m.csv", "--crop", "0,0,81,60", "--json", expect=1)
+    assert all("0,0,81,60" in exam["failure"] for exam in json.loads(done.stdout)["exams"])
+    dry_run(exams / "m.csv", "--crop", "0,0,80,60")
+
+
+def test_slices_of_a_volume_share_its_time(tmp_path):
+    volumes = nibabel.Nifti1Image(np.arange(5 * 6 * 3 * 4, dtype=np.int16).reshape(5, 6, 3, 4), np.eye(4))
+    volumes.header.set_zooms((1, 1, 1, 2))
+    volumes.header.set_xyzt_units("mm", "sec")
+    nibabel.save(volumes, tmp_path / "a.nii")
+    assert "6.00 s, 3 frames every 2.00 s" in dry_run(tmp_path / "a.nii").stdout
+    times = json.loads(dry_run(tmp_path / "a.nii", "--json").stdout)["exams"][0]["times"]
+    assert (times["kind"], times["median_interval_s"], times["frames_per_time"]) == ("constant", 2, 3)
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs ../shared")
+def test_takes_a_mixed_folder_in_one_go(tmp_path):
+    clips = sorted((SHARED / "data/pocus/pocus_videos/linear").iterdir())
+    for source in [SHARED / "data/dicom", SHARED / "data/nifti", SHARED / "data/pocus/pocus_videos/linear"]:
+        (tmp_path / source.name).symlink_to(source)
+    report = json.loads(dry_run(tmp_path, "--json", "--quiet", expect=1).stdout)
+    kinds = {exam["kind"] for exam in report["exams"]}
+    assert {"video", "dicom", "nifti"} <= kinds
+    found = [exam for exam in report["exams"] if exam["exam"].startswith("linear/")]
+    assert len(found) == len(clips) and all(exam["failure"] is None and exam["frames"] > 20 for exam in found)
+    unreadable = [case["exams"][0] for finding in report["findings"] if finding["kind"] == "unreadable"
+                  for case in finding["cases"]]
+    assert any("too_short" in exam for exam in unreadable)

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "extract/pipeline/exam_assembly.h"
+
+namespace coldframe::extract {
+namespace {
+
+cache::ExamInfo exam(const std::string& id, std::vector<std::uint8_t> present) {
+  cache::ExamInfo info;
+  info.id = id;
+  info.present = std::move(present);
+  return info;
+}
+
+class Assembly : public ::testing::Test {
+ protected:
+  std::vector<Finished> released;
+  ExamAssembly assembly{2,
+                        [this](Finished&& finished) { released.push_back(std::move(finished)); }};
+
+  const cache::ExamFeatures& exam_at(std::size_t i) {
+    return std::get<cache::ExamFeatures>(released.at(i));
+  }
+  void feature(std::size_t task, std::size_t slot, float value, std::size_t tiles = 1) {
+    assembly.add_feature({task, slot, tiles}, std::vector{value, -value});
+  }
+};
+
+TEST_F(Assembly, ReleasesAnExamWhenItsLastFeatureIsThereWhateverTheOrder) {
+  feature(0, 1, 2);
+  assembly.add_exam(0, exam("first", {1, 1}));
+  feature(1, 0, 5);
+  EXPECT_TRUE(released.empty());
+  assembly.add_exam(1, exam("second", {1}));
+  ASSERT_EQ(released.size(), 1u);
+  feature(0, 0, 1);
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(exam_at(0).info.id, "second");
+  EXPECT_EQ(exam_at(0).views.at(0).values, (std::vector<float>{5, -5}));
+  EXPECT_EQ(exam_at(1).views.at(0).values, (std::vector<float>{1, -1, 2, -2}));
+}
+
+TEST_F(Assembly, MissingFramesKeepTheirSlotAsNaN) {
+  feature(0, 2, 3);
+  assembly.add_exam(0, exam("gap", {0, 0, 1}));
+  ASSERT_EQ(released.size(), 1u);
+  const auto& values = exam_at(0).views.at(0).values;
+  ASSERT_EQ(values.size(), 6u);
+  EXPECT_TRUE(std::isnan(values[0]) && std::isnan(values[3]));
+  EXPECT_EQ(values[4], 3);
+}
+
+TEST_F(Assembly, ThumbnailsGoWithTheirExam) {
+  assembly.add_exam(0, exam("first", {1}), {"one"});
+  assembly.add_exam(1, exam("second", {1, 0}), {"two", ""});
+  feature(1, 0, 2);
+  feature(0, 0, 1);
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(exam_at(0).thumbnails, (std::vector<std::string>{"two", ""}));
+  EXPECT_EQ(exam_at(1).thumbnails, (std::vector<std::string>{"one"}));
+}
+
+TEST_F(Assembly, TilesAreAveragedOverTheirFrame) {
+  feature(0, 0, 1, 3);
+  feature(0, 1, 10);
+  assembly.add_exam(0, exam("tiled", {1, 1, 0}));
+  feature(0, 0, 2, 3);
+  EXPECT_TRUE(released.empty());
+  feature(0, 0, 6, 3);
+  ASSERT_EQ(released.size(), 1u);
+  const auto& values = exam_at(0).views.at(0).values;
+  EXPECT_EQ(std::vector<float>(values.begin(), values.begin() + 4),
+            (std::vector<float>{3, -3, 10, -10}));
+  EXPECT_TRUE(std::isnan(values[4]));
+}
+
+TEST_F(Assembly, EveryViewIsThereBeforeAnExamIsReleased) {
+  assembly =
+      ExamAssembly(2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
+                   {"clean", "view1"});
+  const auto add = [&](std::size_t slot, std::size_t view, float value, std::size_t tiles) {
+    assembly.add_feature({0, slot, tiles, view}, std::vector{value, -value});
+  };
+  add(0, 1, 10, 2);
+  add(0, 0, 1, 2);
+  add(0, 0, 3, 2);
+  add(2, 0, 4, 1);
+  assembly.add_exam(0, exam("two views", {1, 0, 1}));
+  add(2, 1, 40, 1);
+  EXPECT_TRUE(released.empty());
+  add(0, 1, 30, 2);
+  ASSERT_EQ(released.size(), 1u);
+  const auto& views = exam_at(0).views;
+  ASSERT_EQ(views.size(), 2u);
+  EXPECT_EQ(views[0].view, "clean");
+  EXPECT_EQ(views[1].view, "view1");
+  EXPECT_EQ(std::vector<float>(views[0].values.begin(), views[0].values.begin() + 2),
+            (std::vector<float>{2, -2}));
+  EXPECT_EQ(std::vector<float>(views[1].values.begin(), views[1].values.begin() + 2),
+            (std::vector<float>{20, -20}));
+  EXPECT_TRUE(std::isnan(views[1].values[2]));
+  EXPECT_EQ(views[1].values[4], 40);
+}
+
+TEST_F(Assembly, AMeanOfManyTilesIsThatOfFloat64) {
+  constexpr std::size_t kTiles = 5000;
+  double sum = 0;
+  for (std::size_t i = 0; i < kTiles; ++i) {
+    const float value = 0.1f + static_cast<float>(i % 7);
+    sum += value;
+    feature(0, 0, value, kTiles);
+  }
+  assembly.add_exam(0, exam("large", {1}));
+  ASSERT_EQ(released.size(), 1u);
+  EXPECT_EQ(exam_at(0).views.at(0).values[0],
+            static_cast<float>(sum / static_cast<double>(kTiles)));
+}
+
+TEST_F(Assembly, AFailureDropsEarlyAndLateFeatures) {
+  feature(0, 0, 1);
+  assembly.add_failure(0, {"broken", 0, 0, "file", "why"});
+  feature(0, 1, 2);
+  feature(1, 0, 4);
+  assembly.add_exam(1, exam("fine", {1}));
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(std::get<cache::Failure>(released[0]).reason, "why");
+  EXPECT_EQ(exam_at(1).info.id, "fine");
+}
+
+}  // namespace
+}  // namespace coldframe::extract

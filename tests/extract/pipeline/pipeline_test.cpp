@@ -1,0 +1,231 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "cache/read/reader.h"
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "extract/inspect/first_frames.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/plan/recipe.h"
+#include "tests/extract/support.h"
+
+namespace coldframe::extract {
+namespace {
+
+class Pipeline : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder scratch;
+  MeanBackbone backbone;
+  std::deque<MeanBackbone> others;  // of further devices
+
+  void SetUp() override { set_quiet(true); }
+  void TearDown() override { clear_stop_request(); }
+
+  // Exam i has i % 3 + 1 frames of levels 10·i, 10·i + 1, …
+  void make_exams(int count) {
+    for (int i = 0; i < count; ++i)
+      for (int frame = 0; frame <= i % 3; ++frame)
+        write_grey_image(scratch / concat("in/exam", i, "/", frame, ".png"), 10 * i + frame);
+  }
+
+  PipelineResult extract(const ExtractOptions& options, bool stop = false) {
+    const auto input = frames::list_exams(scratch / "in", {});
+    const auto location = cache::locate(scratch / "out.cache");
+    std::optional<cache::CacheReader> cached;
+    if (!location.files().empty()) cached.emplace(location.path);
+    const Plan plan = plan_extraction(input, {}, cached ? &*cached : nullptr);
+    if (stop) request_stop();
+    cache::ShardWriter writer(location, make_recipe(options, backbone), 2, {});
+    std::vector<ComputeDevice> devices{{torch::kCPU, &backbone}};
+    for (MeanBackbone& more : others) devices.push_back({torch::kCPU, &more});
+    const auto result = run_pipeline(input, plan.extract, options, devices, writer);
+    result.stopped ? writer.publish() : writer.finish();
+    return result;
+  }
+};
+
+TEST_F(Pipeline, EveryFrameOfEveryExamComesOutInItsPlace) {
+  make_exams(12);
+  const auto result = extract(small_options(5));
+  EXPECT_EQ(result.exams, 12u);
+  EXPECT_EQ(result.frames, 24u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  ASSERT_EQ(reader.exams().size(), 12u);
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(reader.exams()[i].id, concat("exam", i));
+    const auto features = reader.features(i);
+    ASSERT_EQ(features.size(), 2 * (i % 3 + 1));
+    for (std::size_t frame = 0; frame <= i % 3; ++frame)
+      EXPECT_NEAR(features[2 * frame], static_cast<float>(10 * i + frame) / 255, 1e-3);
+  }
+}
+
+// A copy of every exam's features by view, of a cache that is made anew.
+std::vector<std::vector<float>> all_views(const std::filesystem::path& path) {
+  const cache::CacheReader reader(path);
+  std::vector<std::vector<float>> features;
+  for (std::size_t i = 0; i < reader.exams().size(); ++i)
+    for (const std::string& view : reader.views()) features.push_back(reader.features(i, view));
+  return features;
+}
+
+TEST_F(Pipeline, ViewsDependNeitherOnBatchesNorOnThreads) {
+  make_exams(5);
+  auto options = small_options(5);
+  options.augmentation.views = 2;
+  augment::parse_list("brightness=0.2,noise=0.02", options.augmentation);
+  extract(options);
+  const auto first = all_views(scratch / "out.cache");
+  ASSERT_EQ(first.size(), 15u);
+  std::filesystem::remove_all(scratch / "out.cache");
+  options.batch.batch = 2;
+  options.decode_threads = 1;
+  extract(options);
+  EXPECT_EQ(all_views(scratch / "out.cache"), first);
+  for (std::size_t exam = 1; exam < 5; ++exam) {  // exam0 starts black
+    EXPECT_NE(first[3 * exam], first[3 * exam + 1]);
+    EXPECT_NE(first[3 * exam + 1], first[3 * exam + 2]);
+  }
+  std::filesystem::remove_all(scratch / "out.cache");
+  options.augmentation.seed = 1;
+  extract(options);
+  const auto other = all_views(scratch / "out.cache");
+  EXPECT_EQ(other[3], first[3]);
+  EXPECT_NE(other[4], first[4]);
+}
+
+TEST_F(Pipeline, EqualFramesAreComputedOncePerView) {
+  for (int frame = 0; frame < 6; ++frame)
+    write_grey_image(scratch / concat("in/still/", frame, ".png"), 100);
+  auto options = small_options(4);
+  options.augmentation.views = 3;
+  augment::parse_list("brightness=0.3,noise=0.05", options.augmentation);
+  const auto result = extract(options);
+  EXPECT_EQ(result.repeated, 20u);  // of 6 frames in 4 views
+  const cache::CacheReader reader(scratch / "out.cache");
+  for (const std::string& view : reader.views()) {
+    const auto features = reader.features(0, view);
+    for (std::size_t frame = 1; frame < 6; ++frame) EXPECT_EQ(features[2 * frame], features[0]);
+  }
+}
+
+TEST_F(Pipeline, SeveralDevicesGiveTheSameCache) {
+  make_exams(24);
+  others.emplace_back();
+  others.emplace_back();
+  write_text(scratch / "in/exam7/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto result = extract(small_options(3));
+  EXPECT_EQ(result.exams, 23u);
+  EXPECT_EQ(result.failures.size(), 1u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  ASSERT_EQ(reader.exams().size(), 23u);
+  for (std::size_t at = 0; at < 23; ++at) {  // in the order of the input
+    const std::size_t i = at < 7 ? at : at + 1;
+    EXPECT_EQ(reader.exams()[at].id, concat("exam", i));
+    const auto features = reader.features(at);
+    ASSERT_EQ(features.size(), 2 * (i % 3 + 1));
+    for (std::size_t frame = 0; frame <= i % 3; ++frame)
+      EXPECT_NEAR(features[2 * frame], static_cast<float>(10 * i + frame) / 255, 1e-3);
+  }
+}
+
+TEST_F(Pipeline, ADeviceThatRunsOutOfMemoryGoesOnWithLess) {
+  make_exams(12);
+  others.emplace_back(/*fits=*/1);
+  const auto result = extract(small_options(4));
+  EXPECT_EQ(result.exams, 12u);
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 12u);
+}
+
+TEST_F(Pipeline, AnErrorOnOneDeviceEndsTheJobWithThatError) {
+  make_exams(24);
+  others.emplace_back(/*fits=*/0);
+  std::atomic<bool> tried = false;
+  others.front().before = [&] { tried = true; };
+  backbone.before = [&] {  // the sound device waits, so that the other gets its turn
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!tried && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  try {
+    extract(small_options(2));
+    FAIL() << "no error";
+  } catch (const SystemError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("not enough memory for a single frame"));
+  }
+}
+
+TEST_F(Pipeline, AStopRequestReachesAllDevices) {
+  make_exams(9);
+  others.emplace_back();
+  const auto stopped = extract(small_options(), /*stop=*/true);
+  EXPECT_TRUE(stopped.stopped);
+  clear_stop_request();
+  extract(small_options());
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 9u);
+}
+
+TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {
+  make_exams(4);
+  write_text(scratch / "in/exam0/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto input = frames::list_exams(scratch / "in", {});
+  const torch::Tensor frames = first_frames(input, small_options(), 4);
+  ASSERT_EQ(frames.sizes(), (std::vector<std::int64_t>{4, 3, 16, 16}));
+  const torch::Tensor levels = frames.select(1, 0).mean({1, 2}) * 255;
+  EXPECT_TRUE(levels.allclose(torch::tensor({10.0f, 11.0f, 20.0f, 21.0f}))) << levels;
+  EXPECT_EQ(first_frames(input, small_options(), 9).size(0), 6);
+  EXPECT_FALSE(first_frames({}, small_options(), 4).defined());
+}
+
+TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {
+  make_exams(3);
+  write_text(scratch / "in/exam1/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  const auto result = extract(small_options());
+  EXPECT_EQ(result.exams, 2u);
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_EQ(result.failures[0].exam, "exam1");
+  EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("0.png"));
+
+  write_grey_image(scratch / "in/exam1/0.png", 10);
+  const auto again = extract(small_options());
+  EXPECT_EQ(again.exams, 1u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  EXPECT_EQ(reader.exams().size(), 3u);
+  EXPECT_TRUE(reader.failures().empty());
+}
+
+TEST_F(Pipeline, StrictStopsAtTheFirstFailure) {
+  make_exams(3);
+  write_text(scratch / "in/exam1/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  auto options = small_options();
+  options.strict = true;
+  EXPECT_THROW(extract(options), DataError);
+}
+
+TEST_F(Pipeline, AStopRequestKeepsWhatIsDoneAndTheNextRunCompletesIt) {
+  make_exams(9);
+  const auto stopped = extract(small_options(), /*stop=*/true);
+  EXPECT_TRUE(stopped.stopped);
+  clear_stop_request();
+  extract(small_options());
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 9u);
+}
+
+TEST_F(Pipeline, AFeatureBeyondFloat16FailsItsExamOnly) {
+  make_exams(2);
+  auto options = small_options();
+  options.preprocessing.std = {1e-7f, 1e-7f, 1e-7f};
+  const auto result = extract(options);  // exam0 is black: 0 / 1e-7 = 0
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("--store float32"));
+}
+
+}  // namespace
+}  // namespace coldframe::extract

@@ -1,0 +1,242 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/plan/recipe.h"
+#include "tests/extract/support.h"
+
+namespace coldframe::extract {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kHeader = "exam,path,time,patient,label\n";
+
+class Resume : public ::testing::Test {
+ protected:
+  testing::TemporaryFolder scratch;
+  MeanBackbone backbone;
+  frames::ExamList input;
+
+  void SetUp() override {
+    set_quiet(true);
+    for (int i = 0; i < 4; ++i) write_grey_image(scratch / concat(i, ".png"), 10 * i);
+    manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+    extract();
+  }
+
+  void extract(const frames::FrameSelection& selection = {}) {
+    auto options = small_options();
+    options.selection = selection;
+    std::optional<cache::CacheReader> cached;
+    if (!location().files().empty()) cached.emplace(location().path);
+    const Plan plan = plan_extraction(input, selection, cached ? &*cached : nullptr);
+    cached.reset();
+    if (!plan.metadata.empty()) cache::update_metadata(location(), plan.metadata);
+    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
+    run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
+    writer.finish();
+  }
+  cache::Location location() { return cache::locate(scratch / "out.cache"); }
+  void manifest(const std::string& rows) {
+    write_text(scratch / "exams.csv", kHeader + rows);
+    input = frames::list_exams(scratch / "exams.csv", {});
+  }
+  Plan plan() {
+    const cache::CacheReader cached(scratch / "out.cache");
+    return plan_extraction(input, {}, &cached);
+  }
+};
+
+TEST_F(Resume, NothingToDoWhenNothingChanged) {
+  const Plan again = plan();
+  EXPECT_TRUE(again.extract.empty());
+  EXPECT_TRUE(again.metadata.empty());
+  EXPECT_EQ(again.unchanged, 2u);
+}
+
+TEST_F(Resume, LabelsPatientsAndTimesUpdateWithoutExtraction) {
+  manifest("A,0.png,0,p9,x\nA,1.png,6,p9,x\nB,2.png,0,p2,z\nB,3.png,7,p2,z\n");
+  const Plan changed = plan();
+  EXPECT_TRUE(changed.extract.empty());
+  ASSERT_EQ(changed.metadata.size(), 2u);
+  EXPECT_THAT(changed.changes, Contains("exam 'A': patient 'p1' -> 'p9'"));
+  EXPECT_THAT(changed.changes, Contains("exam 'B': label 'y' -> 'z'"));
+  EXPECT_THAT(changed.changes, Contains(HasSubstr("exam 'A': times")));
+
+  const auto before = cache::CacheReader(scratch / "out.cache").features(0);
+  cache::update_metadata(location(), changed.metadata);
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].patient, "p9");
+  EXPECT_EQ(cached.exams()[0].time_s, (std::vector<double>{0, 6}));
+  EXPECT_EQ(cache::column_value(cached.exams()[1], "label"), "z");
+  EXPECT_EQ(cached.features(0), before);
+  const Plan settled = plan();
+  EXPECT_TRUE(settled.extract.empty());
+  EXPECT_TRUE(settled.metadata.empty());
+}
+
+TEST_F(Resume, AChangedFileIsExtractedAgainWithAHigherRevision) {
+  write_grey_image(scratch / "3.png", 200);
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "B");
+  EXPECT_EQ(changed.extract[0].revision, 1u);
+}
+
+TEST_F(Resume, ATouchedFileWithTheSameContentIsNot) {
+  std::filesystem::last_write_time(
+      scratch / "3.png", std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_TRUE(plan().extract.empty());
+  EXPECT_TRUE(plan().changes.empty());
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);  // the new date is stored, so that nothing is read again
+}
+
+TEST_F(Resume, NewExamsAreExtractedAndMovedOnesOnlyRenumbered) {
+  manifest("C,1.png,0,p3,x\nA,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  const Plan grown = plan();
+  ASSERT_EQ(grown.extract.size(), 1u);
+  EXPECT_EQ(grown.extract[0].exam->id, "C");
+  EXPECT_EQ(grown.metadata.size(), 2u);
+  EXPECT_TRUE(grown.changes.empty());
+}
+
+TEST_F(Resume, AnAddedFrameMakesTheExamStale) {
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nA,2.png,9,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "A");
+}
+
+TEST_F(Resume, ExamsThatLeftTheInputStayAndAreCounted) {
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\n");
+  const Plan shrunk = plan();
+  EXPECT_EQ(shrunk.unchanged, 1u);
+  EXPECT_EQ(shrunk.not_in_input, 1u);
+}
+
+TEST_F(Resume, MovedFilesAreKnownByTheirContent) {
+  std::filesystem::create_directory(scratch / "sub");
+  for (int i = 0; i < 4; ++i)
+    std::filesystem::rename(scratch / concat(i, ".png"), scratch / concat("sub/", i, ".png"));
+  manifest("A,sub/0.png,0,p1,x\nA,sub/1.png,9,p1,x\nB,sub/2.png,0,p2,y\nB,sub/3.png,7,p2,y\n");
+  const Plan moved = plan();
+  EXPECT_TRUE(moved.extract.empty());
+  EXPECT_THAT(moved.changes, ElementsAre("exam 'A': times changed"));
+  extract();
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].time_s, (std::vector<double>{0, 9}));
+  EXPECT_EQ(cached.exams()[1].frame_source, (std::vector<std::string>{"sub/2.png", "sub/3.png"}));
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, AnotherFileOfTheSameSizeAndDateIsNotTheSame) {
+  write_grey_image(scratch / "one.bmp", 30);
+  write_grey_image(scratch / "other.bmp", 60);
+  std::filesystem::last_write_time(scratch / "other.bmp",
+                                   std::filesystem::last_write_time(scratch / "one.bmp"));
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,one.bmp,7,p2,y\n");
+  extract();
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.bmp,7,p2,y\n");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "B");
+}
+
+TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  write_text(
+      scratch / "exams.csv",
+      "exam,path,quality\nA,0.png,q0\nA,,q1\nA,1.png,q2\nA,,q3\nA,2.png,q4\nA,,q5\nA,3.png,q6\n");
+  input = frames::list_exams(scratch / "exams.csv", {{"quality"}, false});
+  const frames::FrameSelection three{3};
+  extract(three);
+  const cache::CacheReader cached(scratch / "out.cache");
+  const std::vector<std::string> expected{"q0", "q3", "q6"};
+  EXPECT_EQ(cached.exams()[0].frame_columns.at(0).values, expected);
+  const Plan again = plan_extraction(input, three, &cached);
+  EXPECT_EQ(again.unchanged, 1u);
+}
+
+TEST_F(Resume, OtherTimesMaySelectOtherFrames) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  const frames::FrameSelection late{.start_s = 5};
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nA,2.png,6,p1,x\n");
+  extract(late);
+  const cache::CacheReader cached(scratch / "out.cache");
+  ASSERT_THAT(cached.exams()[0].frame_source, ElementsAre("1.png", "2.png"));
+  EXPECT_EQ(plan_extraction(input, late, &cached).unchanged, 1u);
+  manifest("A,0.png,0,p1,x\nA,1.png,7,p1,x\nA,2.png,8,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, late, &cached).metadata.size(), 1u);
+  manifest("A,0.png,0,p1,x\nA,1.png,1,p1,x\nA,2.png,2,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, late, &cached).extract.size(), 1u);
+  const frames::FrameSelection early{.end_s = 6};
+  manifest("A,1.png,0,p1,x\nA,2.png,1,p1,x\nA,0.png,9,p1,x\n");
+  EXPECT_EQ(plan_extraction(input, early, &cached).extract.size(), 1u);
+}
+
+TEST_F(Resume, ARestoredSourceVoidsItsFailure) {
+  const std::string whole = scratch.read("3.png");
+  scratch.write("3.png", whole.substr(0, whole.size() / 2));
+  extract();
+  EXPECT_EQ(cache::CacheReader(scratch / "out.cache").failures().size(), 1u);
+  scratch.write("3.png", whole);
+  extract();
+  EXPECT_TRUE(cache::CacheReader(scratch / "out.cache").failures().empty());
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, ExamsThatLeftMoveBehindTheOthers) {
+  manifest("B,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  extract();
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cached.exams()[0].id, "B");
+  EXPECT_EQ(cached.exams()[1].ordinal, 1u);
+  EXPECT_TRUE(plan().metadata.empty());
+}
+
+TEST_F(Resume, AColumnThatLeftTheManifestSettlesAfterOneUpdate) {
+  write_text(scratch / "exams.csv",
+             "exam,path,time,patient,grade\nA,0.png,0,p1,1\nA,1.png,5,p1,1\n"
+             "B,2.png,0,p2,2\nB,3.png,7,p2,2\n");
+  input = frames::list_exams(scratch / "exams.csv", {});
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, AChangedCropIsExtractedAgainAndAnUnchangedOneIsNot) {
+  const auto with_crops = [&](const std::string& a, const std::string& b) {
+    write_text(scratch / "exams.csv",
+               concat("exam,path,crop\nA,0.png,", a, "\nA,1.png,\"0,0,8,8\"\nB,2.png,", b, "\n"));
+    input = frames::list_exams(scratch / "exams.csv", {});
+  };
+  with_crops("\"0,0,8,8\"", "auto");
+  extract();
+  EXPECT_EQ(plan().unchanged, 2u);
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cache::column_value(cached.exams()[0], "crop"), "0,0,8,8");
+  EXPECT_EQ(cache::column_value(cached.exams()[1], "crop"), "0,0,16,16");
+  with_crops("\"4,4,8,8\"", "auto");
+  const Plan changed = plan();
+  ASSERT_EQ(changed.extract.size(), 1u);
+  EXPECT_EQ(changed.extract[0].exam->id, "A");
+  extract();
+  const cache::CacheReader again(scratch / "out.cache");
+  EXPECT_EQ(again.exams()[0].frame_columns.at(0).values,
+            (std::vector<std::string>{"4,4,8,8", "0,0,8,8"}));
+  EXPECT_EQ(plan().unchanged, 2u);
+}
+
+TEST_F(Resume, FeaturesOutliveTheirSources) {
+  std::filesystem::remove(scratch / "3.png");
+  EXPECT_TRUE(plan().extract.empty());
+}
+
+}  // namespace
+}  // namespace coldframe::extract

@@ -1,0 +1,97 @@
+// metrics_driver SCORES.csv THRESHOLD …: reads the columns label,p0,p1,… of each file and prints
+// every figure and curve as a line of JSON, undefined figures as their reason. A first column
+// `grade` instead of `label` makes the classes ordinal, `number` a regression.
+#include <cmath>
+#include <iostream>
+#include <stdexcept>
+
+#include "common/files/csv.h"
+#include "common/files/json.h"
+#include "common/text/text.h"
+#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/tasks/target.h"
+
+namespace {
+
+using namespace coldframe;
+using namespace coldframe::temporal;
+
+Json to_json(const Curve& curve) {
+  Json thresholds = Json::array();
+  for (double threshold : curve.threshold) thresholds.push_back(json_number(threshold));
+  return {{"x", curve.x}, {"y", curve.y}, {"threshold", thresholds}};
+}
+
+Json to_json(const Figure& figure) {
+  return figure.defined() ? Json(figure.value) : Json(figure.undefined);
+}
+
+double number(const std::string& text) {
+  double value = std::nan("");
+  parse_double(text, value);
+  return value;
+}
+
+Json figures_of(const ScoredExams& exams) {
+  Json json = Json::object();
+  const auto metrics = metrics_for(exams.classes, exams.scale);
+  const std::vector<Figure> together = compute_metrics(exams);
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    const Figure alone = compute_metric(metrics[m], exams);
+    if (alone.undefined != together[m].undefined) throw std::logic_error("figures differ");
+    json[std::string(metric_key(metrics[m]))] = to_json(alone);
+  }
+  return json;
+}
+
+Json figures_of_numbers(const CsvTable& table) {
+  ScoredExams exams{1, {}, {}, {}, Scale::kNumber, {}};
+  for (const auto& row : table.rows) {
+    exams.number.push_back(number(row[0]));
+    exams.probability.push_back(number(row[1]));
+  }
+  exams.label.resize(table.rows.size());
+  exams.decision.resize(table.rows.size());
+  return figures_of(exams);
+}
+
+Json all_figures(const char* path, double threshold) {
+  const CsvTable table = read_csv(path);
+  if (table.header[0] == "number") return figures_of_numbers(table);
+  ScoredExams exams;
+  exams.classes = table.header.size() - 1;
+  std::vector<double> logits;
+  for (const auto& row : table.rows) {
+    exams.label.push_back(static_cast<int>(number(row[0])));
+    for (std::size_t c = 1; c < row.size(); ++c) {
+      exams.probability.push_back(number(row[c]));
+      logits.push_back(std::log(std::max(exams.probability.back(), 1e-12)));
+    }
+  }
+  exams.decision = decide(exams.probability, exams.classes, threshold);
+  if (table.header[0] == "grade") {
+    const Target target{"grade", Task::kOrdinal, std::vector<std::string>(exams.classes, "c")};
+    exams.scale = Scale::kOrdinal;
+    exams.decision = decide(target, exams.probability, threshold);
+    Json json = figures_of(exams);
+    json["decision"] = exams.decision;
+    return json;
+  }
+  Json json = figures_of(exams);
+  json["confusion"] = confusion_matrix(exams);
+  const OneVsRest last = one_vs_rest(exams, exams.classes - 1);
+  json["roc"] = to_json(roc_curve(last.score, last.positive));
+  json["pr"] = to_json(precision_recall_curve(last.score, last.positive));
+  json["temperature"] = fit_temperature(logits, exams.classes, exams.label);
+  return json;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3 || argc % 2 == 0) return 2;
+  for (int i = 1; i < argc; i += 2) {
+    std::cout << all_figures(argv[i], number(argv[i + 1])).dump() << "\n";
+  }
+}

@@ -1,0 +1,134 @@
+// The fused model against the one that LibTorch differentiates.
+#include "train_temporal/training/fused_step.h"
+
+#include <atomic>
+#include <stdexcept>
+
+#include "tests/train_temporal/made_data.h"
+
+namespace coldframe::temporal {
+namespace {
+
+struct Variant {
+  const char* name;
+  std::int64_t layers;
+  bool bidirectional;
+  TemporalPool pool;
+  bool time;
+};
+
+class EveryFusedGru : public ::testing::TestWithParam<Variant> {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    config_ = testing::small_config(dataset_);
+    config_.layers = GetParam().layers;
+    config_.bidirectional = GetParam().bidirectional;
+    config_.pool = GetParam().pool;
+    config_.time = GetParam().time;
+    config_.classes = 3;
+    model_ = make_model(config_, 3);
+    std::vector<std::size_t> all;
+    std::vector<int> classes;
+    for (std::size_t exam = 0; exam < dataset_.sequences.size(); ++exam) {
+      classes.push_back(static_cast<int>(exam * exam % 7 % 3));
+      all.push_back(exam);
+    }
+    targets_ = testing::classes_of(classes);
+    torch::NoGradGuard no_grad;
+    model_->set_statistics(input_statistics(dataset_, all));
+    items_ = testing::all_frames(dataset_, all);
+  }
+
+  Dataset dataset_ =
+      testing::noise_dataset({5, 12, 1, 7, 12, 3, 9, 2, 2, 6, 4, 8, 11, 1, 5, 7, 3}, 21);
+  ModelConfig config_;
+  std::shared_ptr<SequenceModel> model_;
+  Targets targets_;
+  std::vector<BatchItem> items_;
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Model, EveryFusedGru,
+    ::testing::Values(Variant{"last", 1, false, TemporalPool::kLast, false},
+                      Variant{"mean_time", 1, false, TemporalPool::kMean, true},
+                      Variant{"attention_deep", 3, false, TemporalPool::kAttention, true},
+                      Variant{"both_ways_last", 2, true, TemporalPool::kLast, true},
+                      Variant{"both_ways_mean", 2, true, TemporalPool::kMean, false},
+                      Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false}),
+    [](const auto& variant) { return variant.param.name; });
+
+TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
+  AdamW optimizer(*model_, 0);
+  const Dropout dropout(0.4, 7, 2);
+  const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, true});
+  const LossSum expected = accumulate_gradients(*model_, dataset_, items_, objective, dropout, 0);
+  const torch::Tensor gradients = optimizer.gradients().clone();
+  optimizer.gradients().fill_(NAN);  // all are written
+  ThreadTeam team(2);
+  FusedStep fused(*model_, config_, dataset_, optimizer.gradients(), team);
+  for (const std::size_t micro_batch : {0, 5, 0}) {
+    const LossSum loss = fused.compute(items_, objective, dropout, micro_batch);
+    EXPECT_NEAR(loss.mean(), expected.mean(), 1e-6);
+    const double norm = optimizer.clip_gradients(0, team, fused.gradient_parts());
+    EXPECT_NEAR(norm, gradients.norm().item<double>(), 1e-5 * norm);
+    for (const auto& item : model_->named_parameters()) {
+      const std::int64_t offset = item.value().storage_offset();
+      const auto theirs = gradients.narrow(0, offset, item.value().numel());
+      EXPECT_TRUE(torch::allclose(item.value().grad().flatten(), theirs, 1e-5, 1e-6))
+          << item.key() << ": differs by up to "
+          << (item.value().grad().flatten() - theirs).abs().max().item<double>();
+    }
+  }
+}
+
+TEST_P(EveryFusedGru, EqualsAutogradInLogits) {
+  const SequenceBatch batch = make_batch(dataset_, items_);
+  ThreadTeam team(2);
+  std::vector<std::size_t> exams = batch.exams;
+  const auto ours = predict_logits(*model_, {dataset_, config_, 0, 5}, exams, team);
+  torch::NoGradGuard no_grad;
+  const torch::Tensor theirs = compute_logits(*model_, dataset_, batch).to(torch::kFloat64);
+  EXPECT_TRUE(torch::allclose(torch::tensor(ours, torch::kFloat64).view({-1, 3}), theirs, 0, 1e-5));
+}
+
+TEST_P(EveryFusedGru, GivesTheSameBitsWithAnyNumberOfThreads) {
+  dataset_.features = dataset_.features.to(torch::kFloat16);
+  Split split = testing::thirds(dataset_.sequences.size());
+  split.train = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  FitOptions options;
+  options.epochs = 3;
+  options.batch = 17;
+  options.train_frames = 6;
+  const auto fit = [&](std::size_t threads) {
+    return testing::run_to_end({dataset_, targets_, split, config_, options, 5, threads});
+  };
+  const FitResult one = fit(1);
+  for (const std::size_t threads : {2, 3}) {
+    const FitResult several = fit(threads);
+    EXPECT_EQ(several.test_logits, one.test_logits);
+    for (std::size_t epoch = 0; epoch < one.history.size(); ++epoch) {
+      EXPECT_EQ(several.history[epoch].train, one.history[epoch].train);
+    }
+  }
+}
+
+TEST(ThreadTeam, TakesEveryTurnOnceAndPassesTheErrorOn) {
+  ThreadTeam team(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::atomic<int>> turns(7);
+    team.run(turns.size(), [&](std::size_t i) { ++turns[i]; });
+    for (const auto& count : turns) ASSERT_EQ(count, 1);
+  }
+  EXPECT_THROW(team.run(5,
+                        [](std::size_t i) {
+                          if (i == 3) throw std::runtime_error("third");
+                        }),
+               std::runtime_error);
+  std::atomic<int> after{0};
+  team.run(4, [&](std::size_t) { ++after; });
+  EXPECT_EQ(after, 4);
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

@@ -1,0 +1,187 @@
+#include "common/cli/error.h"
+#include "tests/train_temporal/made_data.h"
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/gru_model.h"
+
+namespace coldframe::temporal {
+namespace {
+
+struct ModelVariant {
+  const char* name;
+  std::int64_t layers;
+  bool bidirectional;
+  TemporalPool pool;
+  bool time;
+};
+
+class EveryGru : public ::testing::TestWithParam<ModelVariant> {
+ protected:
+  ModelConfig config(const Dataset& dataset) const {
+    ModelConfig config = testing::small_config(dataset);
+    config.layers = GetParam().layers;
+    config.bidirectional = GetParam().bidirectional;
+    config.pool = GetParam().pool;
+    config.time = GetParam().time;
+    return config;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Model, EveryGru,
+    ::testing::Values(ModelVariant{"last", 1, false, TemporalPool::kLast, false},
+                      ModelVariant{"mean_time", 1, false, TemporalPool::kMean, true},
+                      ModelVariant{"attention_deep", 2, false, TemporalPool::kAttention, true},
+                      ModelVariant{"both_ways_last", 2, true, TemporalPool::kLast, true},
+                      ModelVariant{"both_ways_attention", 1, true, TemporalPool::kAttention, false}),
+    [](const auto& variant) { return variant.param.name; });
+
+torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
+                        const std::vector<std::size_t>& exams) {
+  torch::NoGradGuard no_grad;
+  ThreadTeam team;
+  const auto values = predict_logits(model, {dataset, config, 0, exams.size()}, exams, team);
+  return torch::tensor(values).view({-1, 2});
+}
+
+TEST_P(EveryGru, GivesAnExamTheSameLogitsWhateverItIsBatchedWith) {
+  const Dataset dataset = testing::noise_dataset({5, 12, 1, 7, 12}, 8);
+  const auto model = make_model(config(dataset), 3);
+  const torch::Tensor together = logits_of(*model, config(dataset), dataset, {0, 1, 2, 3, 4});
+  for (std::size_t exam = 0; exam < 5; ++exam) {
+    const torch::Tensor alone = logits_of(*model, config(dataset), dataset, {exam});
+    EXPECT_TRUE(alone[0].equal(together[static_cast<int>(exam)]))
+        << "exam " << exam << ": alone " << alone << ", together " << together;
+  }
+}
+
+// Exact: with the same shapes, what the other exams hold changes not a bit.
+TEST_P(EveryGru, DoesNotLetOtherExamsLeakIn) {
+  Dataset dataset = testing::noise_dataset({5, 12, 1}, 8);
+  const auto model = make_model(config(dataset), 3);
+  const torch::Tensor before = logits_of(*model, config(dataset), dataset, {0, 1, 2});
+  dataset.features.narrow(0, 5, 12).fill_(1e4);  // all of exam 1
+  const torch::Tensor after = logits_of(*model, config(dataset), dataset, {0, 1, 2});
+  EXPECT_TRUE(before[0].equal(after[0]));
+  EXPECT_TRUE(before[2].equal(after[2]));
+  EXPECT_FALSE(before[1].equal(after[1]));
+}
+
+TEST_P(EveryGru, SendsGradientsToEveryParameter) {
+  const Dataset dataset = testing::noise_dataset({5, 12, 3, 7}, 8);
+  const auto model = make_model(config(dataset), 3);
+  const Targets labels = testing::classes_of({0, 1, 1, 0});
+  const auto items = testing::all_frames(dataset, {0, 1, 2, 3});
+  accumulate_gradients(*model, dataset, items, Objective(labels, {0, 1}, {}), Dropout(), 0);
+  for (const auto& item : model->named_parameters()) {
+    if (item.key() == "attention.bias") continue;  // a softmax does not see a common offset
+    ASSERT_TRUE(item.value().grad().defined()) << item.key();
+    EXPECT_GT(item.value().grad().abs().sum().item<double>(), 0) << item.key();
+  }
+}
+
+TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
+  Dataset dataset = testing::noise_dataset({6, 6}, 8);
+  dataset.features.narrow(0, 6, 6).copy_(dataset.features.narrow(0, 0, 6).flip(0));
+  const auto mean = make_model(testing::small_config(dataset, "mean"), 3);
+  const torch::Tensor same =
+      logits_of(*mean, testing::small_config(dataset, "mean"), dataset, {0, 1});
+  EXPECT_TRUE(torch::allclose(same[0], same[1], 0, 1e-6));
+  const auto gru = make_model(testing::small_config(dataset), 3);
+  const torch::Tensor different = logits_of(*gru, testing::small_config(dataset), dataset, {0, 1});
+  EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
+}
+
+TEST(Model, SinglePerFrameSeesNoOtherFrame) {
+  Dataset dataset = testing::noise_dataset({6, 3}, 8);
+  ModelConfig config = testing::small_config(dataset);
+  config.pool = TemporalPool::kNone;
+  set_model(config, "single");
+  EXPECT_EQ(model_name(config), "single");
+  EXPECT_EQ(model_config_from_json(to_json(config)), config);
+  const auto single = make_model(config, 3);
+  const torch::Tensor before = logits_of(*single, config, dataset, {0, 1});
+  ASSERT_EQ(before.size(0), 9);
+  dataset.features[4] += 1;
+  const torch::Tensor changed =
+      (logits_of(*single, config, dataset, {0, 1}) - before).abs().amax(1) > 1e-3;
+  EXPECT_EQ(changed.sum().item<std::int64_t>(), 1);
+}
+
+TEST(Model, WithoutAnOutputPerFrameIsNotReadAsOne) {
+  for (const auto& [architecture, order] : {std::pair(ModelKind::kAttention, FrameOrder::kInOrder),
+                                            std::pair(ModelKind::kMean, FrameOrder::kMiddle)}) {
+    ModelConfig config = testing::small_config(testing::noise_dataset({3}, 8));
+    config.pool = TemporalPool::kNone;
+    config.architecture = architecture;
+    config.order = order;
+    EXPECT_THROW(model_config_from_json(to_json(config)), DataError);
+  }
+}
+
+TEST(Model, ClockPerFrameKnowsItsPlaceAndNoFeatures) {
+  Dataset dataset = testing::noise_dataset({6, 3}, 8);
+  ModelConfig config = testing::small_config(dataset);
+  config.pool = TemporalPool::kNone;
+  set_model(config, "clock");
+  const auto clock = make_model(config, 3);
+  const torch::Tensor before = logits_of(*clock, config, dataset, {0, 1});
+  ASSERT_EQ(before.size(0), 9);
+  EXPECT_GT((before[0] - before[2]).abs().max().item<double>(), 1e-4) << "two frames of an exam";
+  dataset.features.fill_(5);
+  EXPECT_TRUE(before.equal(logits_of(*clock, config, dataset, {0, 1})));
+}
+
+TEST(Model, ClockSeesNoFeatures) {
+  Dataset dataset = testing::noise_dataset({6, 3}, 8);
+  const auto clock = make_model(testing::small_config(dataset, "clock"), 3);
+  const torch::Tensor before =
+      logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1});
+  dataset.features.fill_(5);
+  EXPECT_TRUE(
+      before.equal(logits_of(*clock, testing::small_config(dataset, "clock"), dataset, {0, 1})));
+}
+
+TEST(Statistics, ComeFromTheTrainingExamsAlone) {
+  Dataset dataset = testing::noise_dataset({4, 5, 6}, 3);
+  const InputStatistics before = input_statistics(dataset, {0, 2});
+  dataset.features.narrow(0, 4, 5).fill_(1e3);  // all of exam 1
+  dataset.sequences[1].time_s.back() = 1e6;
+  dataset.sequences[1].clock[0] = 1e6;
+  const InputStatistics after = input_statistics(dataset, {0, 2});
+  EXPECT_TRUE(before.feature_mean.equal(after.feature_mean));
+  EXPECT_TRUE(before.feature_std.equal(after.feature_std));
+  EXPECT_TRUE(before.time_mean.equal(after.time_mean));
+  EXPECT_TRUE(before.clock_std.equal(after.clock_std));
+}
+
+TEST(Statistics, AreMeanAndPopulationDeviationWithAFloor) {
+  Dataset dataset = testing::noise_dataset({2, 2}, 2);
+  dataset.features = torch::tensor({{0.f, 5.f}, {2.f, 5.f}, {4.f, 5.f}, {6.f, 5.f}});
+  const InputStatistics statistics = input_statistics(dataset, {0, 1});
+  EXPECT_TRUE(torch::allclose(statistics.feature_mean, torch::tensor({3.f, 5.f})));
+  // Feature 1 is constant: a hundredth of the mean deviation, (√5 + 0) / 2.
+  EXPECT_TRUE(torch::allclose(statistics.feature_std,
+                              torch::tensor({std::sqrt(5.f), 0.01f * std::sqrt(5.f) / 2})));
+}
+
+TEST(Dropout, DependsOnTheExamAndNotOnItsPlaceInTheBatch) {
+  const Dropout dropout(0.4, 5, 2);
+  const torch::Tensor x = torch::ones({3, 4000});
+  const std::vector<std::uint64_t> keys = {10, 20, 30}, reversed = {30, 20, 10};
+  const torch::Tensor a = dropout(x, Stream::kHeadDropout, keys);
+  const torch::Tensor b = dropout(x, Stream::kHeadDropout, reversed);
+  EXPECT_TRUE(a.equal(b.flip(0)));
+  EXPECT_NEAR(a.mean().item<double>(), 1.0, 0.03);
+  const torch::Tensor dropped = (a == 0).to(torch::kFloat32);
+  EXPECT_NEAR(dropped.mean().item<double>(), 0.4, 0.03);
+  for (const int beside : {1, 2, 3, 4}) {  // neighbours share the bits of one draw
+    const auto both = dropped.slice(1, beside) * dropped.slice(1, 0, -beside);
+    EXPECT_NEAR(both.mean().item<double>(), 0.16, 0.02) << beside;
+  }
+  EXPECT_FALSE(a.equal(dropout(x, Stream::kProjectionDropout, keys)));
+  EXPECT_FALSE(a.equal(Dropout(0.4, 5, 3)(x, Stream::kHeadDropout, keys)));
+  EXPECT_TRUE(Dropout()(x, Stream::kHeadDropout, keys).equal(x));
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

@@ -1,0 +1,274 @@
+#include "train_temporal/report/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "common/text/text.h"
+#include "common/threads/counter_random.h"
+#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/report/report_charts.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+double nearly_normal(CounterRandom& random) {
+  double sum = -6;  // of twelve uniform numbers: near enough
+  for (int i = 0; i < 12; ++i) sum += random.uniform();
+  return sum;
+}
+
+// A model that tells classes apart by `skill`; equal seeds give equal noise.
+ModelResult model(const std::string& name, double skill, std::size_t classes = 2,
+                  std::size_t folds = 5, std::uint64_t seed = 1) {
+  ModelResult result;
+  result.name = name;
+  for (std::size_t fold = 0; fold < folds; ++fold) {
+    FoldScores& one = result.folds.emplace_back();
+    one.fold = fold;
+    one.exams.classes = classes;
+    std::vector<double> logits;
+    for (std::size_t p = 0; p < 24; ++p) {
+      CounterRandom random({seed, fold, p});
+      const int label = static_cast<int>(p % classes);
+      for (std::size_t c = 0; c < classes; ++c) {
+        logits.push_back(nearly_normal(random) + (static_cast<int>(c) == label ? skill : 0));
+      }
+      one.exams.label.push_back(label);
+      one.patient.push_back(fold * 24 + p);
+    }
+    one.exams.probability = softmax(logits, classes);
+    one.exams.decision = decide(one.exams.probability, classes, 0.5);
+  }
+  return result;
+}
+
+RunReport example(std::vector<ModelResult> models, std::vector<std::string> classes) {
+  RunReport report;
+  report.subtitle = "runs/example, 21 November 2026";
+  report.target = "abnormal";
+  report.classes = classes;
+  report.split = "5 folds by patient, 3 seeds averaged";
+  report.bootstrap.resamples = 400;
+  report.data = {124, 120, 4, {}, {}, {}, {}, 0};
+  for (const std::string& name : classes) {
+    report.data.exams_per_class.emplace_back(name, 120 / classes.size());
+    report.data.patients_per_class.push_back(120 / classes.size());
+  }
+  for (std::size_t i = 0; i < 124; ++i) report.data.frames_per_exam.push_back(12 + i % 9);
+  for (std::size_t fold = 0; fold < models.front().folds.size(); ++fold) {
+    report.choices.push_back({0, fold, 77, 19, 24, 77, 19, 24, 1.31, 0.42});
+    for (std::size_t seed = 0; seed < 3; ++seed) {
+      FoldCurve& curve = report.curves.emplace_back();
+      curve.fold = fold;
+      curve.seed = seed;
+      CounterRandom random({fold, seed});
+      for (std::size_t epoch = 0; epoch < 20 + 3 * fold; ++epoch) {
+        const double e = static_cast<double>(epoch);
+        curve.train_loss.push_back(0.7 * std::exp(-e / 9) + 0.02 * nearly_normal(random));
+        curve.validation_loss.push_back(0.35 + 0.4 * std::exp(-e / 6) + 0.004 * e +
+                                        0.02 * nearly_normal(random));
+      }
+    }
+  }
+  report.configuration = {{"model", "gru, 1 layer of 128"}, {"optimizer", "AdamW, 3e-4"}};
+  report.recipe = {{"backbone", "vit_small_patch16_224"}, {"pool", "cls"}};
+  report.resources = {{"time", "1m 12s"}, {"peak memory", "212 MiB of 500 MiB"}};
+  report.warnings = {"4 exams of 124 without a label in 'abnormal': left out"};
+  evaluate_models(models, report.bootstrap);
+  report.models = std::move(models);
+  return report;
+}
+
+RunReport example() {
+  return example({model("gru", 1.6), model("mean", 0.9), model("single", 0.2),
+                  model("shuffled", 0.8), model("clock", 0.5)},
+                 {"healthy", "ill"});
+}
+
+// Where to look at the pictures: TEST_TMPDIR or /tmp.
+void keep(const std::string& page, const std::string& name) {
+  std::ofstream(::testing::TempDir() + name) << page;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+TEST(Report, ShowsEveryPartOfABinaryRun) {
+  const std::string page = render_report(example());
+  keep(page, "coldframe_report_binary.html");
+  for (const char* heading :
+       {"Result", "Warnings", "Models and controls", "Decisions", "Calibration", "Training", "Data",
+        "Splits", "Configuration", "Features", "Time and memory"}) {
+    EXPECT_THAT(page, HasSubstr(concat("<h2>", heading, "</h2>")));
+  }
+  EXPECT_GE(count(page, "<svg"), 9u);
+  EXPECT_THAT(page, HasSubstr("4 exams of 124 without a label"));
+  EXPECT_THAT(page,
+              Not(AnyOf(HasSubstr("src=\"http"), HasSubstr("href=\"http"), HasSubstr("url("))));
+  EXPECT_THAT(page, Not(AnyOf(HasSubstr(">nan<"), HasSubstr("-nan"), HasSubstr("inf,"))));
+}
+
+TEST(Report, ShowsManyClasses) {
+  RunReport report = example({model("gru", 1.5, 4), model("clock", 0.1, 4)},
+                             {"regular", "covid", "pneumonia", "other"});
+  const std::string page = render_report(report);
+  keep(page, "coldframe_report_classes.html");
+  EXPECT_THAT(page, HasSubstr("AUROC vs the rest"));
+  EXPECT_THAT(page, HasSubstr("<td>pneumonia</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("Sensitivity")));
+}
+
+TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
+  RunReport report = example({model("gru", 1.5, 2, 1)}, {"0", "1"});
+  const std::string page = render_report(report);
+  keep(page, "coldframe_report_holdout.html");
+  EXPECT_THAT(page, HasSubstr("one held-out part"));
+  EXPECT_THAT(page, Not(HasSubstr("SD over folds")));
+  EXPECT_THAT(page, Not(HasSubstr("Models and controls")));
+  EXPECT_THAT(page, HasSubstr("Not examined: whether the order of frames"));
+}
+
+TEST(Report, EscapesWhatAColumnHolds) {
+  RunReport report = example({model("gru", 1.5)}, {"<script>a", "b&\"c\""});
+  report.subtitle = "<i>run</i>";
+  report.configuration = {{"<k>", "<v>"}};
+  const std::string page = render_report(report);
+  EXPECT_THAT(page, Not(AnyOf(HasSubstr("<script"), HasSubstr("<i>"), HasSubstr("<k>"),
+                              HasSubstr("<v>"), HasSubstr("b&\"c"))));
+}
+
+TEST(Report, SurvivesModelsThatSayNothing) {
+  ModelResult broken = model("gru", 1.0), one_class = model("gru", 1.0);
+  for (FoldScores& fold : broken.folds) fold.exams.probability.assign(48, std::nan(""));
+  for (FoldScores& fold : one_class.folds) fold.exams.label.assign(24, 1);
+  for (const ModelResult& bad : {broken, one_class}) {
+    const RunReport report = example({bad}, {"0", "1"});
+    EXPECT_THAT(render_report(report), HasSubstr("undefined"));
+    EXPECT_THAT(verdict(report)[0], HasSubstr("is undefined"));
+    EXPECT_FALSE(data_warnings(report).empty());
+    EXPECT_TRUE(metrics_json(report)["models"][0]["metrics"]["auroc"]["pooled"]["value"].is_null());
+    EXPECT_FALSE(summary_text(report).empty());
+  }
+  EXPECT_FALSE(render_report(RunReport{}).empty());
+  EXPECT_FALSE(summary_text(RunReport{}).empty());
+}
+
+struct VerdictCase {
+  const char* control;
+  double main, other;
+  const char* says;
+};
+
+TEST(Verdict, SaysWhatCarriesTheResult) {
+  const VerdictCase cases[] = {
+      {"shuffled", 1.6, 0.2, "The order of frames carries part of the result"},
+      {"shuffled", 1.0, 1.0, "no sign that the order of frames carries the result"},
+      {"shuffled", 0.2, 1.6, "does better on shuffled frames"},
+      {"single", 1.6, 0.2, "A single frame gives less than gru"},
+      {"single", 1.0, 1.0, "A single frame does about as well as gru"},
+      {"mean", 0.2, 1.6, "The mean of the frames gives more than gru"},
+      {"clock", 1.6, 0.0, "The pixels carry more than"},
+      {"clock", 2.0, 0.9, "These alone are better than chance, though"},
+      {"clock", 1.0, 1.0, "alone do about as well"},
+      {"clock", 0.2, 1.6, "alone do better"},
+  };
+  for (const VerdictCase& one : cases) {
+    const RunReport report =
+        example({model("gru", one.main), model(one.control, one.other)}, {"0", "1"});
+    EXPECT_THAT(join(verdict(report), "\n"), HasSubstr(one.says))
+        << one.control << " " << one.main << " " << one.other;
+  }
+}
+
+TEST(Verdict, SaysWhenItMayBeChance) {
+  const RunReport chance = example({model("gru", 0.0)}, {"0", "1"});
+  EXPECT_THAT(verdict(chance)[0], HasSubstr("this may be chance"));
+  EXPECT_THAT(verdict(example({model("gru", 1.5)}, {"0", "1"}))[0], Not(HasSubstr("chance")));
+  EXPECT_THAT(verdict(example({model("gru", -1.5)}, {"0", "1"}))[0],
+              HasSubstr("worse than chance"));
+}
+
+TEST(DataWarnings, NameSmallAndOneSidedParts) {
+  RunReport report = example({model("gru", 1.0)}, {"0", "1"});
+  EXPECT_TRUE(data_warnings(report).empty());
+  report.data.patients = 20;
+  report.choices[2].validation_patients = 3;
+  report.models[0].folds[4].exams.label.assign(24, 0);
+  EXPECT_THAT(data_warnings(report),
+              ::testing::ElementsAre(HasSubstr("fold 4 holds out none of the exams of class '1'"),
+                                     AllOf(HasSubstr("in 1 of 5 folds"), HasSubstr("least: 3")),
+                                     HasSubstr("few patients: 20")));
+}
+
+TEST(MetricsJson, HoldsEveryFigure) {
+  const RunReport report = example();
+  const Json json = metrics_json(report);
+  ASSERT_EQ(json["models"].size(), 5u);
+  const Json& auroc = json["models"][0]["metrics"]["auroc"];
+  EXPECT_EQ(auroc["mean_over_folds"]["value"],
+            report.models[0].summary[0].mean_over_folds.value.value);
+  EXPECT_EQ(auroc["per_fold"].size(), 5u);
+  EXPECT_FALSE(json["models"][0].contains("first_model_minus_this"));
+  EXPECT_GT(json["models"][4]["first_model_minus_this"]["auroc"]["mean_over_folds"]["low"], 0.0);
+  EXPECT_EQ(json["folds"].size(), 5u);
+  EXPECT_EQ(json["warnings"].size(), 1u);
+}
+
+TEST(SummaryText, NamesTheFiguresAndTheControls) {
+  const std::string text = summary_text(example());
+  for (const char* part : {"gru on 'abnormal', mean over 5 folds", "AUROC", "pooled", "single",
+                           "shuffled", "clock", "Brier score"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(EvaluateModels, RefusesModelsWithOtherExams) {
+  std::vector<ModelResult> models = {model("gru", 1.0), model("mean", 1.0)};
+  models[1].folds[0].exams.label[0] = 1 - models[1].folds[0].exams.label[0];
+  EXPECT_THROW(evaluate_models(models, {.resamples = 2}), std::logic_error);
+}
+
+TEST(MeanCurves, KeepTheAreaUnderTheCurve) {
+  const FoldScores fold = model("gru", 1.0).folds[0];
+  const OneVsRest exams = one_vs_rest(fold.exams, 1);
+  std::vector<double> grid;
+  constexpr std::size_t kSteps = 20000;
+  for (std::size_t i = 0; i < kSteps; ++i) {
+    grid.push_back((static_cast<double>(i) + 0.5) / static_cast<double>(kSteps));
+  }
+  double under_roc = 0, under_pr = 0;
+  for (double y : roc_at(roc_curve(exams.score, exams.positive), grid)) under_roc += y / kSteps;
+  for (double y : precision_at(precision_recall_curve(exams.score, exams.positive), grid)) {
+    under_pr += y / kSteps;
+  }
+  EXPECT_NEAR(under_roc, auroc(exams.score, exams.positive).value, 1e-3);
+  EXPECT_NEAR(under_pr, average_precision(exams.score, exams.positive).value, 1e-3);
+}
+
+TEST(Verdict, SaysNothingOfTheOrderWhenTheMainModelDoesNotSeeIt) {
+  for (const char* main : {"mean", "single", "clock"}) {
+    const RunReport report = example({model(main, 1.6), model("shuffled", 0.4)}, {"0", "1"});
+    EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("order of frames"))) << main;
+  }
+}
+
+TEST(Verdict, ClaimsUnseenPatientsOnlyWhereTheyAre) {
+  RunReport report = example({model("gru", 1.5)}, {"0", "1"});
+  EXPECT_THAT(verdict(report)[0], HasSubstr("On patients that it has not seen"));
+  report.all_unseen = false;
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("not seen")));
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

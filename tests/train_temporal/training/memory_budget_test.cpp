@@ -1,0 +1,122 @@
+// A cap on what tensors take: batches are cut until they fit, and the fit stays the same.
+#include "common/torch/cpu_memory.h"
+#include "tests/train_temporal/made_data.h"
+#include "train_temporal/training/memory_plan.h"
+
+namespace coldframe::temporal {
+namespace {
+
+class MemoryBudget : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    count_cpu_memory();
+  }
+  void TearDown() override { count_cpu_memory(0); }
+};
+
+// Features, parameters and their moments must fit; the pieces of a batch are cut until they do.
+TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(48, 60), 32);
+  std::vector<int> classes;
+  for (int i = 0; i < 48; ++i) classes.push_back(i % 3 == 0);
+  const Targets labels = testing::classes_of(classes);
+  Split split = testing::thirds(48);
+  split.train.insert(split.train.end(), split.test.begin(), split.test.end());
+  FitOptions options;
+  options.epochs = 3;
+  options.batch = 32;
+  for (const char* model : {"gru", "lstm"}) {
+    ModelConfig config = testing::small_config(dataset, model);
+    config.hidden = 32;
+    const FitTask task{dataset, labels, split, config, options, 9, 2};
+    const std::uint64_t before = cpu_memory().live;
+    reset_cpu_memory_peak();
+    const FitResult whole = testing::run_to_end(task);
+    const std::uint64_t needed = cpu_memory().peak - before;
+    EXPECT_EQ(whole.pieces.training, 32u);
+    for (const double share : {1.0, 0.5, 0.25}) {
+      const std::uint64_t live = cpu_memory().live;
+      const auto limit = live + static_cast<std::uint64_t>(share * double(needed));
+      count_cpu_memory(limit);
+      reset_cpu_memory_peak();
+      const FitResult cut = testing::run_to_end(task);
+      count_cpu_memory(0);
+      EXPECT_LE(cpu_memory().peak, limit);
+      EXPECT_EQ(cut.pieces.training < 32, share < 1) << model << " " << share;
+      for (std::size_t epoch = 0; epoch < whole.history.size(); ++epoch) {
+        EXPECT_NEAR(cut.history[epoch].train, whole.history[epoch].train, 1e-5);
+        EXPECT_NEAR(cut.history[epoch].validation, whole.history[epoch].validation, 1e-5);
+      }
+    }
+    count_cpu_memory(cpu_memory().live + 4096);
+    EXPECT_THROW(testing::run_to_end(task), std::exception);
+    count_cpu_memory(0);
+  }
+}
+
+struct Plan {
+  const char* what;
+  const char* model;
+  std::size_t batch;
+  std::int64_t hidden, layers, train_frames;
+  bool time;
+  TemporalPool pool;
+};
+
+// Peak of a fit on one thread, features not counted, against what the shapes say. (Of several
+// threads each brings its own pass when all are there at once.)
+TEST_F(MemoryBudget, IsPredictedFromShapes) {
+  const Plan plans[] = {
+      {"small batch", "gru", 8, 64, 1, 0, false, TemporalPool::kMean},
+      {"large batch", "gru", 96, 64, 1, 0, false, TemporalPool::kMean},
+      {"attention, times", "gru", 32, 64, 1, 0, true, TemporalPool::kAttention},
+      {"some frames", "gru", 32, 64, 1, 8, true, TemporalPool::kLast},
+      {"both ways, layers", "bigru", 32, 48, 3, 0, false, TemporalPool::kMean},
+      {"many weights", "gru", 8, 256, 1, 8, false, TemporalPool::kMean},
+      {"lstm", "lstm", 32, 64, 1, 0, false, TemporalPool::kMean},
+      {"lstm, many weights and few frames", "lstm", 8, 256, 1, 5, false, TemporalPool::kMean},
+      {"lstm, layers", "lstm", 32, 32, 2, 0, false, TemporalPool::kMean},
+      {"attention", "attention", 64, 64, 1, 0, false, TemporalPool::kMean},
+      {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
+  };
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(300, 24), 96);
+  std::vector<int> classes;
+  for (int i = 0; i < 300; ++i) classes.push_back(i % 2);
+  const Targets labels = testing::classes_of(classes);
+  const Split split = testing::thirds(300);
+  for (const Plan& plan : plans) {
+    SCOPED_TRACE(plan.what);
+    FitOptions options;
+    options.epochs = 2;
+    options.batch = plan.batch;
+    options.train_frames = plan.train_frames;
+    ModelConfig config = testing::small_config(dataset, plan.model);
+    config.hidden = plan.hidden;
+    config.layers = plan.layers;
+    config.time = plan.time;
+    config.pool = plan.pool;
+    const FitTask task{dataset, labels, split, config, options, 9};
+    const std::uint64_t before = cpu_memory().live;
+    reset_cpu_memory_peak();
+    testing::run_to_end(task);
+    const auto measured = static_cast<double>(cpu_memory().peak - before);
+    const auto predicted = static_cast<double>(predict_memory(task, first_pieces(task)).total());
+    EXPECT_NEAR(predicted / measured, 1, 0.1) << predicted << " predicted, " << measured;
+  }
+}
+
+// It has no features to project: these were predicted three times over.
+TEST_F(MemoryBudget, OfTheClockIsPredictedSmall) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(60, 24), 96);
+  const Targets labels = testing::classes_of(std::vector<int>(60, 1));
+  FitOptions options;
+  ModelConfig config = testing::small_config(dataset, "clock");
+  config.hidden = 256;
+  const Split split = testing::thirds(60);
+  const FitTask task{dataset, labels, split, config, options, 9};
+  EXPECT_LT(predict_memory(task, first_pieces(task)).total(), 100'000u);
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

@@ -1,0 +1,149 @@
+// `coldframe evaluate`: a run's models on another labelled cohort.
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/atomic_file.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
+#include "common/torch/device.h"
+#include "train_temporal/commands/commands.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/results.h"
+#include "train_temporal/run/run_folder.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.json"};
+
+// Figures on exams that a model was fitted on, or on other exams of their patients, say too much.
+std::size_t count_trained_exams(const ApplyOptions& options, const Cohort& cohort) {
+  const CsvTable splits = read_csv(options.run / "splits.csv");
+  const std::size_t exam = splits.require_column("exam");
+  const auto patient = splits.column("patient");
+  std::set<std::string> exams, patients;
+  for (const auto& row : splits.rows) {
+    exams.insert(row[exam]);
+    if (patient && !options.data.exam_is_patient) patients.insert(row[*patient]);
+  }
+  std::size_t known = 0;
+  for (std::size_t i : cohort.labeled()) {
+    known += exams.contains(cohort.exams()[i].id) || patients.contains(cohort.patients[i]);
+  }
+  return known;
+}
+
+StudyReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensemble& ensemble,
+                      const ApplyOptions& options, bool all_unseen) {
+  StudyReport study;
+  for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
+    RunReport& report = study.targets.emplace_back();
+    report.title = "Coldframe evaluation report";
+    report.subtitle = options.out.filename().string();
+    describe_target(report, cohort, t, cohort.labeled());
+    report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
+    report.all_unseen = all_unseen;
+    if (t == 0) report.warnings = cohort.warnings;
+    report.bootstrap.resamples = options.resamples;
+    report.bootstrap.seed = options.seed;
+    report.models = {to_result(folds, cohort, t)};
+  }
+  evaluate_study(study);
+  KeyValues& facts = study.targets.front().configuration;
+  facts = {{"run", options.run.filename().string()}, {"models", std::to_string(ensemble.size())}};
+  for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
+    if (!cohort.targets[t].binary()) continue;
+    const std::string of =
+        cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
+    facts.emplace_back(of, fixed(ensemble.threshold(t), 4));
+  }
+  facts.emplace_back("feature_digest", ensemble.card().recipe.feature_digest());
+  return study;
+}
+
+fs::path unfinished(const fs::path& out) {
+  return out.string() + ".unfinished";
+}
+
+// Whether nothing lies there that an evaluation does not write.
+bool is_evaluation(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return false;
+  return std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    return std::ranges::find(kResultFiles, name) != kResultFiles.end() || name == "replaced";
+  });
+}
+
+void require_replaceable(const fs::path& out, bool overwrite) {
+  if (fs::exists(out) && !overwrite) {
+    throw ConfigError(concat("--out '", out.string(),
+                             "' exists; choose another name, or --overwrite to replace it"));
+  }
+  for (const fs::path& folder : {out, unfinished(out)}) {
+    if (!fs::exists(folder) || is_evaluation(folder)) continue;
+    throw ConfigError(
+        concat("'", folder.string(), "' is not the folder of an evaluation; choose another --out"));
+  }
+}
+
+void write_results(const fs::path& out, const StudyReport& report, const std::string& predictions) {
+  const fs::path working = unfinished(out);
+  std::error_code error;
+  fs::remove_all(working, error);
+  fs::create_directories(working, error);
+  if (error) throw SystemError(concat("cannot create '", working.string(), "': ", error.message()));
+  const std::string texts[] = {predictions, render_report(report),
+                               metrics_json(report).dump(2) + "\n"};
+  for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
+    write_file_atomically(working / kResultFiles[i], texts[i]);
+  }
+  publish_folder(working, out);
+}
+
+}  // namespace
+
+int run_evaluate(const std::vector<std::string>& arguments) {
+  ApplyOptions options;
+  if (!parse_evaluate_options(arguments, options)) return 0;
+  if (!options.out.has_filename()) options.out = options.out.parent_path();
+  if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
+  const torch::Device device = resolve_device(options.device);
+  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
+  Ensemble ensemble(options.run);
+  Cohort cohort = open_cohort(options.data, ensemble.targets());
+  require_same_features(ensemble.card().recipe, cohort.cache.recipe(), options.data.cache);
+  const std::size_t known = count_trained_exams(options, cohort);
+  if (known > 0) {
+    cohort.warnings.push_back(concat(plural(known, "exam"),
+                                     " of this cohort, or others of the same patients, took part "
+                                     "in the run's training: the figures are too good; see the "
+                                     "run's own held-out predictions for them"));
+  }
+  for (const std::string& warning : cohort.warnings) log_warning(warning);
+
+  Split split;
+  split.test = cohort.labeled();
+  FoldResult fold{&split, {}};
+  std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
+  for (std::size_t t = 0; t < scores.size(); ++t) {
+    Reading reading;
+    reading.threshold = ensemble.threshold(t);
+    auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
+    fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
+  }
+  const ModelFolds folds{model_name(ensemble.card().config), {fold}};
+
+  const StudyReport report = report_of(folds, cohort, ensemble, options, known == 0);
+  if (!options.out.empty()) write_results(options.out, report, predictions_csv(folds, cohort));
+  std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
+  return static_cast<int>(ExitCode::kDone);
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,345 @@
+#include "train_temporal/commands/options.h"
+
+#include <algorithm>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/tasks/target_list.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace po = boost::program_options;
+
+const CommandHelp kTrainHelp{
+    "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
+    "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
+    "metrics "
+    "with 95 % intervals, predictions, weights and report.html.",
+    "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
+    "--out runs/label"};
+const CommandHelp kEvaluateHelp{
+    "coldframe evaluate --run RUN --cache CACHE [options]",
+    "Applies the models of a run, averaged, to another labelled cohort of the same recipe.",
+    "coldframe evaluate --run runs/label --cache hospital2.cache --out runs/label-hospital2"};
+const CommandHelp kPredictHelp{
+    "coldframe predict --run RUN --cache CACHE --out predictions.csv [options]",
+    "Applies the models of a run, averaged, to exams without labels. The cache must have the run's "
+    "recipe.",
+    "coldframe predict --run runs/label --cache new.cache --out predictions.csv"};
+
+// Words whose meaning is decided after parsing.
+struct Words {
+  std::string cache, labels, out, splits, compare, run, explain, memory_budget, features = "auto";
+  std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
+  std::string loss = "auto", sampler = "order", amp = "off";
+  bool resume = false, overwrite = false;
+  std::string views = "auto";
+};
+
+template <typename T>
+auto number(T& value) {
+  return po::value(&value)->value_name("N")->default_value(value);
+}
+auto text(std::string& value, const char* name) {
+  return po::value(&value)->value_name(name);
+}
+
+void add_data(po::options_description& description, Words& words, TargetOptions& data) {
+  auto add = description.add_options();
+  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("target", text(data.target, "COLUMN"),
+      "what to learn: a column of the cache (of exams or of frames) or of --labels; several as "
+      "A,B, each with a task of its own as A:regression,B");
+  add("labels", text(words.labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
+  add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
+      "every exam is of another patient (when there is no patient column)");
+}
+
+void add_machine(po::options_description& description, std::string& device, std::size_t& threads,
+                 bool& json) {
+  auto add = description.add_options();
+  add("device", text(device, "NAME")->default_value(device), "cpu, cuda, cuda:N or auto");
+  add("threads", number(threads), "CPU threads, 0: one per core");
+  add("json", po::bool_switch(&json), "print the summary as JSON");
+}
+
+void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  add("jobs", number(options.jobs),
+      "fits side by side, which share threads and budget; 0: one per thread, or one on a GPU and "
+      "under a budget");
+  add("features", text(words.features, "WHERE")->default_value(words.features),
+      "device, memory or stream (from the cache, as they are wanted); auto: the first where they "
+      "fit");
+  add("memory-budget", text(words.memory_budget, "SIZE"),
+      "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
+      "batches are cut to fit");
+}
+
+void add_split(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  add("folds", number(options.folds),
+      "folds by patient; 1: one hold-out; 0: the cache's split column if there is one, else 5");
+  add("split-column", po::bool_switch(&options.split_column),
+      "use the cache's split column (train, val, test)");
+  add("splits", text(words.splits, "FILE.csv"), "use the splits.csv of an earlier run");
+  add("repeats", number(options.repeats), "repeat the folds with other divisions");
+  add("seeds", number(options.seeds), "fits per fold, whose predictions are averaged");
+  add("seed", number(options.seed), "of all random numbers");
+}
+
+void add_model(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  ModelConfig& model = options.architecture;
+  add("model", text(options.model, "NAME")->default_value(options.model),
+      join(model_names(), ", ").c_str());
+  add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
+      "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, clock)");
+  add("hidden", number(model.hidden), "width of the projection and of the recurrent layers");
+  add("layers", number(model.layers), "layers of the GRU or LSTM");
+  add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
+  add("temporal-pool", text(words.pool, "KIND"),
+      "last, mean (the default) or attention over the outputs of the GRU or LSTM");
+  add("time", text(words.time, "WHEN")->default_value(words.time),
+      "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
+  add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),
+      "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
+      "time2vec: also learnt sinusoids of the time");
+  add("dropout", number(model.dropout), "of projected features and before the head");
+}
+
+void add_fit(po::options_description& description, Words& words, TrainOptions& options) {
+  auto add = description.add_options();
+  FitOptions& fit = options.fit;
+  add("epochs", number(fit.epochs), "at most");
+  add("batch", number(fit.batch), "exams per step");
+  add("micro-batch", number(fit.micro_batch), "exams at a time within a step, 0: all");
+  add("lr", number(fit.learning_rate), "learning rate at its highest");
+  add("schedule", text(words.schedule, "KIND")->default_value(words.schedule),
+      "cosine or constant, after a linear warm-up");
+  add("weight-decay", number(fit.weight_decay), "AdamW's, of matrices");
+  add("clip", number(fit.clip), "largest norm of the gradient, 0: any");
+  add("train-frames", number(fit.train_frames), "frames drawn per exam and epoch, 0: all");
+  add("views", text(words.views, "WHICH")->default_value(words.views),
+      "train on the cache's augmented views, another one per exam and epoch: clean (none of them), "
+      "all, or auto (all that there are)");
+  add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
+  add("amp", text(words.amp, "KIND")->default_value(words.amp)->implicit_value("bf16"),
+      "mixed precision: matrix products in bf16, or in fp16 with scaled gradients; off");
+  add("class-weights", po::bool_switch(&fit.objective.class_weights),
+      "every class counts the same");
+  add("loss", text(words.loss, "KIND")->default_value(words.loss),
+      "focal or focal=GAMMA for classes, mse, huber or huber=DELTA (standard deviations) for "
+      "numbers; auto: cross-entropy, squared error");
+  add("sampler", text(words.sampler, "KIND")->default_value(words.sampler),
+      "order: every exam once per epoch; balanced: as many exams of every class");
+  add("bootstrap", number(options.resamples), "resamples for intervals");
+}
+
+void require(bool fine, const char* option, const char* expected) {
+  if (!fine) throw ConfigError(concat("--", option, ": expected ", expected));
+}
+
+void require_given(const std::string& value, const char* option) {
+  if (value.empty()) throw ConfigError(concat("--", option, " is missing; see --help"));
+}
+
+void require_threads(std::size_t threads) {
+  require(threads <= 1024, "threads", "at most 1024");
+}
+
+void check_numbers(const TrainOptions& options) {
+  const FitOptions& fit = options.fit;
+  const ModelConfig& model = options.architecture;
+  require(options.folds <= 1000, "folds", "at most 1000");
+  require(options.repeats >= 1 && options.repeats <= 1000, "repeats", "1 to 1000");
+  require(options.seeds >= 1 && options.seeds <= 1000, "seeds", "1 to 1000");
+  require(model.hidden >= 1 && model.hidden <= 8192, "hidden", "1 to 8192");
+  require(model.layers >= 1 && model.layers <= 16, "layers", "1 to 16");
+  require(model.dropout >= 0 && model.dropout < 1, "dropout", "0 or more and less than 1");
+  require_threads(options.threads);
+  require(fit.epochs >= 1 && fit.epochs <= 1000000, "epochs", "1 to 1000000");
+  require(fit.batch >= 1, "batch", "1 or more");
+  require(fit.learning_rate > 0, "lr", "more than 0");
+  require(fit.weight_decay >= 0, "weight-decay", "0 or more");
+  require(fit.clip >= 0, "clip", "0 or more");
+  require(fit.train_frames >= 0, "train-frames", "0 or more");
+  require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
+}
+
+void check_splits(const TrainOptions& options) {
+  const int ways = (options.folds > 0) + options.split_column + !options.splits.empty();
+  if (ways > 1) {
+    throw ConfigError("--folds, --split-column and --splits exclude each other; give one");
+  }
+  if (options.repeats > 1 && (options.split_column || !options.splits.empty())) {
+    throw ConfigError("--repeats divides anew; it needs --folds, not a given split");
+  }
+}
+
+void apply_words(const Words& words, TrainOptions& options) {
+  require_given(words.cache, "cache");
+  require_given(options.data.target, "target");
+  if (!options.benchmark) require_given(words.out, "out");
+  options.data.cache = words.cache;
+  options.data.labels = words.labels;
+  options.out = words.out;
+  options.splits = words.splits;
+  if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
+  options.features = static_cast<Residence>(
+      choice("features", words.features, {"auto", "device", "memory", "stream"}));
+  options.existing = {words.resume, words.overwrite};
+  options.pool_given = !words.pool.empty();
+  if (options.pool_given) {
+    options.architecture.pool = static_cast<TemporalPool>(
+        choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
+  }
+  options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
+  options.views = static_cast<ViewChoice>(choice("views", words.views, {"auto", "clean", "all"}));
+  options.architecture.time_encoding = static_cast<TimeEncoding>(
+      choice("time-encoding", words.time_encoding, {"log", "decay", "time2vec"}));
+  options.fit.schedule =
+      static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
+  choice("task", options.data.task, task_words());
+  options.fit.objective.loss = parse_loss(words.loss);
+  options.fit.balanced = choice("sampler", words.sampler, {"order", "balanced"}) == 1;
+  constexpr torch::ScalarType kTypes[] = {torch::kFloat32, torch::kBFloat16, torch::kFloat16};
+  options.fit.precision = kTypes[choice("amp", words.amp, {"off", "bf16", "fp16"})];
+  choice("model", options.model, model_names());
+  for (const std::string& name : split(words.compare, ',')) {
+    if (words.compare.empty() || trim(name) == options.model) continue;
+    choice("compare", trim(name), model_names());
+    if (std::find(options.compare.begin(), options.compare.end(), trim(name)) ==
+        options.compare.end()) {
+      options.compare.push_back(trim(name));
+    }
+  }
+}
+
+// What only a GRU or LSTM has is refused where none is trained.
+void check_recurrent(const TrainOptions& options) {
+  const ModelConfig& model = options.architecture;
+  const auto models = options.models();
+  const bool recurrent = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    ModelConfig config;
+    set_model(config, name);
+    return is_recurrent(config.architecture);
+  });
+  const std::pair<bool, const char*> given[] = {
+      {model.layers > 1, "layers"},
+      {model.bidirectional, "bidirectional"},
+      {options.pool_given, "temporal-pool"},
+      {options.time == TimeInput::kOn, "time on"},
+      {model.time_encoding != TimeEncoding::kLog, "time-encoding"}};
+  for (const auto& [is_given, option] : given) {
+    if (recurrent || !is_given) continue;
+    throw ConfigError(concat("--", option, " is for a GRU or LSTM, and ", join(models, ", "),
+                             " has none; leave the option out, or take another --model"));
+  }
+}
+
+void check_time_encoding(const TrainOptions& options) {
+  if (options.time == TimeInput::kOff && options.architecture.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
+  }
+  if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
+  const auto models = options.models();
+  const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    return name == "lstm" || name == "bigru";
+  });
+  if (options.architecture.bidirectional || other) {
+    throw ConfigError(
+        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru and "
+        "lstm, or take another encoding");
+  }
+}
+
+void apply_words(const Words& words, ApplyOptions& options) {
+  require_given(words.run, "run");
+  require_given(words.cache, "cache");
+  options.run = words.run;
+  options.data.cache = words.cache;
+  options.data.labels = words.labels;
+  options.out = words.out;
+  options.overwrite = words.overwrite;
+}
+
+}  // namespace
+
+std::vector<std::string> TrainOptions::models() const {
+  std::vector<std::string> names = {model};
+  names.insert(names.end(), compare.begin(), compare.end());
+  return names;
+}
+
+bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  add_data(description, words, options.data);
+  auto add = description.add_options();
+  add("task", text(options.data.task, "TASK")->default_value(options.data.task),
+      join(task_words(), ", ").c_str());
+  add("positive", text(options.data.positive, "VALUE"),
+      "binary: which value is the positive class");
+  add("out", text(words.out, "RUN"), "the run folder to make");
+  add("resume", po::bool_switch(&words.resume), "continue an interrupted run");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");
+  add_split(description, words, options);
+  add_model(description, words, options);
+  add_fit(description, words, options);
+  add_machine(description, options.device, options.threads, options.json);
+  add_resources(description, words, options);
+  add("benchmark", po::bool_switch(&options.benchmark),
+      "train for a few seconds and print what a run will take; nothing is written");
+  add("list", po::value<std::string>()->value_name("RUNS"),
+      "compare runs instead; see --list --help");
+  if (!parse_command_line(kTrainHelp, description, arguments)) return false;
+  apply_words(words, options);
+  check_numbers(options);
+  check_splits(options);
+  check_recurrent(options);
+  check_time_encoding(options);
+  return true;
+}
+
+bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  auto add = description.add_options();
+  add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
+  add_data(description, words, options.data);
+  add("out", text(words.out, "FOLDER"), "write metrics, predictions and report.html here");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace files of an earlier evaluation");
+  add("bootstrap", number(options.resamples), "resamples for intervals");
+  add("seed", number(options.seed), "of the resamples");
+  add_machine(description, options.device, options.threads, options.json);
+  if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
+  apply_words(words, options);
+  require_threads(options.threads);
+  require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
+  return true;
+}
+
+bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
+  Words words;
+  po::options_description description("Options");
+  auto add = description.add_options();
+  add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
+  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("out", text(words.out, "FILE.csv"), "the predictions to write");
+  add("explain", text(words.explain, "FILE.csv"),
+      "also write what each frame adds to the probability, number or expected class (integrated "
+      "gradients over time)");
+  add("overwrite", po::bool_switch(&words.overwrite), "replace the files");
+  add_machine(description, options.device, options.threads, options.json);
+  if (!parse_command_line(kPredictHelp, description, arguments)) return false;
+  apply_words(words, options);
+  require_threads(options.threads);
+  require_given(words.out, "out");
+  options.explain = words.explain;
+  return true;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,75 @@
+// What can be asked of `coldframe train`, `evaluate` and `predict`, with the defaults.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/processes/launch.h"
+#include "train_temporal/run/run_folder.h"
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+struct TargetOptions {
+  std::filesystem::path cache;
+  std::string target;            // columns of the cache, or of --labels; see target_list.h
+  std::string task = "auto";     // of the targets that name none
+  std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
+  std::string positive;          // binary: the value that counts as class 1
+  bool exam_is_patient = false;
+};
+
+enum class TimeInput { kAuto, kOn, kOff };
+
+struct TrainOptions {
+  TargetOptions data;
+  std::filesystem::path out;
+  ExistingRun existing;
+
+  std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
+  bool split_column = false;     // insist on the `split` column
+  std::filesystem::path splits;  // a splits.csv to follow
+  std::size_t repeats = 1;
+  std::size_t seeds = 1;
+  std::uint64_t seed = 0;
+
+  std::string model = "gru";
+  std::vector<std::string> compare;
+  ModelConfig architecture;  // what the options say of it; the cache decides the rest
+  bool pool_given = false;   // --temporal-pool, which targets per frame have no use for
+  TimeInput time = TimeInput::kAuto;
+  ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
+  FitOptions fit;
+
+  std::size_t resamples = 2000;
+  std::string device = "cpu";
+  std::size_t threads = 0;  // 0: one per core
+  std::size_t jobs = 0;     // fits side by side; 0: see --help
+  Residence features = Residence::kAuto;
+  std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
+  bool benchmark = false;           // train for a few seconds, print what a run will take
+  bool json = false;
+  Launch launch;  // from the environment
+
+  std::vector<std::string> models() const;  // the main one first, then those compared
+};
+// False when only help was asked for. ConfigError.
+bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
+
+struct ApplyOptions {
+  TargetOptions data;
+  std::filesystem::path run, out;
+  std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
+  bool overwrite = false;
+  std::size_t resamples = 2000;
+  std::uint64_t seed = 0;
+  std::string device = "cpu";
+  std::size_t threads = 0;
+  bool json = false;
+};
+bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options);
+bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options);
+
+}  // namespace coldframe::temporal

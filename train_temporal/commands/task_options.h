@@ -1,0 +1,13 @@
+// Options that only some tasks can follow.
+#pragma once
+
+#include "train_temporal/commands/options.h"
+#include "train_temporal/splits/targets.h"
+
+namespace coldframe::temporal {
+
+// ConfigError for what the options ask and the targets, whose tasks are known once they are read,
+// do not allow.
+void check_task_options(const TrainOptions& options, const Targets& targets);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,323 @@
+// `coldframe train`: cohort → folds → fits → report, in a run folder.
+#include <torch/version.h>
+
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/atomic_file.h"
+#include "common/files/fingerprint.h"
+#include "common/system/memory.h"
+#include "common/text/exact.h"
+#include "common/text/text.h"
+#include "common/torch/device.h"
+#include "common/torch/device_memory.h"
+#include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/run_list.h"
+#include "train_temporal/commands/task_options.h"
+#include "train_temporal/commands/train_benchmark.h"
+#include "train_temporal/commands/train_report.h"
+#include "train_temporal/data/residence.h"
+#include "train_temporal/explain/example_exams.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/run/memory_use.h"
+#include "train_temporal/run/processes.h"
+#include "train_temporal/run/results.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+torch::Device budgeted_device(const TrainOptions& options) {
+  budget_device_memory(options.device, options.memory_budget);
+  return resolve_device(options.device);
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const TrainOptions& options, ProcessGroup* group)
+      : options_(options),
+        group_(group),
+        device_(budgeted_device(options)),
+        cohort_(open_cohort(options.data, {})),
+        splits_(divide(cohort_, options, split_text_)) {
+    for (const std::string& note : cohort_.notes) log_info(note);
+    for (const std::string& warning : cohort_.warnings) log_warning(warning);
+    check_task_options(options, cohort_.targets);
+    resolve_model();
+    const auto views = training_views(cohort_.cache, options.views);
+    if (views.size() > 1)
+      log_info(concat("training draws one of ", views.size(),
+                      " views of each exam per epoch (--views clean for the clean one alone)"));
+    const auto begun = Clock::now();
+    load_features(views);
+    load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
+  }
+
+  Json config() const;
+  int run(RunFolder* folder);  // null: another process leads and writes
+  int benchmark() const;
+
+ private:
+  void resolve_model();
+  void load_features(const std::vector<std::string>& views);
+  Experiment experiment() const {
+    return {dataset_, cohort_.targets, splits_, options_, base_, device_, group_};
+  }
+  void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
+  std::string data_digest() const;
+  StudyReport report(const std::vector<ModelFolds>& models,
+                     const std::vector<FinishedFit>& fits) const;
+  RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
+  void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                    const ModelFolds& main, const Experiment& experiment) const;
+  void write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                    const std::vector<ModelFolds>& models) const;
+
+  const TrainOptions& options_;
+  ProcessGroup* group_;
+  Clock::time_point started_ = Clock::now();
+  torch::Device device_;
+  std::string split_text_;
+  Cohort cohort_;
+  std::vector<Split> splits_;
+  std::vector<std::string> source_kinds_;
+  ModelConfig base_;
+  Placement placement_;
+  Dataset dataset_;
+  double load_seconds_ = 0;
+};
+
+void TrainingRun::load_features(const std::vector<std::string>& views) {
+  const auto exams = cohort_.labeled();
+  placement_ = place_features(options_.features, feature_bytes(cohort_.cache, exams) * views.size(),
+                              device_, options_.memory_budget);
+  log_info("features: " + placement_.text);
+  dataset_ = load_dataset(cohort_.cache, exams, source_kinds_, device_, views, placement_.where);
+}
+
+void TrainingRun::resolve_model() {
+  std::vector<cache::ExamInfo> used;
+  for (std::size_t exam : cohort_.labeled()) used.push_back(cohort_.exams()[exam]);
+  source_kinds_ = source_kinds(used);
+  base_ = options_.architecture;
+  base_.dimension = cohort_.cache.dimension();
+  base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
+  if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
+  base_.clock_width =
+      static_cast<std::int64_t>(clock_descriptor(used.front(), source_kinds_).size());
+  base_.time = options_.time == TimeInput::kOn;
+  if (options_.time != TimeInput::kAuto) return;
+  base_.time = times_are_informative(used);
+  if (!base_.time && base_.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError(
+        "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
+        "out, or give them to the GRU all the same with --time on");
+  }
+  log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
+                      : "time intervals are unknown or even: not shown to the GRU (--time on to "
+                        "show them)");
+}
+
+// Of everything that the fits depend on: splits, labels and which features of which exams.
+std::string TrainingRun::data_digest() const {
+  std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
+  for (std::size_t index : cohort_.labeled()) {
+    const cache::ExamInfo& exam = cohort_.exams()[index];
+    std::vector<std::string> row = {exam.id, std::to_string(exam.revision), exam.source_digest};
+    for (const Labels& labels : cohort_.targets) {
+      for (std::size_t i = 0; i < labels.rows(index); ++i)
+        row.push_back(exact(labels.at(index, i)));
+    }
+    for (double time : exam.time_s) row.push_back(exact(time));
+    for (int present : exam.present) row.push_back(std::to_string(present));
+    content += csv_row(row);
+  }
+  return sha256_hex(content);
+}
+
+Json TrainingRun::config() const {
+  Json json;
+  json["coldframe"] = kVersion;
+  json["torch"] = TORCH_VERSION;
+  json["cache"] = options_.data.cache.string();
+  json["labels"] = options_.data.labels.string();
+  json["target"] = options_.data.target;
+  json["targets"] = Json::array();
+  for (const Labels& labels : cohort_.targets) {
+    json["targets"].push_back({{"name", labels.name},
+                               {"task", task_name(labels.task)},
+                               {"per_frame", labels.per_frame},
+                               {"classes", labels.classes},
+                               {"positive", labels.positive}});
+  }
+  json["exam_is_patient"] = options_.data.exam_is_patient;
+  json["split"] = split_text_;
+  json["folds"] = splits_.size();
+  json["repeats"] = splits_.back().repeat + 1;
+  json["seeds"] = options_.seeds;
+  json["seed"] = options_.seed;
+  json["name"] = options_.model;
+  json["compare"] = options_.compare;
+  json["model"] = to_json(base_);
+  json["fit"] = fit_json(options_.fit);
+  json["views"] = dataset_.views;
+  json["bootstrap"] = options_.resamples;
+  json["device"] = device_.str();
+  json["memory_budget"] = options_.memory_budget;
+  json["threads_per_fit"] = kThreadsPerFit;
+  json["data_digest"] = data_digest();
+  json["cache_digest"] = cohort_.cache.recipe().cache_digest();
+  json["feature_digest"] = cohort_.cache.recipe().feature_digest();
+  json["recipe"] = cache::to_json(cohort_.cache.recipe());
+  return json;
+}
+
+int TrainingRun::run(RunFolder* writable) {
+  log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
+                  " exams: ", split_text_));
+  const auto fits = run_fits(experiment(), writable);
+  if (group_ != nullptr) group_->leave();
+  if (writable == nullptr) return 0;
+  RunFolder& folder = *writable;
+  warn_of_diverged_fits(fits);
+  const auto models = assemble(fits, cohort_.targets, options_.seeds);
+  write_tables(folder, fits, models);
+  write_models(folder, fits, models.front(), experiment());
+  StudyReport result = report(models, fits);
+  Json summary = metrics_json(result);
+  summary["memory"] = to_json(memory_use(fits, experiment()));
+  summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
+  write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
+  result.targets.front().examples =
+      explain_examples(models.front(), cohort_, dataset_, folder.file(""));
+  write_file_atomically(folder.file("report.html"), render_report(result));
+  folder.publish();
+  std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
+  log_info(concat("report: ", (folder.out() / "report.html").string()));
+  return 0;
+}
+
+int TrainingRun::benchmark() const {
+  const TrainBenchmark measured = measure_training(experiment(), load_seconds_);
+  std::cout << (options_.json ? to_json(measured).dump(2) + "\n" : to_table(measured));
+  return 0;
+}
+
+void TrainingRun::warn_of_diverged_fits(const std::vector<FinishedFit>& fits) {
+  for (const FinishedFit& fit : fits) {
+    if (!fit.record.diverged) continue;
+    cohort_.warnings.push_back(concat(
+        fit.name.stem(), ": the loss was not a finite number in epoch ", fit.record.history.size(),
+        "; the best epoch before it, ", fit.record.best_epoch, ", is used (try a lower --lr)"));
+    log_warning(cohort_.warnings.back());
+  }
+}
+
+void TrainingRun::write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                               const std::vector<ModelFolds>& models) const {
+  write_file_atomically(folder.file("splits.csv"),
+                        splits_to_csv(splits_, cohort_.exams(), cohort_.patients));
+  write_file_atomically(folder.file("metrics.csv"), epochs_csv(fits));
+  for (const ModelFolds& model : models) {
+    const bool main = model.model == options_.model;
+    const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
+    write_file_atomically(folder.file(name), predictions_csv(model, cohort_));
+  }
+}
+
+void TrainingRun::write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
+                               const ModelFolds& main, const Experiment& experiment) const {
+  const auto models = models_folder(folder.file(""));
+  std::filesystem::create_directories(models);
+  ModelCard card;
+  card.config = experiment.config(options_.model);
+  card.recipe = cohort_.cache.recipe();
+  card.targets = cohort_.targets.list();
+  card.source_kinds = source_kinds_;
+  const bool repeated = std::any_of(splits_.begin(), splits_.end(),
+                                    [](const Split& split) { return split.repeat > 0; });
+  for (std::size_t i = 0; i < main.folds.size() * options_.seeds; ++i) {
+    const FitName& name = fits[i].name;
+    const FoldResult& fold = main.folds[i / options_.seeds];
+    card.repeat = name.repeat;
+    card.fold = name.fold;
+    card.seed = name.seed;
+    card.fit_seed = fits[i].record.seed;
+    card.readings.clear();
+    for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
+    write_model(models / model_file_name(name.repeat, name.fold, name.seed, repeated),
+                read_record(folder.record(name)).weights, card);
+  }
+}
+
+RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFolds>& models) const {
+  RunReport result;
+  result.subtitle = options_.out.filename().string();
+  describe_target(result, cohort_, target, exams_in(splits_));
+  result.split = split_text_;
+  if (target == 0) result.warnings = cohort_.warnings;
+  result.bootstrap.resamples = options_.resamples;
+  result.bootstrap.seed = options_.seed;
+  for (const ModelFolds& model : models) {
+    result.models.push_back(to_result(model, cohort_, target));
+  }
+  for (const FoldResult& fold : models.front().folds) {
+    result.choices.push_back(choice_of(fold, target, cohort_));
+  }
+  return result;
+}
+
+StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
+                                const std::vector<FinishedFit>& fits) const {
+  StudyReport study;
+  for (std::size_t t = 0; t < cohort_.targets.size(); ++t) {
+    study.targets.push_back(report_on(t, models));
+  }
+  evaluate_study(study);
+  RunReport& result = study.targets.front();
+  for (const FinishedFit& fit : fits) {
+    if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
+  }
+  Json settings = config();
+  for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
+  flatten("", settings, result.configuration);
+  flatten("", cohort_.cache.recipe().features, result.recipe);
+  const std::chrono::duration<double> seconds = Clock::now() - started_;
+  result.resources = {{"time", human_duration(seconds.count())},
+                      {"peak memory", human_bytes(peak_resident_bytes())},
+                      {"features", placement_.text},
+                      {"device", device_name(device_)}};
+  for (auto& fact : to_facts(memory_use(fits, experiment()))) {
+    result.resources.push_back(fact);
+  }
+  return study;
+}
+
+}  // namespace
+
+int run_train(const std::vector<std::string>& arguments) {
+  if (asks_for_list(arguments)) return list_runs(arguments);
+  TrainOptions options;
+  if (!parse_train_options(arguments, options)) return 0;
+  return in_processes(options, [&](ProcessGroup* group) {
+    if (options.benchmark) return TrainingRun(options, group).benchmark();
+    const bool leads = group == nullptr || group->leads();
+    std::optional<RunFolder> folder;
+    if (leads) folder.emplace(options.out, options.existing);
+    TrainingRun run(options, group);
+    require_same_everywhere(group, run.config());
+    bool start = leads && folder->start(run.config());
+    if (group != nullptr) start = group->broadcast(start);
+    if (start) return run.run(leads ? &*folder : nullptr);
+    if (group != nullptr) group->leave();
+    log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+    return 0;
+  });
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,131 @@
+#include "train_temporal/commands/train_benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/text/table.h"
+#include "common/text/text.h"
+#include "common/torch/device.h"
+#include "common/torch/device_memory.h"
+#include "train_temporal/run/memory_use.h"
+#include "train_temporal/training/memory_plan.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr double kSeconds = 5;      // at least, and at least
+constexpr std::size_t kEpochs = 3;  // so many epochs: the first one allocates
+constexpr std::size_t kMostEpochs = 1000;
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  double frames = 0;
+  for (std::size_t exam : exams) frames += static_cast<double>(dataset.sequences[exam].frames());
+  return frames / static_cast<double>(std::max<std::size_t>(exams.size(), 1));
+}
+
+// Whole epochs with their validation, each timed: the medians.
+void time_epochs(Trainer& trainer, TrainBenchmark& result) {
+  std::vector<double> steps, epochs;
+  double spent = 0;
+  while (epochs.size() < kMostEpochs && (spent < kSeconds || epochs.size() < kEpochs)) {
+    if (stop_requested()) throw Interrupted("stopped; run the same command again");
+    trainer.run_epoch();
+    const LastEpoch& epoch = trainer.last_epoch();
+    spent += epoch.seconds;
+    epochs.push_back(epoch.seconds);
+    steps.push_back(epoch.train_seconds / static_cast<double>(epoch.steps));
+  }
+  result.step_seconds = median(steps);
+  result.epoch_seconds = median(epochs);
+}
+
+}  // namespace
+
+TrainBenchmark measure_training(const Experiment& experiment, double load_seconds) {
+  const TrainOptions& options = experiment.options;
+  const Split& split = experiment.splits.front();
+  const FitPlan plan = plan_fits(experiment);
+  FitTask task = experiment.task({options.model, split.repeat, split.fold, 0}, split);
+  task.threads = plan.threads_per_fit;
+
+  TrainBenchmark result;
+  result.device = device_name(experiment.device);
+  result.model = options.model;
+  result.exams = split.train.size();
+  result.batch = options.fit.batch;
+  result.frames_per_exam = mean_frames(experiment.dataset, split.train);
+  result.load_seconds = load_seconds;
+  result.features_bytes = experiment.dataset.loaded_bytes();
+  result.fits = plan.fits;
+  result.side_by_side = plan.side_by_side;
+  result.predicted_run_bytes = predicted_peak(experiment);
+
+  at::set_num_threads(kThreadsPerFit);
+  reset_device_memory_peak(experiment.device);
+  Trainer trainer(task);
+  result.at_once = trainer.pieces().training;
+  result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total();
+  time_epochs(trainer, result);
+  trainer.finish();  // predicts the test part: that may take more than the validation part
+  result.at_once = trainer.pieces().training;
+  result.measured_bytes = peak_device_memory(experiment.device);
+  result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
+                               static_cast<double>(plan.fits) /
+                               static_cast<double>(plan.side_by_side);
+  return result;
+}
+
+std::string to_table(const TrainBenchmark& b) {
+  const double megabytes = static_cast<double>(b.features_bytes) / 1e6;
+  const double error =
+      100 * (static_cast<double>(b.predicted_bytes) /
+                 static_cast<double>(std::max<std::uint64_t>(b.measured_bytes, 1)) -
+             1);
+  std::string text = concat(b.device, ", ", b.model, ", ", b.exams, " training exams of ",
+                            fixed(b.frames_per_exam, 1), " frames, batch ", b.batch, "\n");
+  const auto line = [&](const std::string& name, const std::string& value) {
+    text += padded(name, 18) + " " + value + "\n";
+  };
+  line("load", concat(human_bytes(b.features_bytes), " in ", fixed(b.load_seconds, 2), " s, ",
+                      fixed(megabytes / std::max(b.load_seconds, 1e-6), 0), " MB/s"));
+  line("step", concat(fixed(1000 * b.step_seconds, 2), " ms, ", b.at_once, " exams at a time"));
+  line("epoch", concat(fixed(b.epoch_seconds, 3), " s with validation, ",
+                       fixed(b.epochs_per_hour(), 0), " an hour"));
+  line("memory of one fit", concat("predicted ", human_bytes(b.predicted_bytes), ", measured ",
+                                   human_bytes(b.measured_bytes), " (", error < 0 ? "" : "+",
+                                   fixed(error, 0), " %), features included"));
+  line("whole run", concat(plural(b.fits, "fit"), ", ", b.side_by_side,
+                           " side by side: ", human_duration(b.longest_run_seconds),
+                           " at most, predicted memory ", human_bytes(b.predicted_run_bytes)));
+  return text;
+}
+
+Json to_json(const TrainBenchmark& b) {
+  return {{"device", b.device},
+          {"model", b.model},
+          {"training_exams", b.exams},
+          {"frames_per_exam", b.frames_per_exam},
+          {"batch", b.batch},
+          {"exams_at_a_time", b.at_once},
+          {"features_bytes", b.features_bytes},
+          {"load_seconds", b.load_seconds},
+          {"step_seconds", b.step_seconds},
+          {"epoch_seconds", b.epoch_seconds},
+          {"epochs_per_hour", b.epochs_per_hour()},
+          {"fit_predicted_bytes", b.predicted_bytes},
+          {"fit_measured_bytes", b.measured_bytes},
+          {"fits", b.fits},
+          {"side_by_side", b.side_by_side},
+          {"run_predicted_bytes", b.predicted_run_bytes},
+          {"run_longest_seconds", b.longest_run_seconds}};
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,19 @@
+// What the report of a training run says of its folds, fits and settings.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "train_temporal/run/results.h"
+
+namespace coldframe::temporal {
+
+std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
+FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort);
+FoldCurve curve_of(const FinishedFit& fit);
+
+// Appends the entries of nested objects as "outer.inner".
+void flatten(const std::string& prefix, const Json& json, KeyValues& out);
+
+}  // namespace coldframe::temporal

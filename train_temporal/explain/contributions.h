@@ -1,0 +1,44 @@
+// Which frame spoke: what every frame of an exam adds to what a run says of it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "train_temporal/explain/integrated_gradients.h"
+#include "train_temporal/models/model_file.h"
+
+namespace coldframe::temporal {
+
+// What is explained: the probability of a class; of an ordinal target the expected class, counted
+// from 0; of a regression the number.
+struct ExplainedExam {
+  std::size_t exam = 0;      // index into the cache
+  std::size_t target = 0;    // of the models'
+  std::size_t of_class = 0;  // whose probability it is
+  Contributions values;      // averaged over the models, as the output is
+  double largest_gap = 0;    // of any model; of a regression in standard deviations of its labels
+};
+
+// Whether there is one output of all frames to explain: targets are of exams.
+bool can_be_explained(const std::vector<Target>& targets);
+
+// The class whose probability is explained: the positive one of two, else the one decided for.
+std::size_t explained_class(const Target& target, int decision);
+
+// All on the dataset's device. The dataset must hold the exam.
+ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
+                           std::size_t target, std::size_t of_class);
+
+// exam,frame,time_s,target,class,contribution,output,baseline: a row for every frame of the cache,
+// 0 for one that is missing; `output` and `baseline` are the exam's, and contributions add up to
+// their difference. `class` is empty where no probability is explained.
+std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,
+                              const std::vector<ExplainedExam>& exams);
+
+// How far the sums are from what they explain, against kCompleteness, in words.
+std::string completeness_text(const std::vector<ExplainedExam>& exams);
+double largest_gap(const std::vector<ExplainedExam>& exams);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,174 @@
+#include "train_temporal/explain/example_exams.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/explain/contributions.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/run/run_folder.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kMostClasses = 3;
+
+struct Choice {
+  const FoldResult* fold;
+  std::size_t place;  // in the fold's test part
+  double height;      // the highest is chosen
+};
+
+// By the class decided for and whether that is right, or by what is extreme about a number.
+using Choices = std::map<std::pair<int, bool>, Choice>;
+
+void consider(Choices& best, std::pair<int, bool> key, const Choice& choice) {
+  const auto [found, added] = best.emplace(key, choice);
+  if (!added && choice.height > found->second.height) found->second = choice;
+}
+
+Choices most_telling(const ModelFolds& main, const Labels& labels) {
+  Choices best;
+  for (const FoldResult& fold : main.folds) {
+    if (fold.split->repeat != main.folds.front().split->repeat) continue;
+    const TargetScores& all = fold.targets.front();
+    for (std::size_t i = 0; i < fold.split->test.size(); ++i) {
+      const std::size_t exam = fold.split->test[i];
+      const int decided = all.decision[i], label = labels.value[exam];
+      if (decided >= static_cast<int>(kMostClasses) || label == kUnlabeled) continue;
+      if (labels.has_classes()) {
+        const double p = all.scores[i * labels.scores() + static_cast<std::size_t>(decided)];
+        consider(best, {decided, decided == label}, {&fold, i, p});
+        continue;
+      }
+      const double predicted = all.scores[i], error = predicted - labels.number[exam];
+      const double heights[] = {predicted, -predicted, error, -error};
+      for (int kind = 0; kind < 4; ++kind) {
+        consider(best, {kind, true}, {&fold, i, heights[kind]});
+      }
+    }
+  }
+  return best;
+}
+
+std::vector<std::size_t> exams_of(const Choices& choices) {
+  std::set<std::size_t> exams;
+  for (const auto& [key, choice] : choices) {
+    exams.insert(choice.fold->split->test[choice.place]);
+  }
+  return {exams.begin(), exams.end()};
+}
+
+std::string choice_text(const Labels& labels) {
+  return labels.has_classes() ? "The surest right and the surest wrong decision for each class"
+                              : "The highest and the lowest prediction, and the largest errors "
+                                "either way";
+}
+
+std::string output_name(const Labels& labels, std::size_t of_class) {
+  switch (labels.task) {
+    case Task::kBinary:
+    case Task::kMulticlass:
+      break;
+    case Task::kOrdinal:
+      return concat("expected class (0 to ", labels.classes.size() - 1, ")");
+    case Task::kRegression:
+      return labels.name;
+  }
+  return concat("P(", labels.classes[of_class], ")");
+}
+
+std::string title_of(const Labels& labels, const Choice& choice, std::size_t exam) {
+  const TargetScores& all = choice.fold->targets.front();
+  if (!labels.has_classes()) {
+    return concat(labels.number[exam], " predicted as ", all.scores[choice.place]);
+  }
+  const auto label = static_cast<std::size_t>(labels.value[exam]);
+  const auto decided = static_cast<std::size_t>(all.decision[choice.place]);
+  return concat(labels.classes[label], label == decided
+                                           ? std::string(", recognised")
+                                           : concat(", taken for ", labels.classes[decided]));
+}
+
+// Of the folds that hold out one of the exams chosen.
+std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
+                                                                const Choices& choices,
+                                                                const torch::Device& device) {
+  std::map<std::size_t, std::vector<TrainedModel>> models;
+  for (const auto& path : model_files(run)) {
+    TrainedModel trained = read_model(path);
+    const bool wanted = std::ranges::any_of(choices, [&](const auto& choice) {
+      const Split& split = *choice.second.fold->split;
+      return split.repeat == trained.card.repeat && split.fold == trained.card.fold;
+    });
+    if (!wanted) continue;
+    trained.model->to(device);
+    models[trained.card.fold].push_back(std::move(trained));
+  }
+  return models;
+}
+
+FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
+                         const Cohort& cohort) {
+  const cache::ExamInfo& exam = cohort.exams()[explained.exam];
+  const Labels& labels = cohort.targets[0];
+  FrameContributions result;
+  result.title = concat(title_of(labels, choice, explained.exam), ": ", exam.id);
+  result.output_name = output_name(labels, explained.of_class);
+  result.output = explained.values.output;
+  result.baseline = explained.values.baseline;
+  result.timed = true;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (exam.present[frame] && !std::isfinite(exam.time_s[frame])) result.timed = false;
+  }
+  std::size_t present = 0;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
+    result.at.push_back(result.timed ? exam.time_s[frame] : static_cast<double>(frame + 1));
+    result.contribution.push_back(explained.values.frames[present++]);
+  }
+  return result;
+}
+
+}  // namespace
+
+FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
+                             const std::filesystem::path& run) {
+  FrameReport report;
+  if (!can_be_explained(cohort.targets.list())) return report;
+  const Labels& labels = cohort.targets[0];
+  report.choice = choice_text(labels);
+  const auto choices = most_telling(main, labels);
+  auto models = models_by_fold(run, choices, dataset.device);
+  std::unique_ptr<FeatureStream> stream;
+  if (dataset.streamed() && !choices.empty()) {
+    stream = std::make_unique<FeatureStream>(dataset);
+    stream->plan({exams_of(choices)});
+    stream->next();
+  }
+  const Dataset& shown = stream ? stream->window() : dataset;
+  std::vector<ExplainedExam> all;
+  for (const auto& [key, choice] : choices) {
+    const std::size_t of_class = explained_class(labels, key.first);
+    const std::size_t exam = choice.fold->split->test[choice.place];
+    if (std::ranges::count(all, exam, &ExplainedExam::exam) > 0) continue;
+    try {
+      all.push_back(explain_exam(models[choice.fold->split->fold], shown, exam, 0, of_class));
+    } catch (const c10::OutOfMemoryError&) {
+      log_warning("there is not enough memory to show contributions in the report");
+      return {};
+    }
+    report.exams.push_back(entry(all.back(), choice, cohort));
+  }
+  if (!all.empty()) report.note = completeness_text(all);
+  return report;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,21 @@
+// The held-out exams whose frames the report shows.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "train_temporal/data/dataset.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/results.h"
+
+namespace coldframe::temporal {
+
+// Of the first repeat and the first target, the surest right decision and the surest wrong one for
+// each of the first classes, or of a regression the highest and lowest prediction and the largest
+// errors either way; explained by those models in the folder `run` that did not see the exam. The
+// dataset must hold the exams. Empty where targets are of frames.
+FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
+                             const std::filesystem::path& run);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,228 @@
+#include "train_temporal/run/cohort.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
+#include "train_temporal/data/dataset.h"
+#include "train_temporal/splits/split_parts.h"
+#include "train_temporal/tasks/target_list.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kDefaultFolds = 5;
+
+std::vector<std::string> known_columns(const cache::CacheReader& cache, const CsvTable* table) {
+  std::vector<std::string> names = cache.column_names();
+  for (const cache::ExamInfo& exam : cache.exams()) {
+    for (const cache::FrameColumn& column : exam.frame_columns) names.push_back(column.name);
+    if (!exam.frame_columns.empty()) break;
+  }
+  if (table != nullptr) names.insert(names.end(), table->header.begin(), table->header.end());
+  return names;
+}
+
+std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
+                                        const std::vector<Target>& known,
+                                        const std::vector<std::string>& columns) {
+  std::vector<LabelOptions> wanted;
+  for (const Target& target : known) {
+    wanted.push_back({target.name, options.positive, target.classes, target.task, true});
+  }
+  if (wanted.size() == 1 && !options.target.empty()) wanted[0].target = options.target;
+  if (wanted.size() > 1 && !options.target.empty()) {
+    throw ConfigError(concat("--target renames the target of a run that has one; this run has ",
+                             names_of(known), ": leave it out"));
+  }
+  if (!wanted.empty()) return wanted;
+  for (const TargetRequest& request : parse_targets(options.target, options.task, columns)) {
+    wanted.push_back({request.name, options.positive, {}, request.task});
+  }
+  if (wanted.size() > 1 && !options.positive.empty()) {
+    throw ConfigError("--positive is for a single target; give columns of 0 and 1 instead");
+  }
+  return wanted;
+}
+
+Targets read_targets(const cache::CacheReader& cache, const TargetOptions& options,
+                     const std::vector<Target>& known) {
+  std::optional<CsvTable> table;
+  if (!options.labels.empty()) table = read_csv(options.labels);
+  std::vector<Labels> all;
+  const auto columns = known_columns(cache, table ? &*table : nullptr);
+  for (const LabelOptions& wanted : wanted_labels(options, known, columns)) {
+    all.push_back(table ? labels_from_csv(cache.exams(), *table, wanted)
+                        : labels_from_cache(cache.exams(), wanted));
+    Labels& labels = all.back();
+    labels.notes.insert(
+        labels.notes.begin(),
+        concat("'", labels.name, "': ", task_name(labels.task),
+               labels.per_frame ? ", per frame" : "",
+               wanted.task ? "" : " (by the column's type; --task says otherwise)"));
+  }
+  return Targets(std::move(all));
+}
+
+// Exams of which no frame is present cannot be shown to a model.
+void leave_out_empty_exams(Cohort& cohort) {
+  std::size_t empty = 0;
+  for (std::size_t i = 0; i < cohort.exams().size(); ++i) {
+    if (!cohort.targets.labeled(i) || present_frames(cohort.exams()[i]) > 0) continue;
+    cohort.targets.mask(i);
+    ++empty;
+  }
+  if (empty == 0) return;
+  cohort.warnings.push_back(concat(plural(empty, "exam"), " without any readable frame left out"));
+  if (cohort.targets.labeled() == 0) throw DataError("no labelled exam has a readable frame");
+}
+
+std::vector<std::size_t> numbered(const std::vector<std::string>& patients) {
+  std::map<std::string, std::size_t> number;
+  std::vector<std::size_t> result;
+  for (const std::string& patient : patients) {
+    result.push_back(number.emplace(patient, number.size()).first->second);
+  }
+  return result;
+}
+
+SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::string& how) {
+  if (!options.splits.empty()) {
+    how = concat("as ", options.splits.filename().string(), " says");
+    return splits_from_csv(read_csv(options.splits), cohort.exams(), cohort.targets,
+                           cohort.patients, options.seed);
+  }
+  if (options.split_column || (options.folds == 0 && has_split_column(cohort.exams()))) {
+    if (options.repeats > 1) {
+      throw ConfigError("--repeats divides anew; it needs --folds, not the cache's split column");
+    }
+    how = "as the cache's split column says";
+    return split_from_column(cohort.exams(), cohort.targets, cohort.patients, options.seed);
+  }
+  if (options.folds == 1) {
+    how = "one part held out, by patient";
+    if (options.repeats > 1) throw ConfigError("--repeats needs --folds of 2 or more");
+    return make_holdout(cohort.targets, cohort.patients, options.seed);
+  }
+  const std::size_t folds = options.folds > 0 ? options.folds : kDefaultFolds;
+  how = concat(folds, " folds by patient");
+  if (options.repeats > 1) how += concat(", ", options.repeats, " times");
+  return make_folds(cohort.targets, cohort.patients, folds, options.seed, options.repeats);
+}
+
+// Exams with the same features that lie in different parts of a split, by the first of each group:
+// whoever is held out was trained on, under another patient.
+std::map<std::size_t, std::size_t> copies_across(const Cohort& cohort,
+                                                 const std::vector<Split>& splits) {
+  std::map<std::uint64_t, std::size_t> first;  // by checksum
+  std::map<std::size_t, std::size_t> copy_of;
+  for (std::size_t exam : cohort.labeled()) {
+    const auto [known, added] = first.emplace(cohort.cache.checksums(exam).front(), exam);
+    if (!added) copy_of[exam] = known->second;
+  }
+  std::map<std::size_t, std::size_t> across;
+  for (const Split& split : splits) {
+    std::map<std::size_t, const char*> part_of;
+    for (const auto& [name, exams] : parts_of(split)) {
+      for (std::size_t exam : *exams) part_of[exam] = name;
+    }
+    for (const auto& [copy, original] : copy_of) {
+      const auto a = part_of.find(copy), b = part_of.find(original);
+      if (a != part_of.end() && b != part_of.end() && a->second != b->second) {
+        across[copy] = original;
+      }
+    }
+  }
+  return across;
+}
+
+void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
+  const auto across = copies_across(cohort, splits);
+  if (across.empty()) return;
+  const auto& [copy, original] = *across.begin();
+  cohort.warnings.push_back(
+      concat(plural(across.size(), "exam"),
+             " with the same features as one in another part of a split, such as '",
+             cohort.exams()[copy].id, "' and '", cohort.exams()[original].id,
+             "': what is held out was trained on, and the figures are too good; give such exams "
+             "one patient, or leave the labels of all but one empty"));
+}
+
+}  // namespace
+
+Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
+  Cohort cohort{cache::CacheReader(options.cache), {}, {}, {}, {}, {}};
+  cohort.targets = read_targets(cohort.cache, options, known);
+  for (std::size_t t = 0; t < known.size(); ++t) {
+    if (cohort.targets[t].per_frame == known[t].per_frame) continue;
+    const char* trained = known[t].per_frame ? "frame" : "exam";
+    throw ConfigError(concat("the run learnt one value of '", known[t].name, "' per ", trained,
+                             ", but this cache has one per ",
+                             known[t].per_frame ? "exam" : "frame"));
+  }
+  for (const Labels& labels : cohort.targets) {
+    cohort.notes.insert(cohort.notes.end(), labels.notes.begin(), labels.notes.end());
+    cohort.warnings.insert(cohort.warnings.end(), labels.warnings.begin(), labels.warnings.end());
+  }
+  leave_out_empty_exams(cohort);
+  cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient);
+  cohort.patient_number = numbered(cohort.patients);
+  return cohort;
+}
+
+std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how) {
+  SplitSet set = split_set(cohort, options, how);
+  if (options.seeds > 1) how += concat(", ", options.seeds, " seeds averaged");
+  cohort.warnings.insert(cohort.warnings.end(), set.warnings.begin(), set.warnings.end());
+  warn_of_copies(cohort, set.splits);
+  return std::move(set.splits);
+}
+
+DataOverview overview(const Cohort& cohort, std::size_t target,
+                      const std::vector<std::size_t>& used) {
+  const Labels& labels = cohort.targets[target];
+  DataOverview data;
+  std::vector<std::size_t> labels_of(labels.classes.size());
+  std::vector<std::set<std::size_t>> patients(labels.classes.size());
+  std::set<std::size_t> all_patients;
+  for (std::size_t exam : used) {
+    if (labels.value[exam] == kUnlabeled) continue;
+    ++data.exams;
+    all_patients.insert(cohort.patient_number[exam]);
+    data.frames_per_exam.push_back(present_frames(cohort.exams()[exam]));
+    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
+      const double label = labels.at(exam, row);
+      if (std::isnan(label)) {
+        ++data.masked_frames;
+      } else if (labels.has_classes()) {
+        ++labels_of[static_cast<std::size_t>(label)];
+        patients[static_cast<std::size_t>(label)].insert(cohort.patient_number[exam]);
+      } else {
+        data.numbers.push_back(label);
+      }
+    }
+  }
+  data.patients = all_patients.size();
+  data.unlabeled = labels.unlabeled;
+  for (std::size_t c = 0; c < labels_of.size(); ++c) {
+    data.exams_per_class.emplace_back(labels.classes[c], labels_of[c]);
+    data.patients_per_class.push_back(patients[c].size());
+  }
+  return data;
+}
+
+void require_same_features(const cache::Recipe& trained, const cache::Recipe& found,
+                           const std::filesystem::path& cache) {
+  if (trained.feature_digest() == found.feature_digest()) return;
+  // differences() speaks of "cache" and "now": the cache at hand is the one, the run the other.
+  throw CacheError(concat("'", cache.string(), "' was made by another recipe than the run's ",
+                          "(\"now\" is what the run was trained on):\n  ",
+                          join(cache::differences(found.features, trained.features), "\n  "),
+                          "\nextract these exams with the run's recipe"));
+}
+
+}  // namespace coldframe::temporal

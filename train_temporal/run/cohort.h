@@ -1,0 +1,41 @@
+// The exams of a cache with their labels and patients, checked before anything is computed.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "train_temporal/commands/options.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/splits/split.h"
+
+namespace coldframe::temporal {
+
+struct Cohort {
+  cache::CacheReader cache;
+  Targets targets;  // exams without a present frame are unlabelled here: no model can see them
+  std::vector<std::string> patients;  // of every exam
+  std::vector<std::size_t> patient_number;
+  std::vector<std::string> notes;  // for the log: what was decided or left out
+  std::vector<std::string> warnings;
+
+  const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
+  std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }
+};
+
+// `known`: the targets of a trained model, in its order; empty: as the options ask. A column of
+// another name may stand for the only target of a model.
+Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known);
+
+// As the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
+std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how);
+
+// Of the exams given by index, as one target sees them.
+DataOverview overview(const Cohort& cohort, std::size_t target,
+                      const std::vector<std::size_t>& used);
+
+// DataError listing the differences when the two recipes' features may not be compared.
+void require_same_features(const cache::Recipe& trained, const cache::Recipe& found,
+                           const std::filesystem::path& cache);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,236 @@
+#include "train_temporal/run/cross_validation.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/progress.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
+#include "common/torch/cpu_memory.h"
+#include "train_temporal/run/epoch_events.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// A kill loses at most this much work, or this many times what a checkpoint takes to write.
+constexpr std::chrono::seconds kCheckpointEvery{5};
+constexpr int kShareOfCheckpoints = 50;
+
+std::size_t thread_count(const TrainOptions& options) {
+  if (options.threads > 0) return options.threads;
+  const auto here = static_cast<std::size_t>(options.launch.local_size);
+  return std::max<std::size_t>(std::thread::hardware_concurrency() / here, 1);
+}
+
+// Whether any of the processes that share a fit wants it.
+bool any_of_them(ProcessGroup* group, bool wanted) {
+  return group == nullptr ? wanted : group->sum(wanted ? 1.0 : 0.0) > 0;
+}
+
+struct FitFiles {
+  fs::path record, checkpoint, events;
+};
+
+// Runs one fit to its end and writes its record. False when a signal came or another fit failed:
+// its state is saved. Of several processes the one that leads reads and writes.
+bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>& stopping) {
+  const auto& [record, checkpoint, events_file] = files;
+  const bool leads = task.group == nullptr || task.group->leads();
+  Trainer trainer(task);
+  if (leads && fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
+  trainer.adopt_state();
+  std::optional<EpochEvents> events;
+  if (leads) events.emplace(events_file, trainer);
+  auto saved = Clock::now();
+  Clock::duration pause = kCheckpointEvery;
+  while (!trainer.finished()) {
+    trainer.run_epoch();
+    if (leads) events->add(trainer);
+    const bool stop = any_of_them(task.group, stopping || stop_requested()) && !trainer.finished();
+    const auto now = Clock::now();
+    if (leads && (stop || now - saved > pause)) {
+      events->flush();
+      write_checkpoint(checkpoint, trainer.state());
+      saved = Clock::now();
+      pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
+    }
+    if (stop) return false;
+  }
+  if (leads) events->flush();
+  in_context(record.stem().string(), [&] {
+    const FitResult result = trainer.finish();
+    if (leads) write_record(record, result, task.seed);
+  });
+  if (leads) fs::remove(checkpoint);
+  return true;
+}
+
+std::vector<FinishedFit> plan(const Experiment& experiment) {
+  std::vector<FinishedFit> fits;
+  for (const std::string& model : experiment.options.models()) {
+    for (const Split& split : experiment.splits) {
+      for (std::size_t seed = 0; seed < experiment.options.seeds; ++seed) {
+        fits.push_back({{model, split.repeat, split.fold, seed}, &split, {}});
+      }
+    }
+  }
+  return fits;
+}
+
+// Threads that take one fit after another. The first error stops all and is rethrown.
+class FitWorkers {
+ public:
+  FitWorkers(const Experiment& experiment, const RunFolder* folder, std::vector<FinishedFit>& fits)
+      : experiment_(experiment),
+        folder_(folder),
+        fits_(fits),
+        progress_("train", "fits", fits.size()) {}
+
+  void run() {
+    const FitPlan plan = plan_fits(experiment_);
+    threads_per_fit_ = plan.threads_per_fit;
+    share_ = memory_share(plan.side_by_side);
+    run_threads(plan.side_by_side, [this] { work(); });
+    if (error_) std::rethrow_exception(error_);
+    progress_.finish();
+  }
+  std::size_t done() const { return done_; }
+
+ private:
+  // Of the budget, for each of several fits: what fits is then not up to chance. 0: all.
+  std::uint64_t memory_share(std::size_t side_by_side) const {
+    const std::uint64_t budget = experiment_.options.memory_budget;
+    if (budget == 0 || side_by_side < 2 || !experiment_.device.is_cpu()) return 0;
+    const std::uint64_t taken = std::min(cpu_memory().live, budget);
+    return std::max<std::uint64_t>((budget - taken) / side_by_side, 1);
+  }
+
+  void work() {
+    try {
+      const CpuMemoryShare share(share_);
+      at::set_num_threads(kThreadsPerFit);
+      for (std::size_t i = next_++; i < fits_.size() && !stopping_; i = next_++) {
+        if (any_of_them(experiment_.group, stop_requested()) || !do_fit(fits_[i])) break;
+        ++done_;
+        progress_.add();
+      }
+    } catch (...) {  // the first error is the one reported
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stopping_ = true;
+    }
+  }
+
+  bool do_fit(FinishedFit& fit) {
+    FitTask task = experiment_.task(fit.name, *fit.split);
+    task.threads = threads_per_fit_;
+    const FitFiles files = files_of(fit.name);
+    if (!is_done(files.record) && !run_fit(task, files, stopping_)) return false;
+    if (!experiment_.leads()) return true;
+    fit.record = read_record(files.record);
+    fit.record.weights.clear();
+    check(task, fit);
+    return true;
+  }
+
+  FitFiles files_of(const FitName& name) const {
+    if (folder_ == nullptr) return {name.stem(), {}, {}};
+    return {folder_->record(name), folder_->checkpoint(name), folder_->events(name)};
+  }
+
+  bool is_done(const fs::path& record) const {
+    const bool done = experiment_.leads() && fs::exists(record);
+    return experiment_.group == nullptr ? done : experiment_.group->broadcast(done);
+  }
+
+  void check(const FitTask& task, const FinishedFit& fit) const {
+    const auto classes = static_cast<std::size_t>(task.config.classes);
+    const bool fits =
+        fit.record.seed == task.seed &&
+        fit.record.validation_logits.size() == task.targets.rows(task.split.validation) * classes &&
+        fit.record.test_logits.size() == task.targets.rows(task.split.test) * classes &&
+        !fit.record.history.empty();
+    if (!fits) {
+      throw DataError(concat("'", folder_->record(fit.name).string(),
+                             "' belongs to another run; start again with --overwrite"));
+    }
+  }
+
+  const Experiment& experiment_;
+  const RunFolder* folder_;
+  std::vector<FinishedFit>& fits_;
+  Progress progress_;
+  std::size_t threads_per_fit_ = 1;
+  std::uint64_t share_ = 0;
+  std::atomic<std::size_t> next_{0}, done_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+ModelConfig Experiment::config(const std::string& model) const {
+  ModelConfig result = base;
+  set_model(result, model);
+  if (!is_recurrent(result.architecture)) result.time = false;
+  return result;
+}
+
+std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
+  return CounterRandom({options.seed, split.repeat, split.fold, seed}).next();
+}
+
+FitTask Experiment::task(const FitName& fit, const Split& split) const {
+  FitTask task{dataset, targets, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
+  task.group = group;
+  return task;
+}
+
+FitPlan plan_fits(const Experiment& experiment) {
+  const TrainOptions& options = experiment.options;
+  const std::size_t threads = thread_count(options);
+  FitPlan plan;
+  plan.fits = options.models().size() * experiment.splits.size() * options.seeds;
+  // One device, and one budget, is shared by all fits: side by side they would compete for it.
+  const bool shared =
+      !experiment.device.is_cpu() || options.memory_budget > 0 || experiment.group != nullptr;
+  const std::size_t wanted = options.jobs > 0 ? options.jobs : shared ? 1 : threads;
+  plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.fits), 1);
+  plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
+  return plan;
+}
+
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder) {
+  std::vector<FinishedFit> fits = plan(experiment);
+  std::size_t done = 0;
+  try {
+    FitWorkers workers(experiment, folder, fits);
+    workers.run();
+    done = workers.done();
+  } catch (const c10::OutOfMemoryError&) {
+    throw SystemError(
+        "there is not enough memory for the features, the model and its gradients; raise "
+        "--memory-budget or lower --hidden");
+  }
+  if (done < fits.size()) {
+    throw Interrupted(concat("stopped with ", done, " of ", plural(fits.size(), "fit"),
+                             " done; run the same command with --resume to continue"));
+  }
+  return fits;
+}
+
+}  // namespace coldframe::temporal

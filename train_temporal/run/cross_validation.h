@@ -1,0 +1,53 @@
+// Fits every model on every fold with every seed, several side by side, and remembers on disk which
+// are done.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train_temporal/commands/options.h"
+#include "train_temporal/run/run_folder.h"
+#include "train_temporal/training/checkpoint.h"
+
+namespace coldframe::temporal {
+
+// Of LibTorch in a fit. More would make its sums depend on the machine; cores are used by fits side
+// by side, and where there are fewer fits than cores by a FusedStep, whose sums do not.
+inline constexpr int kThreadsPerFit = 1;
+
+// Everything that the fits of a run share.
+struct Experiment {
+  const Dataset& dataset;
+  const Targets& targets;
+  const std::vector<Split>& splits;
+  const TrainOptions& options;
+  ModelConfig base;  // as the options and the cache make it, before set_model()
+  torch::Device device;
+  ProcessGroup* group = nullptr;  // with which this process shares every fit; null: alone
+
+  bool leads() const { return group == nullptr || group->leads(); }
+  ModelConfig config(const std::string& model) const;
+  std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
+  FitTask task(const FitName& fit, const Split& split) const;
+};
+
+// A fit that is done, without its weights: those stay in RunFolder::record().
+struct FinishedFit {
+  FitName name;
+  const Split* split;
+  FitRecord record;
+};
+
+// How many fits there are, how many run side by side, and the threads of each.
+struct FitPlan {
+  std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
+};
+FitPlan plan_fits(const Experiment& experiment);
+
+// All fits: by model, then split, then seed. Those whose record exists are not repeated; one that
+// was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
+// epochs have been saved. Of several processes the one that leads has the folder; the others get
+// null for it, and fits without what is in their records.
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder);
+
+}  // namespace coldframe::temporal

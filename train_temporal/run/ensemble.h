@@ -1,0 +1,34 @@
+// All models of a run, applied together to a cache that none of them has seen.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "train_temporal/models/model_file.h"
+
+namespace coldframe::temporal {
+
+class Ensemble {
+ public:
+  // Reads every model of the run. ConfigError when it is not a run, DataError for damaged models.
+  explicit Ensemble(const std::filesystem::path& run);
+
+  std::vector<TrainedModel>& models() { return models_; }
+  const ModelCard& card() const { return models_.front().card; }
+  std::size_t size() const { return models_.size(); }
+  const std::vector<Target>& targets() const { return card().targets; }
+  bool per_frame() const { return card().config.per_frame(); }
+  double threshold(std::size_t target = 0) const;  // the mean over folds
+
+  // The scores [n, Target::scores()] of each target for the exams given by index, or for their
+  // present frames: each model's as its own Reading has them, averaged.
+  std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
+                                          const std::vector<std::size_t>& exams,
+                                          const torch::Device& device);
+
+ private:
+  std::vector<TrainedModel> models_;
+};
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,65 @@
+#include "train_temporal/run/epoch_events.h"
+
+#include "common/text/text.h"
+#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/run/predictions.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::vector<Scalar> losses(const EpochLosses& epoch) {
+  return {{"loss/train", static_cast<float>(epoch.train)},
+          {"loss/validation", static_cast<float>(epoch.validation)},
+          {"learning_rate", static_cast<float>(epoch.learning_rate)}};
+}
+
+std::vector<Metric> watched(Scale scale) {
+  if (scale == Scale::kNumber) return {main_metric(scale), Metric::kMae};
+  if (scale == Scale::kOrdinal) return {main_metric(scale), Metric::kClassMae};
+  return {main_metric(scale)};
+}
+
+// Of every target, where they are defined; at the threshold 0.5 and without a temperature, which
+// are fitted after the last epoch.
+void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
+  const Targets& targets = trainer.task().targets;
+  const Split& split = trainer.task().split;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const Labels& labels = targets[t];
+    const auto outputs = columns(trainer.last_epoch().validation_logits, targets.outputs(),
+                                 targets.first_output(t), labels.outputs());
+    const auto scores = scores_of(labels, reading_of(labels, split.train), outputs);
+    const ScoredExams rows =
+        scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
+    const std::string of = targets.size() > 1 ? labels.name + "/" : "";
+    for (const Metric metric : watched(labels.scale())) {
+      const Figure figure = compute_metric(metric, rows);
+      if (!figure.defined()) continue;
+      scalars.push_back(
+          {concat("validation/", of, metric_key(metric)), static_cast<float>(figure.value)});
+    }
+  }
+}
+
+}  // namespace
+
+EpochEvents::EpochEvents(const std::filesystem::path& path, const Trainer& trainer)
+    : file_(path, static_cast<std::int64_t>(trainer.history().size())) {
+  const auto& history = trainer.history();
+  for (auto step = static_cast<std::size_t>(file_.steps()); step < history.size(); ++step) {
+    file_.add(losses(history[step]));
+  }
+}
+
+void EpochEvents::add(const Trainer& trainer) {
+  const auto& history = trainer.history();
+  if (static_cast<std::size_t>(file_.steps()) == history.size()) return;  // the epoch diverged
+  const LastEpoch& epoch = trainer.last_epoch();
+  std::vector<Scalar> scalars = losses(history.back());
+  add_validation(trainer, scalars);
+  scalars.push_back({"time/step", static_cast<float>(epoch.train_seconds / double(epoch.steps))});
+  scalars.push_back({"time/epoch", static_cast<float>(epoch.seconds)});
+  file_.add(scalars);
+}
+
+}  // namespace coldframe::temporal

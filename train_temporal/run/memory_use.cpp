@@ -1,0 +1,64 @@
+#include "train_temporal/run/memory_use.h"
+
+#include <algorithm>
+
+#include "common/text/text.h"
+#include "common/torch/device_memory.h"
+#include "train_temporal/training/memory_plan.h"
+
+namespace coldframe::temporal {
+
+std::uint64_t predicted_peak(const Experiment& experiment) {
+  const TrainOptions& options = experiment.options;
+  const FitPlan plan = plan_fits(experiment);
+  const std::uint64_t features = experiment.dataset.loaded_bytes();
+  std::uint64_t most = 0;
+  for (const std::string& model : options.models()) {
+    for (const Split& split : experiment.splits) {
+      FitTask task = experiment.task({model, split.repeat, split.fold, 0}, split);
+      task.threads = plan.threads_per_fit;
+      PieceSizes pieces = first_pieces(task);
+      if (options.memory_budget > features) {
+        const std::uint64_t fixed = predict_memory(task, pieces).fixed;
+        const std::uint64_t left = options.memory_budget - features;
+        pieces = pieces_that_fit(task, pieces, left - std::min(left, fixed));
+      }
+      most = std::max(most, predict_memory(task, pieces).total());
+    }
+  }
+  return features + plan.side_by_side * most;
+}
+
+MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment) {
+  const std::size_t batch = experiment.options.fit.batch;
+  MemoryUse use{peak_device_memory(experiment.device), predicted_peak(experiment),
+                experiment.options.memory_budget, batch, batch};
+  for (const FinishedFit& fit : fits)
+    use.at_once = std::min(use.at_once, fit.record.pieces.training);
+  return use;
+}
+
+KeyValues to_facts(const MemoryUse& use) {
+  std::string tensors =
+      concat(human_bytes(use.peak), " at most, predicted ", human_bytes(use.predicted));
+  if (use.budget > 0) {
+    const double share = static_cast<double>(use.peak) / static_cast<double>(use.budget);
+    tensors += concat(", of a budget of ", human_bytes(use.budget), ": headroom ",
+                      fixed(100 * (1 - share), 0), " %");
+  }
+  KeyValues facts = {{"tensors on the device", tensors}};
+  if (use.at_once < use.batch) {
+    facts.emplace_back("exams at a time", concat(use.at_once, " of a batch of ", use.batch));
+  }
+  return facts;
+}
+
+Json to_json(const MemoryUse& use) {
+  return {{"tensors_peak_bytes", use.peak},
+          {"tensors_predicted_bytes", use.predicted},
+          {"budget_bytes", use.budget},
+          {"batch", use.batch},
+          {"exams_at_a_time", use.at_once}};
+}
+
+}  // namespace coldframe::temporal

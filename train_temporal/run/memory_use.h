@@ -1,0 +1,25 @@
+// What a run says of memory, in its report and in summary.json.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "train_temporal/report/report.h"
+#include "train_temporal/run/cross_validation.h"
+
+namespace coldframe::temporal {
+
+struct MemoryUse {
+  std::uint64_t peak = 0, predicted = 0, budget = 0;  // bytes of tensors on it; no budget: 0
+  std::size_t batch = 0, at_once = 0;  // exams per step, and of these through the model at a time
+};
+MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment);
+
+// Features and the fits that run side by side, by predict_memory(); under a budget after the cuts
+// that it forces.
+std::uint64_t predicted_peak(const Experiment& experiment);
+
+KeyValues to_facts(const MemoryUse& use);
+Json to_json(const MemoryUse& use);
+
+}  // namespace coldframe::temporal

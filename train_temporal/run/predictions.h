@@ -1,0 +1,33 @@
+// The columns that tables of predictions share: for each target `label` (where there are labels),
+// p_<class> for its classes, and `predicted`; with several targets each behind the target's name
+// and a colon.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "train_temporal/splits/labels.h"
+
+namespace coldframe::temporal {
+
+enum class WithLabels { kNo, kYes };
+void add_header(std::vector<std::string>& header, std::span<const Target> targets,
+                WithLabels labels);
+
+// `label`: as Labels::at() has it; NaN leaves the field empty.
+std::string label_text(const Target& target, double label);
+// The scores of one row and its decision.
+void add_prediction(std::vector<std::string>& row, const Target& target,
+                    std::span<const double> scores, int decision);
+
+// The rows of `exams`, or of their frames, that have a label, as metrics want them. `scores` and
+// `decision` have all rows.
+ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
+                        std::span<const double> scores, std::span<const int> decision);
+
+// The number of each present frame among all of the exam's: what the column `frame` says.
+std::vector<std::size_t> present_slots(const cache::ExamInfo& exam);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,182 @@
+#include "train_temporal/run/results.h"
+
+#include <cmath>
+
+#include "common/files/csv.h"
+#include "common/text/exact.h"
+#include "common/text/text.h"
+#include "train_temporal/metrics/calibration.h"
+#include "train_temporal/run/predictions.h"
+
+namespace coldframe::temporal {
+namespace {
+
+void add_share(std::vector<double>& sum, const std::vector<double>& values, double share) {
+  sum.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += share * values[i];
+}
+
+// The rows of a part that have a label, and their classes; of a regression no row.
+struct LabeledRows {
+  std::vector<std::size_t> row;
+  std::vector<int> label;
+};
+
+LabeledRows labeled_rows(const Labels& labels, const std::vector<std::size_t>& exams) {
+  LabeledRows result;
+  std::size_t next = 0;
+  for (std::size_t exam : exams) {
+    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
+      const double label = labels.at(exam, row);
+      if (!labels.has_classes() || std::isnan(label)) continue;
+      result.row.push_back(next);
+      result.label.push_back(static_cast<int>(label));
+    }
+  }
+  return result;
+}
+
+std::vector<double> at_rows(std::span<const double> table, std::size_t width,
+                            const std::vector<std::size_t>& rows) {
+  std::vector<double> result;
+  for (std::size_t row : rows) {
+    for (std::size_t c = 0; c < width; ++c) result.push_back(table[row * width + c]);
+  }
+  return result;
+}
+
+TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& targets,
+                             std::size_t t) {
+  const Labels& labels = targets[t];
+  const Split& split = *seeds.front().split;
+  const std::size_t outputs = labels.outputs();
+  const LabeledRows validation = labeled_rows(labels, split.validation);
+  const double share = 1.0 / static_cast<double>(seeds.size());
+  const auto own = [&](const std::vector<double>& table) {
+    return columns(table, targets.outputs(), targets.first_output(t), outputs);
+  };
+  TargetScores result;
+  std::vector<double> validation_scores;
+  for (const FinishedFit& fit : seeds) {
+    const auto logits = at_rows(own(fit.record.validation_logits), outputs, validation.row);
+    Reading reading = reading_of(labels, split.train);
+    if (labels.scale() == Scale::kNominal) {
+      reading.temperature = fit_temperature(logits, outputs, validation.label);
+    }
+    add_share(validation_scores, scores_of(labels, reading, logits), share);
+    add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
+    result.readings.push_back(reading);
+  }
+  if (labels.binary()) {
+    std::vector<double> score;
+    for (std::size_t i = 1; i < validation_scores.size(); i += 2) {
+      score.push_back(validation_scores[i]);
+    }
+    const double threshold = youden_threshold(score, validation.label).value;
+    for (Reading& reading : result.readings) reading.threshold = threshold;
+  }
+  result.decision = decide(labels, result.scores, result.threshold());
+  return result;
+}
+
+FoldResult assemble_fold(std::span<const FinishedFit> seeds, const Targets& targets) {
+  FoldResult fold{seeds.front().split, {}};
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    fold.targets.push_back(assemble_target(seeds, targets, t));
+  }
+  return fold;
+}
+
+FoldScores scores_of_fold(const FoldResult& fold, const Cohort& cohort, std::size_t target) {
+  const Labels& labels = cohort.targets[target];
+  const TargetScores& all = fold.targets[target];
+  FoldScores result{fold.split->repeat, fold.split->fold, {}, {}};
+  result.exams = scored_rows(labels, fold.split->test, all.scores, all.decision);
+  for (std::size_t exam : fold.split->test) {
+    result.drawn_from.push_back(cohort.patient_number[exam]);
+    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
+      if (std::isnan(labels.at(exam, row))) continue;
+      result.patient.push_back(cohort.patient_number[exam]);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
+                                 std::size_t seeds) {
+  std::vector<ModelFolds> models;
+  for (std::size_t start = 0; start < fits.size(); start += seeds) {
+    const std::string& model = fits[start].name.model;
+    if (models.empty() || models.back().model != model) models.push_back({model, {}});
+    models.back().folds.push_back(assemble_fold(std::span(fits).subspan(start, seeds), targets));
+  }
+  return models;
+}
+
+ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target) {
+  ModelResult result;
+  result.name = folds.model;
+  for (const FoldResult& fold : folds.folds) {
+    result.folds.push_back(scores_of_fold(fold, cohort, target));
+  }
+  return result;
+}
+
+void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,
+                     const std::vector<std::size_t>& used) {
+  const Labels& labels = cohort.targets[target];
+  report.target = labels.name;
+  report.task = task_name(labels.task);
+  report.scale = labels.scale();
+  report.per_frame = labels.per_frame;
+  report.classes = labels.classes;
+  report.data = overview(cohort, target, used);
+}
+
+std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort) {
+  const std::vector<Target> targets = cohort.targets.list();
+  std::vector<std::string> header = {"repeat", "fold", "exam", "patient"};
+  if (cohort.targets.per_frame()) header.push_back("frame");
+  add_header(header, targets, WithLabels::kYes);
+  std::string csv = csv_row(header);
+  for (const FoldResult& fold : folds.folds) {
+    std::size_t next = 0;
+    for (std::size_t exam : fold.split->test) {
+      const std::vector<std::size_t> slots = present_slots(cohort.exams()[exam]);
+      for (std::size_t i = 0; i < cohort.targets.rows(exam); ++i, ++next) {
+        std::vector<std::string> row = {concat(fold.split->repeat), concat(fold.split->fold),
+                                        cohort.exams()[exam].id, cohort.patients[exam]};
+        if (cohort.targets.per_frame()) row.push_back(concat(slots[i]));
+        for (std::size_t t = 0; t < targets.size(); ++t) {
+          const TargetScores& all = fold.targets[t];
+          const std::size_t width = targets[t].scores();
+          row.push_back(label_text(targets[t], cohort.targets[t].at(exam, i)));
+          add_prediction(row, targets[t], std::span(all.scores).subspan(next * width, width),
+                         all.decision[next]);
+        }
+        csv += csv_row(row);
+      }
+    }
+  }
+  return csv;
+}
+
+std::string epochs_csv(const std::vector<FinishedFit>& fits) {
+  std::string csv = csv_row({"model", "repeat", "fold", "seed", "epoch", "train_loss",
+                             "validation_loss", "learning_rate", "best"});
+  for (const FinishedFit& fit : fits) {
+    const FitName& name = fit.name;
+    for (std::size_t epoch = 0; epoch < fit.record.history.size(); ++epoch) {
+      const EpochLosses& losses = fit.record.history[epoch];
+      csv += csv_row({name.model, std::to_string(name.repeat), std::to_string(name.fold),
+                      std::to_string(name.seed), std::to_string(epoch), exact(losses.train),
+                      exact(losses.validation), exact(losses.learning_rate),
+                      epoch == fit.record.best_epoch ? "1" : "0"});
+    }
+  }
+  return csv;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,50 @@
+// From fits to predictions: each seed read by what was learnt from its training and validation part
+// (see Reading), seeds averaged, decisions at the threshold.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train_temporal/report/study.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cross_validation.h"
+
+namespace coldframe::temporal {
+
+// The test part of one fold of one model, as one target sees it.
+struct TargetScores {
+  std::vector<Reading> readings;  // by seed; the threshold is that of all seeds
+  std::vector<double> scores;     // [rows of the test part, Target::scores()]
+  std::vector<int> decision;      // [rows]
+
+  double threshold() const { return readings.front().threshold; }
+};
+
+// One fold of one model.
+struct FoldResult {
+  const Split* split;
+  std::vector<TargetScores> targets;
+};
+
+struct ModelFolds {
+  std::string model;
+  std::vector<FoldResult> folds;
+};
+
+// Fits come as run_fits() orders them: `seeds` of a fold in a row.
+std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
+                                 std::size_t seeds);
+
+// Of the exams, or frames, that have a label for the target.
+ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target);
+
+// The part of a report that says what the target is and which data of `used` it has.
+void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,
+                     const std::vector<std::size_t>& used);
+
+// repeat,fold,exam,patient,label,p_<class>…,predicted, see predictions.h
+std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort);
+// model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
+std::string epochs_csv(const std::vector<FinishedFit>& fits);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,196 @@
+#include "train_temporal/run/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "cache/format/recipe.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* kConfigFile = "config.json";
+constexpr const char* kStateFolder = "state";
+constexpr const char* kLockFile = "lock";
+constexpr const char* kReplacedFolder = "replaced";
+
+fs::path without_trailing_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+fs::path beside(const fs::path& path, const char* suffix) {
+  fs::path result = path;
+  result += suffix;
+  return result;
+}
+
+bool is_run(const fs::path& path) {
+  try {
+    const Json config = read_json_file(path / kConfigFile);
+    return config.is_object() && config.contains("coldframe") && config.contains("data_digest");
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void create_folders(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return;
+  throw SystemError(concat("cannot create '", path.string(), "': ", error.message(),
+                           "; choose a folder that you may write to"));
+}
+
+}  // namespace
+
+std::string FitName::stem() const {
+  return concat(model, "-repeat-", repeat, "-fold-", fold, "-seed-", seed);
+}
+
+RunFolder::RunFolder(fs::path out, ExistingRun existing)
+    : out_(without_trailing_slash(out)),
+      working_(beside(out_, ".unfinished")),
+      existing_(existing) {
+  const std::string shown = out_.string(), unfinished = working_.string();
+  if (fs::exists(out_) && !is_run(out_)) {
+    throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
+  }
+  if (fs::exists(working_) && !is_run(working_) && !fs::exists(working_ / kLockFile)) {
+    throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
+                             "' would grow there; choose another name"));
+  }
+  if (existing.resume || existing.overwrite) return;
+  if (fs::exists(out_)) {
+    throw ConfigError(concat("--out '", shown,
+                             "' is a finished run; choose another name, or "
+                             "--overwrite to replace it"));
+  }
+  if (fs::exists(working_)) {
+    throw ConfigError(concat("an unfinished run lies in '", unfinished,
+                             "'; add --resume to continue it, or --overwrite to start again"));
+  }
+}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void RunFolder::lock() {
+  const fs::path path = working_ / kLockFile;
+  lock_ = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666);
+  if (lock_ < 0) {
+    throw SystemError(concat("cannot create '", path.string(), "': ", std::strerror(errno)));
+  }
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    throw SystemError(concat("another process is training '", out_.string(),
+                             "'; wait for it or choose another --out"));
+  }
+}
+
+void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
+  const auto changes = cache::differences(read_json_file(run / kConfigFile), config);
+  if (changes.empty()) return;
+  throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
+                           join(changes, "\n  "), "\nuse the same options and data, or ", instead));
+}
+
+void RunFolder::clear() const {
+  // The configuration goes last: with it the folder is known as ours.
+  for (const auto& entry : fs::directory_iterator(working_)) {
+    const fs::path name = entry.path().filename();
+    if (name != kLockFile && name != kConfigFile) fs::remove_all(entry.path());
+  }
+  fs::remove(working_ / kConfigFile);
+}
+
+bool RunFolder::start(const Json& config) {
+  if (existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_)) {
+    require_same(out_, config, "--overwrite to replace the finished run");
+    remove_leftovers();
+    return false;
+  }
+  create_folders(working_);
+  lock();
+  if (existing_.resume && !existing_.overwrite && fs::exists(working_ / kConfigFile) &&
+      !is_run(working_)) {
+    throw DataError(concat("'", (working_ / kConfigFile).string(),
+                           "' is damaged, so that the run cannot be continued; --overwrite without "
+                           "--resume starts again"));
+  }
+  if (existing_.resume && is_run(working_)) {
+    require_same(working_, config, "--overwrite without --resume to start again");
+  } else {
+    clear();
+    write_file_atomically(working_ / kConfigFile, config.dump(2) + "\n");
+  }
+  create_folders(working_ / kStateFolder);
+  return true;
+}
+
+void RunFolder::publish() {
+  publish_folder(working_, out_);
+  remove_leftovers();
+}
+
+void RunFolder::remove_leftovers() const {
+  for (const char* name : {kReplacedFolder, kStateFolder, kLockFile}) fs::remove_all(out_ / name);
+}
+
+void publish_folder(const fs::path& working, const fs::path& out) {
+  if (fs::exists(out)) {
+    fs::remove_all(working / kReplacedFolder);
+    rename_durably(out, working / kReplacedFolder);
+  }
+  rename_durably(working, out);
+  fs::remove_all(out / kReplacedFolder);
+}
+
+fs::path RunFolder::record(const FitName& fit) const {
+  return working_ / kStateFolder / (fit.stem() + ".record");
+}
+
+fs::path RunFolder::checkpoint(const FitName& fit) const {
+  return working_ / kStateFolder / (fit.stem() + ".checkpoint");
+}
+
+// TensorBoard reads files whose name holds "tfevents".
+fs::path RunFolder::events(const FitName& fit) const {
+  const std::string name = concat("repeat-", fit.repeat, "-fold-", fit.fold, "-seed-", fit.seed);
+  return working_ / "tensorboard" / fit.model / name / "events.out.tfevents.coldframe";
+}
+
+fs::path models_folder(const fs::path& run) {
+  return run / "models";
+}
+
+std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t seed, bool repeated) {
+  const std::string prefix = repeated ? concat("repeat-", repeat, "-") : std::string();
+  return concat(prefix, "fold-", fold, "-seed-", seed, ".safetensors");
+}
+
+std::vector<fs::path> model_files(const fs::path& run) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(models_folder(run), error)) {
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    throw ConfigError(concat("--run '", run.string(),
+                             "' is not a finished run of `coldframe "
+                             "train`: it has no models/*.safetensors"));
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
+  return files;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,72 @@
+// The folder in which a run grows and the one as which it appears: everything is written to
+// `OUT.unfinished` and renamed to OUT at the end, so OUT is always whole.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/files/json.h"
+
+namespace coldframe::temporal {
+
+// One fit of a run.
+struct FitName {
+  std::string model;
+  std::size_t repeat = 0, fold = 0, seed = 0;
+
+  std::string stem() const;  // "gru-repeat-0-fold-2-seed-1"
+};
+
+// What to do with a run of the same name: continue one that is unfinished, replace one that is
+// finished. With both, an unfinished one is continued and then replaces the finished one.
+struct ExistingRun {
+  bool resume = false, overwrite = false;
+};
+
+class RunFolder {
+ public:
+  // Looks and creates nothing. ConfigError when OUT or an unfinished run is there and `existing`
+  // does not say what to do with it, or when one of the two folders is no run.
+  RunFolder(std::filesystem::path out, ExistingRun existing);
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  // Creates the unfinished folder with config.json and nothing else, or, resuming, checks that the
+  // configuration is the same (ConfigError lists the differences). Takes a lock: SystemError when
+  // another process works on this run. False when the run is finished: nothing is left to do.
+  bool start(const Json& config);
+  void publish();  // the state goes last, so that a run that dies on the way can be resumed
+
+  const std::filesystem::path& out() const { return out_; }
+  std::filesystem::path file(const std::string& name) const { return working_ / name; }
+  std::filesystem::path record(const FitName& fit) const;
+  std::filesystem::path checkpoint(const FitName& fit) const;
+  // tensorboard/gru/repeat-0-fold-2-seed-1/events…: TensorBoard groups runs by folder.
+  std::filesystem::path events(const FitName& fit) const;
+
+ private:
+  void lock();
+  void require_same(const std::filesystem::path& run, const Json& config,
+                    const char* instead) const;
+  void clear() const;
+  void remove_leftovers() const;
+
+  std::filesystem::path out_, working_;
+  ExistingRun existing_;
+  int lock_ = -1;
+};
+
+// Renames `working` to `out`. What lies there moves into `working` first and is removed at the end:
+// at every moment one of the two folders holds all that `working` held.
+void publish_folder(const std::filesystem::path& working, const std::filesystem::path& out);
+
+// Names inside a finished run.
+std::filesystem::path models_folder(const std::filesystem::path& run);
+std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t seed, bool repeated);
+// All model files of a run, sorted. ConfigError when it is not a finished run.
+std::vector<std::filesystem::path> model_files(const std::filesystem::path& run);
+
+}  // namespace coldframe::temporal
