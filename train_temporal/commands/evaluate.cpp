@@ -72,7 +72,7 @@ fs::path unfinished(const fs::path& out) {
   return out.string() + ".unfinished";
 }
 
-// Whether nothing lies there that an evaluation does not write.
+// True when `folder` holds nothing but what an evaluation writes.
 bool is_evaluation(const fs::path& folder) {
   if (!fs::is_directory(folder)) return false;
   return std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {

@@ -218,7 +218,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   }
 }
 
-// What only a GRU or LSTM has is refused where none is trained.
+// Options of a GRU or LSTM alone are refused where none is trained.
 void check_recurrent(const TrainOptions& options) {
   const ModelConfig& model = options.architecture;
   const auto models = options.models();

@@ -1,4 +1,4 @@
-// What can be asked of `coldframe train`, `evaluate` and `predict`, with the defaults.
+// Everything that `coldframe train`, `evaluate` and `predict` can be told, with its default.
 #pragma once
 
 #include <cstdint>

@@ -20,14 +20,14 @@ struct ListedRun {
   std::string problem;                 // why it cannot be read; all but `folder` is empty then
 };
 
-// Of each path the run that it is, or the runs in it, sorted by name; an unfinished one is its
+// Each path gives the run that it is, or the runs in it, sorted by name; an unfinished one is its
 // OUT.unfinished. ConfigError for a path without any.
 std::vector<ListedRun> find_runs(const std::vector<std::filesystem::path>& paths);
 
 std::string runs_table(const std::vector<ListedRun>& runs);
 std::string runs_json(const std::vector<ListedRun>& runs);
 
-// Whether the words ask for the list, and then the list: exit code 1 when a run cannot be read.
+// asks_for_list() sees --list; list_runs() returns exit code 1 when a run cannot be read.
 bool asks_for_list(const std::vector<std::string>& arguments);
 int list_runs(const std::vector<std::string>& arguments);
 

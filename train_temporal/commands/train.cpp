@@ -123,7 +123,8 @@ void TrainingRun::resolve_model() {
                         "show them)");
 }
 
-// Of everything that the fits depend on: splits, labels and which features of which exams.
+// The digest covers everything that the fits depend on: splits, labels and which features of which
+// exams.
 std::string TrainingRun::data_digest() const {
   std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
   for (std::size_t index : cohort_.labeled()) {

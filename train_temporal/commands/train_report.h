@@ -1,4 +1,4 @@
-// What the report of a training run says of its folds, fits and settings.
+// A training run's report receives its folds, fits and settings from here.
 #pragma once
 
 #include <cstddef>
