@@ -30,7 +30,7 @@ struct Dataset {
   torch::Device device = torch::kCPU;          // which computes; features may yet lie in memory
   const cache::CacheReader* cache = nullptr;   // where features stay that are streamed
 
-  // How many rows a frame lies behind its row in `clean`, in the view of that index.
+  // A frame's row in view `view` lies this many rows behind its row in `clean`.
   std::int64_t rows_before(std::size_t view) const {
     if (view == 0) return 0;
     return features.size(0) / static_cast<std::int64_t>(views.size()) *
@@ -40,7 +40,7 @@ struct Dataset {
   std::uint64_t loaded_bytes() const { return features.defined() ? features.nbytes() : 0; }
 };
 
-// Where features lie while a model is fitted.
+// The place of features while a model is fitted.
 enum class Residence { kAuto, kDevice, kMemory, kStream };
 
 // The exams given by index (see CacheReader::exams()), in each of `views`, of which "clean" is the
@@ -52,24 +52,24 @@ Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_
                      const std::vector<std::string>& views = {"clean"},
                      Residence residence = Residence::kDevice);
 
-// Of all present frames of these exams, as stored, in one view.
+// Bytes of all present frames of these exams, as stored, in one view.
 std::uint64_t feature_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams);
 torch::ScalarType stored_type(const cache::CacheReader& cache);
 
 std::size_t present_frames(const cache::ExamInfo& exam);
 
-// What the `clock` control sees, without any pixel: number of frames, missing frames, intervals,
+// The `clock` control sees this, and no pixel: number of frames, missing frames, intervals,
 // duration, frame size, whether times are unknown, and the source kind (one of `source_kinds`).
 std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
                                     const std::vector<std::string>& source_kinds);
 std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams);  // sorted
 
-// Whether time intervals carry more than the exam's duration: known, and uneven in at least half of
-// the exams. Frames picked evenly from a video lie up to half a source frame beside an even grid;
-// that does not count as uneven.
+// True when time intervals carry more than the exam's duration: they are known, and uneven in at
+// least half of the exams. Frames picked evenly from a video lie up to half a source frame beside
+// an even grid; that does not count as uneven.
 bool times_are_informative(std::span<const cache::ExamInfo> exams);
 
-// Which views of a cache a training draws from; everything else sees `clean` only.
+// Training draws from these views of a cache; everything else sees `clean` only.
 enum class ViewChoice { kAuto, kClean, kAll };
 
 // "clean" first. kAuto: all that the cache has. ConfigError for kAll of a cache with one view.

@@ -29,8 +29,8 @@ void FeatureStream::stop() {
   queue_.reset();
 }
 
-// What is read ahead must not take the memory in which the present group is computed: that would
-// fail or not as the threads run.
+// Reading ahead must not take the memory in which the present group is computed: fits would then
+// fail or not as the threads happen to run.
 bool FeatureStream::may_read_ahead() const {
   const auto left = cpu_memory_left();
   if (!left) return true;

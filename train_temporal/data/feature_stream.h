@@ -21,7 +21,7 @@ class FeatureStream {
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // Which of the dataset's views to read of an exam. Called on another thread too.
+  // Names the view of the dataset to read of an exam. It is called on another thread too.
   using ViewOf = std::function<std::size_t(std::size_t exam)>;
 
   // Begins to read: next() will deliver these groups of exams one after another, each exam in one

@@ -8,7 +8,7 @@
 
 namespace coldframe::temporal {
 
-// Of a training part: over the frames of its exams, in the view `clean`.
+// The constants come from the frames of a training part's exams, in the view `clean`.
 struct InputStatistics {
   torch::Tensor feature_mean, feature_std;  // [D]
   torch::Tensor time_mean, time_std;        // [2]: log interval, seconds since the first frame

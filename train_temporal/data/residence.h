@@ -1,4 +1,5 @@
-// Where a cohort's features lie while models are fitted: on the device, in memory, or in the cache.
+// Features lie on the device, in memory, or in the cache while models are fitted: here that is
+// chosen.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct Placement {
 Placement place_features(Residence asked, std::uint64_t bytes, const torch::Device& device,
                          std::uint64_t budget);
 
-// Whether so many bytes leave a tenth of the memory that is free now; true where none is known.
+// True when so many bytes leave a tenth of the memory that is free now, or when that is unknown.
 bool fits_into_memory(std::uint64_t bytes);
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Which frames of an exam a model sees, and in which order. Counter-based: a choice depends on the
-// seed, the epoch and the exam, never on batches or threads.
+// A sampler chooses which frames of an exam a model sees, and in which order. It is counter-based:
+// a choice depends on the seed, the epoch and the exam, never on batches or threads.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace coldframe::temporal {
 
-// What the random numbers of a fit are for: the second part of every key, after the fit's seed.
+// The use of a random number in a fit is the second part of its key, after the fit's seed.
 enum class Stream : std::uint64_t {
   kWeights = 1,
   kExamOrder,
@@ -58,7 +58,7 @@ class FrameSampler {
   std::uint64_t seed_;
 };
 
-// Which of `views` an exam is trained on in an epoch, each equally likely.
+// Draws the view on which an exam is trained in an epoch, each equally likely.
 std::size_t draw_view(std::size_t views, std::uint64_t seed, std::uint64_t exam_key,
                       std::uint64_t epoch);
 

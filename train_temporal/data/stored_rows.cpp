@@ -29,7 +29,7 @@ double shown(float value) {
 template <typename Value>
 void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
                     std::size_t columns) {
-  // Without a branch per value, so that it is done in vectors.
+  // The loop has no branch per value, so that the compiler makes it one of vectors.
   bool fine = true;
   for (std::size_t column = 0; column < columns; ++column) {
     Value value;

@@ -1,4 +1,4 @@
-// From an exam's frames as the cache stores them to rows of a table of features.
+// An exam's frames, as the cache stores them, become rows of a table of features.
 #pragma once
 
 #include <cstddef>
