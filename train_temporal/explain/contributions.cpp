@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 
 namespace {
 
-// Of a target's own outputs [B, outputs]; a regression's is the standardised number. [B]
+// outputs: the target's own, [B, outputs]. Returns [B]; a regression's is the standardised number.
 torch::Tensor explained_output(const Target& target, const Reading& reading, std::size_t of_class,
                                const torch::Tensor& outputs) {
   switch (target.task) {

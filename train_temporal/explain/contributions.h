@@ -1,4 +1,4 @@
-// Which frame spoke: what every frame of an exam adds to what a run says of it.
+// Every frame of an exam has a contribution: what it adds to what a run says of the exam.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace coldframe::temporal {
 
-// What is explained: the probability of a class; of an ordinal target the expected class, counted
-// from 0; of a regression the number.
+// One exam's explained output is the probability of a class; for an ordinal target it is the
+// expected class, counted from 0; for a regression the number.
 struct ExplainedExam {
   std::size_t exam = 0;      // index into the cache
   std::size_t target = 0;    // of the models'
@@ -21,7 +21,7 @@ struct ExplainedExam {
   double largest_gap = 0;    // of any model; of a regression in standard deviations of its labels
 };
 
-// Whether there is one output of all frames to explain: targets are of exams.
+// True when there is one output of all frames to explain: targets are of exams.
 bool can_be_explained(const std::vector<Target>& targets);
 
 // The class whose probability is explained: the positive one of two, else the one decided for.
@@ -37,7 +37,7 @@ ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& datase
 std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,
                               const std::vector<ExplainedExam>& exams);
 
-// How far the sums are from what they explain, against kCompleteness, in words.
+// Says in words how far the sums are from what they explain, against kCompleteness.
 std::string completeness_text(const std::vector<ExplainedExam>& exams);
 double largest_gap(const std::vector<ExplainedExam>& exams);
 

@@ -26,7 +26,7 @@ struct Choice {
   double height;      // the highest is chosen
 };
 
-// By the class decided for and whether that is right, or by what is extreme about a number.
+// The key is the class decided for and whether that is right, or what is extreme about a number.
 using Choices = std::map<std::pair<int, bool>, Choice>;
 
 void consider(Choices& best, std::pair<int, bool> key, const Choice& choice) {
@@ -97,7 +97,7 @@ std::string title_of(const Labels& labels, const Choice& choice, std::size_t exa
                                            : concat(", taken for ", labels.classes[decided]));
 }
 
-// Of the folds that hold out one of the exams chosen.
+// Loads the models of those folds that hold out one of the exams chosen.
 std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
                                                                 const Choices& choices,
                                                                 const torch::Device& device) {

@@ -11,10 +11,10 @@
 
 namespace coldframe::temporal {
 
-// Of the first repeat and the first target, the surest right decision and the surest wrong one for
-// each of the first classes, or of a regression the highest and lowest prediction and the largest
-// errors either way; explained by those models in the folder `run` that did not see the exam. The
-// dataset must hold the exams. Empty where targets are of frames.
+// Explains exams of the first repeat and the first target: for each of the first classes the surest
+// right decision and the surest wrong one, for a regression the highest and lowest prediction and
+// the largest errors either way. The models in the folder `run` that did not see an exam explain
+// it. The dataset must hold the exams. Empty where targets are of frames.
 FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
                              const std::filesystem::path& run);
 

@@ -58,8 +58,8 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
   return doubles(rows.to(torch::kFloat64).view({path.frames(), copies}).sum(1));
 }
 
-// Of the frames that the model looks at, in its order; a batch holds as many points as memory
-// wants.
+// Integrates over the frames that the model looks at, in its order; a batch holds as many points as
+// memory wants.
 Contributions integrate(const Path& path, std::size_t points) {
   const Quadrature quadrature = gauss_legendre(points);
   const std::int64_t each = std::max<std::int64_t>(path.frames() * path.config.dimension, 1);
