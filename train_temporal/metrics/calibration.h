@@ -1,5 +1,5 @@
-// How far probabilities can be believed, and the two choices made on the validation part alone:
-// the temperature and the decision threshold.
+// Calibration says how far probabilities can be believed. Two choices are made on the validation
+// part alone: the temperature and the decision threshold.
 #pragma once
 
 #include <cstddef>

@@ -39,7 +39,7 @@ struct Line {
   double intercept = 0, slope = 0;
 };
 
-// Where the search stands: the log-likelihood and the step that Newton's method proposes.
+// The search stands at a log-likelihood and at the step that Newton's method proposes.
 struct Standing {
   double likelihood = 0;
   Line step;

@@ -162,8 +162,8 @@ double normal_quantile(double share) {  // by bisection; ±8 for shares that are
   return (low + high) / 2;
 }
 
-// How far the estimate lies above the median of the (sorted) draws, in standard deviations; ties
-// count half. Limited, as a finite number of draws knows its tails badly.
+// Tells how far the estimate lies above the median of the (sorted) draws, in standard deviations;
+// ties count half. It is limited, as a finite number of draws knows its tails badly.
 double median_bias(const std::vector<double>& sorted, double value) {
   const auto [first, last] = std::ranges::equal_range(sorted, value);
   const double below =

@@ -19,7 +19,8 @@ struct FoldScores {
   std::size_t repeat = 0, fold = 0;
   ScoredExams exams;
   std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
-  // Whose exams the fold holds out, with or without a label: those who are drawn. Empty: `patient`.
+  // The patients whose exams the fold holds out, with or without a label, are drawn. Empty:
+  // `patient`.
   std::vector<std::size_t> drawn_from = {};
 };
 
@@ -79,8 +80,8 @@ struct PairedDifference {
 };
 std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
 
-// How often each patient is drawn in one resample: count[p] for every patient number, given the
-// patients of each stratum.
+// Counts how often each patient is drawn in one resample: count[p] for every patient number, given
+// the patients of each stratum.
 std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
                                          std::size_t patient_count, std::uint64_t seed,
                                          std::uint64_t resample);

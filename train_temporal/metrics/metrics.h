@@ -21,11 +21,12 @@ struct Figure {
   bool defined() const { return undefined.empty(); }
 };
 
-// What may be said of labels: of which class they are, which class is the higher one, or how much.
+// Labels are on a scale: nominal ones name a class, ordinal ones say which class is the higher one,
+// numbers say how much.
 enum class Scale { kNominal, kOrdinal, kNumber };
 
 // Exams, or frames of exams, with their true class, the predicted probabilities and the decision.
-// In binary tasks C = 2 and class 1 is the positive one. Numbers have no classes: C = 1, the
+// Binary tasks have C = 2, and class 1 is the positive one. Numbers have no classes: C = 1, the
 // prediction in place of a probability, labels and decisions of 0, and `number`.
 struct ScoredExams {
   std::size_t classes = 2;          // C
@@ -93,9 +94,9 @@ Figure spearman(std::span<const double> x, std::span<const double> y);
 // counts[true][decided]
 std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams);
 
-// From the highest threshold down, one point per distinct score. ROC: x = false positive rate,
-// y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision, first point
-// (0, 1) at +∞. Empty when a class that it needs has no exam.
+// A curve has one point per distinct score, from the highest threshold down. ROC: x = false
+// positive rate, y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision,
+// first point (0, 1) at +∞. Empty when a class that it needs has no exam.
 struct Curve {
   std::vector<double> x, y, threshold;
 };

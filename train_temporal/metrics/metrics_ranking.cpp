@@ -10,13 +10,13 @@
 namespace coldframe::temporal {
 namespace {
 
-// Where the threshold stands at one of the distinct scores: what lies at or above it.
+// A threshold at one of the distinct scores, and what lies at or above it.
 struct Step {
   double threshold;
   std::uint64_t true_positives, false_positives;
 };
 
-// From the highest distinct score down. Empty when a score is not a number.
+// Steps come from the highest distinct score down; there are none when a score is not a number.
 std::vector<Step> sweep(std::span<const double> score, std::span<const int> positive) {
   if (!std::ranges::all_of(score, [](double s) { return std::isfinite(s); })) return {};
   std::vector<std::size_t> order(score.size());
