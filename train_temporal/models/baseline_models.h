@@ -1,4 +1,4 @@
-// What the GRU is compared with: frames without order, and metadata without frames.
+// The GRU's baselines: frames without order, and metadata without frames.
 #pragma once
 
 #include "train_temporal/models/sequence_model.h"

@@ -17,7 +17,7 @@ class Dropout {
       : probability_(probability), seed_(seed), epoch_(epoch) {}
 
   bool active() const { return probability_ > 0; }
-  // What to multiply with: 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
+  // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
   void fill(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;
   torch::Tensor mask(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width) const;

@@ -14,8 +14,7 @@ namespace coldframe::temporal {
 // The parameters as the passes read them. They stay the model's own.
 class FusedGru {
  public:
-  // Whether the model is a GruModel on the CPU with a GRU and no encoding of time but the plain
-  // one.
+  // True for a GruModel on the CPU with a GRU and no encoding of time but the plain one.
   static bool supports(const SequenceModel& model);
   FusedGru(const SequenceModel& model, const ModelConfig& config);
 

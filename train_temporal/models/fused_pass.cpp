@@ -85,7 +85,7 @@ void FusedPass::project(const Packing& batch, const Dropout& dropout) {
   }
 }
 
-// As GruModel::time_features.
+// Computes what GruModel::time_features() does.
 void FusedPass::add_time(const Packing& batch) {
   const float* mean = model_.values("time_mean");
   const float* deviation = model_.values("time_std");
@@ -221,7 +221,7 @@ void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradi
   });
 }
 
-// With a = softmax(s), s = w · h + b: ds = a ∘ (da − a · da), da = d_pooled · h.
+// a = softmax(s), s = w · h + b, hence ds = a ∘ (da − a · da), da = d_pooled · h.
 void FusedPass::pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients,
                                     bool fresh) {
   const SequenceKernels& k = kernels();

@@ -106,7 +106,7 @@ std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Te
     const torch::Tensor before = state.narrow(0, 0, size) * gamma.narrow(0, row, size);
     states.push_back(torch::gru_cell(x.narrow(0, row, size), before, weights[0], weights[1],
                                      weights[2], weights[3]));
-    // Of the sequences that have ended, the state stays.
+    // A sequence that has ended keeps its state.
     state = torch::cat({states.back(), state.narrow(0, size, batch.size() - size)});
     row += size;
   }

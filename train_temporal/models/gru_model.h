@@ -27,7 +27,7 @@ class GruModel final : public SequenceModel {
   torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
   void set_statistics(const InputStatistics& statistics) override;
-  // Whether it is the model that FusedGru knows.
+  // True for the model that FusedGru knows.
   bool has_kernels() const {
     return !gru.is_empty() && config_.time_encoding == TimeEncoding::kLog;
   }

@@ -17,8 +17,8 @@ enum class ModelKind {
   kLstm,       // as kGru with an LSTM
   kAttention,  // frames → projection → attention pooling → head
 };
-// What the GRU or LSTM is told of time, when it is, beside the log of the interval and the seconds
-// since the first frame.
+// A GRU or LSTM that sees time gets the log of the interval and the seconds since the first frame,
+// and beside them:
 enum class TimeEncoding {
   kLog,       // no more than these
   kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
@@ -57,7 +57,7 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
 
 // gru, bigru, lstm, …: architecture, direction and order of frames under one name.
 const std::vector<std::string>& model_names();
-// What the GRU is best compared with: frames without order, and metadata without frames.
+// `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);

@@ -1,4 +1,4 @@
-// What every model that train_temporal fits has in common: packed features in, logits out.
+// Every model that train_temporal fits is a SequenceModel: packed features in, logits out.
 #pragma once
 
 #include <cstdint>

@@ -48,7 +48,7 @@ inline Exponential exponential(F x) {
   return {Vector::power_of_two(n), Vector::fma(Vector::mul(r, r), p, r)};
 }
 
-// In both, min and max keep their second operand when one is NaN, so that NaN stays NaN.
+// Both min and max keep their second operand when one is NaN, so that NaN stays NaN.
 inline F sigmoid_of(F x) {
   const F bounded = Vector::min(Vector::set(87), Vector::max(Vector::set(-87), x));
   const Exponential e = exponential(Vector::sub(Vector::set(0), bounded));

@@ -79,7 +79,7 @@ struct Drop {
 // So many values are drawn at once; mix_bits() of counter_random.h multiplies by these.
 inline constexpr std::int64_t kDropBlock = 32;
 inline constexpr std::uint64_t kMix1 = 0xbf58476d1ce4e5b9, kMix2 = 0x94d049bb133111eb;
-// For sets without vectors of 64-bit products.
+// Serves instruction sets without vectors of 64-bit products.
 inline void drop_block_by_words(std::uint64_t start, std::uint16_t threshold, float scale,
                                 float* out) {
   for (std::uint64_t i = 0; i < kDropBlock; i += 4) {
