@@ -1,5 +1,6 @@
-// What a training or evaluation run has to say, as report.html, as summary.json and as a few lines
-// for the terminal. Filled from plain vectors. Patient ids and source paths have no place in it.
+// A training or evaluation run reports as report.html, as summary.json and as a few lines for the
+// terminal. Reports are filled from plain vectors; patient ids and source paths have no place in
+// them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ struct FoldCurve {
   std::size_t best_epoch = 0;  // counted from 0
 };
 
-// What was chosen on the validation part of one fold (of one seed or their average).
+// The choices made on the validation part of one fold (of one seed or their average).
 struct FoldChoice {
   std::size_t repeat = 0, fold = 0;
   std::size_t train_exams = 0, validation_exams = 0, test_exams = 0;
@@ -48,7 +49,7 @@ struct DataOverview {
   std::size_t masked_frames = 0;  // a target per frame: those without a label
 };
 
-// What each present frame of an exam adds to the model's output.
+// Each present frame of an exam adds this to the model's output.
 struct FrameContributions {
   std::string title;                // the exam, and how the model did
   std::string output_name;          // "P(ill)"
@@ -88,11 +89,12 @@ std::string render_report(const RunReport& report);
 Json metrics_json(const RunReport& report);
 std::string summary_text(const RunReport& report);  // ends with a line end
 
-// In plain words: is it better than chance, does frame order carry the result, do pixels.
+// Says in plain words whether the result is better than chance, and whether frame order and pixels
+// carry it.
 std::vector<std::string> verdict(const RunReport& report);
 
-// What a reader should be warned of, from the data themselves: small validation parts, folds with
-// one class, few patients. render_report() and metrics_json() add these to `warnings`.
+// Warns of what the data themselves show: small validation parts, folds with one class, few
+// patients. render_report() and metrics_json() add these to `warnings`.
 std::vector<std::string> data_warnings(const RunReport& report);
 
 }  // namespace coldframe::temporal

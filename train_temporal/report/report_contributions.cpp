@@ -1,4 +1,4 @@
-// What each frame of a few held-out exams added to the model's decision.
+// The section on what each frame of a few held-out exams added to the model's decision.
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"

@@ -28,7 +28,7 @@ struct CurveKind {
 constexpr CurveKind kRoc = {roc_curve, roc_at};
 constexpr CurveKind kPrecisionRecall = {precision_recall_curve, precision_at};
 
-// Of one class against the rest, averaged over the folds in which the curve exists.
+// The mean runs over the folds in which the curve of one class against the rest exists.
 Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
                   const CurveKind& kind, bool band) {
   const std::vector<double> grid = unit_grid();

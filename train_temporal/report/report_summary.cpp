@@ -45,7 +45,7 @@ Json to_json(const FoldChoice& choice) {
           {"threshold", json_number(choice.threshold)}};
 }
 
-// Whether both hold the same held-out exams in the same folds, so that they can be paired.
+// True when both hold the same held-out exams in the same folds, so that they can be paired.
 bool same_exams(const ModelResult& a, const ModelResult& b) {
   return std::ranges::equal(a.folds, b.folds, [](const FoldScores& x, const FoldScores& y) {
     return x.repeat == y.repeat && x.fold == y.fold && x.patient == y.patient &&

@@ -1,4 +1,4 @@
-// How the report spells its figures.
+// Figures are spelt here, for the report and the terminal.
 #pragma once
 
 #include <string>

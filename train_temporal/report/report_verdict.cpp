@@ -1,4 +1,4 @@
-// What the figures mean, in plain words, and what to be wary of.
+// The figures become plain words here, and what to be wary of.
 #include <algorithm>
 #include <cmath>
 #include <set>
