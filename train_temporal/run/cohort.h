@@ -27,10 +27,10 @@ struct Cohort {
 // another name may stand for the only target of a model.
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known);
 
-// As the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
+// Splits as the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
 std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how);
 
-// Of the exams given by index, as one target sees them.
+// Describes the exams given by index, as one target sees them.
 DataOverview overview(const Cohort& cohort, std::size_t target,
                       const std::vector<std::size_t>& used);
 

@@ -35,7 +35,7 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(std::thread::hardware_concurrency() / here, 1);
 }
 
-// Whether any of the processes that share a fit wants it.
+// True on all processes that share a fit when one of them wants it.
 bool any_of_them(ProcessGroup* group, bool wanted) {
   return group == nullptr ? wanted : group->sum(wanted ? 1.0 : 0.0) > 0;
 }
@@ -110,7 +110,8 @@ class FitWorkers {
   std::size_t done() const { return done_; }
 
  private:
-  // Of the budget, for each of several fits: what fits is then not up to chance. 0: all.
+  // Each of several fits gets its own share of the budget: what fits is then not up to chance. 0:
+  // all.
   std::uint64_t memory_share(std::size_t side_by_side) const {
     const std::uint64_t budget = experiment_.options.memory_budget;
     if (budget == 0 || side_by_side < 2 || !experiment_.device.is_cpu()) return 0;

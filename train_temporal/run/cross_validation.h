@@ -11,8 +11,9 @@
 
 namespace coldframe::temporal {
 
-// Of LibTorch in a fit. More would make its sums depend on the machine; cores are used by fits side
-// by side, and where there are fewer fits than cores by a FusedStep, whose sums do not.
+// A fit uses so many threads of LibTorch. More would make its sums depend on the machine; cores are
+// used by fits side by side, and where there are fewer fits than cores by a FusedStep, whose sums
+// do not.
 inline constexpr int kThreadsPerFit = 1;
 
 // Everything that the fits of a run share.
@@ -38,7 +39,7 @@ struct FinishedFit {
   FitRecord record;
 };
 
-// How many fits there are, how many run side by side, and the threads of each.
+// Counts the fits, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
 };

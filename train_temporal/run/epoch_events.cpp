@@ -19,8 +19,8 @@ std::vector<Metric> watched(Scale scale) {
   return {main_metric(scale)};
 }
 
-// Of every target, where they are defined; at the threshold 0.5 and without a temperature, which
-// are fitted after the last epoch.
+// Adds the figures of every target, where they are defined, at the threshold 0.5 and without a
+// temperature: both are fitted after the last epoch only.
 void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
   const Targets& targets = trainer.task().targets;
   const Split& split = trainer.task().split;

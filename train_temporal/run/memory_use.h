@@ -1,4 +1,4 @@
-// What a run says of memory, in its report and in summary.json.
+// A run states its memory in its report and in summary.json.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// From fits to predictions: each seed read by what was learnt from its training and validation part
-// (see Reading), seeds averaged, decisions at the threshold.
+// Fits become predictions: each seed is read by what was learnt from its training and validation
+// part (see Reading), seeds are averaged, decisions are made at the threshold.
 #pragma once
 
 #include <string>
@@ -35,7 +35,7 @@ struct ModelFolds {
 std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
                                  std::size_t seeds);
 
-// Of the exams, or frames, that have a label for the target.
+// Takes the exams, or frames, that have a label for the target.
 ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target);
 
 // The part of a report that says what the target is and which data of `used` it has.

@@ -19,8 +19,8 @@ struct FitName {
   std::string stem() const;  // "gru-repeat-0-fold-2-seed-1"
 };
 
-// What to do with a run of the same name: continue one that is unfinished, replace one that is
-// finished. With both, an unfinished one is continued and then replaces the finished one.
+// A run of the same name is continued if it is unfinished, or replaced if it is finished. With
+// both, an unfinished one is continued and then replaces the finished one.
 struct ExistingRun {
   bool resume = false, overwrite = false;
 };
