@@ -6,7 +6,7 @@
 
 namespace coldframe::temporal {
 
-// Without spaces around it; "" where it says that there is no label: nan, na, n/a.
+// Strips spaces; "" stands for what says that there is no label: nan, na, n/a.
 std::string cleaned(const std::string& value);
 
 // A number as "1" or "0.5", however spelt ("1.0" is how pandas writes a column with gaps).

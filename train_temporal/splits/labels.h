@@ -47,7 +47,7 @@ struct Labels : Target {       // classes in natural order
   double at(std::size_t exam, std::size_t row) const;
   void mask(std::size_t exam);
 
-  // What splits are stratified by: classes or bins.
+  // Splits are stratified by classes or by bins of numbers.
   std::size_t strata() const { return has_classes() ? classes.size() : bins; }
   // Adds the labels of the exam to those of each stratum.
   void count_strata(std::size_t exam, std::span<std::size_t> count) const;

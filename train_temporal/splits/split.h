@@ -1,6 +1,7 @@
-// Which exams train, which choose (early stopping, temperature, threshold) and which are held out.
-// All parts are disjoint by patient. Only labelled exams take part. With several targets, parts
-// without a class of one of them are a warning where they would be an error otherwise.
+// A split says which exams train, which choose (early stopping, temperature, threshold) and which
+// are held out. All parts are disjoint by patient. Only labelled exams take part. With several
+// targets, parts without a class of one of them are a warning where they would be an error
+// otherwise.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What every way of splitting shares: the inner validation part and the checks at the end.
+// All ways of splitting share this: the inner validation part and the checks at the end.
 #pragma once
 
 #include <array>

@@ -37,11 +37,11 @@ class Targets {
   std::size_t outputs() const;  // of the model: those of all targets side by side
   std::size_t first_output(std::size_t target) const;
 
-  // Of all targets, one after the other.
+  // Strata of all targets, one target's after the other's.
   std::size_t strata() const;
   std::vector<std::size_t> count_strata(std::size_t exam) const;
   std::string stratum_name(std::size_t stratum) const;  // "'ill'", or "'ill' of 'outcome'"
-  // Whether an empty stratum matters: it is a class, not a bin.
+  // True when an empty stratum matters: it is a class, not a bin.
   bool is_class(std::size_t stratum) const;
 
  private:
