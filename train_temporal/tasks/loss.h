@@ -28,7 +28,7 @@ LossOptions parse_loss(const std::string& text);
 std::string to_string(const LossOptions& options);
 bool applies(const LossOptions& options, Task task);
 
-// How much an exam of each class counts in the loss, [C].
+// An exam of class c counts this much in the loss, [C].
 using ClassWeights = std::vector<double>;
 ClassWeights equal_weights(std::size_t classes);
 // N / (C · N_c) with the exams of each of the C classes that have any: each class counts the same
@@ -48,7 +48,7 @@ class TargetLoss {
   bool is_cross_entropy() const { return form_ == Form::kCrossEntropy; }
 
   // `value`: the number of the class, or the number in the unit of the column; NaN: no label.
-  // What such a row adds to the divisor of a mean; 0 without a label.
+  // A row of this value adds so much to the divisor of a mean; 0 without a label.
   double weight(double value) const;
   // The weighted loss of outputs z [outputs]; `gradient`, unless null, receives that of the loss
   // divided by `total`. Nothing but zeros without a label.

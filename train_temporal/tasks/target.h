@@ -1,6 +1,5 @@
-// What is learnt of one target: how many outputs of the head belong to it, what they mean, and how
-// its predictions are judged. Everything that tells one kind of task from another is in this
-// folder.
+// A target says how many outputs of the head belong to it, what they mean, and how its predictions
+// are judged. Everything that tells one kind of task from another is in this folder.
 #pragma once
 
 #include <cstddef>
@@ -41,7 +40,7 @@ struct Target {
   Scale scale() const;
 };
 
-// What was learnt from the training and validation part about the outputs of one fit.
+// A fit's outputs are read by what was learnt from its training and validation part.
 struct Reading {
   double mean = 0, deviation = 1;           // regression: of the training part's labels
   double temperature = 1, threshold = 0.5;  // classes (temperature: not ordinal); binary
@@ -63,7 +62,8 @@ std::vector<int> decide(const Target& target, std::span<const double> scores, do
 std::vector<double> columns(std::span<const double> table, std::size_t width, std::size_t from,
                             std::size_t count);
 
-// Where a target's outputs begin: those of all lie side by side. Of Targets or what derives of it.
+// The outputs of all targets lie side by side; a target's begin here. OneTarget is Target or
+// derived from it.
 template <class OneTarget>
 std::size_t first_output(const std::vector<OneTarget>& targets, std::size_t target) {
   std::size_t first = 0;

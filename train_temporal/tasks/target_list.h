@@ -1,4 +1,4 @@
-// What --target and --task ask for.
+// Parses --target and --task.
 #pragma once
 
 #include <optional>
