@@ -1,4 +1,4 @@
-// What a fit leaves on disk: a checkpoint while it runs, a record when it is done. Both are
+// A fit leaves a checkpoint on disk while it runs, and a record when it is done. Both are
 // safetensors files with the small things as JSON in their metadata.
 #pragma once
 

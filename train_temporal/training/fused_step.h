@@ -11,8 +11,8 @@
 
 namespace coldframe::temporal {
 
-// How a piece of a batch is cut. A shard's weight gradients cost the same however few exams it has;
-// four keep four cores busy.
+// A piece of a batch is cut into shards. A shard's weight gradients cost the same however few exams
+// it has; four shards keep four cores busy.
 inline constexpr std::size_t kExamsPerShard = 8, kMostShards = 4;
 
 class FusedStep {

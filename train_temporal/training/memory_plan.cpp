@@ -9,7 +9,7 @@
 namespace coldframe::temporal {
 namespace {
 
-// With the features, predictions were 0.92 to 1.10 of what 60 fits took (gru, lstm, attention and
+// Predictions, features included, were 0.92 to 1.10 of what 60 fits took (gru, lstm, attention and
 // mean, H 64 and 256, 1 to 3 layers, one and both ways, log, decay and time2vec; 5 × 64, 12 × 384
 // and 64 × 1280 frames × D; batch 32).
 constexpr double kFloat = sizeof(float);
@@ -23,7 +23,7 @@ constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
 struct Frames {
   double mean = 0, deviation = 0, most = 0;
 
-  // Of `exams` exams together, as a training run will meet them.
+  // Frames of `exams` exams together, as a training run will meet them.
   double of(double exams) const {
     return std::min(exams * most, exams * mean + 3 * std::sqrt(exams) * deviation);
   }
@@ -93,7 +93,7 @@ struct Shapes {
   }
 };
 
-// As FusedStep cuts a piece of a batch.
+// The piece is cut as FusedStep cuts it.
 double training_values(const Shapes& shapes, const Frames& frames, double exams,
                        double parameters) {
   if (!shapes.fused) return shapes.by_autograd(frames.of(exams), exams, true);

@@ -1,6 +1,6 @@
-// What the tensors of a fit will take, from shapes alone, before anything is computed. In values of
-// four bytes, with P parameters, D features, H hidden, W = H or 2 H, I = H or H + 3 inputs,
-// L layers, dirs directions and C outputs, for b exams with n frames at a time:
+// The memory of a fit's tensors is predicted from shapes alone, before anything is computed. In
+// values of four bytes, with P parameters, D features, H hidden, W = H or 2 H, I = H or H + 3
+// inputs, L layers, dirs directions and C outputs, for b exams with n frames at a time:
 //   once         6 P (parameters, gradients, moments, decay, the best), 4 D (statistics), and for
 //                FusedGru the matrices twice again (transposed, for training and for evaluation)
 //   each shard   n (D + 2 I + 7 H + W L + 5 H L dirs + W (2 L − 1)) +
@@ -24,7 +24,7 @@ struct FitMemory {
   std::uint64_t total() const { return fixed + training + evaluation; }
 };
 
-// Without the dataset's features. An overestimate is possible where few batches are drawn.
+// The dataset's features are not counted. An overestimate is possible where few batches are drawn.
 FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces);
 
 // The most exams at a time, by halves from `pieces`, with which training and evaluation are

@@ -1,4 +1,4 @@
-// What a fit minimises: the losses of all targets of a cohort, with their weights.
+// A fit minimises the losses of all targets of a cohort, with their weights.
 #pragma once
 
 #include <span>
@@ -36,18 +36,18 @@ class Objective {
   Objective(const Targets& targets, const std::vector<std::size_t>& train,
             const ObjectiveOptions& options);
 
-  // What the losses over `items` are divided by: a sum whose losses are 0.
+  // Gives a sum whose losses are 0, with what the losses over `items` are divided by.
   LossSum weights_of(std::span<const BatchItem> items) const;
   // Adds the losses of `batch` to those of `sum`. outputs: [B, C] in the batch's order (per-frame
   // targets: [N, C]); d_outputs receives the gradient of the mean loss of a batch with the weights
   // `total`.
   void add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
-  // Of outputs [n, C] in the order of `exams` and their frames.
+  // The losses of outputs [n, C] in the order of `exams` and their frames.
   LossSum of(std::span<const double> outputs, const std::vector<std::size_t>& exams) const;
 
-  // Whether it is the plain cross-entropy of one target of exams, which LibTorch computes where the
-  // model is, and that loss, summed over the batch.
+  // True for the plain cross-entropy of one target of exams, which LibTorch computes where the
+  // model is; the second is that loss, summed over the batch.
   bool is_cross_entropy() const;
   torch::Tensor cross_entropy(const torch::Tensor& outputs, const SequenceBatch& batch) const;
 

@@ -23,7 +23,7 @@ class AdamW {
   // Loshchilov and Hutter 2019, betas 0.9 and 0.999.
   void step(double learning_rate, ThreadTeam& team);
 
-  // What a checkpoint holds; [P] each. The parameters are the model's own.
+  // A checkpoint holds these, [P] each. The parameters are the model's own.
   torch::Tensor parameters() const { return parameters_; }
   torch::Tensor gradients() const { return gradients_; }
   torch::Tensor first_moment() const { return first_moment_; }

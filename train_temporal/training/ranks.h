@@ -24,7 +24,7 @@ class Ranks {
   bool several() const { return group_ != nullptr; }
   Share share() const;
 
-  // What rank 0 has, to all.
+  // All processes take what rank 0 has.
   void adopt(SequenceModel& model) const;
   void adopt(EpochLosses& losses) const;
   void adopt(FitState& state) const;

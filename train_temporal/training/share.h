@@ -1,4 +1,4 @@
-// How work is divided over processes: in contiguous parts, in the order of ranks.
+// Processes divide work into contiguous parts, in the order of ranks.
 #pragma once
 
 #include <cstddef>

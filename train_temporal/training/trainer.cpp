@@ -17,7 +17,7 @@
 namespace coldframe::temporal {
 namespace {
 
-// In evaluation; training streams by batches.
+// Evaluation streams so many exams at a time; training streams by batches.
 constexpr std::size_t kStreamedExams = 64;
 
 std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
@@ -40,7 +40,7 @@ void halve(std::size_t& size, const char* at) {
   log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
 }
 
-// Of the exams in one piece, all frames.
+// The exams of one piece, with all their frames.
 std::vector<BatchItem> evaluation_items(const Prediction& prediction,
                                         const std::vector<std::size_t>& exams, std::size_t piece) {
   const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
@@ -157,7 +157,7 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& d
   }
 }
 
-// What the optimizer has to add up, or nothing more when the processes have done it.
+// Gives what the optimizer has to add up: nothing more when the processes have done it.
 std::span<float* const> Trainer::summed_gradients() {
   std::span<float* const> parts;
   if (fused_) parts = fused_->gradient_parts();

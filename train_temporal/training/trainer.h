@@ -77,7 +77,7 @@ struct FitResult {
   std::vector<double> validation_logits, test_logits;
 };
 
-// What a fit knows of its last epoch beside the losses, for those who watch.
+// Observers see this of a fit's last epoch beside the losses.
 struct LastEpoch {
   std::vector<double> validation_logits;  // [n, C]
   double train_seconds = 0, seconds = 0;  // `seconds` with validation
@@ -95,7 +95,7 @@ class Trainer {
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
-  // Of several processes rank 0 has restored a state, or not: all go on with what it has.
+  // All processes go on with the state of rank 0, which has restored one or not.
   void adopt_state();
   std::size_t epochs_done() const { return history_.size(); }
   const std::vector<EpochLosses>& history() const { return history_; }
@@ -146,7 +146,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
                                    const std::vector<std::size_t>& exams, ThreadTeam& team);
 // Exams at a time as the options ask for them, before memory has its say.
 PieceSizes first_pieces(const FitTask& task);
-// How many at a time where memory allows it.
+// Exams at a time where memory allows it.
 std::size_t evaluation_size(const Dataset& dataset);
 
 }  // namespace coldframe::temporal
