@@ -1,4 +1,4 @@
-// What one file of a cache holds besides the features. Internal to cache/.
+// One file of a cache holds this besides the features. Internal to cache/.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,7 @@ struct ShardContents {
 using RowSource =
     std::function<void(std::size_t exam, std::size_t view, std::span<std::byte> rows)>;
 
-// Where the bytes that belong to the contents come from.
+// The bytes that belong to the contents come from here.
 struct ExamBytes {
   RowSource rows;
   std::function<void(std::size_t exam, std::span<std::byte> bytes)> thumbnails;

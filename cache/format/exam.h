@@ -51,8 +51,8 @@ struct ExamInfo {
   std::size_t frames() const { return present.size(); }
 };
 
-// How much of the metadata to load. kWithoutSources leaves out what grows with the frames' paths:
-// frame_source, frame_index, the values of frame columns, source_stamp and source_digest are empty.
+// The metadata to load. kWithoutSources leaves out what grows with the frames' paths: frame_source,
+// frame_index, the values of frame columns, source_stamp and source_digest are empty.
 enum class Detail { kAll, kWithoutSources };
 
 // The features of one view of one exam, row-major [T, D].

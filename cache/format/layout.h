@@ -1,4 +1,4 @@
-// Where a cache lies on disk: the only place that spells a shard's name.
+// The place of a cache on disk; nothing else spells a shard's name.
 #pragma once
 
 #include <cstdint>

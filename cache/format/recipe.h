@@ -1,4 +1,5 @@
-// What a cache was made with. Two caches may be mixed or compared only if their recipes say so.
+// A recipe says what a cache was made with. Two caches may be mixed or compared only if their
+// recipes say so.
 #pragma once
 
 #include <string>
@@ -12,11 +13,11 @@ struct Recipe {
   // Everything that decides the features of one frame: weights' SHA-256, architecture, pooling, the
   // pixel pipeline. `predict` and `evaluate` compare its digest.
   Json features = Json::object();
-  // Which frames and views are stored, and as what: frame selection, views, storage type. Resume
-  // and merge compare this too.
+  // `storage` says which frames and views are stored, and as what: frame selection, views, storage
+  // type. Resume and merge compare this too.
   Json storage = Json::object();
 
-  // Whether the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
+  // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
   bool has_thumbnails() const { return storage.contains("thumbnails"); }
 
   std::string feature_digest() const;  // SHA-256 of the canonical JSON of `features`

@@ -32,7 +32,7 @@ void require_names(const FileReader& file, const std::string& group, std::set<st
   require(wanted.empty(), concat(wanted.empty() ? "" : *wanted.begin(), " is missing in ", group));
 }
 
-// What read_texts and read_numbers check of a dataset before they read it.
+// read_texts and read_numbers both check this of a dataset before they read it.
 DatasetReader open_rows(const FileReader& file, const std::string& path, Type type,
                         std::uint64_t rows, std::uint64_t columns) {
   DatasetReader dataset = file.dataset(path);

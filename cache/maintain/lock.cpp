@@ -36,7 +36,7 @@ bool still_at(const std::filesystem::path& path, int descriptor) {
          held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
-// What to do about a file system on which nothing can be locked.
+// Advises on a file system on which nothing can be locked.
 std::string lock_advice(int error) {
   const bool without_locks = error == ENOLCK || error == ENOSYS || error == EOPNOTSUPP;
   return without_locks

@@ -17,7 +17,7 @@ constexpr std::size_t kMostOrdinalsNamed = 20;
 
 constexpr std::size_t kRunBytes = 2u << 20;
 
-// What looking at one file found.
+// Holds what a look at one file found.
 struct FileCheck {
   std::filesystem::path path;
   std::unique_ptr<ShardFile> file;  // null when it cannot be opened
@@ -96,7 +96,7 @@ class Verifier {
   VerifyReport run();
 
  private:
-  // Where an exam of one revision was seen.
+  // An exam of one revision was seen here.
   struct Seen {
     const FileCheck* check;
     const StoredExam* exam;
@@ -108,7 +108,8 @@ class Verifier {
   VerifyReport report_;
   std::vector<FileCheck> checks_;
   const ShardHeader* first_ = nullptr;  // of the first file with exams that could be read
-  // Of each exam its latest revision, and of those with several all that were seen.
+  // latest_ has each exam's latest revision; several_ has all that were seen, of exams with
+  // several.
   std::unordered_map<std::string_view, Seen> latest_;
   std::unordered_map<std::string_view, std::map<std::uint32_t, Seen>> several_;
   std::vector<Failure> failures_;
@@ -120,7 +121,7 @@ bool same_content(const StoredExam& a, const StoredExam& b) {
          a.info.columns == b.info.columns && a.info.present == b.info.present;
 }
 
-// What concerns the file among the others.
+// Compares the file with the others.
 void Verifier::take(FileCheck& check) {
   if (!check.file) return;
   const ShardContents& contents = check.file->contents();

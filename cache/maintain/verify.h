@@ -16,7 +16,7 @@ struct Finding {
 };
 
 struct VerifyReport {
-  // What could be read, superseded revisions too.
+  // Counts of what could be read, superseded revisions too.
   std::size_t files = 0, exams = 0, frames = 0, thumbnails = 0;
   std::vector<Finding> findings;
 };

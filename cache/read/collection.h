@@ -35,10 +35,10 @@ class Collection {
   void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
 
   const StoredThumbnails& thumbnails(std::size_t exam) const;
-  // Of StoredThumbnails::bytes(), the JPEGs of one exam. Thread-safe.
+  // Reads the JPEGs of one exam, StoredThumbnails::bytes() of them. Thread-safe.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
 
-  // How many of the first exams of `exams` lie one behind the other in one file, at most
+  // Counts the first exams of `exams` that lie one behind the other in one file, at most
   // `most_bytes` together (but at least one).
   std::size_t run_length(std::span<const std::size_t> exams, std::size_t most_bytes) const;
   // The rows of such a run in one read, every checksum compared. Thread-safe.

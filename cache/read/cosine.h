@@ -1,4 +1,4 @@
-// How alike two feature vectors are.
+// The cosine tells how alike two feature vectors are.
 #pragma once
 
 #include <cstddef>

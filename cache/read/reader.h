@@ -57,7 +57,7 @@ class CacheReader {
   // many. `body` runs on this thread.
   using Visit = std::function<void(std::size_t exam, std::span<const float> features)>;
   void scan(const std::string& view, std::span<const std::size_t> exams, const Visit& body) const;
-  // As stored: [T, D] little-endian values of type storage().
+  // Hands over rows as stored: [T, D] little-endian values of type storage().
   using VisitStored = std::function<void(std::size_t exam, std::span<const std::byte> rows)>;
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;

@@ -26,7 +26,8 @@ class ShardFile {
   // The stored bytes of one view of an exam, by its number in this file; its checksum is compared.
   // Opens the file again if close() was called; CacheError if it was replaced since.
   void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows);
-  // Of `count` exams from `first` on in one read, and the comparison that belongs to each of them.
+  // read_run() reads `count` exams from `first` on at once; check_rows() makes the comparison that
+  // belongs to each of them.
   void read_run(std::size_t first, std::size_t count, std::size_t view, std::span<std::byte> rows);
   void check_rows(std::size_t exam, std::size_t view, std::span<const std::byte> rows) const;
   // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all); their checksum

@@ -1,4 +1,4 @@
-// What the columns of a cache hold.
+// Sums up the columns of a cache.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace coldframe::cache::tool {
 
-// Of the chosen exams: [{name, type, values, missing, distinct, counts: [{value, exams}], min, max,
-// mean}], the most frequent values first and at most `most_values` of them; min, max and mean for
-// numbers.
+// Describes the columns of the chosen exams: [{name, type, values, missing, distinct, counts:
+// [{value, exams}], min, max, mean}], the most frequent values first and at most `most_values` of
+// them; min, max and mean for numbers.
 Json describe_columns(const CacheReader& cache, std::span<const std::size_t> exams,
                       std::size_t most_values);
 

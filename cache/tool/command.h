@@ -23,7 +23,7 @@ struct Command {
 extern const Command kDiffCommand, kExportCommand, kImportCommand, kInfoCommand, kLsCommand,
     kMergeCommand, kPackCommand, kReportCommand, kShowCommand, kStatsCommand, kVerifyCommand;
 
-// What every verb takes: its bare words, and --json.
+// Every verb takes its bare words, and --json.
 struct VerbOptions {
   std::vector<std::string> words;
   bool json = false;

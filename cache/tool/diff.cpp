@@ -32,7 +32,8 @@ std::map<std::string, std::vector<std::string>> columns_of(const ExamInfo& exam)
   return columns;
 }
 
-// What differs besides the features. Where sources lie and when they were touched is no content.
+// Lists the differences besides the features. Places of sources and the times at which they were
+// touched are no content.
 std::vector<std::string> metadata_differences(const ExamInfo& a, const ExamInfo& b) {
   std::vector<std::string> lines;
   const auto changed = [&](const std::string& what, const std::string& before,
@@ -56,7 +57,7 @@ std::vector<std::string> metadata_differences(const ExamInfo& a, const ExamInfo&
   return lines;
 }
 
-// How far two exams' features are apart, frame by frame, where both have the frame.
+// Measures how far two exams' features are apart, frame by frame, where both have the frame.
 Json compare_features(std::span<const float> a, std::span<const float> b, std::size_t dimension) {
   double lowest = 1, sum = 0, largest = 0;
   std::size_t frames = 0;

@@ -20,7 +20,7 @@ inline constexpr const char* kWhereHelp =
 std::vector<std::size_t> select_exams(const CacheReader& cache,
                                       const std::vector<std::string>& conditions);
 
-// Of `count` things at most `most`, evenly spaced: number i is floor(i · count / most).
+// Chooses at most `most` of `count` things, evenly spaced: number i is floor(i · count / most).
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);
 
 }  // namespace coldframe::cache::tool

@@ -1,4 +1,4 @@
-// Whether a cache holds what a manifest asks for.
+// A cache is held against what a manifest asks for.
 #pragma once
 
 #include <filesystem>

@@ -16,7 +16,7 @@
 
 namespace coldframe::cache {
 
-// As StoredThumbnails, with the bytes of all frames one behind the other.
+// Has the form of StoredThumbnails, with the bytes of all frames one behind the other.
 struct Thumbnails {
   std::vector<std::uint64_t> sizes;
   std::vector<std::byte> bytes;
@@ -32,7 +32,7 @@ class ShardSequence {
            Thumbnails thumbnails = {});
   void add_failure(Failure failure);
   void publish_if_due();
-  // What is pending stays pending when it throws.
+  // Exams that are pending stay pending when it throws.
   void publish();
 
   const ShardHeader& header() const { return contents_.header; }

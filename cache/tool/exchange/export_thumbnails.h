@@ -8,10 +8,9 @@
 
 namespace coldframe::cache::tool {
 
-// Where the thumbnail of frame `slot` lies, relative to the folder: "000007-E0007/012.jpg".
-// `place`: of the exam among those that are exported. Of the exam's name only letters, digits, '.',
-// '-' and
-// '_' of ASCII are kept, since it may be any text.
+// The thumbnail of frame `slot` lies here, relative to the folder: "000007-E0007/012.jpg". `place`
+// is the exam's among those that are exported. The exam's name keeps only letters, digits, '.', '-'
+// and '_' of ASCII, since it may be any text.
 std::filesystem::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t slot);
 
 // Makes `folder`, whole or not at all, and returns how many files are in it. ConfigError when the

@@ -17,7 +17,7 @@ class NpyMatrix {
   std::uint64_t rows() const { return rows_; }
   std::uint64_t columns() const { return columns_; }
   const char* type_name() const;
-  // As float32; what float32 cannot hold becomes infinite.
+  // Gives float32; what float32 cannot hold becomes infinite.
   void read_row(std::uint64_t row, std::span<float> values) const;
 
  private:

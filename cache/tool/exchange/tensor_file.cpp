@@ -68,7 +68,7 @@ struct Member {
   std::uint32_t crc = 0;
 };
 
-// What local and central headers have in common, from "version needed" to the lengths of the name
+// Local and central headers share these fields, from "version needed" to the lengths of the name
 // and of the extra field.
 void add_common(Fields& fields, const Member& member, std::uint64_t extra) {
   fields.add(2, kVersionOfZip64).add(2, 0).add(2, 0).add(2, 0).add(2, kFirstOfJanuary1980);

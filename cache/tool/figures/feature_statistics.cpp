@@ -66,7 +66,7 @@ void FeatureStatistics::add(const ExamInfo& exam, std::size_t index,
   means_.add(exams_++, index, features);
 }
 
-// Of all values, and of the standard deviations of the dimensions.
+// The spread is that of all values, and of the standard deviations of the dimensions.
 Json FeatureStatistics::spread() const {
   if (norms_.empty()) return nullptr;
   const auto rows = static_cast<double>(norms_.size());

@@ -14,7 +14,7 @@ namespace coldframe::cache::tool {
 
 class FeatureStatistics {
  public:
-  // Of `exams` exams with `frames` frames together.
+  // The statistics will see `exams` exams with `frames` frames together.
   FeatureStatistics(std::size_t exams, std::size_t frames, std::size_t dimension);
   void add(const ExamInfo& exam, std::size_t index, std::span<const float> features);
   // Everything that `stats --json` prints of a view. Call once.
@@ -23,7 +23,8 @@ class FeatureStatistics {
   // The frames that the effective rank is computed of: at most this many, evenly spaced over all
   // slots.
   static constexpr std::size_t kMostSampledFrames = 8192;
-  // From this cosine of mean features on, exams of different patients are called near-duplicates.
+  // Exams of different patients are near-duplicates when the cosine of their mean features is at
+  // least this.
   static constexpr double kNearDuplicate = 0.999;
 
   const std::vector<double>& norms() const { return norms_; }

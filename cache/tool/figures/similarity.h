@@ -1,4 +1,4 @@
-// How the frames of one exam resemble each other.
+// Shows how the frames of one exam resemble each other.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What the singular values of a matrix of features say.
+// Reads the singular values of a matrix of features.
 #pragma once
 
 #include <cstddef>

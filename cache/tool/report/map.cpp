@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::size_t kMostColours = 8;
 
-// In the order of the cache. At random: labels often alternate, and even steps would miss some.
+// Draws exams at random, in the order of the cache: labels often alternate, and even steps would
+// miss some.
 std::vector<std::size_t> drawn_exams(std::size_t count) {
   std::vector<std::size_t> all(count), drawn;
   std::iota(all.begin(), all.end(), std::size_t{0});

@@ -11,7 +11,7 @@
 
 namespace coldframe::cache::tool {
 
-// What the report shows.
+// The report shows this.
 struct ReportData {
   std::string name;  // of the cache, without its folder
   Json overview;     // describe_cache
@@ -36,7 +36,7 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
                          const std::vector<std::size_t>& exams, bool pictures);
 std::string failures_section(const CacheReader& cache);
 
-// What a person should look at, in plain words; empty when nothing was found.
+// Says in plain words what a person should look at; empty when nothing was found.
 std::vector<std::string> warnings_of(const ReportData& data);
 
 // A message without the folders of the paths in it: a report may be shown to others.
