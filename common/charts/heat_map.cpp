@@ -15,7 +15,7 @@ namespace {
 constexpr int kLevels = 16;
 constexpr double kMargin = 40, kRightMargin = 14, kBelow = 26;
 constexpr double kTitle = 34, kSide = 300;
-// With pictures: larger, and the title stands above the strip.
+// A map with pictures is larger, and its title stands above the strip.
 constexpr double kGap = 3, kPicturedSide = 528, kNarrowestPicture = 32;
 
 struct Square {
@@ -64,8 +64,9 @@ std::string percent(double share) {
   return fixed(100 * share, 3) + "%";
 }
 
-// Where columns are narrower than a picture can be, one of several columns has a picture that is
-// as wide as they are together: that of the middle one, if it has one, else of the first that has.
+// One of several columns has a picture that is as wide as they are together, where columns are
+// narrower than a picture can be: that of the middle one, if it has one, else of the first that
+// has.
 std::string strip_of(const std::vector<Picture>& pictures, const Square& square) {
   const auto every = static_cast<std::size_t>(std::ceil(kNarrowestPicture / square.cell));
   const auto n = static_cast<double>(pictures.size());

@@ -1,4 +1,4 @@
-// How often each of many values occurs.
+// A histogram counts how often each of many values occurs.
 #include <algorithm>
 #include <cmath>
 

@@ -39,7 +39,7 @@ struct Bar {
 };
 std::string bar_chart(std::string_view title, const std::vector<Bar>& bars, std::string_view unit);
 
-// How often values lie in each of about 30 equal steps from the lowest to the highest finite one;
+// Counts the values in each of about 30 equal steps from the lowest to the highest finite one;
 // whole numbers get steps of whole numbers.
 std::string histogram(std::string_view title, std::string_view x_label, std::string_view counted,
                       const std::vector<double>& values);

@@ -1,4 +1,4 @@
-// What the charts of html.h share: scales with round ticks, and SVG text.
+// The charts of html.h share this: scales with round ticks, and SVG text.
 #pragma once
 
 #include <string>

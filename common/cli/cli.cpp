@@ -145,8 +145,7 @@ void open_standard_streams() {
   }
 }
 
-// What was printed must have arrived: a full disk is an error, a reader that left (`| head`) is
-// not.
+// All output must have arrived: a full disk is an error, a reader that left (`| head`) is not.
 int finish_output(int code) {
   errno = 0;
   std::cout.flush();

@@ -9,7 +9,7 @@
 
 namespace coldframe {
 
-// What --help says before and after the list of options.
+// --help says this before and after the list of options.
 struct CommandHelp {
   std::string usage;    // "coldframe extract --input PATH --out CACHE [options]"
   std::string summary;  // one or two sentences

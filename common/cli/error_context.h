@@ -1,4 +1,4 @@
-// What a DataError is about, said by whoever knows it.
+// An error says what it is about: whoever knows it puts that in front.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace coldframe {
 
-// What `work` returns. A DataError of its comes out with `subject` in front: "SUBJECT: what it
+// Returns what `work` does. A DataError of it comes out with `subject` in front: "SUBJECT: what it
 // said".
 template <typename Work>
 decltype(auto) in_context(const std::string& subject, const Work& work) {

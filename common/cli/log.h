@@ -12,10 +12,11 @@ void log_error(std::string_view message);  // "error: …", red on a terminal un
 void set_quiet(bool quiet);
 bool is_quiet();
 
-// Which process of a job this is: beside rank 0 all say errors alone, and their rank with them.
+// This process's rank in a job: the others beside rank 0 say errors alone, and their rank with
+// them.
 void set_log_rank(int rank);
 
-// Whether stderr is a terminal that may be written over and coloured (NO_COLOR is honoured for
+// True when stderr is a terminal that may be written over and coloured (NO_COLOR is honoured for
 // colour).
 bool stderr_is_terminal();
 bool stderr_has_colour();

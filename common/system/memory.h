@@ -1,4 +1,4 @@
-// What this process takes of the machine. OS specifics live in common/system.
+// The memory that this process takes of the machine. OS specifics live in common/system.
 #pragma once
 
 #include <cstdint>

@@ -13,8 +13,9 @@ struct Usage {
   std::uint64_t memory_bytes = 0;  // taken on the device, by all processes
 };
 
-// Of the device with this PCI bus id ("00000000:41:00.0") or NVML index ("0"); empty when there is
-// no such device, no NVML, or no name. NVML counts all devices, whatever CUDA_VISIBLE_DEVICES says.
+// The use of the device with this PCI bus id ("00000000:41:00.0") or NVML index ("0"); empty when
+// there is no such device, no NVML, or no name. NVML counts all devices, whatever
+// CUDA_VISIBLE_DEVICES says.
 std::optional<Usage> usage(const std::string& device);
 
 }  // namespace coldframe::nvml

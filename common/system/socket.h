@@ -35,7 +35,8 @@ class Socket {
   void send_all(std::span<const std::byte> bytes, Deadline deadline) const;
   void receive_all(std::span<std::byte> bytes, Deadline deadline) const;
 
-  // As much as goes without waiting: bytes moved, 0 for none yet, -1 when the other end is gone.
+  // Moves as much as goes without waiting: bytes moved, 0 for none yet, -1 when the other end is
+  // gone.
   std::ptrdiff_t send_some(std::span<const std::byte> bytes) const;
   std::ptrdiff_t receive_some(std::span<std::byte> bytes) const;
 

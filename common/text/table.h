@@ -9,14 +9,14 @@
 
 namespace coldframe {
 
-// In UTF-8 every byte but the continuation bytes starts a letter (a code point: "×" is one).
+// Every byte of UTF-8 but the continuation bytes starts a letter (a code point: "×" is one).
 inline bool starts_letter(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
 }
 
 std::size_t letters(std::string_view text);
 
-// With spaces up to `width` letters; longer text stays as it is.
+// Appends spaces up to `width` letters; longer text stays as it is.
 std::string padded(std::string_view text, std::size_t width);
 
 // At most `most` letters (at least 3), the middle left out, since names differ at their ends. Text

@@ -20,7 +20,7 @@ namespace {
 
 std::atomic<std::uint64_t> live_bytes{0}, peak_bytes{0}, limit_bytes{0};
 
-// What a share has taken. Blocks may outlive the share, so it is never destroyed.
+// An account of what a share has taken. Blocks may outlive the share, so it is never destroyed.
 struct Account {
   std::atomic<std::uint64_t> live{0};
   std::uint64_t limit = 0;

@@ -31,7 +31,7 @@ class CpuMemoryShare {
   CpuMemoryShare(const CpuMemoryShare&) = delete;
   CpuMemoryShare& operator=(const CpuMemoryShare&) = delete;
 };
-// What the limit, and this thread's share, leave; nothing where there is neither.
+// Bytes that the limit, and this thread's share, leave; nothing where there is neither.
 std::optional<std::uint64_t> cpu_memory_left();
 // To be called at the start of a thread that works for the calling one: it has the same share.
 std::function<void()> join_cpu_memory_share();

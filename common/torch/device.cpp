@@ -32,7 +32,7 @@ std::filesystem::path libtorch_folder() {
 // Opens LibTorch's CUDA half, which registers its kernels and hooks as it loads. Returns "" or why
 // it could not.
 std::string open_libtorch_cuda() {
-  // By name first: the program's rpath leads to the LibTorch with which it was linked.
+  // The name comes first: the program's rpath leads to the LibTorch with which it was linked.
   if (::dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL)) return "";
   const std::string by_name = ::dlerror();
   const auto beside = libtorch_folder() / "libtorch_cuda.so";

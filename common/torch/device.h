@@ -1,5 +1,5 @@
-// Which device computes. Our programs link LibTorch's CPU libraries only; the CUDA ones are opened
-// when a CUDA device is asked for, so that a CPU run starts fast and small.
+// The device that computes is chosen here. Our programs link LibTorch's CPU libraries only; the
+// CUDA ones are opened when a CUDA device is asked for, so that a CPU run starts fast and small.
 #pragma once
 
 #include <string>

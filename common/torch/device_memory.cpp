@@ -15,8 +15,8 @@ namespace {
 // LibTorch reads the first that is set.
 constexpr const char *kCudaSettings = "PYTORCH_CUDA_ALLOC_CONF", *kSettings = "PYTORCH_ALLOC_CONF";
 
-// Of the device that "auto", "cuda" or "cuda:N" names; 0 where there is none, which resolve_device
-// then reports.
+// Memory of the device that "auto", "cuda" or "cuda:N" names; 0 where there is none, which
+// resolve_device then reports.
 std::uint64_t cuda_memory(const std::string& word) {
   std::int64_t index = 0;
   if (word.starts_with("cuda:") && !parse_int(word.substr(5), index)) return 0;

@@ -19,7 +19,7 @@ void budget_device_memory(const std::string& word, std::uint64_t bytes);
 // The same for each of several devices. Those on the CPU share one budget.
 void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes);
 
-// What the budget leaves for tensors now; nothing where there is none, or on CUDA.
+// Bytes that the budget leaves for tensors now; nothing where there is none, or on CUDA.
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 
 std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
