@@ -33,7 +33,7 @@ Json to_json(const Architecture& architecture);
 // that is missing or odd.
 Architecture read_architecture(const StateDict& weights);
 
-// Of a timm model name, with or without a tag behind a dot (vit_small_patch16_224.dino).
+// Takes a timm model name, with or without a tag behind a dot (vit_small_patch16_224.dino).
 // ConfigError lists the names.
 Architecture named_architecture(const std::string& name);
 

@@ -65,7 +65,7 @@ void add_deit3(Table& table) {
     }
 }
 
-// Without a class token.
+// Adds the models without a class token.
 void add_gap(Table& table) {
   Architecture base = plain(kSizes[2], 16, 224);
   base.heads = 16;

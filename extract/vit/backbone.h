@@ -41,7 +41,7 @@ class Backbone {
   // images [B, 3, S, S] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
   // on the CPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
-  // Whether forward_frames() is there: a device that normalises by itself.
+  // True when forward_frames() is there: the device normalises by itself.
   virtual bool takes_frames() const { return false; }
   // frames [B, S, S, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
   // both on the backbone's device -> [B, D] float32 there, valid until the next call. Asynchronous
@@ -55,13 +55,13 @@ class Backbone {
   virtual std::int64_t most_images() const { return std::numeric_limits<std::int64_t>::max(); }
   virtual std::int64_t dimension() const = 0;  // D
   virtual Precision precision() const = 0;     // the one asked for, or what it fell back to
-  // What goes into the recipe: kind, weights' SHA-256, architecture, pooling.
+  // Describes the backbone for the recipe: kind, weights' SHA-256, architecture, pooling.
   virtual Json describe() const = 0;
 };
 
 inline constexpr double kLeastCosine = 0.999;  // of features to those of the CPU engine in fp32
 
-// What `--precision auto` stands for: on the CPU what a ViT is quickest in; on a GPU as
+// `--precision auto` stands for this: on the CPU what a ViT is quickest in; on a GPU as
 // parse_precision.
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device);
 

@@ -5,7 +5,7 @@
 
 namespace coldframe::vit {
 
-// From options.weights, or random weights of options.architecture.
+// Takes options.weights, or random weights of options.architecture.
 std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device, Precision precision);
 

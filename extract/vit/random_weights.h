@@ -14,7 +14,7 @@ namespace coldframe::vit {
 //
 // Scaled like trained weights, not like an untrained ViT's: linear weights 1/√fan-in, tokens,
 // positions and the patch bias as large as the patches' own embeddings, layer scales near one.
-// With the usual start (0.02, layer scale 1e-5) features hardly depend on the image.
+// The usual start (0.02, layer scale 1e-5) would leave features that hardly depend on the image.
 class RandomSource : public WeightSource {
  public:
   explicit RandomSource(std::uint64_t seed) : seed_(seed) {}

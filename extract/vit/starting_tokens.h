@@ -1,4 +1,4 @@
-// What the first block of a ViT starts from, the same for every image.
+// The first block of a ViT starts from these tokens, the same for every image.
 #pragma once
 
 #include "common/torch/tensor.h"

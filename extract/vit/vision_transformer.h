@@ -13,7 +13,7 @@
 namespace coldframe::vit {
 
 struct VisionTransformerImpl : torch::nn::Module {
-  // For images of image_size × image_size pixels, a multiple of the patch size.
+  // Images have image_size × image_size pixels, a multiple of the patch size.
   VisionTransformerImpl(const Scope& scope, const Architecture& shape, std::int64_t image_size);
 
   torch::Tensor forward_features(const torch::Tensor& images);  // [B, 3, S, S] -> [B, tokens, D]

@@ -94,8 +94,8 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  // Where features stray from the exact ones, falls back to fp32: on the CPU with the engine that
-  // is exact, on a GPU with LibTorch's operators, as it may be the engine that strays and not its
+  // Falls back to fp32 where features stray from the exact ones: on the CPU with the engine that is
+  // exact, on a GPU with LibTorch's operators, as it may be the engine that strays and not its
   // precision.
   void check(std::unique_ptr<cpu::Engine> exact, const torch::Tensor& images,
              const std::vector<torch::Tensor>& weights) {

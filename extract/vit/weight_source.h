@@ -1,4 +1,4 @@
-// Where a layer's parameters come from: a checkpoint, or random numbers. Layers ask for each by its
+// A layer's parameters come from a checkpoint, or from random numbers. Layers ask for each by its
 // name and shape as they are built, so that nothing is allocated that the source does not have.
 #pragma once
 
@@ -41,7 +41,7 @@ class StateDictSource : public WeightSource {
  public:
   explicit StateDictSource(StateDict tensors) : tensors_(std::move(tensors)) {}
 
-  // What is missing or of another shape is noted, and an empty tensor of the shape returned.
+  // Notes what is missing or of another shape, and returns an empty tensor of the shape.
   torch::Tensor take(const std::string& name, torch::IntArrayRef shape) override;
   // DataError names what was missing, misshapen or left over.
   void finish() const;

@@ -9,7 +9,7 @@
 
 namespace coldframe::vit::cpu {
 
-// What one thread needs while it computes a head.
+// One thread needs this memory while it computes a head.
 class AttentionScratch {
  public:
   AttentionScratch(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width);

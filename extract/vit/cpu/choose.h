@@ -1,4 +1,4 @@
-// Which kernels compute on this processor.
+// Chooses the kernels that compute on this processor.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace coldframe::vit::cpu {
 
-// What a ViT is quickest in on this processor. bf16 with AMX, and with VDPBF16PS on AMD's since
-// Zen 4, which do twice the products of float's multiply-add. On Intel's Sapphire Rapids family
-// without AMX (some virtual machines hide it) VDPBF16PS does half as many, but fp16's multiply-add
-// twice as many: fp16. Else fp32.
+// Returns what a ViT is quickest in on this processor: bf16 with AMX, and with VDPBF16PS on AMD's
+// since Zen 4, which do twice the products of float's multiply-add. On Intel's Sapphire Rapids
+// family without AMX (some virtual machines hide it) VDPBF16PS does half as many, but fp16's
+// multiply-add twice as many: fp16. Else fp32.
 Precision quickest_precision();
 
 // The engine for a model of float weights; null, with the reason in the log, where there is none:

@@ -1,7 +1,7 @@
 // The kernels, written once for every vector width and element. Included like vector_math.h, and
 // behind it: no #pragma once, no includes. E is float, std::uint16_t for bf16, or Half.
 
-// How a word of the left operand meets a vector of words of the right one.
+// add() multiplies a word of the left operand with a vector of words of the right one.
 struct FloatProduct {
   static Float add(Float sums, Float a, Float b) { return sums + a * b; }
 };
@@ -211,7 +211,7 @@ void convert(const float* in, std::int64_t count, void* to) {
   for (; i < count; ++i) store_one(out + i, in[i]);
 }
 
-// In blocks of rows that stay in the first-level cache.
+// Works in blocks of rows that stay in the first-level cache.
 template <int kColumns>
 void pack_transposed(const Word* in, std::int64_t stride, std::int64_t count, std::int64_t words,
                      Word* out) {

@@ -8,7 +8,7 @@
 
 namespace coldframe::vit::cpu {
 
-// What the operands of a matrix product are stored as. Sums, residuals and norms are float always.
+// The operands of a matrix product are stored as these. Sums, residuals and norms are float always.
 enum class StoredType { kFp32, kBf16, kFp16 };
 
 constexpr std::int64_t round_up(std::int64_t number, std::int64_t unit) {
@@ -27,7 +27,7 @@ constexpr std::int64_t elements_per_word(StoredType element) {
   return element == StoredType::kFp32 ? 1 : 2;
 }
 
-// How the kernels tell them apart: float, a bf16 number's bits, an fp16 number's bits.
+// The kernels tell them apart: float, a bf16 number's bits, an fp16 number's bits.
 enum class Half : std::uint16_t {};
 constexpr StoredType element_of(const float*) {
   return StoredType::kFp32;
@@ -47,8 +47,8 @@ struct LinearProduct {
   std::int64_t words;
   float* sums;
   std::int64_t sums_stride;
-  // What is wanted next comes into the second-level cache meanwhile, so many words of it for each
-  // word of a row.
+  // The next words wanted come into the second-level cache meanwhile, so many of them for each word
+  // of a row.
   const Word* ahead = nullptr;
   std::int64_t ahead_step = 0;
 };

@@ -1,4 +1,4 @@
-// Whether the GPU engine computes a model.
+// Decides whether the GPU engine computes a model.
 #pragma once
 
 #include <memory>

@@ -43,7 +43,7 @@ torch::Tensor to_floats(const torch::Tensor& tensor, const torch::Device& device
 
 }  // namespace
 
-// For batches of up to `batch` images.
+// A workspace serves batches of up to `batch` images.
 struct Engine::Workspace {
   Workspace(const Engine& engine, std::int64_t batch) : capacity(batch) {
     const Architecture& shape = engine.architecture_;
@@ -161,7 +161,8 @@ void Engine::release_memory() {
   work_ = nullptr;
 }
 
-// Of frames, which the patch kernel counts in pixels, and of the largest tensors of the workspace.
+// The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors
+// of the workspace.
 std::int64_t Engine::most_images() const {
   const std::int64_t size = options_.image_size;
   const std::int64_t columns = std::max(3 * architecture_.width, architecture_.mlp_hidden);

@@ -21,8 +21,8 @@ namespace coldframe::vit::gpu {
 struct EngineOptions {
   torch::Device device{torch::kCPU};
   torch::ScalarType type = torch::kBFloat16;  // of weights and activations; kFloat, kHalf
-  // What the blocks add to. In float, sums over many blocks lose nothing; in `type` the norm
-  // kernels move fewer bytes.
+  // The blocks add to tensors of this type. In float, sums over many blocks lose nothing; in `type`
+  // the norm kernels move fewer bytes.
   torch::ScalarType residual = torch::kFloat;
   // Rows that pass through the perceptron together, so that its hidden layer stays in the second-
   // level cache; 0: all.

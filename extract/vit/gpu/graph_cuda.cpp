@@ -27,7 +27,7 @@ class CudaGraph final : public Graph {
       stream_.synchronize();  // a replay may be under way
       graph_.reset();
     } catch (const std::exception&) {
-      // What went wrong on the device is told by the next call that waits for it.
+      // The next call that waits for the device tells what went wrong on it.
     }
   }
 
@@ -65,7 +65,7 @@ class CudaGraph final : public Graph {
     }
   }
 
-  // What LibTorch leaves undone when CUDA refuses a capture: the allocator would go on as if it
+  // LibTorch leaves this undone when CUDA refuses a capture: the allocator would go on as if it
   // were under way, asking a graph that is gone and keeping freed memory to itself.
   void leave_pool() noexcept {
     try {

@@ -27,7 +27,8 @@ MakeGraph cuda_graphs();
 
 // At most kMost graphs, by batch size. A size is recorded when it comes for the fourth time:
 // before, it warms libraries up, and sizes that come seldom (the end of a job) are not worth one.
-// What does not let itself be recorded is computed without, from then on, with a line in the log.
+// Work that does not let itself be recorded is computed without, from then on, with a line in the
+// log.
 class Graphs {
  public:
   static constexpr std::size_t kMost = 4;

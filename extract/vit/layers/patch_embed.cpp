@@ -13,8 +13,8 @@ PatchEmbedImpl::PatchEmbedImpl(const Scope& scope, const Architecture& architect
   register_module("proj", proj);
 }
 
-// As a matrix product instead of a convolution: it shares apply_linear, and on CUDA it keeps clear
-// of cuDNN, whose convolutions round float32 to TF32 by default.
+// A matrix product stands in for the convolution: it shares apply_linear, and on CUDA it keeps
+// clear of cuDNN, whose convolutions round float32 to TF32 by default.
 torch::Tensor PatchEmbedImpl::forward(const torch::Tensor& images) {
   const std::int64_t batch = images.size(0), grid = images.size(2) / patch;
   const torch::Tensor patches =
