@@ -32,7 +32,7 @@ int patient_of(int exam) {
   return exam / 5 * 4 + std::min(exam % 5, 3);
 }
 
-// Of two neighbouring patients one has each label; which, is chance.
+// Two neighbouring patients have the two labels, in an order left to chance.
 int label_of(std::uint64_t seed, int patient) {
   return (patient + generator(seed, kLabels, patient / 2).uniform(0, 2)) % 2;
 }
@@ -53,7 +53,7 @@ Enhancement enhancement_at(double phase) {
           concentration(phase - 0.1 * kTurn)};
 }
 
-// How one exam was acquired; drawn alike for both labels.
+// An exam's acquisition is drawn alike for both labels.
 struct Acquisition {
   double base, gain, noise;
   cv::Mat illumination;  // float32 [S, S] around 1

@@ -5,7 +5,7 @@
 
 namespace coldframe::examples {
 
-// Where each compartment lies, as coverage 0…1, float32 [S, S].
+// Each compartment's place is a coverage 0…1, float32 [S, S].
 struct VascularBed {
   cv::Mat arteries, veins;
   cv::Mat tissue;   // what is not vessel, unevenly perfused
