@@ -1,5 +1,5 @@
-// What the Python cross-checks need of C++: writes a cache and says which exams are acknowledged,
-// prints one as JSON, puts a trailer behind a file, converts floats.
+// The Python cross-checks need this of C++: it writes a cache and says which exams are
+// acknowledged, prints one as JSON, puts a trailer behind a file, converts floats.
 #include <unistd.h>
 
 #include <algorithm>

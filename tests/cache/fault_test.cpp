@@ -32,7 +32,7 @@ void PrintTo(const Fault& fault, std::ostream* out) {
   *out << fault.name;
 }
 
-// In a process of its own, that ends as programs do: HDF5 has its say at exit.
+// Runs in a process of its own, which ends as programs do: HDF5 has its say at exit.
 int extend_failing_at(int failing, const Fault& fault, const fs::path& path, const fs::path& log) {
   const pid_t child = ::fork();
   if (child == 0) {

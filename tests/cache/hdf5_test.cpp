@@ -18,7 +18,7 @@ struct Shape {
 
 class Chunks : public ::testing::TestWithParam<Shape> {};
 
-// Of uint32, each its own number.
+// Values are uint32, each its own number.
 TEST_P(Chunks, AreFoundWhereTheLibraryPutThem) {
   const auto [name, rows, columns] = GetParam();
   DatasetSpec spec{Type::kUint32, 0, rows, columns};

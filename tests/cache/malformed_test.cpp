@@ -26,7 +26,7 @@ class Malformed : public ::testing::Test {
     valid_ = read_bytes(path_);
   }
 
-  // Whether it could be read as a whole. Anything but a CacheError fails the test.
+  // True when the file could be read as a whole. Anything but a CacheError fails the test.
   bool reads(const FileBytes& file) {
     write_bytes(path_, file);
     try {

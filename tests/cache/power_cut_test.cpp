@@ -18,8 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-// What a disk holds at the least: the content that a file had when it was synced last, under the
-// names that its folder had when that was synced last. Told of every operation before it happens.
+// A disk holds this at the least: the content that a file had when it was synced last, under the
+// names that its folder had when that was synced last. It is told of every operation before it
+// happens.
 class Disk {
  public:
   explicit Disk(fs::path root) : root_(std::move(root)) {

@@ -1,4 +1,4 @@
-// Which of several versions of an exam holds, and new metadata without new features.
+// One of several versions of an exam holds; new metadata need no new features.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -11,7 +11,7 @@
 
 namespace coldframe::cache {
 
-// In memory where the system offers it: the tests of damage write thousands of files.
+// The folder is in memory where the system offers it: the tests of damage write thousands of files.
 class MemoryFolder : public coldframe::testing::TemporaryFolder {
  public:
   MemoryFolder();
@@ -37,7 +37,7 @@ void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 // once, which tests with hundreds of writers would wait for.
 WriterOptions one_exam_a_shard();
 
-// With thumbnails if the exams have some.
+// Writes thumbnails if the exams have some.
 void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
                  const WriterOptions& options = {});
 

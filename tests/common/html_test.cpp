@@ -23,7 +23,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// How many x,y pairs the first polyline has.
+// Counts the x,y pairs of the first polyline.
 std::size_t points_of_first_line(const std::string& svg) {
   const std::size_t start = svg.find("points=\"", svg.find("<polyline")) + 8;
   const std::string points = svg.substr(start, svg.find('"', start) - start);

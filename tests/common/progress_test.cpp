@@ -26,7 +26,7 @@ std::string stderr_of(const std::function<void()>& body) {
   return ::testing::internal::GetCapturedStderr();
 }
 
-// What `body` writes to stderr when that is a terminal.
+// Returns what `body` writes to stderr when that is a terminal.
 std::string terminal_output_of(const std::function<void()>& body) {
   const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
   EXPECT_EQ(::grantpt(terminal), 0);

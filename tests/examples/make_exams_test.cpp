@@ -27,7 +27,7 @@ bool equal(const SyntheticExam& a, const SyntheticExam& b) {
   return a.frames.size() == b.frames.size();
 }
 
-// How well `score` ranks exams of label 1 above those of label 0.
+// Tells how well `score` ranks exams of label 1 above those of label 0.
 double auroc(const std::vector<double>& score, const std::vector<int>& label) {
   double wins = 0, pairs = 0;
   for (std::size_t i = 0; i < score.size(); ++i)

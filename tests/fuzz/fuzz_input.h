@@ -1,4 +1,4 @@
-// What the fuzzers of the frame readers share: bytes become files of a folder in memory, which the
+// The fuzzers of the frame readers share this: bytes become files of a folder in memory, which the
 // readers open as the programs do. coldframe::Error is a good answer; anything else ends the
 // fuzzer.
 #pragma once
@@ -16,7 +16,7 @@ namespace coldframe::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
-// Of this process alone, in /dev/shm; removed when the process ends well.
+// A folder of this process alone, in /dev/shm; removed when the process ends well.
 const std::filesystem::path& folder();
 
 // Writes folder() / name, over what it held before, and returns its path.

@@ -23,7 +23,7 @@ std::uint64_t mix(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-// In [-1, 1).
+// Uniform in [-1, 1).
 float draw(std::uint64_t stream, std::uint64_t counter) {
   return static_cast<float>(static_cast<std::int64_t>(mix(stream * 0x100000001b3u + counter))) /
          9.3e18f;

@@ -18,7 +18,7 @@ class Ranks {
     port_ = Listener({"127.0.0.1", 1}).address().port;  // one that was free a moment ago
   }
 
-  // What each rank's body threw, "" for nothing.
+  // Returns what each rank's body threw, "" for nothing.
   std::vector<std::string> run(const std::function<void(ProcessGroup&)>& body) {
     std::vector<std::string> errors(static_cast<std::size_t>(size_));
     std::vector<std::thread> threads;

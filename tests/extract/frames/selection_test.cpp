@@ -1,4 +1,4 @@
-// Which frames are taken, and what a clip's times are worth.
+// Tests of which frames are taken, and of what a clip's times are worth.
 #include <gtest/gtest.h>
 
 #include <cmath>

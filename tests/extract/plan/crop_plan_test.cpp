@@ -57,7 +57,7 @@ std::string dicom(const std::string& more) {
          element(0x7FE0, 0x10, "OB", pixels);
 }
 
-// What each file's frame is cut to.
+// Tells what each file's frame is cut to.
 std::map<std::string, Rect> crops(const std::map<std::string, std::string>& files) {
   const testing::TemporaryFolder folder;
   frames::ExamSpec exam;

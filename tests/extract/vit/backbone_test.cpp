@@ -1,4 +1,4 @@
-// What make_backbone refuses, and what random weights promise.
+// Tests of what make_backbone refuses and random weights promise.
 #include "extract/vit/backbone.h"
 
 #include <gmock/gmock.h>

@@ -30,7 +30,7 @@ inline Architecture small_architecture(std::int64_t width, std::int64_t heads, s
   return architecture;
 }
 
-// As DINOv2 with registers.
+// Follows DINOv2 with registers.
 inline Architecture with_registers(Architecture architecture) {
   architecture.registers = 4;
   architecture.prefix_positions = false;

@@ -146,7 +146,7 @@ TEST_P(EveryShape, EqualsTorchInOutputsAndAllGradients) {
   }
 }
 
-// Without packing: sequences of one length, [B, T, I].
+// Nothing is packed: sequences have one length, [B, T, I].
 TEST(GruLayer, EqualsTorchOnPaddedInputOfOneLength) {
   torch::NoGradGuard no_grad;
   torch::nn::GRU theirs(torch::nn::GRUOptions(6, 5).batch_first(true));

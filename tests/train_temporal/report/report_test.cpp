@@ -92,7 +92,7 @@ RunReport example() {
                  {"healthy", "ill"});
 }
 
-// Where to look at the pictures: TEST_TMPDIR or /tmp.
+// The pictures can be looked at in TEST_TMPDIR or /tmp.
 void keep(const std::string& page, const std::string& name) {
   std::ofstream(::testing::TempDir() + name) << page;
 }

@@ -25,8 +25,8 @@ torch::Tensor focal(const torch::Tensor& z, const std::vector<double>& value) {
   return -((1 - log_p.exp()).pow(1.7) * log_p).sum();
 }
 
-// As Shi, Cao and Raschka write it: for each threshold, over the exams that have passed the one
-// before.
+// The loss as Shi, Cao and Raschka write it: for each threshold, over the exams that have passed
+// the one before.
 torch::Tensor corn(const torch::Tensor& z, const std::vector<double>& value) {
   const torch::Tensor y = torch::tensor(value, torch::kFloat64);
   torch::Tensor sum = torch::zeros({}, torch::kFloat64);

@@ -229,7 +229,7 @@ TEST(DicomSeries, FilesAreOrderedByWhatTellsThemApart) {
   EXPECT_EQ(order_of({{"1", 7, no, 2}, {"1", 7, no, 1}}, times), "ba");
   EXPECT_TRUE(std::isnan(times[1]));
   EXPECT_EQ(order_of({{"1", no, no, 2}, {"1", 7, no, 1}}, times), "ba");
-  // As they came, where nothing tells.
+  // Files stay as they came, where nothing tells.
   EXPECT_EQ(order_of({{"1", no, no, no}, {"1", no, no, 1}}, times), "ab");
 }
 

@@ -14,7 +14,7 @@ namespace coldframe::extract {
 
 class FakeStreams : public Streams {
  public:
-  // Which lane runs as soon as work comes; the other one, or both, run when they must.
+  // The eager lane runs as soon as work comes; the other one, or both, run when they must.
   enum class Eager { kNone, kCopy, kCompute };
   explicit FakeStreams(Eager eager = Eager::kNone) : eager_(eager) {}
 
