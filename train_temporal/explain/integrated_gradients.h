@@ -1,5 +1,5 @@
-// How much each frame of an exam adds to what a model says of it: integrated gradients
-// (Sundararajan, Taly and Yan 2017, section 3) on the straight way from a baseline to the exam. The
+// Integrated gradients (Sundararajan, Taly and Yan 2017, section 3) say how much each frame of an
+// exam adds to what a model says of it, on the straight way from a baseline to the exam. The
 // baseline is the training part's mean feature in every frame (zero, once standardised), at the
 // exam's own times: what is explained is what the images say. The integral is taken by
 // Gauss–Legendre quadrature with twice as many points until the contributions add up to the
