@@ -176,7 +176,8 @@ int compare_only(const ExtractOptions& options, const frames::ExamList& input,
                  const std::optional<cache::CacheReader>& cached, vit::Backbone& backbone,
                  const torch::Device& device) {
   if (!cached)
-    throw CacheError(concat("--recheck: ", options.out, ": there is no cache to compare with"));
+    throw CacheError(
+        concat("--recheck: '", options.out.string(), "': there is no cache to compare with"));
   const RecheckResult result =
       recheck(input, options, *cached, backbone, device, static_cast<std::size_t>(options.recheck),
               std::random_device()());

@@ -30,7 +30,8 @@ std::vector<double> row_norms(std::span<const float> features, std::size_t dimen
 
 double cosine(std::span<const float> a, std::span<const float> b) {
   const double norms = std::sqrt(dot(a, a)) * std::sqrt(dot(b, b));
-  return norms > 0 ? std::clamp(dot(a, b) / norms, -1.0, 1.0) : std::numeric_limits<double>::quiet_NaN();
+  return norms > 0 ? std::clamp(dot(a, b) / norms, -1.0, 1.0)
+                   : std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace coldframe::cache

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -126,7 +127,7 @@ std::string seal_of(const StateDict& tensors, const std::map<std::string, std::s
   }
   for (const Item& item : in_file_order(tensors)) {
     add(item.name);
-    add(concat(safetensors_type_name(item.tensor.scalar_type()), item.tensor.sizes()));
+    add(concat(safetensors_type_name(item.tensor.scalar_type()), shape_text(item.tensor.sizes())));
     digest.update(bytes_of(item.tensor));
   }
   return digest.hex();
@@ -187,6 +188,12 @@ void write_sealed_safetensors(const std::filesystem::path& path, const StateDict
                               std::map<std::string, std::string> metadata) {
   metadata[kSeal] = seal_of(tensors, metadata);
   write_safetensors(path, tensors, metadata);
+}
+
+std::string shape_text(torch::IntArrayRef shape) {
+  std::ostringstream out;
+  out << shape;
+  return out.str();
 }
 
 }  // namespace coldframe

@@ -34,4 +34,6 @@ SafetensorsFile read_sealed_safetensors(const std::filesystem::path& path);
 void write_sealed_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                               std::map<std::string, std::string> metadata);
 
+std::string shape_text(torch::IntArrayRef shape);  // "[2, 3]", as LibTorch writes it
+
 }  // namespace coldframe

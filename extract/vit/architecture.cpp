@@ -1,7 +1,6 @@
 #include "extract/vit/architecture.h"
 
 #include <cmath>
-#include <sstream>
 #include <vector>
 
 #include "common/cli/error.h"
@@ -11,17 +10,11 @@ namespace coldframe::vit {
 
 namespace {
 
-std::string shape_text(const torch::Tensor& tensor) {
-  std::ostringstream out;
-  out << tensor.sizes();
-  return out.str();
-}
-
 const torch::Tensor* find(const StateDict& weights, const std::string& name, std::int64_t dims) {
   const auto found = weights.find(name);
   if (found == weights.end()) return nullptr;
   if (found->second.dim() != dims || found->second.numel() == 0)
-    throw DataError(concat("tensor '", name, "' has shape ", shape_text(found->second),
+    throw DataError(concat("tensor '", name, "' has shape ", shape_text(found->second.sizes()),
                            ", expected ", dims, " dimensions"));
   return &found->second;
 }
@@ -80,7 +73,7 @@ Architecture read_architecture(const StateDict& weights) {
   Architecture architecture;
   const torch::Tensor& patches = require(weights, "patch_embed.proj.weight", 4);
   if (patches.size(1) != 3 || patches.size(2) != patches.size(3))
-    throw DataError(concat("patch_embed.proj.weight has shape ", shape_text(patches),
+    throw DataError(concat("patch_embed.proj.weight has shape ", shape_text(patches.sizes()),
                            ", expected [width, 3, patch, patch]"));
   architecture.width = patches.size(0);
   architecture.patch = patches.size(2);

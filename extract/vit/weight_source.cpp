@@ -1,7 +1,6 @@
 #include "extract/vit/weight_source.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -11,12 +10,6 @@ namespace coldframe::vit {
 namespace {
 
 constexpr std::size_t kProblemsShown = 6;
-
-std::string shape_text(torch::IntArrayRef shape) {
-  std::ostringstream out;
-  out << shape;
-  return out.str();
-}
 
 }  // namespace
 

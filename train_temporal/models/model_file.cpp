@@ -69,12 +69,6 @@ ModelCard card_from_json(const Json& json) {
   return card;
 }
 
-std::string shape(const torch::Tensor& tensor) {
-  std::ostringstream out;
-  out << tensor.sizes();
-  return out.str();
-}
-
 // Shapes of the file's own tensors bound what a damaged configuration could make us allocate.
 void require_shape(const std::filesystem::path& path, const StateDict& weights,
                    const std::string& name, torch::IntArrayRef expected) {
@@ -83,8 +77,8 @@ void require_shape(const std::filesystem::path& path, const StateDict& weights,
     throw DataError(concat("'", path.string(), "' lacks the tensor '", name, "'"));
   }
   if (found->second.sizes() == expected) return;
-  throw DataError(concat("'", path.string(), "': tensor '", name, "' is ", shape(found->second),
-                         ", expected ", expected));
+  throw DataError(concat("'", path.string(), "': tensor '", name, "' is ",
+                         shape_text(found->second.sizes()), ", expected ", shape_text(expected)));
 }
 
 void check_shapes(const std::filesystem::path& path, const StateDict& weights,

@@ -32,7 +32,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ModelVariant{"mean_time", 1, false, TemporalPool::kMean, true},
                       ModelVariant{"attention_deep", 2, false, TemporalPool::kAttention, true},
                       ModelVariant{"both_ways_last", 2, true, TemporalPool::kLast, true},
-                      ModelVariant{"both_ways_attention", 1, true, TemporalPool::kAttention, false}),
+                      ModelVariant{"both_ways_attention", 1, true, TemporalPool::kAttention,
+                                   false}),
     [](const auto& variant) { return variant.param.name; });
 
 torch::Tensor logits_of(SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
