@@ -4,7 +4,7 @@
 #include <limits>
 #include <new>
 
-#include "cache/hdf5/handle.h"
+#include "cache/hdf5/library.h"
 
 namespace coldframe::cache::hdf5 {
 namespace {
@@ -118,11 +118,8 @@ H5FD_class_t driver_class() {
 hid_t registered_driver() {
   static const H5FD_class_t driver = driver_class();
   static const hid_t id = [] {
-    // There is nothing to end: what a store holds is written by its owner. Before all else: the
-    // library's first function, even a name like H5P_FILE_ACCESS, registers its end.
-    check(H5dont_atexit(), "start the library");
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors become exceptions, not text on stderr
-    return H5FDregister(&driver);
+    keep_reasons();
+    return check(H5FDregister(&driver));
   }();
   return id;
 }
@@ -132,35 +129,25 @@ hid_t registered_driver() {
 void keep_metadata_in_memory(hid_t access) {
   H5AC_cache_config_t config{};
   config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
-  check(H5Pget_mdc_config(access, &config), "read the metadata cache settings");
+  check(H5Pget_mdc_config(access, &config));
   config.incr_mode = H5C_incr__off;
   config.flash_incr_mode = H5C_flash_incr__off;
   config.decr_mode = H5C_decr__off;
   config.evictions_enabled = false;
-  check(H5Pset_mdc_config(access, &config), "set up the metadata cache");
+  check(H5Pset_mdc_config(access, &config));
 }
 
 }  // namespace
 
-void start_library() {
-  const auto lock = library_lock();
-  check_id(registered_driver(), "register the file driver");
-}
-
-hid_t file_access(DriverTarget& target) {
-  const hid_t driver = check_id(registered_driver(), "register the file driver");
-  Handle access(check_id(H5Pcreate(H5P_FILE_ACCESS), "create a property list"), H5Pclose);
+H5::FileAccPropList file_access(DriverTarget& target) {
+  const hid_t driver = registered_driver();
+  H5::FileAccPropList access;
   DriverTarget* pointer = &target;
-  check(H5Pset_driver(access, driver, &pointer), "choose the file driver");
-  check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110), "choose the file format");
-  check(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "choose how files close");
-  keep_metadata_in_memory(access);
-  return access.release();
-}
-
-std::unique_lock<std::recursive_mutex> library_lock() {
-  static std::recursive_mutex mutex;
-  return std::unique_lock(mutex);
+  access.setDriver(driver, &pointer);
+  access.setLibverBounds(H5F_LIBVER_V110, H5F_LIBVER_V110);
+  access.setFcloseDegree(H5F_CLOSE_STRONG);
+  keep_metadata_in_memory(access.getId());
+  return access;
 }
 
 }  // namespace coldframe::cache::hdf5

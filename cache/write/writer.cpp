@@ -6,7 +6,6 @@
 
 #include "cache/format/float16.h"
 #include "cache/format/format.h"
-#include "cache/hdf5/driver.h"
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/read/collection.h"
@@ -173,7 +172,6 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
                          WriterOptions options)
     : state_(std::make_unique<State>()) {
   check_options(options);
-  hdf5::start_library();
   ShardHeader header = make_header(recipe, dimension, options);
   require_usable(location);
   State& state = *state_;

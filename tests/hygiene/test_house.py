@@ -127,7 +127,7 @@ def include_faults(name, text):
     ("cache/a.cpp", "#include <common/torch/device.h>", True),
     ("train_temporal/a.cpp", "#include <cache/read/reader.h>", True),
     ("cache/read/reader.cpp", "#include <hdf5.h>", True),
-    ("cache/hdf5/handle.cpp", "#include <hdf5.h>", False),
+    ("cache/hdf5/driver.cpp", "#include <H5Cpp.h>", False),
     ("common/a.cpp", '#include "cache/read/reader.h"', True),
     ("common/a.cpp", '#include "text.h"', True),
     ("common/torch/a.cpp", "#include <ATen/ATen.h>", False),

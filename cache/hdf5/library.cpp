@@ -1,0 +1,54 @@
+#include "cache/hdf5/library.h"
+
+#include <new>
+#include <string>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+// libhdf5_cpp.so calls this when it is loaded, to have HDF5 ended at exit. HDF5 1.10.8 crashes when
+// it ends after it ran out of memory, and there is nothing to end: what a store holds is written by
+// its owner. This definition, in the program, comes before the library's own.
+void H5::H5Library::initH5cpp() {}
+
+namespace coldframe::cache::hdf5 {
+namespace {
+
+std::string& last_reason() {
+  static std::string reason;
+  return reason;
+}
+
+// The innermost entry of HDF5's error stack says what went wrong.
+herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void*) {
+  try {
+    if (entry->desc != nullptr) last_reason() = entry->desc;
+  } catch (const std::bad_alloc&) {
+  }
+  return 0;
+}
+
+herr_t keep_reason(hid_t stack, void*) {
+  return H5Ewalk2(stack, H5E_WALK_DOWNWARD, keep_innermost, nullptr);
+}
+
+}  // namespace
+
+std::unique_lock<std::recursive_mutex> library_lock() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+void keep_reasons() {
+  H5E_auto2_t keep = keep_reason;
+  H5::Exception::setAutoPrint(keep, nullptr);
+}
+
+void throw_reason(std::string_view action) {
+  const std::string reason = std::exchange(last_reason(), {});
+  throw CacheError(
+      concat("HDF5 cannot ", action, ": ", reason.empty() ? "no reason given" : reason));
+}
+
+}  // namespace coldframe::cache::hdf5
