@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 
+#include "cache/maintain/update_metadata.h"
 #include "cache/read/reader.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -160,9 +161,9 @@ int look_only(const ExtractOptions& options) {
   const dry_run::Survey survey =
       dry_run::survey(input, {options.selection, options.reader, options.preprocessing,
                               options.decode_threads, options.thumbnails});
-  const dry_run::Report report{
-      input, survey, dry_run::find_all(input, survey, options.allow_unordered),
-      options.storage == cache::StorageType::kFloat16 ? 2u : 4u, 1 + options.augmentation.views};
+  const dry_run::Report report{input, survey,
+                               dry_run::find_all(input, survey, options.allow_unordered),
+                               cache::value_bytes(options.storage), 1 + options.augmentation.views};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable =

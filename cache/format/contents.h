@@ -11,7 +11,7 @@
 
 #include "cache/format/exam.h"
 #include "cache/format/recipe.h"
-#include "cache/write/writer.h"
+#include "cache/format/storage_type.h"
 
 namespace coldframe::cache {
 
@@ -23,7 +23,7 @@ struct ShardHeader {
   std::vector<std::string> precisions;  // several only after packing shards that differ
 
   std::size_t row_bytes() const {
-    return static_cast<std::size_t>(dimension) * (storage == StorageType::kFloat16 ? 2 : 4);
+    return static_cast<std::size_t>(dimension) * value_bytes(storage);
   }
 };
 
@@ -58,9 +58,5 @@ struct ExamBytes {
   RowSource rows;
   std::function<void(std::size_t exam, std::span<std::byte> bytes)> thumbnails;
 };
-
-inline const char* storage_name(StorageType storage) {
-  return storage == StorageType::kFloat16 ? "float16" : "float32";
-}
 
 }  // namespace coldframe::cache

@@ -13,7 +13,7 @@
 #include "cache/format/exam.h"
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
-#include "cache/write/writer.h"
+#include "cache/format/storage_type.h"
 
 namespace coldframe::cache {
 

@@ -13,6 +13,7 @@
 #include "cache/format/contents.h"
 #include "cache/format/layout.h"
 #include "cache/hdf5/byte_store.h"
+#include "cache/write/writer.h"
 
 namespace coldframe::cache {
 

@@ -12,10 +12,9 @@
 #include "cache/format/exam.h"
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
+#include "cache/format/storage_type.h"
 
 namespace coldframe::cache {
-
-enum class StorageType { kFloat16, kFloat32 };
 
 struct WriterOptions {
   StorageType storage = StorageType::kFloat16;
@@ -55,11 +54,5 @@ class ShardWriter {
   struct State;
   std::unique_ptr<State> state_;
 };
-
-// Publishes exams whose metadata changed (labels, patients, times) as new revisions with the
-// features that the cache has, and removes shards in which nothing valid is left. `exams` carry the
-// new metadata; ids must be in the cache and their frames the same. Needs no ShardWriter, but may
-// be called while one is open.
-void update_metadata(const Location& location, const std::vector<ExamInfo>& exams);
 
 }  // namespace coldframe::cache

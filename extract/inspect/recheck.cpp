@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "cache/read/cosine.h"
+#include "cache/write/writer.h"
 #include "common/cli/error.h"
 #include "common/files/scratch_folder.h"
 #include "common/text/text.h"

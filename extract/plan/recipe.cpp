@@ -57,7 +57,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   recipe.storage["views"] = augment::view_names(options.augmentation);
   if (options.augmentation.views > 0)
     recipe.storage["augment"] = augment::to_json(options.augmentation);
-  recipe.storage["store"] = options.storage == cache::StorageType::kFloat16 ? "float16" : "float32";
+  recipe.storage["store"] = cache::storage_name(options.storage);
   if (options.thumbnails > 0) recipe.storage["thumbnails"] = options.thumbnails;
   if (const Json chosen = describe_selection(options.selection); !chosen.empty())
     recipe.storage["selection"] = chosen;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache/maintain/update_metadata.h"
 #include "cache/maintain/verify.h"
 #include "common/cli/error.h"
 #include "tests/cache/support.h"

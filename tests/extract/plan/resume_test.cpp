@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache/maintain/update_metadata.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"

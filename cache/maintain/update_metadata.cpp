@@ -1,11 +1,9 @@
-// update_metadata: new labels, patients or times without extracting again.
-#include <algorithm>
+#include "cache/maintain/update_metadata.h"
 
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/read/collection.h"
 #include "cache/write/shard_sequence.h"
-#include "cache/write/writer.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"

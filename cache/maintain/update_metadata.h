@@ -1,0 +1,16 @@
+// New labels, patients or times without extracting again.
+#pragma once
+
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "cache/format/layout.h"
+
+namespace coldframe::cache {
+
+// Publishes exams whose metadata changed as new revisions with the features that the cache has, and
+// removes shards in which nothing valid is left. `exams` carry the new metadata; ids must be in the
+// cache and their frames the same. Needs no ShardWriter, but may be called while one is open.
+void update_metadata(const Location& location, const std::vector<ExamInfo>& exams);
+
+}  // namespace coldframe::cache
