@@ -6,6 +6,7 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/source.h"
 #include "extract/options/option_groups.h"
+#include "extract/preprocess/steps.h"
 
 namespace coldframe::extract {
 namespace {

@@ -10,9 +10,7 @@
 #include "extract/frames/opened_exam.h"
 #include "extract/pipeline/thumbnail.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/preprocess/crop.h"
-#include "extract/preprocess/prepare.h"
-#include "extract/preprocess/tiles.h"
+#include "extract/preprocess/prepared_frame.h"
 
 namespace coldframe::extract {
 namespace {
@@ -31,10 +29,11 @@ void note_slot(const frames::ExamSpec& exam, const frames::ExamSlot& slot, cache
   }
 }
 
-frames::Image prepare(const preprocess::Preprocessing& steps, const frames::ExamSpec& exam,
-                      frames::ExamSlot&& slot, const std::optional<frames::Rect>& crop) {
+preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
+                                  const frames::ExamSpec& exam, frames::ExamSlot&& slot,
+                                  const std::optional<frames::Rect>& crop) {
   return in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
-                    [&] { return preprocess::prepare_frame(steps, std::move(slot.frame), crop); });
+                    [&] { return preprocess::PreparedFrame(steps, std::move(slot.frame), crop); });
 }
 
 }  // namespace
@@ -92,33 +91,6 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-bool DecodeStage::push_frame(FramePlace place, const frames::Image& image,
-                             augment::ExamViews& views) {
-  if (!push_view(place, image, views)) return false;
-  while (place.view < views.count()) {
-    ++place.view;
-    if (!push_view(place, views.warp(place.view, image), views)) return false;
-  }
-  return true;
-}
-
-bool DecodeStage::push_view(FramePlace place, const frames::Image& image,
-                            augment::ExamViews& views) {
-  const preprocess::Preprocessing& steps = settings_.preprocessing;
-  const std::size_t size = static_cast<std::size_t>(steps.image_size);
-  const auto tiles = preprocess::plan_tiles(steps.tiles, image.width, image.height);
-  place.tiles = tiles.size();
-  for (const frames::Rect& tile : tiles) {
-    DecodedFrame decoded{place, std::vector<std::uint8_t>(size * size * 3)};
-    const bool whole = tile.width == image.width && tile.height == image.height;
-    preprocess::resize_frame(steps, whole ? image : preprocess::crop_image(image, tile),
-                             decoded.pixels.data());
-    if (place.view > 0) views.finish(place.view, decoded.pixels);
-    if (stop_requested() || !queue_.push(std::move(decoded))) return false;
-  }
-  return true;
-}
-
 // What is known of the exam before any of its frames is decoded.
 cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   const frames::ExamSpec& exam = *tasks_[task].exam;
@@ -147,11 +119,15 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
     crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
     std::string thumbnail;
     if (slot.present) {
-      const FramePlace place{result.task, slot.slot};
-      const frames::Image image =
+      FramePlace place{result.task, slot.slot};
+      const auto frame =
           prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
-      if (settings_.thumbnails > 0) thumbnail = make_thumbnail(image, settings_.thumbnails);
-      stopped = !push_frame(place, image, views);
+      if (settings_.thumbnails > 0) thumbnail = make_thumbnail(frame.image(), settings_.thumbnails);
+      stopped = !frame.make_inputs(views, [&](preprocess::Input&& input) {
+        place.view = input.view;
+        place.tiles = input.tiles;
+        return !stop_requested() && queue_.push(DecodedFrame{place, std::move(input.pixels)});
+      });
     }
     if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
     stopped = stopped || stop_requested();

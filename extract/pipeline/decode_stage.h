@@ -67,9 +67,6 @@ class DecodeStage {
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   cache::ExamInfo describe(std::size_t task) const;
   void read(DecodedExam& exam, bool& stopped);
-  // False: the stage is stopping.
-  bool push_frame(FramePlace place, const frames::Image& image, augment::ExamViews& views);
-  bool push_view(FramePlace place, const frames::Image& image, augment::ExamViews& views);
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
   const frames::ExamList& input_;

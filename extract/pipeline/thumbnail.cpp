@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "extract/frames/image/jpeg.h"
-#include "extract/preprocess/rescale.h"
+#include "extract/preprocess/steps.h"
 
 namespace coldframe::extract {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "extract/preprocess/auto_crop.h"
-#include "extract/preprocess/crop.h"
+#include "extract/preprocess/steps.h"
 
 namespace coldframe::extract {
 namespace {

@@ -13,7 +13,7 @@
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/preprocess/crop.h"
+#include "extract/preprocess/steps.h"
 
 namespace coldframe::extract {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "extract/preprocess/crop.h"
 #include "extract/preprocess/geometry.h"
 #include "extract/preprocess/resample/resample.h"
+#include "extract/preprocess/steps.h"
 
 namespace coldframe::preprocess {
 namespace {

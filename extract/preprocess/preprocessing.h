@@ -1,5 +1,5 @@
-// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it, in
-// the order mask, crop, spacing, tiles, resize, normalise.
+// The pixel pipeline as data: what happens to an 8-bit RGB frame before the backbone sees it. Its
+// order is that of PreparedFrame (prepared_frame.h); normalisation comes last, with the batch.
 #pragma once
 
 #include <array>
@@ -10,7 +10,6 @@
 
 #include "common/files/json.h"
 #include "extract/frames/frame.h"
-#include "extract/preprocess/mask.h"
 
 namespace coldframe::preprocess {
 
@@ -20,6 +19,13 @@ enum class Interpolation { kBicubic, kBilinear };
 // before it, with which every published backbone was trained, resample horizontally first. The two
 // orders differ by a level here and there.
 enum class Resampler { kPillow, kTorch, kPillow12 };
+
+// Which pixels of a frame are kept; the others become black. Made by make_mask().
+struct Mask {
+  int width = 0, height = 0;
+  std::vector<std::uint8_t> keep;  // [height, width] 0 or 1
+  std::string digest;              // SHA-256 of size and `keep`, whatever file they came from
+};
 
 // A window that slides over large frames; each place is an input of the backbone of its own.
 struct Tiling {

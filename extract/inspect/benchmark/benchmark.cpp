@@ -32,9 +32,9 @@ std::vector<ExamTask> choose_sample(const frames::ExamList& input) {
   return tasks;
 }
 
-// Of a stage that took single inputs of the backbone, of which a frame has one per view.
-StageRate per_frame(StageRate stage, std::size_t views) {
-  stage.frames_per_second /= static_cast<double>(views);
+// Of a stage that took single inputs of the backbone, or single features.
+StageRate per_frame(StageRate stage, double of_a_frame) {
+  stage.frames_per_second /= of_a_frame;
   return stage;
 }
 
@@ -89,13 +89,17 @@ BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOption
   BenchmarkReport report;
   benchmark::Sample sample;
   sample.tasks = choose_sample(input);
-  const std::size_t views = 1 + options.augmentation.views;
   const cache::Location written = cache::locate(scratch.path() / "write");
-  report.stages = {
-      benchmark::measure_decode(options, sample), benchmark::measure_preprocess(options, sample),
-      per_frame(benchmark::measure_input(options, sample, device), views),
-      per_frame(benchmark::measure_compute(options, sample, backbone, device), views),
-      per_frame(benchmark::measure_write(options, written, recipe, backbone.dimension()), views)};
+  report.stages = {benchmark::measure_decode(options, sample),
+                   benchmark::measure_preprocess(options, sample)};
+  // A frame is an input per view and tile, and a feature per view.
+  const double inputs = sample.inputs_per_frame;
+  const auto views = static_cast<double>(1 + options.augmentation.views);
+  report.stages.push_back(per_frame(benchmark::measure_input(options, sample, device), inputs));
+  report.stages.push_back(
+      per_frame(benchmark::measure_compute(options, sample, backbone, device), inputs));
+  report.stages.push_back(
+      per_frame(benchmark::measure_write(options, written, recipe, backbone.dimension()), views));
   if (!stop_requested())
     run_job(input, sample.tasks, options, cache::locate(scratch.path() / "job"), recipe, devices,
             report);

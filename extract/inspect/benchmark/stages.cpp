@@ -16,8 +16,8 @@
 #include "common/threads/parallel.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/pipeline/batch.h"
-#include "extract/preprocess/crop.h"
-#include "extract/preprocess/tiles.h"
+#include "extract/plan/crop_plan.h"
+#include "extract/preprocess/prepared_frame.h"
 
 namespace coldframe::extract::benchmark {
 namespace {
@@ -25,7 +25,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kSecondsPerStage = 4;
-constexpr std::size_t kKeptImages = 32, kKeptBytes = 256u << 20;
+constexpr std::size_t kKeptFrames = 32, kKeptBytes = 256u << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -49,25 +49,57 @@ double frames_per_second(const std::function<std::size_t()>& turn) {
 // Keeps the first few decoded frames for the stages behind.
 class Keeper {
  public:
-  explicit Keeper(std::vector<frames::Image>& images) : images_(images) {}
+  explicit Keeper(std::vector<DecodedSample>& frames) : frames_(frames) {}
 
-  void offer(frames::Image&& image) {
+  void offer(DecodedSample&& decoded) {
     const std::lock_guard lock(mutex_);
-    if (images_.size() == kKeptImages || bytes_ > kKeptBytes) return;
-    bytes_ += image.rgb.size();
-    images_.push_back(std::move(image));
+    if (frames_.size() == kKeptFrames || bytes_ > kKeptBytes) return;
+    bytes_ += decoded.frame.pixels.rgb.size();
+    frames_.push_back(std::move(decoded));
   }
 
  private:
   std::mutex mutex_;
   std::size_t bytes_ = 0;
-  std::vector<frames::Image>& images_;
+  std::vector<DecodedSample>& frames_;
 };
+
+// What a decoding thread does with a frame once it is decoded; gives the number of inputs.
+std::size_t make_inputs(const preprocess::Preprocessing& steps, DecodedSample decoded,
+                        augment::ExamViews& views, std::vector<std::uint8_t>& first) {
+  std::size_t inputs = 0;
+  const preprocess::PreparedFrame frame(steps, std::move(decoded.frame), decoded.crop);
+  frame.make_inputs(views, [&](preprocess::Input&& input) {
+    if (inputs++ == 0) first = std::move(input.pixels);
+    return !stop_requested();
+  });
+  return inputs;
+}
+
+// Fills the inputs. A frame that cannot be prepared fails its exam in a job.
+void prepare_once(const ExtractOptions& options, Sample& sample) {
+  std::size_t inputs = 0;
+  std::erase_if(sample.frames, [&](const DecodedSample& decoded) {
+    augment::ExamViews views(options.augmentation, "");
+    std::vector<std::uint8_t> first;
+    try {
+      inputs += make_inputs(options.preprocessing, decoded, views, first);
+    } catch (const DataError& error) {
+      log_warning(concat("a frame of the sample cannot be prepared: ", error.what()));
+      return true;
+    }
+    sample.inputs.push_back(std::move(first));
+    return false;
+  });
+  if (sample.frames.empty())
+    throw DataError("not one frame of the sample can be prepared; --dry-run tells more");
+  sample.inputs_per_frame = static_cast<double>(inputs) / static_cast<double>(sample.frames.size());
+}
 
 }  // namespace
 
 StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
-  Keeper keeper(sample.images);
+  Keeper keeper(sample.frames);
   std::atomic<std::size_t> decoded = 0;
   const auto started = Clock::now();
   const auto time_is_up = [&] {
@@ -78,10 +110,12 @@ StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
     if (time_is_up() && decoded > 0) return;
     try {
       const frames::OpenedExam opened(exam, options.reader);
+      const CropPlan plan(exam, opened, options.preprocessing);
       opened.read(opened.select(options.selection), [&](frames::ExamSlot&& slot) {
         if (!slot.present) return true;
         ++decoded;
-        keeper.offer(std::move(slot.frame.pixels));
+        const auto crop = plan.crop_of(slot);
+        keeper.offer({std::move(slot.frame), crop});
         return !time_is_up();
       });
     } catch (const DataError& error) {
@@ -89,36 +123,23 @@ StageRate measure_decode(const ExtractOptions& options, Sample& sample) {
     }
   };
   parallel_for(sample.tasks.size(), decode, static_cast<std::size_t>(options.decode_threads));
-  if (sample.images.empty())
+  if (sample.frames.empty())
     throw DataError("not one exam of the sample can be read; --dry-run tells more");
   return {"decode", static_cast<double>(decoded) / seconds_since(started),
           threads_note(options.decode_threads)};
 }
 
 StageRate measure_preprocess(const ExtractOptions& options, Sample& sample) {
-  const preprocess::Preprocessing& steps = options.preprocessing;
-  const auto side = static_cast<std::size_t>(steps.image_size);
-  sample.inputs.assign(sample.images.size(), std::vector<std::uint8_t>(side * side * 3));
+  prepare_once(options, sample);
   std::vector<augment::ExamViews> views;
-  for (std::size_t i = 0; i < sample.images.size(); ++i)
+  for (std::size_t i = 0; i < sample.frames.size(); ++i)
     views.emplace_back(options.augmentation, concat("image ", i));
-  const auto resize = [&](const frames::Image& image, std::size_t i) {
-    const bool tiled = preprocess::plan_tiles(steps.tiles, image.width, image.height).size() > 1;
-    const int tile = std::min({steps.tiles.size, image.width, image.height});
-    preprocess::resize_frame(steps,
-                             tiled ? preprocess::crop_image(image, {0, 0, tile, tile}) : image,
-                             sample.inputs[i].data());
-  };
-  const auto all_views = [&](std::size_t i) {
-    for (std::size_t view = 1; view <= views[i].count(); ++view) {
-      resize(views[i].warp(view, sample.images[i]), i);
-      views[i].finish(view, sample.inputs[i]);
-    }
-    resize(sample.images[i], i);
+  const auto prepare = [&](std::size_t i) {
+    make_inputs(options.preprocessing, sample.frames[i], views[i], sample.inputs[i]);
   };
   const auto turn = [&] {
-    parallel_for(sample.images.size(), all_views, static_cast<std::size_t>(options.decode_threads));
-    return sample.images.size();
+    parallel_for(sample.frames.size(), prepare, static_cast<std::size_t>(options.decode_threads));
+    return sample.frames.size();
   };
   return {"preprocess", frames_per_second(turn), threads_note(options.decode_threads)};
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -13,14 +14,21 @@
 
 namespace coldframe::extract::benchmark {
 
-struct Sample {
-  std::vector<ExamTask> tasks;
-  std::vector<frames::Image> images;              // as decoded, a few
-  std::vector<std::vector<std::uint8_t>> inputs;  // the same, as the backbone sees them
+struct DecodedSample {
+  frames::Frame frame;
+  std::optional<frames::Rect> crop;
 };
 
-StageRate measure_decode(const ExtractOptions& options, Sample& sample);      // fills `images`
-StageRate measure_preprocess(const ExtractOptions& options, Sample& sample);  // fills `inputs`
+struct Sample {
+  std::vector<ExamTask> tasks;
+  std::vector<DecodedSample> frames;              // a few
+  std::vector<std::vector<std::uint8_t>> inputs;  // the first of each, as the backbone sees it
+  double inputs_per_frame = 1;                    // tiles and views
+};
+
+StageRate measure_decode(const ExtractOptions& options, Sample& sample);  // fills `frames`
+// Fills the inputs, and leaves frames out that cannot be prepared.
+StageRate measure_preprocess(const ExtractOptions& options, Sample& sample);
 StageRate measure_input(const ExtractOptions& options, const Sample& sample,
                         const torch::Device& device);
 StageRate measure_compute(const ExtractOptions& options, const Sample& sample,

@@ -1,8 +1,6 @@
 #include "extract/inspect/dry_run/survey.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <set>
@@ -13,12 +11,11 @@
 #include "common/cli/progress.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
-#include "common/threads/threads.h"
+#include "common/threads/parallel.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/pipeline/thumbnail.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/preprocess/prepare.h"
-#include "extract/preprocess/tiles.h"
+#include "extract/preprocess/prepared_frame.h"
 
 namespace coldframe::extract::dry_run {
 namespace {
@@ -47,7 +44,6 @@ class Surveyor {
   Survey run();
 
  private:
-  void work();
   void look_at(std::size_t index);
   void open(const frames::ExamSpec& exam, ExamSurvey& found);
   void look_at_frame(frames::Frame&& frame, const std::optional<frames::Rect>& crop,
@@ -58,32 +54,19 @@ class Surveyor {
   const Settings& settings_;
   Survey result_;
   Progress progress_;
-  std::mutex mutex_;  // of result_.across and error_
-  std::exception_ptr error_;
-  std::atomic<std::size_t> next_{0};
+  std::mutex mutex_;  // of result_.across
 };
 
 Survey Surveyor::run() {
-  run_threads(static_cast<std::size_t>(settings_.threads), [this] { work(); });
+  const auto take_turn = [this](std::size_t index) {
+    if (stop_requested()) return;
+    look_at(index);
+    progress_.add();
+  };
+  parallel_for(input_.exams.size(), take_turn, static_cast<std::size_t>(settings_.threads));
   progress_.finish();
-  if (error_) std::rethrow_exception(error_);
   if (stop_requested()) throw Interrupted("stopped; a dry run starts from the beginning");
   return std::move(result_);
-}
-
-void Surveyor::work() {
-  try {
-    while (!stop_requested()) {
-      const std::size_t index = next_++;
-      if (index >= input_.exams.size()) return;
-      look_at(index);
-      progress_.add();
-    }
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    if (!error_) error_ = std::current_exception();
-    next_ = input_.exams.size();
-  }
 }
 
 void Surveyor::look_at(std::size_t index) {
@@ -144,15 +127,13 @@ void Surveyor::look_at_frame(frames::Frame&& frame, const std::optional<frames::
   if (std::find(found.sizes.begin(), found.sizes.end(), size) == found.sizes.end())
     found.sizes.push_back(size);
   if (!is_plain(frame.pixels)) found.pictures.push_back(digest_of(frame.pixels));
-  const frames::Image image =
-      preprocess::prepare_frame(settings_.preprocessing, std::move(frame), crop);
+  const preprocess::PreparedFrame prepared(settings_.preprocessing, std::move(frame), crop);
+  const frames::Image& image = prepared.image();
   const int level = *std::max_element(image.rgb.begin(), image.rgb.end());
   found.brightest = std::max(found.brightest, level);
   if (settings_.thumbnails > 0)
     found.thumbnail_bytes += make_thumbnail(image, settings_.thumbnails).size();
-  const auto tiles =
-      preprocess::plan_tiles(settings_.preprocessing.tiles, image.width, image.height).size();
-  found.inputs = std::max(found.inputs, tiles * found.selected);
+  found.inputs = std::max(found.inputs, prepared.tiles() * found.selected);
   if (parts.frames() == 0) add_across({image.width, image.height}, image);
   parts.add(image);
 }

@@ -13,7 +13,7 @@
 
 #include "common/cli/cli.h"
 #include "extract/preprocess/preprocessing.h"
-#include "extract/preprocess/rescale.h"
+#include "extract/preprocess/steps.h"
 
 namespace {
 

@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/error.h"
-#include "extract/preprocess/crop.h"
-#include "extract/preprocess/prepare.h"
-#include "extract/preprocess/rescale.h"
-#include "extract/preprocess/tiles.h"
+#include "extract/preprocess/prepared_frame.h"
+#include "extract/preprocess/steps.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::preprocess {
@@ -135,7 +133,7 @@ TEST(Prepare, MasksThenCropsThenRescales) {
   steps.spacing_mm = 1;
   steps.interpolation = Interpolation::kBilinear;
   Image white{4, 4, std::vector<std::uint8_t>(48, 200)};
-  const Image out = prepare_frame(steps, frame_of(white, 2, 2), Rect{0, 0, 2, 2});
+  const Image out = PreparedFrame(steps, frame_of(white, 2, 2), Rect{0, 0, 2, 2}).image();
   EXPECT_EQ(out.width, 4);
   EXPECT_EQ(out.height, 4);
   EXPECT_EQ(out.rgb.front(), 0);  // masked before it was cropped
