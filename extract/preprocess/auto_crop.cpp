@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <opencv2/imgproc.hpp>
 #include <vector>
+
+#include "extract/preprocess/levels.h"
 
 namespace coldframe::preprocess {
 namespace {
@@ -10,158 +13,95 @@ namespace {
 // Levels up to this are background: black as lossy video shows it, whose black may be 16.
 constexpr std::uint8_t kDark = 20;
 // Levels by which a pixel must change over the frames to count as moving: beyond coding noise.
-constexpr std::uint8_t kMotion = 16;
+constexpr int kMotion = 16;
 // A part is kept when it has at least this share of the largest part's blocks.
 constexpr double kLargeShare = 0.2;
 // A crop below this share of the frame is not trusted.
 constexpr double kLeastShare = 1.0 / 32;
 
-// Per pixel over all frames: the brightest level, and the largest less the smallest.
-struct Extremes {
-  std::vector<std::uint8_t> brightest, change;
-};
-
-std::uint8_t level(const std::uint8_t* rgb) {
-  return std::max({rgb[0], rgb[1], rgb[2]});
-}
-
-Extremes extremes_of(std::span<const frames::Image> images) {
-  const std::size_t pixels = images.front().rgb.size() / 3;
-  std::vector<std::uint8_t> low(pixels, 255), high(pixels, 0);
-  for (const frames::Image& image : images) {
-    for (std::size_t i = 0; i < pixels; ++i) {
-      const std::uint8_t value = level(&image.rgb[i * 3]);
-      low[i] = std::min(low[i], value);
-      high[i] = std::max(high[i], value);
-    }
-  }
-  std::vector<std::uint8_t> change(pixels);
-  for (std::size_t i = 0; i < pixels; ++i) change[i] = static_cast<std::uint8_t>(high[i] - low[i]);
-  return {std::move(high), std::move(change)};
-}
-
 // The frame in square blocks, so that text, noise and thin lines do not count as areas.
 class Blocks {
  public:
-  Blocks(int width, int height, const Extremes& extremes);
+  explicit Blocks(const LevelRange& levels);
 
-  // Blocks of the parts that are kept; labels of 0 are background.
   frames::Rect around_large_parts() const;
 
  private:
   struct Part {
     std::size_t lit = 0, moving = 0;  // blocks
   };
-  bool full(const std::vector<std::uint8_t>& levels, std::uint8_t above, int bx, int by) const;
-  void label_parts();
-  void flood(int label, int bx, int by);
-  bool keeps(const Part& part) const;
-  bool holds_kept_block(const std::vector<bool>& kept, int bx, int by) const;
-  std::size_t at(int bx, int by) const {
-    return static_cast<std::size_t>(by) * static_cast<std::size_t>(columns_) +
-           static_cast<std::size_t>(bx);
-  }
+  template <typename Wanted>
+  bool full(int bx, int by, const Wanted& wanted) const;
+  void keep_large_parts(const cv::Mat1b& lit, const cv::Mat1b& moving);
 
-  int width_, height_, side_, columns_, rows_;
-  const Extremes& extremes_;
-  std::vector<bool> lit_, moving_;
-  std::vector<int> label_;  // per block: 0, or 1 + its part
-  std::vector<Part> parts_;
-  Part largest_;
+  const LevelRange& levels_;
+  int side_, columns_, rows_;
+  cv::Mat1b kept_;  // not 0: of a part that is kept, or beside such a block
 };
 
-Blocks::Blocks(int width, int height, const Extremes& extremes)
-    : width_(width),
-      height_(height),
-      side_(std::clamp(std::min(width, height) / 64, 1, 8)),
-      columns_((width + side_ - 1) / side_),
-      rows_((height + side_ - 1) / side_),
-      extremes_(extremes) {
+Blocks::Blocks(const LevelRange& levels)
+    : levels_(levels),
+      side_(std::clamp(std::min(levels.width, levels.height) / 64, 1, 8)),
+      columns_((levels.width + side_ - 1) / side_),
+      rows_((levels.height + side_ - 1) / side_),
+      kept_(rows_, columns_) {
+  cv::Mat1b lit(rows_, columns_), moving(rows_, columns_);
   for (int by = 0; by < rows_; ++by) {
     for (int bx = 0; bx < columns_; ++bx) {
-      lit_.push_back(full(extremes.brightest, kDark, bx, by));
-      moving_.push_back(full(extremes.change, kMotion, bx, by));
+      lit(by, bx) = full(bx, by, [&](std::size_t i) { return levels.high[i] > kDark; });
+      moving(by, bx) = full(bx, by, [&](std::size_t i) { return levels.change(i) > kMotion; });
     }
   }
-  label_parts();
+  keep_large_parts(lit, moving);
 }
 
-// Whether at least a quarter of the block's pixels lie above a level.
-bool Blocks::full(const std::vector<std::uint8_t>& levels, std::uint8_t above, int bx,
-                  int by) const {
+// Whether at least a quarter of the block's pixels are wanted ones.
+template <typename Wanted>
+bool Blocks::full(int bx, int by, const Wanted& wanted) const {
   int count = 0, pixels = 0;
-  for (int y = by * side_; y < std::min(height_, (by + 1) * side_); ++y) {
-    for (int x = bx * side_; x < std::min(width_, (bx + 1) * side_); ++x) {
+  for (int y = by * side_; y < std::min(levels_.height, (by + 1) * side_); ++y) {
+    for (int x = bx * side_; x < std::min(levels_.width, (bx + 1) * side_); ++x) {
       ++pixels;
-      count += levels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
-                      static_cast<std::size_t>(x)] > above;
+      count += wanted(levels_.at(x, y));
     }
   }
   return 4 * count >= pixels;
 }
 
-void Blocks::label_parts() {
-  label_.assign(lit_.size(), 0);
+void Blocks::keep_large_parts(const cv::Mat1b& lit, const cv::Mat1b& moving) {
+  cv::Mat1i number;
+  std::vector<Part> parts(number_parts(lit, number) + 1);
+  const auto part_of = [&](int bx, int by) -> Part& {
+    return parts[static_cast<std::size_t>(number(by, bx))];
+  };
   for (int by = 0; by < rows_; ++by) {
     for (int bx = 0; bx < columns_; ++bx) {
-      if (!lit_[at(bx, by)] || label_[at(bx, by)]) continue;
-      parts_.emplace_back();
-      flood(static_cast<int>(parts_.size()), bx, by);
-      largest_.lit = std::max(largest_.lit, parts_.back().lit);
-      largest_.moving = std::max(largest_.moving, parts_.back().moving);
+      if (lit(by, bx) == 0) continue;
+      ++part_of(bx, by).lit;
+      part_of(bx, by).moving += moving(by, bx);
     }
   }
-}
-
-// Blocks of one part touch, at corners too.
-void Blocks::flood(int label, int bx, int by) {
-  Part& part = parts_.back();
-  std::vector<std::pair<int, int>> open{{bx, by}};
-  label_[at(bx, by)] = label;
-  while (!open.empty()) {
-    const auto [x, y] = open.back();
-    open.pop_back();
-    ++part.lit;
-    part.moving += moving_[at(x, y)];
-    for (int ny = std::max(0, y - 1); ny <= std::min(rows_ - 1, y + 1); ++ny) {
-      for (int nx = std::max(0, x - 1); nx <= std::min(columns_ - 1, x + 1); ++nx) {
-        if (!lit_[at(nx, ny)] || label_[at(nx, ny)]) continue;
-        label_[at(nx, ny)] = label;
-        open.emplace_back(nx, ny);
-      }
-    }
-  }
-}
-
-bool Blocks::keeps(const Part& part) const {
+  Part largest;
+  for (const Part& part : parts)
+    largest = {std::max(largest.lit, part.lit), std::max(largest.moving, part.moving)};
   // Little motion at all (a flickering clock on a still image) decides nothing.
-  const bool by_motion = largest_.moving * 50 >= largest_.lit && largest_.moving > 0;
-  return by_motion
-             ? static_cast<double>(part.moving) >=
-                   kLargeShare * static_cast<double>(largest_.moving)
-             : static_cast<double>(part.lit) >= kLargeShare * static_cast<double>(largest_.lit);
-}
-
-// The block itself or one beside it: an area's rim fills its blocks only in part.
-bool Blocks::holds_kept_block(const std::vector<bool>& kept, int bx, int by) const {
-  const auto is_kept = [&](int x, int y) {
-    return x >= 0 && y >= 0 && x < columns_ && y < rows_ && kept[at(x, y)];
+  const bool by_motion = largest.moving * 50 >= largest.lit && largest.moving > 0;
+  const auto size = [&](const Part& part) {
+    return static_cast<double>(by_motion ? part.moving : part.lit);
   };
-  return is_kept(bx, by) || is_kept(bx - 1, by) || is_kept(bx + 1, by) || is_kept(bx, by - 1) ||
-         is_kept(bx, by + 1);
+  for (int by = 0; by < rows_; ++by) {
+    for (int bx = 0; bx < columns_; ++bx)
+      kept_(by, bx) = lit(by, bx) && size(part_of(bx, by)) >= kLargeShare * size(largest);
+  }
+  // An area's rim fills its blocks only in part.
+  cv::dilate(kept_.clone(), kept_, cv::getStructuringElement(cv::MORPH_CROSS, {3, 3}));
 }
 
 frames::Rect Blocks::around_large_parts() const {
-  std::vector<bool> kept(label_.size());
-  for (std::size_t i = 0; i < label_.size(); ++i)
-    kept[i] = label_[i] > 0 && keeps(parts_[static_cast<std::size_t>(label_[i] - 1)]);
-  int left = width_, top = height_, right = 0, bottom = 0;
-  for (int y = 0; y < height_; ++y) {
-    for (int x = 0; x < width_; ++x) {
-      const std::size_t pixel = static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
-                                static_cast<std::size_t>(x);
-      if (extremes_.brightest[pixel] <= kDark || !holds_kept_block(kept, x / side_, y / side_))
-        continue;
+  int left = levels_.width, top = levels_.height, right = 0, bottom = 0;
+  for (int y = 0; y < levels_.height; ++y) {
+    for (int x = 0; x < levels_.width; ++x) {
+      if (levels_.high[levels_.at(x, y)] <= kDark || kept_(y / side_, x / side_) == 0) continue;
       left = std::min(left, x);
       right = std::max(right, x + 1);
       top = std::min(top, y);
@@ -174,12 +114,13 @@ frames::Rect Blocks::around_large_parts() const {
 }  // namespace
 
 frames::Rect find_crop(std::span<const frames::Image> images) {
-  const int width = images.front().width, height = images.front().height;
-  const Extremes extremes = extremes_of(images);
-  const frames::Rect found = Blocks(width, height, extremes).around_large_parts();
-  const double share =
-      static_cast<double>(found.width) * found.height / (static_cast<double>(width) * height);
-  if (found.width < 1 || found.height < 1 || share < kLeastShare) return {0, 0, width, height};
+  LevelRange levels;
+  for (const frames::Image& image : images) levels.add(image);
+  const frames::Rect found = Blocks(levels).around_large_parts();
+  const double share = static_cast<double>(found.width) * found.height /
+                       (static_cast<double>(levels.width) * levels.height);
+  if (found.width < 1 || found.height < 1 || share < kLeastShare)
+    return {0, 0, levels.width, levels.height};
   return found;
 }
 

@@ -3,15 +3,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "extract/frames/frame.h"
+#include "extract/preprocess/levels.h"
 
 namespace coldframe::extract::dry_run {
 
-// Per pixel the darkest and the brightest level over frames of one size. The order of frames does
-// not matter.
+// Frames of one size, in any order.
 class StillParts {
  public:
   void add(const frames::Image& image);  // ignores images of another size than the first
@@ -24,16 +23,10 @@ class StillParts {
   std::vector<frames::Rect> bright_regions() const;
 
  private:
-  bool still(std::size_t pixel) const;
   bool is_line(int x, int y, int dx, int dy) const;
-  std::size_t at(int x, int y) const {
-    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
-           static_cast<std::size_t>(x);
-  }
 
-  int width_ = 0, height_ = 0;
   std::size_t frames_ = 0;
-  std::vector<std::uint8_t> low_, high_;
+  preprocess::LevelRange levels_;
 };
 
 }  // namespace coldframe::extract::dry_run
