@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "common/cli/error.h"
 #include "extract/preprocess/prepared_frame.h"
 #include "extract/preprocess/steps.h"
@@ -138,6 +140,57 @@ TEST(Prepare, MasksThenCropsThenRescales) {
   EXPECT_EQ(out.height, 4);
   EXPECT_EQ(out.rgb.front(), 0);  // masked before it was cropped
   EXPECT_EQ(out.rgb.back(), 200);
+}
+
+// Views whose levels run backwards, and are brighter by the view's number in the end.
+struct CountedViews {
+  std::size_t count() const { return 2; }
+  Image warp(std::size_t, Image image) const {
+    for (std::uint8_t& level : image.rgb) level = static_cast<std::uint8_t>(100 - level);
+    return image;
+  }
+  void finish(std::size_t view, std::vector<std::uint8_t>& pixels) const {
+    for (std::uint8_t& level : pixels) level = static_cast<std::uint8_t>(level + view);
+  }
+};
+
+// The left half is 10, the right half 20; tiles are the halves.
+Preprocessing halves() {
+  Preprocessing steps;
+  steps.image_size = 2;
+  steps.tiles = {4, 0};
+  return steps;
+}
+frames::Frame two_halves() {
+  Image image{8, 4, std::vector<std::uint8_t>(96, 10)};
+  for (std::size_t i = 0; i < 96; ++i) image.rgb[i] = i % 24 < 12 ? 10 : 20;
+  return frame_of(image, 1, 1);
+}
+
+TEST(Inputs, ComeViewByViewAndTileByTile) {
+  const Preprocessing steps = halves();
+  const PreparedFrame frame(steps, two_halves(), std::nullopt);
+  EXPECT_EQ(frame.tiles(), 2u);
+  std::vector<std::array<std::size_t, 4>> seen;
+  CountedViews views;
+  EXPECT_TRUE(frame.make_inputs(views, [&](Input&& input) {
+    EXPECT_EQ(input.pixels, std::vector<std::uint8_t>(12, input.pixels.front()));
+    seen.push_back({input.view, input.tile, input.tiles, input.pixels.front()});
+    return true;
+  }));
+  const std::vector<std::array<std::size_t, 4>> expected{
+      {0, 0, 2, 10}, {0, 1, 2, 20}, {1, 0, 2, 91}, {1, 1, 2, 81}, {2, 0, 2, 92}, {2, 1, 2, 82}};
+  EXPECT_EQ(seen, expected);
+}
+
+TEST(Inputs, EndWhenNoMoreAreWanted) {
+  const Preprocessing steps = halves();
+  CountedViews views;
+  int wanted = 3;
+  EXPECT_FALSE(PreparedFrame(steps, two_halves(), std::nullopt).make_inputs(views, [&](Input&&) {
+    return --wanted > 0;
+  }));
+  EXPECT_EQ(wanted, 0);
 }
 
 struct TileCase {
