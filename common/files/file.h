@@ -1,5 +1,5 @@
 // Reading files that nobody vouches for: regular files only, sizes known before anything is
-// allocated, every failure a DataError that names the file.
+// allocated.
 #pragma once
 
 #include <cstddef>
@@ -7,26 +7,39 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+
+#include "common/files/byte_source.h"
 
 namespace coldframe {
 
-class InputFile {
+// Throws a room's error for a file that cannot be read.
+using RefuseFile = void (*)(const std::filesystem::path& path, std::string_view reason);
+[[noreturn]] void refuse_by_name(const std::filesystem::path& path, std::string_view reason);
+// The same DataError without the path, where the caller adds it to every error.
+[[noreturn]] void refuse_unnamed(const std::filesystem::path& path, std::string_view reason);
+
+// What the file held when it was opened: it never reads beyond that.
+class InputFile final : public ByteSource {
  public:
-  explicit InputFile(std::filesystem::path path);
-  ~InputFile();
+  explicit InputFile(std::filesystem::path path, RefuseFile refuse = refuse_by_name);
+  ~InputFile() override;
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // when it was opened
-
-  // Fills `bytes` from `offset` as far as the file goes and returns how many there were.
-  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const;
-  // Fills all of `bytes`; DataError if the file ends before.
-  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+  // Device, inode, size and modification time: equal for two opens of one unchanged file.
+  const std::string& identity() const { return identity_; }
+  std::uint64_t size() const override { return size_; }
+  void hide_from(std::uint64_t end) { size_ = end; }  // what lies behind it; at most the size
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override;
 
  private:
+  [[noreturn]] void refuse(std::string_view reason) const override;
+
   std::filesystem::path path_;
+  std::string identity_;
+  RefuseFile refuse_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
 };

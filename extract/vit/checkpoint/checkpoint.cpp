@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/log.h"
+#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/pth_file.h"
 #include "extract/vit/checkpoint/state_dict_names.h"
@@ -65,7 +66,8 @@ StateDict read_pth(PthFile& file) {
 }
 
 StateDict read_any_pth(const std::filesystem::path& path) {
-  FileReader file(path);
+  if (!std::filesystem::exists(path)) throw DataError("there is no such file; check the path");
+  const InputFile file(path, refuse_unnamed);
   if (is_pth_zip(file)) return read_pth(*open_pth_zip(file));
   if (is_pth_legacy(file)) return read_pth(*open_pth_legacy(file));
   if (file.size() == 0) throw DataError("the file is empty");

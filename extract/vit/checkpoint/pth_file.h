@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "extract/vit/checkpoint/file_reader.h"
+#include "common/files/byte_source.h"
 #include "extract/vit/checkpoint/pickle/value.h"
 
 namespace coldframe::vit {
@@ -19,22 +19,22 @@ class PthFile {
   }
   std::uint64_t file_size() const { return file_.size(); }
   // The bytes of a whole storage, of which there are exactly bytes.size(); DataError otherwise.
-  virtual void read_storage(const pickle::Storage& storage, std::span<char> bytes) = 0;
+  virtual void read_storage(const pickle::Storage& storage, std::span<std::byte> bytes) = 0;
 
  protected:
-  explicit PthFile(FileReader& file) : file_(file) {}
+  explicit PthFile(const ByteSource& file) : file_(file) {}
 
-  FileReader& file_;
+  const ByteSource& file_;
   pickle::Heap heap_;
   const pickle::Value* root_ = nullptr;
 };
 
 // The formats by the file's first bytes.
-bool is_pth_zip(FileReader& file);
-bool is_pth_legacy(FileReader& file);
+bool is_pth_zip(const ByteSource& file);
+bool is_pth_legacy(const ByteSource& file);
 
-std::unique_ptr<PthFile> open_pth_zip(FileReader& file);
-std::unique_ptr<PthFile> open_pth_legacy(FileReader& file);
+std::unique_ptr<PthFile> open_pth_zip(const ByteSource& file);
+std::unique_ptr<PthFile> open_pth_legacy(const ByteSource& file);
 
 // A pickle beyond this is no state dict: the tensors' content lies outside it.
 inline constexpr std::uint64_t kMaxPickle = 64u << 20;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/element_type.h"
 #include "extract/vit/checkpoint/pickle/unpickler.h"
@@ -22,8 +23,8 @@ constexpr std::int64_t kProtocolVersion = 1001;
 
 class PthLegacy : public PthFile {
  public:
-  explicit PthLegacy(FileReader& file) : PthFile(file) {
-    const std::string bytes = file.read_at(0, std::min(file.size(), kMaxPickle));
+  explicit PthLegacy(const ByteSource& file) : PthFile(file) {
+    const std::string bytes = file.read(0, std::min(file.size(), kMaxPickle));
     pickle::Unpickler unpickler(bytes, heap_);
     const Value& magic = unpickler.load();
     if (!magic.is(Value::Kind::kBigInt) || magic.text != kMagic)
@@ -40,7 +41,7 @@ class PthLegacy : public PthFile {
     locate_storages(keys, unpickler.position());
   }
 
-  void read_storage(const pickle::Storage& storage, std::span<char> bytes) override {
+  void read_storage(const pickle::Storage& storage, std::span<std::byte> bytes) override {
     const auto found = storages_.find(storage.key);
     if (found == storages_.end())
       throw DataError(concat("storage ", storage.key, " is not in the file"));
@@ -63,8 +64,7 @@ class PthLegacy : public PthFile {
       const auto type = types.find(key->text);
       if (!key->is(Value::Kind::kText) || type == types.end())
         throw DataError("its list of storages names one that no tensor uses");
-      const std::string count_bytes = file_.read_at(offset, 8);
-      const std::uint64_t count = little_u64(count_bytes.data());
+      const std::uint64_t count = ByteCursor(file_.read(offset, 8)).number(8);
       const std::uint64_t element = element_type_of_storage(type->second).size;
       offset += 8;
       if (count > (file_.size() - offset) / element)
@@ -80,13 +80,13 @@ class PthLegacy : public PthFile {
 
 }  // namespace
 
-bool is_pth_legacy(FileReader& file) {
+bool is_pth_legacy(const ByteSource& file) {
   if (file.size() < 2) return false;
-  const std::string start = file.read_at(0, 2);
+  const std::string start = file.read(0, 2);
   return start[0] == '\x80' && start[1] >= 2 && start[1] <= 5;
 }
 
-std::unique_ptr<PthFile> open_pth_legacy(FileReader& file) {
+std::unique_ptr<PthFile> open_pth_legacy(const ByteSource& file) {
   return std::make_unique<PthLegacy>(file);
 }
 

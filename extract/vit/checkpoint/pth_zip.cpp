@@ -1,10 +1,10 @@
 // The format of torch.save since 1.6: a zip archive of <name>/data.pkl, <name>/data/<key> for each
 // storage, <name>/byteorder and <name>/version.
 #include "common/cli/error.h"
+#include "common/files/zip_archive.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/pickle/unpickler.h"
 #include "extract/vit/checkpoint/pth_file.h"
-#include "extract/vit/checkpoint/zip_archive.h"
 
 namespace coldframe::vit {
 
@@ -12,26 +12,37 @@ namespace {
 
 class PthZip : public PthFile {
  public:
-  explicit PthZip(FileReader& file) : PthFile(file), archive_(file) {
+  explicit PthZip(const ByteSource& file) : PthFile(file), archive_(file) {
     folder_ = find_folder();
     const std::string byteorder = folder_ + "byteorder";
-    if (archive_.entries().contains(byteorder) && archive_.entry(byteorder).size < 16 &&
+    if (archive_.entries().contains(byteorder) && stored_entry(byteorder).size < 16 &&
         archive_.read(byteorder) != "little")
       throw DataError("saved on a big-endian machine; save it again on a little-endian one");
     const std::string name = folder_ + "data.pkl";
-    if (archive_.entry(name).size > kMaxPickle)
-      throw DataError(concat("its pickle has ", human_bytes(archive_.entry(name).size),
-                             ", at most ", human_bytes(kMaxPickle),
+    const std::uint64_t size = stored_entry(name).size;
+    if (size > kMaxPickle)
+      throw DataError(concat("its pickle has ", human_bytes(size), ", at most ",
+                             human_bytes(kMaxPickle),
                              " are read; save the model's state_dict() alone"));
     const std::string bytes = archive_.read(name);
     root_ = &pickle::Unpickler(bytes, heap_).load();
   }
 
-  void read_storage(const pickle::Storage& storage, std::span<char> bytes) override {
-    archive_.read(folder_ + "data/" + storage.key, bytes);
+  void read_storage(const pickle::Storage& storage, std::span<std::byte> bytes) override {
+    const std::string name = folder_ + "data/" + storage.key;
+    stored_entry(name);
+    archive_.read(name, bytes);
   }
 
  private:
+  const ZipEntry& stored_entry(const std::string& name) const {
+    const ZipEntry& entry = archive_.entry(name);
+    if (entry.stored) return entry;
+    throw DataError(concat("the zip entry '", name,
+                           "' is compressed or encrypted, which torch.save never does; save the "
+                           "checkpoint again with torch.save"));
+  }
+
   std::string find_folder() const {
     for (const auto& [name, entry] : archive_.entries()) {
       const std::size_t slash = name.find('/');
@@ -50,11 +61,11 @@ class PthZip : public PthFile {
 
 }  // namespace
 
-bool is_pth_zip(FileReader& file) {
-  return file.size() >= 4 && file.read_at(0, 4) == std::string_view("PK\x03\x04", 4);
+bool is_pth_zip(const ByteSource& file) {
+  return file.size() >= 4 && file.read(0, 4) == std::string_view("PK\x03\x04", 4);
 }
 
-std::unique_ptr<PthFile> open_pth_zip(FileReader& file) {
+std::unique_ptr<PthFile> open_pth_zip(const ByteSource& file) {
   return std::make_unique<PthZip>(file);
 }
 

@@ -55,7 +55,7 @@ torch::Tensor TensorBuilder::storage_bytes(const pickle::Storage& storage) {
   const auto size = static_cast<std::int64_t>(static_cast<std::uint64_t>(storage.count) * element);
   torch::Tensor bytes = torch::empty({size}, torch::kUInt8);
   file_.read_storage(storage,
-                     {static_cast<char*>(bytes.data_ptr()), static_cast<std::size_t>(size)});
+                     {static_cast<std::byte*>(bytes.data_ptr()), static_cast<std::size_t>(size)});
   storages_.emplace(storage.key, bytes);
   return bytes;
 }

@@ -11,14 +11,14 @@ const Value& Unpickler::load() {
   marks_.clear();
   memo_.clear();
   for (;;) {
-    const char op = in_.take(1)[0];
+    const char op = in_.text(1)[0];
     if (op == '.') return *pop();  // STOP
     if (op == '\x95') {            // FRAME: only a hint for reading ahead
       in_.take(8);
       continue;
     }
     if (op == '\x80') {  // PROTO
-      const std::uint64_t protocol = in_.little(1);
+      const std::uint64_t protocol = in_.number(1);
       if (protocol > 5) throw DataError(concat("a pickle of protocol ", protocol, ", not 0 to 5"));
       continue;
     }
@@ -39,17 +39,17 @@ bool Unpickler::number(char op) {
     case '\x89':  // NEWFALSE
       return push(Kind::kBool, 0);
     case 'J':  // BININT
-      return push(Kind::kInt, static_cast<std::int32_t>(in_.little(4)));
+      return push(Kind::kInt, static_cast<std::int32_t>(in_.number(4)));
     case 'K':  // BININT1
-      return push(Kind::kInt, static_cast<std::int64_t>(in_.little(1)));
+      return push(Kind::kInt, static_cast<std::int64_t>(in_.number(1)));
     case 'M':  // BININT2
-      return push(Kind::kInt, static_cast<std::int64_t>(in_.little(2)));
+      return push(Kind::kInt, static_cast<std::int64_t>(in_.number(2)));
     case 'G':  // BINFLOAT
-      return push_real(in_.big_double());
+      return push_real(std::bit_cast<double>(in_.number(8, std::endian::big)));
     case '\x8a':  // LONG1
-      return push_long(in_.take(in_.little(1)));
+      return push_long(in_.text(in_.number(1)));
     case '\x8b':  // LONG4
-      return push_long(in_.take(in_.little(4)));
+      return push_long(in_.text(in_.number(4)));
     case 'I':  // INT
     case 'L':  // LONG
     case 'F':  // FLOAT
@@ -63,19 +63,19 @@ bool Unpickler::text(char op) {
   switch (op) {
     case 'X':  // BINUNICODE
     case 'T':  // BINSTRING: Python 2's str, as old files name their tensors
-      return push_text(Kind::kText, in_.little(4));
+      return push_text(Kind::kText, in_.number(4));
     case '\x8c':  // SHORT_BINUNICODE
     case 'U':     // SHORT_BINSTRING
-      return push_text(Kind::kText, in_.little(1));
+      return push_text(Kind::kText, in_.number(1));
     case '\x8d':  // BINUNICODE8
-      return push_text(Kind::kText, in_.little(8));
+      return push_text(Kind::kText, in_.number(8));
     case 'C':  // SHORT_BINBYTES
-      return push_text(Kind::kBytes, in_.little(1));
+      return push_text(Kind::kBytes, in_.number(1));
     case 'B':  // BINBYTES
-      return push_text(Kind::kBytes, in_.little(4));
+      return push_text(Kind::kBytes, in_.number(4));
     case '\x8e':  // BINBYTES8
     case '\x96':  // BYTEARRAY8
-      return push_text(Kind::kBytes, in_.little(8));
+      return push_text(Kind::kBytes, in_.number(8));
     case 'V':  // UNICODE
     case 'S':  // STRING
       return push_line(op);
@@ -133,19 +133,19 @@ bool Unpickler::dict(char op) {
 bool Unpickler::memo(char op) {
   switch (op) {
     case 'q':  // BINPUT
-      return remember(in_.little(1));
+      return remember(in_.number(1));
     case 'r':  // LONG_BINPUT
-      return remember(in_.little(4));
+      return remember(in_.number(4));
     case '\x94':  // MEMOIZE
       return remember(memo_.size());
     case 'h':  // BINGET
-      return recall(in_.little(1));
+      return recall(in_.number(1));
     case 'j':  // LONG_BINGET
-      return recall(in_.little(4));
+      return recall(in_.number(4));
     case 'p':    // PUT
     case 'g': {  // GET
       std::int64_t index = 0;
-      if (!parse_int(in_.line(), index) || index < 0) throw DataError("a malformed memo index");
+      if (!parse_int(take_line(), index) || index < 0) throw DataError("a malformed memo index");
       const auto place = static_cast<std::uint64_t>(index);
       return op == 'p' ? remember(place) : recall(place);
     }
@@ -176,11 +176,11 @@ bool Unpickler::stack(char op) {
 bool Unpickler::object(char op) {
   switch (op) {
     case 'c': {  // GLOBAL
-      const std::string module(in_.line()), name(in_.line());
+      const std::string module(take_line()), name(take_line());
       return push_global(module, name);
     }
     case 'i': {  // INST: GLOBAL and REDUCE in one
-      const std::string module(in_.line()), name(in_.line());
+      const std::string module(take_line()), name(take_line());
       collect_from(pop_mark(), Kind::kTuple);
       const Value* arguments = pop();
       push_global(module, name);

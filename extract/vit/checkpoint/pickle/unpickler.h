@@ -6,10 +6,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "extract/vit/checkpoint/pickle/byte_cursor.h"
+#include "common/files/byte_cursor.h"
 #include "extract/vit/checkpoint/pickle/value.h"
 
 namespace coldframe::vit::pickle {
+
+struct RefuseAsCutPickle {
+  [[noreturn]] void operator()(const BeyondEnd& wanted) const;
+};
 
 class Unpickler {
  public:
@@ -18,7 +22,7 @@ class Unpickler {
   // Reads one pickle, up to and including its STOP. DataError says what is wrong with it. A second
   // call reads the pickle behind it, as legacy checkpoints have several in a row.
   const Value& load();
-  std::size_t position() const { return in_.position(); }  // bytes consumed so far
+  std::uint64_t position() const { return in_.position(); }  // bytes consumed so far
 
  private:
   // Each handles the opcodes of one kind and says whether `op` was one of them.
@@ -49,7 +53,9 @@ class Unpickler {
   std::size_t pop_mark();
   std::size_t last(std::size_t count) const;  // where the last `count` items above the mark start
 
-  ByteCursor in_;
+  std::string_view take_line();  // up to '\n', which is consumed as well
+
+  ByteCursor<RefuseAsCutPickle> in_;
   Heap& heap_;
   std::vector<Value*> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack, none larger than its present one

@@ -6,6 +6,20 @@
 #include "extract/vit/checkpoint/pickle/unpickler.h"
 
 namespace coldframe::vit::pickle {
+
+void RefuseAsCutPickle::operator()(const BeyondEnd& wanted) const {
+  throw DataError(concat("truncated: the pickle ends at byte ", wanted.end, " where ", wanted.count,
+                         " bytes are needed at byte ", wanted.at));
+}
+
+std::string_view Unpickler::take_line() {
+  const std::string_view rest = in_.text_at(in_.position(), in_.left());
+  const std::size_t length = rest.find('\n');
+  if (length == std::string_view::npos) throw DataError("truncated: the pickle ends inside a line");
+  in_.take(length + 1);
+  return rest.substr(0, length);
+}
+
 Value* Unpickler::make(Kind kind) {
   stack_.push_back(heap_.make(kind));
   return stack_.back();
@@ -22,14 +36,14 @@ bool Unpickler::push_real(double real) {
 }
 
 bool Unpickler::push_text(Kind kind, std::uint64_t length) {
-  const std::string_view content = in_.take(length);
+  const std::string_view content = in_.text(length);
   make(kind)->text = content;
   return true;
 }
 
 // The text opcodes of protocols 0 and 1.
 bool Unpickler::push_line(char op) {
-  std::string line(in_.line());
+  std::string line(take_line());
   if (op == 'V') {
     make(Kind::kText)->text = std::move(line);
     return true;

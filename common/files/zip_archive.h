@@ -1,4 +1,4 @@
-// The part of the zip format that torch.save writes: stored (uncompressed) entries, zip64.
+// The part of the zip format that torch.save and numpy.savez write: stored entries, zip64.
 // PKWARE APPNOTE.TXT 6.3, sections 4.3.7 to 4.3.16.
 #pragma once
 
@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "extract/vit/checkpoint/file_reader.h"
+#include "common/files/byte_source.h"
 
-namespace coldframe::vit {
+namespace coldframe {
 
 struct ZipEntry {
   std::uint64_t size = 0;    // bytes of the stored content
@@ -21,20 +21,21 @@ struct ZipEntry {
 
 class ZipArchive {
  public:
-  explicit ZipArchive(FileReader& file);  // reads the central directory; DataError if damaged
+  // Reads the central directory; DataError if damaged. The file must outlive the archive.
+  explicit ZipArchive(const ByteSource& file);
 
   const std::map<std::string, ZipEntry, std::less<>>& entries() const { return entries_; }
   const ZipEntry& entry(std::string_view name) const;  // DataError if there is none
 
-  // Fills `bytes`, which has the entry's size, and checks the CRC-32.
-  void read(std::string_view name, std::span<char> bytes);
-  std::string read(std::string_view name);
+  // Fills `bytes`, which has the size of a stored entry, and checks the CRC-32.
+  void read(std::string_view name, std::span<std::byte> bytes) const;
+  std::string read(std::string_view name) const;
 
  private:
   void read_directory(std::uint64_t offset, std::uint64_t size, std::uint64_t count);
 
-  FileReader& file_;
+  const ByteSource& file_;
   std::map<std::string, ZipEntry, std::less<>> entries_;
 };
 
-}  // namespace coldframe::vit
+}  // namespace coldframe
