@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 
@@ -23,24 +24,21 @@ class Container {
 
   std::uint64_t size() const { return file_.size(); }
 
-  std::uint64_t integer(std::uint64_t at, unsigned count, bool big_endian) const {
-    std::array<std::byte, 8> bytes{};
+  std::uint64_t integer(std::uint64_t at, unsigned count, std::endian order) const {
     require(at, count);
-    file_.read_at(at, std::span(bytes).first(count));
-    std::uint64_t value = 0;
-    for (unsigned i = 0; i < count; ++i) {
-      value = value << 8 | std::to_integer<std::uint64_t>(bytes[big_endian ? i : count - 1 - i]);
-    }
-    return value;
+    return ByteCursor(file_.read(at, count), order).number(count);
   }
-  std::uint64_t big(std::uint64_t at, unsigned count) const { return integer(at, count, true); }
-  std::uint64_t little(std::uint64_t at, unsigned count) const { return integer(at, count, false); }
+  std::uint64_t big(std::uint64_t at, unsigned count) const {
+    return integer(at, count, std::endian::big);
+  }
+  std::uint64_t little(std::uint64_t at, unsigned count) const {
+    return integer(at, count, std::endian::little);
+  }
 
   // The file must hold `count` bytes from `at` on.
   void require(std::uint64_t at, std::uint64_t count) const {
     if (at <= size() && count <= size() - at) return;
-    throw DataError(concat("it is truncated: it ends at byte ", size(), " of at least ",
-                           at + std::min<std::uint64_t>(count, ~at)));
+    RefuseAsTruncated()({size(), at, count});
   }
 
  private:

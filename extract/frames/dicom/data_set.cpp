@@ -10,8 +10,9 @@
 #include <mutex>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
-#include "extract/frames/byte_reader.h"
+#include "extract/frames/dicom/inflate.h"
 #include "extract/frames/dicom/stream.h"
 
 namespace coldframe::frames::dicom {
@@ -70,10 +71,10 @@ struct FileMeta {
 };
 
 // Group 2 is always in explicit little endian (PS3.10 section 7.1).
-FileMeta read_meta(const Bytes& bytes) {
+FileMeta read_meta(const ByteSource& bytes) {
   constexpr std::uint64_t kMaxMetaBytes = 1 << 20;
   const std::string head = bytes.read(0, std::min(bytes.size(), kMaxMetaBytes));
-  const ByteReader reader(head, ByteReader::Order::kLittle);
+  const ByteCursor reader(head, std::endian::little);
   FileMeta meta;
   meta.end = reader.holds(kPreambleBytes - 4, "DICM") ? kPreambleBytes : 0;
   while (meta.end + 8 <= reader.size() && reader.u16(meta.end) == 2) {
@@ -81,7 +82,7 @@ FileMeta read_meta(const Bytes& bytes) {
     const bool is_long = reader.holds(meta.end + 4, "OB") || reader.holds(meta.end + 4, "UN");
     const std::uint64_t start = meta.end + (is_long ? 12 : 8);
     const std::uint64_t length = is_long ? reader.u32(meta.end + 8) : reader.u16(meta.end + 6);
-    if (start + length > reader.size()) reader.truncated(start + length);
+    reader.require(start, length);
     if (element == 0x10) {
       meta.syntax_uid = trim(head.substr(start, length));
       meta.syntax_uid.erase(std::find(meta.syntax_uid.begin(), meta.syntax_uid.end(), '\0'),
@@ -95,7 +96,7 @@ FileMeta read_meta(const Bytes& bytes) {
 }  // namespace
 
 bool looks_like_dicom(std::string_view head) {
-  const ByteReader reader(head, ByteReader::Order::kLittle);
+  const ByteCursor reader(head, std::endian::little);
   if (reader.holds(kPreambleBytes - 4, "DICM")) return true;
   // Old files without a preamble start with group 2 or 8; then a VR or a small length.
   if (head.size() < 12 || (reader.u16(0) != 2 && reader.u16(0) != 8)) return false;
@@ -105,7 +106,7 @@ bool looks_like_dicom(std::string_view head) {
   return element <= 0x18 && (is_explicit || reader.u32(4) <= 64);
 }
 
-DataSet::DataSet(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) {
+DataSet::DataSet(std::shared_ptr<const ByteSource> bytes) : bytes_(std::move(bytes)) {
   static std::once_flag once;
   std::call_once(once, [] { OFLog::configure(OFLogger::OFF_LOG_LEVEL); });
   std::string head(std::min<std::uint64_t>(bytes_->size(), kPreambleBytes), '\0');
@@ -119,7 +120,7 @@ DataSet::DataSet(std::shared_ptr<const Bytes> bytes) : bytes_(std::move(bytes)) 
   }
   deflated_ = meta.syntax_uid == kDeflated;
   if (deflated_) {
-    bytes_ = bytes_in_memory(inflate(*bytes_, meta.end, kMaxInflatedBytes));
+    bytes_ = std::make_shared<MemoryBytes>(inflate(*bytes_, meta.end, kMaxInflatedBytes));
     meta.end = 0;
   }
   BytesStream stream(bytes_, meta.end);
@@ -146,8 +147,7 @@ void DataSet::find_pixels(std::uint64_t position) {
   const std::uint64_t header = implicit ? 8 : 12;
   if (position < header) return;
   const std::string text = bytes_->read(position - header, header);
-  const ByteReader reader(
-      text, syntax_.big_endian ? ByteReader::Order::kBig : ByteReader::Order::kLittle);
+  const ByteCursor reader(text, syntax_.big_endian ? std::endian::big : std::endian::little);
   if (reader.u16(0) != 0x7FE0) return;
   switch (reader.u16(2)) {
     case 0x0008:

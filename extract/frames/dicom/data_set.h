@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "extract/frames/dicom/bytes.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::frames::dicom {
 
@@ -45,19 +45,19 @@ struct PixelElement {
 class DataSet {
  public:
   // DataError, without the file's name, when it is not a DICOM file or its header is damaged.
-  explicit DataSet(std::shared_ptr<const Bytes> bytes);
+  explicit DataSet(std::shared_ptr<const ByteSource> bytes);
 
   DcmDataset& root() const { return *root_; }
   const TransferSyntax& syntax() const { return syntax_; }
   bool deflated() const { return deflated_; }
   const PixelElement& pixels() const { return pixels_; }
   // The file, or the inflated data set; `pixels().offset` counts in it.
-  const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
+  const std::shared_ptr<const ByteSource>& bytes() const { return bytes_; }
 
  private:
   void find_pixels(std::uint64_t position);
 
-  std::shared_ptr<const Bytes> bytes_;
+  std::shared_ptr<const ByteSource> bytes_;
   std::unique_ptr<DcmDataset> root_;
   TransferSyntax syntax_;
   PixelElement pixels_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
@@ -113,7 +114,7 @@ void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bo
 }
 
 SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
-  const DataSet data(bytes_of_file(item.path));
+  const DataSet data(std::make_shared<InputFile>(item.path, refuse_unnamed));
   DcmItem& root = data.root();
   if (data.pixels().kind == PixelElement::Kind::kNone) {
     reason = concat("it is ", describe_without_image(data));

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/color.h"
 #include "extract/frames/dicom/pixels/frame_data.h"
@@ -16,7 +17,7 @@
 namespace coldframe::frames::dicom {
 namespace {
 
-using OpenBytes = std::function<std::shared_ptr<const Bytes>()>;
+using OpenBytes = std::function<std::shared_ptr<const ByteSource>()>;
 
 constexpr int kMaxTableBits = 16;
 
@@ -84,7 +85,7 @@ class DicomSource : public Source {
       survey(own);
       set_range(own.range(window_));
     }
-    std::shared_ptr<const Bytes> bytes;
+    std::shared_ptr<const ByteSource> bytes;
     named([&] { bytes = data_bytes(); });
     for (const std::int64_t index : indices) {
       Frame frame;
@@ -109,12 +110,12 @@ class DicomSource : public Source {
   }
 
   // Deflated files are inflated anew, so that none of many opened files is held in memory.
-  std::shared_ptr<const Bytes> data_bytes() const {
+  std::shared_ptr<const ByteSource> data_bytes() const {
     return image_->frames.deflated() ? DataSet(open_()).bytes() : open_();
   }
 
   void survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const;
-  Frame read_frame(const Bytes& bytes, std::int64_t index);
+  Frame read_frame(const ByteSource& bytes, std::int64_t index);
   Image grey_image(const RawFrame& raw, std::int64_t frame);
 
   std::string name_;
@@ -164,7 +165,7 @@ Image DicomSource::grey_image(const RawFrame& raw, std::int64_t frame) {
   return image;
 }
 
-Frame DicomSource::read_frame(const Bytes& bytes, std::int64_t index) {
+Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
   const std::int64_t stored = image_->times.stored.at(static_cast<std::size_t>(index));
   const RawFrame raw = image_->frames.read(bytes, stored);
   const Geometry& geometry = image_->geometry_of(stored);
@@ -186,7 +187,7 @@ Frame DicomSource::read_frame(const Bytes& bytes, std::int64_t index) {
 }  // namespace
 
 std::unique_ptr<Source> open_dicom_bytes(std::string content, const ReaderOptions& options) {
-  const auto bytes = bytes_in_memory(std::move(content));
+  const auto bytes = std::make_shared<MemoryBytes>(std::move(content));
   return std::make_unique<DicomSource>(
       "(memory)", [bytes] { return bytes; }, options);
 }
@@ -202,11 +203,12 @@ bool detect_dicom(std::string_view head, const std::filesystem::path&) {
 std::unique_ptr<Source> open_dicom(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
   return std::make_unique<dicom::DicomSource>(
-      path.string(), [path] { return dicom::bytes_of_file(path); }, options);
+      path.string(), [path] { return std::make_shared<InputFile>(path, refuse_unnamed); }, options);
 }
 
 SourceFacts dicom_facts(const std::filesystem::path& path, const ReaderOptions& options) {
-  return dicom::read_facts(dicom::DataSet(dicom::bytes_of_file(path)), options);
+  return dicom::read_facts(dicom::DataSet(std::make_shared<InputFile>(path, refuse_unnamed)),
+                           options);
 }
 
 }  // namespace coldframe::frames

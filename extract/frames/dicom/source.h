@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "extract/frames/dicom/bytes.h"
+#include "common/files/byte_source.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/source.h"
 

@@ -18,20 +18,20 @@ std::uintptr_t stack_address() {
 
 class BytesStreamFactory : public DcmInputStreamFactory {
  public:
-  BytesStreamFactory(std::shared_ptr<const Bytes> bytes, std::uint64_t offset)
+  BytesStreamFactory(std::shared_ptr<const ByteSource> bytes, std::uint64_t offset)
       : bytes_(std::move(bytes)), offset_(offset) {}
   DcmInputStream* create() const override { return new BytesStream(bytes_, offset_); }
   DcmInputStreamFactory* clone() const override { return new BytesStreamFactory(*this); }
   DcmInputStreamFactoryType ident() const override { return DFT_DcmInputFileStreamFactory; }
 
  private:
-  std::shared_ptr<const Bytes> bytes_;
+  std::shared_ptr<const ByteSource> bytes_;
   std::uint64_t offset_;
 };
 
 }  // namespace
 
-BytesProducer::BytesProducer(std::shared_ptr<const Bytes> bytes, std::uint64_t offset)
+BytesProducer::BytesProducer(std::shared_ptr<const ByteSource> bytes, std::uint64_t offset)
     : bytes_(std::move(bytes)),
       at_(std::min(offset, bytes_->size())),
       stack_start_(stack_address()),

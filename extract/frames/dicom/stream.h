@@ -8,13 +8,13 @@
 #include <memory>
 #include <vector>
 
-#include "extract/frames/dicom/bytes.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::frames::dicom {
 
 class BytesProducer : public DcmProducer {
  public:
-  BytesProducer(std::shared_ptr<const Bytes> bytes, std::uint64_t offset);
+  BytesProducer(std::shared_ptr<const ByteSource> bytes, std::uint64_t offset);
 
   OFBool good() const override { return status_.good(); }
   OFCondition status() const override { return status_; }
@@ -24,14 +24,14 @@ class BytesProducer : public DcmProducer {
   offile_off_t skip(offile_off_t count) override;
   void putback(offile_off_t count) override;
 
-  const std::shared_ptr<const Bytes>& bytes() const { return bytes_; }
+  const std::shared_ptr<const ByteSource>& bytes() const { return bytes_; }
   std::uint64_t at() const { return at_; }
 
  private:
   void require_bounds(std::uint64_t count);
   std::size_t copy(std::span<std::byte> out);
 
-  std::shared_ptr<const Bytes> bytes_;
+  std::shared_ptr<const ByteSource> bytes_;
   std::uint64_t at_;
   std::uint64_t read_ = 0;      // bytes handed out, not those skipped
   std::uintptr_t stack_start_;  // where the caller's stack is
@@ -42,7 +42,7 @@ class BytesProducer : public DcmProducer {
 
 class BytesStream : public DcmInputStream {
  public:
-  BytesStream(std::shared_ptr<const Bytes> bytes, std::uint64_t offset)
+  BytesStream(std::shared_ptr<const ByteSource> bytes, std::uint64_t offset)
       : DcmInputStream(&producer_), producer_(std::move(bytes), offset) {}
 
   // Large values stay where they are until somebody asks for them.

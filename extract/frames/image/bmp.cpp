@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "extract/frames/byte_reader.h"
+#include "common/files/byte_cursor.h"
 
 namespace coldframe::frames {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 using Colour = std::array<std::uint8_t, 3>;  // RGB
 
 // Entries that the file leaves out are black.
-std::array<Colour, 256> read_palette(const ByteReader& in, std::uint32_t bits) {
+std::array<Colour, 256> read_palette(const ByteCursor<>& in, std::uint32_t bits) {
   const std::uint32_t header = in.u32(14);
   const bool is_old = header == 12;
   const std::uint64_t used = is_old ? 0 : in.u32(46), most = std::uint64_t{1} << bits;
@@ -32,7 +32,7 @@ std::array<Colour, 256> read_palette(const ByteReader& in, std::uint32_t bits) {
 }  // namespace
 
 Image decode_bmp(std::string_view bytes, const ImageSize& size) {
-  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const ByteCursor in(bytes, std::endian::little);
   const bool is_old = in.u32(14) == 12;
   const std::uint32_t bits = is_old ? in.u16(24) : in.u16(28);
   const bool is_downwards = !is_old && static_cast<std::int32_t>(in.u32(22)) < 0;

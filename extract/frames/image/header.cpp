@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
-#include "extract/frames/byte_reader.h"
 
 namespace coldframe::frames {
 namespace {
@@ -19,7 +19,7 @@ constexpr auto kPngSignature = "\x89PNG\r\n\x1a\n"sv;
 
 bool is_bmp(std::string_view head) {
   if (!head.starts_with("BM") || head.size() < 18) return false;
-  const std::uint32_t header = ByteReader(head, ByteReader::Order::kLittle).u32(14);
+  const std::uint32_t header = ByteCursor(head, std::endian::little).u32(14);
   return header == 12 || (header >= 40 && header <= 124);
 }
 
@@ -43,7 +43,7 @@ std::uint64_t after_scan(std::string_view bytes, std::uint64_t at) {
   throw DataError("it is truncated: its JPEG data has no end marker");
 }
 
-ImageSize jpeg_frame(const ByteReader& in, std::uint64_t at, unsigned marker) {
+ImageSize jpeg_frame(const ByteCursor<>& in, std::uint64_t at, unsigned marker) {
   if (marker == 0xc3 || marker == 0xcb) unsupported("a lossless JPEG");
   if (in.u8(at + 4) != 8) unsupported("a JPEG of more than 8 bits");
   const std::uint32_t components = in.u8(at + 9);
@@ -74,7 +74,7 @@ void check_jpeg_work(const ImageSize& size, std::int64_t scans, std::uint64_t by
 
 // Walks the segments to the end marker: libjpeg would silently paint what is missing grey.
 ImageSize check_jpeg(std::string_view bytes) {
-  const ByteReader in(bytes, ByteReader::Order::kBig);
+  const ByteCursor in(bytes, std::endian::big);
   ImageSize size;
   std::int64_t scans = 0;
   std::uint64_t at = 2;
@@ -99,7 +99,7 @@ ImageSize check_jpeg(std::string_view bytes) {
 }
 
 // Deflate makes at most 258 bytes of 2 bits.
-void check_png_size(const ByteReader& in, const ImageSize& size) {
+void check_png_size(const ByteCursor<>& in, const ImageSize& size) {
   constexpr std::uint64_t kMaxInflation = 1032;
   constexpr std::uint64_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};  // by colour type
   const std::uint32_t colour_type = in.u8(25), depth = in.u8(24);
@@ -112,7 +112,7 @@ void check_png_size(const ByteReader& in, const ImageSize& size) {
 }
 
 ImageSize check_png(std::string_view bytes) {
-  const ByteReader in(bytes, ByteReader::Order::kBig);
+  const ByteCursor in(bytes, std::endian::big);
   if (!in.holds(12, "IHDR")) throw DataError("its PNG header is damaged");
   const ImageSize size{in.u32(16), in.u32(20)};
   check_png_size(in, size);
@@ -125,7 +125,7 @@ ImageSize check_png(std::string_view bytes) {
 }
 
 ImageSize check_bmp(std::string_view bytes) {
-  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const ByteCursor in(bytes, std::endian::little);
   const bool old = in.u32(14) == 12;
   ImageSize size{old ? in.u16(18) : in.u32(18), old ? in.u16(20) : in.u32(22)};
   // A negative height means that the rows run downwards.
@@ -139,11 +139,11 @@ ImageSize check_bmp(std::string_view bytes) {
   if (size.width > kMaxSide || size.height > kMaxSide) return size;
   const std::int64_t row = (size.width * bits + 31) / 32 * 4;
   const std::uint64_t end = in.u32(10) + static_cast<std::uint64_t>(row * size.height);
-  if (end > in.size()) in.truncated(end);
+  in.require(0, end);
   return size;
 }
 
-ImageSize webp_size(const ByteReader& in) {
+ImageSize webp_size(const ByteCursor<>& in) {
   if (in.holds(12, "VP8X")) {
     return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
   }
@@ -156,9 +156,9 @@ ImageSize webp_size(const ByteReader& in) {
 }
 
 ImageSize check_webp(std::string_view bytes) {
-  const ByteReader in(bytes, ByteReader::Order::kLittle);
+  const ByteCursor in(bytes, std::endian::little);
   const std::uint64_t end = 8 + std::uint64_t{in.u32(4)};
-  if (end > in.size()) in.truncated(end);
+  in.require(0, end);
   const ImageSize size = webp_size(in);
   // A blank picture may take a few bytes, whatever its size.
   constexpr std::uint64_t kFreePixels = 1 << 24, kPixelsPerByte = 1024;
@@ -217,7 +217,7 @@ bool is_grey_png(std::string_view head) {
 
 bool is_animated_png(std::string_view head) {
   if (image_format(head) != ImageFormat::kPng) return false;
-  const ByteReader in(head, ByteReader::Order::kBig);
+  const ByteCursor in(head, std::endian::big);
   for (std::uint64_t at = 8; at + 8 <= head.size() && !in.holds(at + 4, "IDAT");) {
     if (in.holds(at + 4, "acTL")) return true;
     at += 12 + std::uint64_t{in.u32(at)};

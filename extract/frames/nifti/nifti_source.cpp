@@ -10,6 +10,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
+#include "common/files/file.h"
 #include "common/files/source_stamp.h"
 #include "common/text/text.h"
 #include "extract/frames/kinds.h"
@@ -21,9 +22,9 @@ namespace {
 constexpr std::int64_t kMaxFrames = std::int64_t{1} << 20;
 constexpr std::string_view kAxisNames = "xyz";
 
-using Opener = std::function<std::unique_ptr<ByteSource>()>;
+using Opener = std::function<std::unique_ptr<VolumeBytes>()>;
 
-std::string read_header_bytes(ByteSource& bytes) {
+std::string read_header_bytes(VolumeBytes& bytes) {
   std::string head(kNiftiHeaderBytes, '\0');
   head.resize(bytes.read_some(0, std::as_writable_bytes(std::span(head))));
   return head;
@@ -32,7 +33,8 @@ std::string read_header_bytes(ByteSource& bytes) {
 // What `head`, the first bytes of a gzip file, decompresses to.
 std::string inflated_head(std::string_view head) {
   try {
-    return read_header_bytes(*decompressed(std::make_unique<MemoryBytes>(head)));
+    VolumeBytes bytes(std::make_unique<MemoryBytes>(std::string(head)));
+    return read_header_bytes(bytes);
   } catch (const DataError&) {
     return {};
   }
@@ -79,7 +81,7 @@ class NiftiSource : public Source {
   void guarded(const Work& work) const;
   void check_size() const;
   void choose_slices();
-  void find_range(ByteSource& bytes);
+  void find_range(VolumeBytes& bytes);
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
 
   std::string name_;
@@ -128,7 +130,7 @@ void NiftiSource::choose_slices() {
   }
 }
 
-void NiftiSource::find_range(ByteSource& bytes) {
+void NiftiSource::find_range(VolumeBytes& bytes) {
   const Window& window = options_.window;
   if (window.kind == Window::Kind::kFixed) {
     range_ = ValueRange{window.center - window.width / 2, window.center + window.width / 2};
@@ -147,7 +149,7 @@ void NiftiSource::find_range(ByteSource& bytes) {
 void NiftiSource::read(std::span<const std::int64_t> indices,
                        const std::function<void(Frame&&)>& sink) {
   if (indices.empty()) return;
-  std::unique_ptr<ByteSource> bytes;
+  std::unique_ptr<VolumeBytes> bytes;
   guarded([&] {
     bytes = open_();
     if (!range_) find_range(*bytes);
@@ -180,7 +182,7 @@ bool detect_nifti(std::string_view head, const std::filesystem::path& path) {
 std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
   const auto open = [](const std::filesystem::path& file) {
-    return decompressed(std::make_unique<FileBytes>(file));
+    return std::make_unique<VolumeBytes>(std::make_unique<InputFile>(file));
   };
   return std::make_unique<NiftiSource>(
       path.string(), [=] { return open(path); }, [=] { return open(voxels_of(path)); }, options);
@@ -188,10 +190,10 @@ std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
 
 std::unique_ptr<Source> open_nifti_bytes(std::string bytes, std::string name,
                                          const ReaderOptions& options) {
-  const auto content = std::make_shared<const std::string>(std::move(bytes));
   return std::make_unique<NiftiSource>(
-      std::move(name), [=] { return decompressed(std::make_unique<MemoryBytes>(*content)); },
-      []() -> std::unique_ptr<ByteSource> { throw DataError("its voxels are in another file"); },
+      std::move(name),
+      [=] { return std::make_unique<VolumeBytes>(std::make_unique<MemoryBytes>(bytes)); },
+      []() -> std::unique_ptr<VolumeBytes> { throw DataError("its voxels are in another file"); },
       options);
 }
 

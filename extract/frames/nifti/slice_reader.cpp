@@ -79,7 +79,7 @@ class LevelMap {
 
 class Gatherer {
  public:
-  Gatherer(ByteSource& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
+  Gatherer(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
            const ValueRange& range)
       : bytes_(bytes),
         header_(header),
@@ -103,7 +103,7 @@ class Gatherer {
     return gathered_.data() + (slot * pixels_ + pixel) * channels_ + channel_;
   }
 
-  ByteSource& bytes_;
+  VolumeBytes& bytes_;
   const NiftiHeader& header_;
   const SliceGeometry& geometry_;
   LevelMap map_;
@@ -221,7 +221,7 @@ SliceGeometry::SliceGeometry(const NiftiHeader& header, int patient_axis) {
   spacing_mm = {header.spacing_mm[at(rows.axis)], header.spacing_mm[at(columns.axis)]};
 }
 
-void for_each_value(ByteSource& bytes, const NiftiHeader& header, const ValueBlock& visit) {
+void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit) {
   const std::size_t size = header.type.value_bytes;
   const auto values = static_cast<std::size_t>(header.type.values);
   const std::size_t block_voxels = kBlockBytes / 16;
@@ -244,7 +244,7 @@ void for_each_value(ByteSource& bytes, const NiftiHeader& header, const ValueBlo
   bytes.finish(header.data_end());
 }
 
-void read_slices(ByteSource& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
+void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
                  std::int64_t time, std::span<const std::int64_t> slices, const ValueRange& range,
                  const std::function<void(Image&&)>& sink) {
   Gatherer gatherer(bytes, header, geometry, range);

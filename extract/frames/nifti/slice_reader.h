@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "extract/frames/frame.h"
-#include "extract/frames/nifti/byte_source.h"
 #include "extract/frames/nifti/nifti_header.h"
+#include "extract/frames/nifti/volume_bytes.h"
 
 namespace coldframe::frames {
 
@@ -28,13 +28,13 @@ struct SliceGeometry {
 };
 
 // All values of the file, unscaled, in its order: reads it once from beginning to end.
-void for_each_value(ByteSource& bytes, const NiftiHeader& header, const ValueBlock& visit);
+void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit);
 
 // The given slices (ascending) of one time point as RGB images. As many as fit 64 MiB (at least
 // one) are gathered in one pass over that time point's bytes, however they lie in the file, and
 // then handed over; the rest takes further passes. Only the parts of the file that hold them are
 // read (a compressed file is inflated from the start of the time point).
-void read_slices(ByteSource& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
+void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
                  std::int64_t time, std::span<const std::int64_t> slices, const ValueRange& range,
                  const std::function<void(Image&&)>& sink);
 

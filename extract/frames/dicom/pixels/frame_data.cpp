@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
-#include "extract/frames/byte_reader.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -21,7 +21,7 @@ struct Fragments {
 };
 
 // The items of an encapsulated pixel data element, always in little endian.
-Fragments list_fragments(const Bytes& bytes, std::uint64_t at) {
+Fragments list_fragments(const ByteSource& bytes, std::uint64_t at) {
   Fragments found;
   for (bool first = true;; first = false) {
     if (at == bytes.size()) {
@@ -29,7 +29,7 @@ Fragments list_fragments(const Bytes& bytes, std::uint64_t at) {
                              found.items.size()));
     }
     const std::string header = bytes.read(at, 8);
-    const ByteReader reader(header, ByteReader::Order::kLittle);
+    const ByteCursor reader(header, std::endian::little);
     const std::uint64_t length = reader.u32(4);
     if (reader.u16(0) != 0xFFFE || (reader.u16(2) != kItem && reader.u16(2) != kSequenceEnd)) {
       throw DataError(concat("its pixel data is damaged: no fragment starts at byte ", at));
@@ -48,7 +48,7 @@ Fragments list_fragments(const Bytes& bytes, std::uint64_t at) {
 
 // Starts of frames relative to the first fragment's item: the extended table (64 bits), else the
 // basic one; empty when the file has none.
-std::vector<std::uint64_t> read_offsets(const Bytes& bytes, const DataSet& data,
+std::vector<std::uint64_t> read_offsets(const ByteSource& bytes, const DataSet& data,
                                         const Extent& table) {
   const Uint64* extended = nullptr;
   unsigned long count = 0;
@@ -58,13 +58,13 @@ std::vector<std::uint64_t> read_offsets(const Bytes& bytes, const DataSet& data,
   }
   std::vector<std::uint64_t> offsets;
   const std::string content = bytes.read(table.offset, table.length);
-  const ByteReader reader(content, ByteReader::Order::kLittle);
+  const ByteCursor reader(content, std::endian::little);
   for (std::uint64_t at = 0; at + 4 <= reader.size(); at += 4) offsets.push_back(reader.u32(at));
   return offsets;
 }
 
 // Whether a fragment begins a code stream, for files without a table of offsets.
-bool starts_frame(const Bytes& bytes, const Extent& fragment, Coding coding) {
+bool starts_frame(const ByteSource& bytes, const Extent& fragment, Coding coding) {
   const std::string head =
       bytes.read(fragment.offset, std::min<std::uint64_t>(12, fragment.length));
   const auto starts = [&](std::string_view mark) { return head.starts_with(mark); };
@@ -157,7 +157,7 @@ void FrameData::find_fragments(const DataSet& data) {
   }
 }
 
-RawFrame FrameData::read(const Bytes& bytes, std::int64_t frame) const {
+RawFrame FrameData::read(const ByteSource& bytes, std::int64_t frame) const {
   if (!syntax_.encapsulated) return read_native(bytes, frame);
   std::uint64_t length = 0;
   for (const Extent& part : frames_.at(static_cast<std::size_t>(frame))) length += part.length;
@@ -183,7 +183,7 @@ RawFrame FrameData::read(const Bytes& bytes, std::int64_t frame) const {
 }
 
 // Frames of single bits are packed without gaps between frames.
-RawFrame FrameData::read_native(const Bytes& bytes, std::int64_t frame) const {
+RawFrame FrameData::read_native(const ByteSource& bytes, std::int64_t frame) const {
   const std::uint64_t bits = layout_.frame_bits();
   const std::uint64_t first_bit = static_cast<std::uint64_t>(frame) * bits;
   std::uint64_t first = first_bit / 8, end = (first_bit + bits + 7) / 8;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "extract/frames/dicom/bytes.h"
+#include "common/files/byte_source.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 
@@ -30,12 +30,12 @@ class FrameData {
   bool deflated() const { return deflated_; }
 
   // `bytes` are the data set's. DataError when the frame is damaged.
-  RawFrame read(const Bytes& bytes, std::int64_t frame) const;
+  RawFrame read(const ByteSource& bytes, std::int64_t frame) const;
 
  private:
   void find_native(const DataSet& data);
   void find_fragments(const DataSet& data);
-  RawFrame read_native(const Bytes& bytes, std::int64_t frame) const;
+  RawFrame read_native(const ByteSource& bytes, std::int64_t frame) const;
 
   PixelLayout layout_;
   TransferSyntax syntax_;

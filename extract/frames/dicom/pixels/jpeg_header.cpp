@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
-#include "extract/frames/byte_reader.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -18,7 +18,7 @@ bool is_frame_header(std::uint32_t marker) {
 }  // namespace
 
 JpegHeader read_jpeg_header(std::string_view code) {
-  const ByteReader reader(code, ByteReader::Order::kBig);
+  const ByteCursor reader(code, std::endian::big);
   JpegHeader header;
   if (!reader.holds(0, "\xFF\xD8")) throw DataError("a frame does not start as JPEG does");
   for (std::uint64_t at = 2;;) {

@@ -1,10 +1,9 @@
-#include "extract/frames/nifti/byte_source.h"
+#include "extract/frames/nifti/volume_bytes.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <new>
 #include <vector>
 
@@ -18,7 +17,7 @@ constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
 constexpr std::uint64_t kMaxInflation = 1032;  // of deflate: 258 bytes for 2 bits
 constexpr int kGzipWindow = 15 + 16;           // zlib: the largest window, gzip's wrapper
 
-bool starts_as_gzip(ByteSource& source, std::uint64_t offset) {
+bool starts_as_gzip(const ByteSource& source, std::uint64_t offset) {
   std::array<std::byte, 3> head{};
   return source.read_some(offset, head) == 3 && head[0] == std::byte{0x1f} &&
          head[1] == std::byte{0x8b} && head[2] == std::byte{8};
@@ -40,19 +39,16 @@ struct Inflater {
   ~Inflater() { inflateEnd(&stream); }
 };
 
-// Goes forward only; back means from the mark, or from the beginning.
-class GzipBytes : public ByteSource {
- public:
-  explicit GzipBytes(std::unique_ptr<ByteSource> source)
-      : source_(std::move(source)), input_(kBlockBytes) {}
+}  // namespace
 
-  std::uint64_t size_limit() const override {
-    const std::uint64_t size = source_->size_limit();
-    return size > UINT64_MAX / kMaxInflation ? UINT64_MAX : size * kMaxInflation;
-  }
-  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) override;
-  void mark(std::uint64_t offset) override;
-  void finish(std::uint64_t end) override;
+// Goes forward only; back means from the mark, or from the beginning.
+class GzipStream {
+ public:
+  explicit GzipStream(const ByteSource& source) : source_(source), input_(kBlockBytes) {}
+
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes);
+  void mark(std::uint64_t offset);
+  void finish(std::uint64_t end);
 
  private:
   void go_to(std::uint64_t offset);
@@ -60,12 +56,12 @@ class GzipBytes : public ByteSource {
   std::size_t inflate_some(std::span<std::byte> bytes);
   void fill();
 
-  std::unique_ptr<ByteSource> source_;
+  const ByteSource& source_;
   std::vector<std::byte> input_;
   std::unique_ptr<Inflater> now_, mark_;
 };
 
-void GzipBytes::restart(std::uint64_t offset) {
+void GzipStream::restart(std::uint64_t offset) {
   if (mark_ && mark_->out <= offset) {
     now_ = std::make_unique<Inflater>(*mark_);
   } else {
@@ -74,14 +70,14 @@ void GzipBytes::restart(std::uint64_t offset) {
   now_->stream.avail_in = 0;
 }
 
-void GzipBytes::fill() {
-  const std::size_t count = source_->read_some(now_->in, input_);
+void GzipStream::fill() {
+  const std::size_t count = source_.read_some(now_->in, input_);
   if (count == 0) throw DataError("it is truncated: its gzip data has no end");
   now_->stream.next_in = reinterpret_cast<Bytef*>(input_.data());
   now_->stream.avail_in = static_cast<uInt>(count);
 }
 
-std::size_t GzipBytes::inflate_some(std::span<std::byte> bytes) {
+std::size_t GzipStream::inflate_some(std::span<std::byte> bytes) {
   if (now_->at_end) return 0;
   z_stream& stream = now_->stream;
   if (stream.avail_in == 0) fill();
@@ -94,7 +90,7 @@ std::size_t GzipBytes::inflate_some(std::span<std::byte> bytes) {
   now_->out += room - stream.avail_out;
   if (status == Z_STREAM_END) {
     // Several members in a row are one content (RFC 1952, section 2.2).
-    now_->at_end = !starts_as_gzip(*source_, now_->in);
+    now_->at_end = !starts_as_gzip(source_, now_->in);
     if (!now_->at_end) inflateReset(&stream);
   } else if (status != Z_OK) {
     throw DataError(concat("its gzip data is damaged at byte ", now_->in));
@@ -102,7 +98,7 @@ std::size_t GzipBytes::inflate_some(std::span<std::byte> bytes) {
   return room - stream.avail_out;
 }
 
-void GzipBytes::go_to(std::uint64_t offset) {
+void GzipStream::go_to(std::uint64_t offset) {
   if (!now_ || offset < now_->out) restart(offset);
   std::vector<std::byte> dropped(kBlockBytes);
   while (now_->out < offset && !now_->at_end) {
@@ -111,7 +107,7 @@ void GzipBytes::go_to(std::uint64_t offset) {
   }
 }
 
-std::size_t GzipBytes::read_some(std::uint64_t offset, std::span<std::byte> bytes) {
+std::size_t GzipStream::read_some(std::uint64_t offset, std::span<std::byte> bytes) {
   go_to(offset);
   if (now_->out != offset) return 0;
   std::size_t count = 0;
@@ -119,21 +115,35 @@ std::size_t GzipBytes::read_some(std::uint64_t offset, std::span<std::byte> byte
   return count;
 }
 
-void GzipBytes::mark(std::uint64_t offset) {
+void GzipStream::mark(std::uint64_t offset) {
   go_to(offset);
   if (now_->out == offset) mark_ = std::make_unique<Inflater>(*now_);
 }
 
-void GzipBytes::finish(std::uint64_t end) {
+void GzipStream::finish(std::uint64_t end) {
   constexpr std::uint64_t kMaxTail = 1 << 20;
   if (!now_ || now_->out != end) return;
   std::vector<std::byte> dropped(kBlockBytes);
   while (!now_->at_end && now_->out - end < kMaxTail) inflate_some(dropped);
 }
 
-}  // namespace
+VolumeBytes::VolumeBytes(std::unique_ptr<const ByteSource> source) : source_(std::move(source)) {
+  if (starts_as_gzip(*source_, 0)) gzip_ = std::make_unique<GzipStream>(*source_);
+}
 
-void ByteSource::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
+VolumeBytes::~VolumeBytes() = default;
+
+std::uint64_t VolumeBytes::size_limit() const {
+  const std::uint64_t size = source_->size();
+  if (gzip_ == nullptr) return size;
+  return size > UINT64_MAX / kMaxInflation ? UINT64_MAX : size * kMaxInflation;
+}
+
+std::size_t VolumeBytes::read_some(std::uint64_t offset, std::span<std::byte> bytes) {
+  return gzip_ != nullptr ? gzip_->read_some(offset, bytes) : source_->read_some(offset, bytes);
+}
+
+void VolumeBytes::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
   const std::size_t count = read_some(offset, bytes);
   if (count < bytes.size()) {
     throw DataError(concat("it is truncated: its content ends at byte ", offset + count,
@@ -141,16 +151,12 @@ void ByteSource::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
   }
 }
 
-std::size_t MemoryBytes::read_some(std::uint64_t offset, std::span<std::byte> bytes) {
-  if (offset >= bytes_.size()) return 0;
-  const std::size_t count = std::min<std::uint64_t>(bytes.size(), bytes_.size() - offset);
-  std::memcpy(bytes.data(), bytes_.data() + offset, count);
-  return count;
+void VolumeBytes::mark(std::uint64_t offset) {
+  if (gzip_ != nullptr) gzip_->mark(offset);
 }
 
-std::unique_ptr<ByteSource> decompressed(std::unique_ptr<ByteSource> source) {
-  if (!starts_as_gzip(*source, 0)) return source;
-  return std::make_unique<GzipBytes>(std::move(source));
+void VolumeBytes::finish(std::uint64_t end) {
+  if (gzip_ != nullptr) gzip_->finish(end);
 }
 
 }  // namespace coldframe::frames

@@ -1,0 +1,15 @@
+// Deflated data sets (PS3.5 A.5).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/files/byte_source.h"
+
+namespace coldframe::frames::dicom {
+
+// What a raw deflate stream (RFC 1951) that starts at `offset` holds. DataError when it is damaged,
+// or larger than `limit`.
+std::string inflate(const ByteSource& bytes, std::uint64_t offset, std::uint64_t limit);
+
+}  // namespace coldframe::frames::dicom
