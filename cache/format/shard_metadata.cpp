@@ -14,15 +14,12 @@ namespace {
 using hdf5::DatasetReader;
 using hdf5::DatasetSpec;
 using hdf5::FileReader;
+using hdf5::require;
 using hdf5::Type;
 
 constexpr std::int64_t kLargestDimension = 1 << 20;
 // Every exam carries the names of all columns: few bytes of a file could ask for much memory.
 constexpr std::uint64_t kMostBytesOfNames = 4ull << 30;
-
-void require(bool condition, const std::string& what) {
-  if (!condition) throw CacheError(what);
-}
 
 void require_names(const FileReader& file, const std::string& group, std::set<std::string> wanted) {
   for (const std::string& name : file.names(group))

@@ -6,14 +6,17 @@
 #include <filesystem>
 #include <memory>
 
-#include "cache/hdf5/byte_store.h"
+#include "common/files/file.h"
 
 namespace coldframe::cache {
 
-std::array<std::byte, 16> digest_of(const hdf5::ByteStore& store);
+std::array<std::byte, 16> digest_of(const ByteSource& bytes);
+
+// The file as it is, errors of reading it being CacheErrors.
+std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path);
 
 // The file with its trailer checked and hidden. CacheError: missing, not a cache, truncated,
 // damaged. Reads the whole file once, at several GB/s from the page cache.
-std::unique_ptr<hdf5::ReadOnlyFile> open_checked(const std::filesystem::path& path);
+std::unique_ptr<InputFile> open_checked(const std::filesystem::path& path);
 
 }  // namespace coldframe::cache

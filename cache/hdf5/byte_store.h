@@ -1,22 +1,20 @@
-// What HDF5 sees as its file: bytes by offset, held in memory, in an AtomicFile or in a file that
-// is only read. HDF5 itself never touches the disk.
+// What HDF5 sees as its file: bytes by offset, held in memory or in an AtomicFile. HDF5 itself
+// never touches the disk.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "common/files/atomic_file.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 
-class ByteStore {
+class ByteStore : public ByteSource {
  public:
-  virtual ~ByteStore() = default;
-  virtual std::uint64_t size() const = 0;
+  std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override;
   // Bytes beyond the end read as zeros, as HDF5 expects of a file that it is still building.
   virtual void read_at(std::uint64_t offset, std::span<std::byte> bytes) const = 0;
   virtual void write_at(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
@@ -47,31 +45,6 @@ class AtomicFileStore : public ByteStore {
 
  private:
   AtomicFile& file_;
-};
-
-// An existing file; `visible` hides what lies behind HDF5's own end.
-class ReadOnlyFile : public ByteStore {
- public:
-  explicit ReadOnlyFile(const std::filesystem::path& path);  // CacheError
-  ~ReadOnlyFile() override;
-  ReadOnlyFile(const ReadOnlyFile&) = delete;
-  ReadOnlyFile& operator=(const ReadOnlyFile&) = delete;
-
-  std::uint64_t size() const override { return visible_; }
-  void read_at(std::uint64_t offset, std::span<std::byte> bytes) const override;
-  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) override;
-  void truncate(std::uint64_t size) override;
-
-  const std::string& name() const { return name_; }
-  std::uint64_t size_on_disk() const { return size_; }
-  void show_only(std::uint64_t size) { visible_ = size; }
-  // Device, inode, size and modification time: equal for two opens of one unchanged file.
-  const std::string& identity() const { return identity_; }
-
- private:
-  std::string name_, identity_;
-  int descriptor_ = -1;
-  std::uint64_t size_ = 0, visible_ = 0;
 };
 
 }  // namespace coldframe::cache::hdf5

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cache/format/format.h"
-#include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/object_header.h"
 
 namespace coldframe::cache::hdf5 {
@@ -17,24 +16,24 @@ struct Chunk {
 // entries it is cut into pages, each with a checksum of its own.
 class FixedArray {
  public:
-  FixedArray(const ByteStore& store, std::uint64_t address, std::uint64_t entries);
+  FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries);
   std::vector<Chunk> read() const;
 
  private:
-  void read_entries(ByteCursor& cursor, std::uint64_t count, std::vector<Chunk>& chunks) const;
+  void read_entries(Cursor& cursor, std::uint64_t count, std::vector<Chunk>& chunks) const;
   std::vector<Chunk> read_pages(std::uint64_t page_entries) const;
 
   // Signature, version, client, address of the header.
   static constexpr std::uint64_t kBlockPrefix = 4 + 1 + 1 + 8;
 
-  const ByteStore& store_;
+  const ByteSource& store_;
   std::uint64_t entries_, entry_bytes_ = 0, page_bits_ = 0, block_ = 0;
 };
 
-FixedArray::FixedArray(const ByteStore& store, std::uint64_t address, std::uint64_t entries)
+FixedArray::FixedArray(const ByteSource& store, std::uint64_t address, std::uint64_t entries)
     : store_(store), entries_(entries) {
   const auto bytes = read_block(store, address, 4 + 1 + 1 + 1 + 1 + 8 + 8);
-  ByteCursor cursor(bytes, "an index of chunks");
+  Cursor cursor(bytes, "an index of chunks");
   cursor.expect("FAHD");
   const std::uint64_t version = cursor.number(1), client = cursor.number(1);
   entry_bytes_ = cursor.number(1);
@@ -48,7 +47,7 @@ FixedArray::FixedArray(const ByteStore& store, std::uint64_t address, std::uint6
   if (there != entries) throw CacheError("has missing chunks");
 }
 
-void FixedArray::read_entries(ByteCursor& cursor, std::uint64_t count,
+void FixedArray::read_entries(Cursor& cursor, std::uint64_t count,
                               std::vector<Chunk>& chunks) const {
   for (std::uint64_t i = 0; i < count; ++i) {
     Chunk chunk{};
@@ -62,7 +61,7 @@ void FixedArray::read_entries(ByteCursor& cursor, std::uint64_t count,
 std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
   const std::uint64_t pages = (entries_ + page_entries - 1) / page_entries;
   const auto prefix = read_block(store_, block_, kBlockPrefix + (pages + 7) / 8);
-  ByteCursor head(prefix, "an index of chunks");
+  Cursor head(prefix, "an index of chunks");
   head.expect("FADB");
   head.take(kBlockPrefix - 4);
   const auto written = head.take(head.left());  // a bit a page, the first in the highest place
@@ -73,7 +72,7 @@ std::vector<Chunk> FixedArray::read_pages(std::uint64_t page_entries) const {
       throw CacheError("has missing chunks");
     const std::uint64_t count = std::min(page_entries, entries_ - page * page_entries);
     const auto bytes = read_block(store_, address, count * entry_bytes_);
-    ByteCursor cursor(bytes, "an index of chunks");
+    Cursor cursor(bytes, "an index of chunks");
     read_entries(cursor, count, chunks);
     address += bytes.size() + kChecksumBytes;
   }
@@ -84,7 +83,7 @@ std::vector<Chunk> FixedArray::read() const {
   const std::uint64_t page_entries = std::uint64_t{1} << page_bits_;
   if (entries_ > page_entries) return read_pages(page_entries);
   const auto bytes = read_block(store_, block_, kBlockPrefix + entries_ * entry_bytes_);
-  ByteCursor cursor(bytes, "an index of chunks");
+  Cursor cursor(bytes, "an index of chunks");
   cursor.expect("FADB");
   cursor.take(kBlockPrefix - 4);
   std::vector<Chunk> chunks;
@@ -94,7 +93,7 @@ std::vector<Chunk> FixedArray::read() const {
 
 }  // namespace
 
-std::vector<std::uint64_t> chunk_addresses(const ByteStore& store, const ChunkLayout& layout,
+std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
                                            const DatasetSpec& spec) {
   const std::uint64_t rows = layout.chunk[0];
   const std::uint64_t count = (spec.rows + rows - 1) / rows;

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "cache/hdf5/byte_store.h"
 #include "cache/hdf5/dataset.h"
 #include "cache/hdf5/messages.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 
@@ -14,7 +14,7 @@ namespace coldframe::cache::hdf5 {
 // padded, and fletcher32's checksum behind them. CacheError when one is missing, has another size
 // or lies beyond the end of the file; its text begins with a verb, for the caller to name the
 // dataset.
-std::vector<std::uint64_t> chunk_addresses(const ByteStore& store, const ChunkLayout& layout,
+std::vector<std::uint64_t> chunk_addresses(const ByteSource& store, const ChunkLayout& layout,
                                            const DatasetSpec& spec);
 
 }  // namespace coldframe::cache::hdf5

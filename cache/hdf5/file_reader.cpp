@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "cache/format/format.h"
-#include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/chunk_index.h"
 #include "cache/hdf5/messages.h"
 #include "cache/hdf5/object_header.h"
@@ -18,9 +17,9 @@ namespace {
 constexpr std::size_t kMostLinks = 1u << 16;
 
 // The superblock of version 3 (II.A). Returns the address of the root group.
-std::uint64_t read_superblock(const ByteStore& store) {
+std::uint64_t read_superblock(const ByteSource& store) {
   const auto bytes = read_block(store, 0, 48);
-  ByteCursor cursor(bytes, "the superblock");
+  Cursor cursor(bytes, "the superblock");
   cursor.expect("\x89HDF\r\n\x1a\n");
   require(cursor.number(1) == 3 && cursor.number(1) == 8 && cursor.number(1) == 8,
           "another superblock than Coldframe writes");
@@ -38,14 +37,14 @@ void require_plain(const ObjectHeader& header, const std::string& path) {
     const Message* info = header.find(kind);
     if (info == nullptr) continue;
     // Version, flags, [largest creation index], address of the heap.
-    ByteCursor cursor(info->body, "an object header");
+    Cursor cursor(info->body, "an object header");
     require(cursor.number(1) == 0, "an object header of another version than this format has");
     const bool has_index = (cursor.number(1) & 1) != 0;
     if (has_index) cursor.take(kind == MessageKind::kLinkInfo ? 8 : 2);
     require(cursor.number(8) == kNoAddress, path + " keeps links or attributes in a heap");
   }
   if (const Message* count = header.find(MessageKind::kReferenceCount)) {
-    ByteCursor cursor(count->body, "a reference count");
+    Cursor cursor(count->body, "a reference count");
     cursor.take(1);
     require(cursor.number(4) == 1, path + " has several names");
   }
@@ -132,6 +131,10 @@ ChunkLayout read_storage(const ObjectHeader& header, const std::string& path,
 
 }  // namespace
 
+void require(bool condition, const std::string& what) {
+  if (!condition) throw CacheError(what);
+}
+
 std::string unpad(std::span<const std::byte> field) {
   const char* text = reinterpret_cast<const char*>(field.data());
   std::size_t length = field.size();
@@ -140,7 +143,7 @@ std::string unpad(std::span<const std::byte> field) {
 }
 
 struct DatasetReader::State {
-  const ByteStore* store = nullptr;
+  const ByteSource* store = nullptr;
   std::string path;
   DatasetSpec spec;
   std::uint64_t chunk_rows = 1;
@@ -172,9 +175,9 @@ void DatasetReader::read_rows(std::uint64_t first, std::uint64_t count,
 }
 
 struct FileReader::State {
-  explicit State(const ByteStore& bytes) : store(bytes), headers(bytes) {}
+  explicit State(const ByteSource& bytes) : store(bytes), headers(bytes) {}
 
-  const ByteStore& store;
+  const ByteSource& store;
   HeaderReader headers;
   ObjectHeader root;
   std::map<std::string, Group> groups;                   // those looked into, by their paths
@@ -213,7 +216,7 @@ const Group& FileReader::State::group(const std::string& path) {
   return groups.emplace(path, read_links(header, path)).first->second;
 }
 
-FileReader::FileReader(const ByteStore& store) : state_(std::make_unique<State>(store)) {
+FileReader::FileReader(const ByteSource& store) : state_(std::make_unique<State>(store)) {
   const std::uint64_t address = read_superblock(store);
   state_->bytes_left = store.size();
   state_->root = state_->headers.read(address);
@@ -271,7 +274,7 @@ Attribute find_attribute(const ObjectHeader& root, const std::string& name) {
 // The fields of a text attribute, one after another.
 std::vector<std::string> read_fields(const Attribute& attribute, std::uint64_t count) {
   std::vector<std::string> texts;
-  ByteCursor value(attribute.value, "an attribute");
+  Cursor value(attribute.value, "an attribute");
   for (std::uint64_t i = 0; i < count; ++i)
     texts.push_back(unpad(value.take(attribute.type.text_bytes)));
   return texts;
@@ -283,7 +286,7 @@ std::int64_t FileReader::integer_attribute(const std::string& name) const {
   const Attribute attribute = find_attribute(state_->root, name);
   require(attribute.type.type == Type::kInt64 && attribute.space.kind == Dataspace::Kind::kScalar,
           "attribute " + name + " is not an int64");
-  return static_cast<std::int64_t>(ByteCursor(attribute.value, "an attribute").number(8));
+  return static_cast<std::int64_t>(Cursor(attribute.value, "an attribute").number(8));
 }
 
 std::string FileReader::text_attribute(const std::string& name) const {

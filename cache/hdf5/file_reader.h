@@ -1,4 +1,4 @@
-// Reads an HDF5 file out of a ByteStore and accepts only what FileWriter writes: plain hard links,
+// Reads an HDF5 file out of a ByteSource and accepts only what FileWriter writes: plain hard links,
 // chunked datasets whose every chunk is there and has a fletcher32 checksum, few types.
 //
 // The HDF5 library has no part in it. Debian's 1.10.8 crashes on many malformed files, and a
@@ -15,16 +15,19 @@
 #include <string>
 #include <vector>
 
-#include "cache/hdf5/byte_store.h"
 #include "cache/hdf5/dataset.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 
-// Reads from the ByteStore of the FileReader that made it, which must outlive it.
+// CacheError(what) unless the condition holds.
+void require(bool condition, const std::string& what);
+
+// Reads from the ByteSource of the FileReader that made it, which must outlive it.
 class DatasetReader {
  public:
   const DatasetSpec& spec() const;
-  // `destination`: count · row_bytes. Thread-safe as far as the ByteStore is.
+  // `destination`: count · row_bytes. Thread-safe as far as the ByteSource is.
   void read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> destination) const;
 
  private:
@@ -37,7 +40,7 @@ class DatasetReader {
 // Every method throws CacheError without the file's name: the caller knows it.
 class FileReader {
  public:
-  explicit FileReader(const ByteStore& store);
+  explicit FileReader(const ByteSource& store);
   ~FileReader();
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;

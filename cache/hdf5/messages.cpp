@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cache/format/format.h"
-#include "cache/hdf5/byte_cursor.h"
 #include "cache/hdf5/file_reader.h"
 #include "cache/hdf5/object_header.h"
 #include "common/text/text.h"
@@ -54,12 +53,8 @@ constexpr NumberEncoding kNumbers[] = {
 
 }  // namespace
 
-void require(bool condition, const std::string& what) {
-  if (!condition) throw CacheError(what);
-}
-
 Datatype decode_datatype(Bytes body) {
-  ByteCursor cursor(body, "a type");
+  Cursor cursor(body, "a type");
   const auto kind_and_version = static_cast<unsigned>(cursor.number(1));
   const unsigned kind = kind_and_version & 0x0f, version = kind_and_version >> 4;
   const auto flags = static_cast<unsigned>(cursor.number(3));
@@ -81,7 +76,7 @@ Datatype decode_datatype(Bytes body) {
 
 Link decode_link(Bytes body) {
   constexpr unsigned kNameWidth = 0x03, kHasOrder = 0x04, kHasKind = 0x08, kHasCharset = 0x10;
-  ByteCursor cursor(body, "a link");
+  Cursor cursor(body, "a link");
   require(cursor.number(1) == 1, "a link of another version than this format has");
   const auto flags = static_cast<unsigned>(cursor.number(1));
   Link link;
@@ -99,7 +94,7 @@ Link decode_link(Bytes body) {
 
 Dataspace decode_dataspace(Bytes body) {
   constexpr std::uint64_t kMostDimensions = 32, kHasLargest = 0x01;
-  ByteCursor cursor(body, "a data space");
+  Cursor cursor(body, "a data space");
   require(cursor.number(1) == 2, "a data space of another version than this format has");
   const std::uint64_t rank = cursor.number(1), flags = cursor.number(1), kind = cursor.number(1);
   require(kind <= 2 && rank <= kMostDimensions && (kind == 1 || rank == 0),
@@ -116,7 +111,7 @@ Dataspace decode_dataspace(Bytes body) {
 ChunkLayout decode_layout(Bytes body) {
   constexpr std::uint64_t kChunked = 2, kSingleIsFiltered = 0x02;
   constexpr std::uint64_t kSingleChunk = 1, kFixedArray = 3;
-  ByteCursor cursor(body, "a layout");
+  Cursor cursor(body, "a layout");
   const std::uint64_t version = cursor.number(1);
   require(cursor.number(1) == kChunked, "is not chunked");
   require(version == 4, "has a layout of another version than this format has");
@@ -142,12 +137,12 @@ ChunkLayout decode_layout(Bytes body) {
 
 bool is_fletcher32_alone(Bytes filters) {
   constexpr std::uint64_t kFletcher32 = 3;
-  ByteCursor cursor(filters, "a list of filters");
+  Cursor cursor(filters, "a list of filters");
   return cursor.number(1) == 2 && cursor.number(1) == 1 && cursor.number(2) == kFletcher32;
 }
 
 Attribute decode_attribute(Bytes body) {
-  ByteCursor cursor(body, "an attribute");
+  Cursor cursor(body, "an attribute");
   require(cursor.number(1) == 3 && cursor.number(1) == 0,
           "an attribute of another version than this format has");
   const std::uint64_t name_size = cursor.number(2), type_size = cursor.number(2),

@@ -10,15 +10,36 @@
 #include <vector>
 
 #include "cache/hdf5/dataset.h"
+#include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
 
 using Bytes = std::span<const std::byte>;
 
-inline constexpr std::size_t kChecksumBytes = 4;  // behind every block of metadata
+struct RefuseAsMalformed {
+  std::string_view what;
+  [[noreturn]] void operator()(const BeyondEnd&) const {
+    throw CacheError(concat("malformed HDF5: ", what, " ends too early"));
+  }
+};
 
-// CacheError(what) unless the condition holds.
-void require(bool condition, const std::string& what);
+// `what` names the structure in the errors; the text must outlive the cursor.
+class Cursor : public ByteCursor<RefuseAsMalformed> {
+ public:
+  Cursor(Bytes bytes, std::string_view what)
+      : ByteCursor(bytes, std::endian::little, {what}), what_(what) {}
+  void expect(std::string_view signature) {
+    if (text(signature.size()) != signature)
+      throw CacheError(concat("malformed HDF5: ", what_, " without its signature"));
+  }
+
+ private:
+  std::string_view what_;
+};
+
+inline constexpr std::size_t kChecksumBytes = 4;  // behind every block of metadata
 
 struct Link {
   std::string name;

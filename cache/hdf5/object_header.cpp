@@ -1,6 +1,6 @@
 #include "cache/hdf5/object_header.h"
 
-#include "cache/hdf5/byte_cursor.h"
+#include "cache/hdf5/messages.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
@@ -45,7 +45,7 @@ struct Continuation {
 // Appends the messages of one block; fewer bytes than a message's head are a gap at the end.
 void read_messages(std::span<const std::byte> bytes, unsigned flags, ObjectHeader& header,
                    std::vector<Continuation>& more) {
-  ByteCursor cursor(bytes, "an object header");
+  Cursor cursor(bytes, "an object header");
   const std::size_t head = (flags & kTracksOrder) != 0 ? 6 : 4;
   while (cursor.left() >= head) {
     Message message{};
@@ -59,7 +59,7 @@ void read_messages(std::span<const std::byte> bytes, unsigned flags, ObjectHeade
                               static_cast<unsigned>(message.kind),
                               ", which this format does not have"));
     if (message.kind == MessageKind::kContinuation) {
-      ByteCursor body(message.body, "a continuation");
+      Cursor body(message.body, "a continuation");
       const std::uint64_t address = body.number(8);
       more.push_back({address, body.number(8)});
     } else if (message.kind != MessageKind::kNil) {
@@ -70,7 +70,7 @@ void read_messages(std::span<const std::byte> bytes, unsigned flags, ObjectHeade
 
 }  // namespace
 
-std::vector<std::byte> read_block(const ByteStore& store, std::uint64_t address,
+std::vector<std::byte> read_block(const ByteSource& store, std::uint64_t address,
                                   std::uint64_t size) {
   if (address > store.size() || size > store.size() - address)
     throw CacheError("malformed HDF5: an address beyond the end of the file");
@@ -91,7 +91,7 @@ const Message* ObjectHeader::find(MessageKind kind) const {
   return found;
 }
 
-HeaderReader::HeaderReader(const ByteStore& store)
+HeaderReader::HeaderReader(const ByteSource& store)
     : store_(store), bytes_left_(store.size()), blocks_left_(kMostBlocks) {}
 
 std::vector<std::byte> HeaderReader::block(std::uint64_t address, std::uint64_t size) {
@@ -107,7 +107,7 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
   if (address >= end) throw CacheError("malformed HDF5: an address beyond the end of the file");
   const auto prefix =
       read_block(store_, address, std::min<std::uint64_t>(kLongestPrefix, end - address));
-  ByteCursor cursor(prefix, "an object header");
+  Cursor cursor(prefix, "an object header");
   cursor.expect("OHDR");
   if (cursor.number(1) != 2)
     throw CacheError("an object header of another version than this format has");
@@ -126,7 +126,7 @@ ObjectHeader HeaderReader::read(std::uint64_t address) {
   for (std::size_t i = 0; i < more.size(); ++i) {
     header.blocks.push_back(block(more[i].address, more[i].size));
     const std::span<const std::byte> bytes(header.blocks.back());
-    ByteCursor inside(bytes, "a continued object header");
+    Cursor inside(bytes, "a continued object header");
     inside.expect("OCHK");
     if (inside.left() < kChecksumBytes) inside.take(kChecksumBytes);
     read_messages(bytes.subspan(kSignatureBytes, inside.left() - kChecksumBytes), flags, header,

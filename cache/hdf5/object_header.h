@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/hdf5/byte_store.h"
+#include "common/files/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 
@@ -52,18 +52,18 @@ struct ObjectHeader {
 // blocks than a million, so that headers that point at each other come to an end.
 class HeaderReader {
  public:
-  explicit HeaderReader(const ByteStore& store);
+  explicit HeaderReader(const ByteSource& store);
   ObjectHeader read(std::uint64_t address);  // CacheError
 
  private:
   std::vector<std::byte> block(std::uint64_t address, std::uint64_t size);
 
-  const ByteStore& store_;
+  const ByteSource& store_;
   std::uint64_t bytes_left_, blocks_left_;
 };
 
 // Bytes of the file, bounded before they are allocated. CacheError beyond its end.
-std::vector<std::byte> read_block(const ByteStore& store, std::uint64_t address,
+std::vector<std::byte> read_block(const ByteSource& store, std::uint64_t address,
                                   std::uint64_t size);
 
 }  // namespace coldframe::cache::hdf5

@@ -20,7 +20,7 @@ struct ShardFile::State {
   std::vector<std::uint64_t> offsets;            // [N+1] rows of the features
   std::vector<std::uint64_t> thumbnail_offsets;  // [N+1] bytes
 
-  std::unique_ptr<hdf5::ReadOnlyFile> bytes_of_file;
+  std::unique_ptr<InputFile> bytes_of_file;
   std::unique_ptr<hdf5::FileReader> reader;
   std::vector<hdf5::DatasetReader> features;  // one per view
   std::optional<hdf5::DatasetReader> thumbnails;
@@ -44,10 +44,10 @@ struct ShardFile::State {
 };
 
 void ShardFile::State::reopen() {
-  auto again = std::make_unique<hdf5::ReadOnlyFile>(path);
+  auto again = open_unchecked(path);
   if (again->identity() != identity)
     throw CacheError(path.string() + ": was replaced while it was being read; start again");
-  again->show_only(bytes - kTrailerBytes);
+  again->hide_from(bytes - kTrailerBytes);
   bytes_of_file = std::move(again);
   naming_the_file([&] {
     reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);
@@ -61,7 +61,7 @@ ShardFile::ShardFile(const std::filesystem::path& path, Detail detail)
   state.path = path;
   state.bytes_of_file = open_checked(path);
   state.identity = state.bytes_of_file->identity();
-  state.bytes = state.bytes_of_file->size_on_disk();
+  state.bytes = state.bytes_of_file->size() + kTrailerBytes;
   state.naming_the_file([&] {
     state.reader = std::make_unique<hdf5::FileReader>(*state.bytes_of_file);
     state.contents = read_metadata(*state.reader, detail);

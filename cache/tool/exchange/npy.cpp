@@ -6,6 +6,7 @@
 
 #include "cache/format/float16.h"
 #include "common/cli/error.h"
+#include "common/files/byte_cursor.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -13,13 +14,6 @@ namespace {
 
 constexpr std::size_t kMostHeader = 4096;
 constexpr std::uint64_t kMostColumns = 1u << 20;
-
-std::uint64_t little_endian(std::span<const std::byte> bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;)
-    value = value << 8 | std::to_integer<std::uint64_t>(bytes[i]);
-  return value;
-}
 
 std::string value_of(const std::string& header, const char* pattern) {
   std::smatch found;
@@ -39,11 +33,10 @@ NpyMatrix::NpyMatrix(const std::filesystem::path& path) : file_(path) {
   const int version = std::to_integer<int>(head[6]);
   require(version >= 1 && version <= 3, concat("version ", version, " of the .npy format"));
   const std::uint64_t length_bytes = version == 1 ? 2 : 4;
-  const std::uint64_t length = little_endian(std::span(head).subspan(8, length_bytes));
+  const std::uint64_t length = ByteCursor(head).number_at(8, length_bytes);
   data_ = 8 + length_bytes + length;
   require(length <= kMostHeader && data_ <= file_.size(), "its header is damaged");
-  std::string header(length, '\0');
-  file_.read_at(8 + length_bytes, std::as_writable_bytes(std::span(header)));
+  const std::string header = file_.read(8 + length_bytes, length);
 
   const std::string type = value_of(header, "'descr'\\s*:\\s*'([^']*)'");
   bytes_ = type == "<f2" ? 2 : type == "<f4" ? 4 : type == "<f8" ? 8 : 0;
