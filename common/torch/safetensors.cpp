@@ -9,6 +9,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
+#include "common/files/byte_cursor.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
@@ -22,14 +23,6 @@ namespace {
 // The file starts with the header's length: 8 bytes, little-endian.
 constexpr std::uint64_t kLengthBytes = 8;
 
-std::uint64_t header_length(std::span<const std::byte> start) {
-  std::uint64_t length = 0;
-  for (std::size_t i = kLengthBytes; i-- > 0;) {
-    length = length << 8 | std::to_integer<std::uint64_t>(start[i]);
-  }
-  return length;
-}
-
 std::span<std::byte> bytes_of(const torch::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
@@ -42,7 +35,7 @@ SafetensorsHeader read_header(const InputFile& file, std::uint64_t& data_start) 
                            "; a safetensors file starts with 8 bytes of header length"));
   }
   file.read_at(0, start);
-  const std::uint64_t length = header_length(start);
+  const std::uint64_t length = ByteCursor(start).number(kLengthBytes);
   if (length > kMaxSafetensorsHeader) {
     throw DataError(concat(what, ": its header claims ", length, " bytes; at most ",
                            kMaxSafetensorsHeader, " are allowed in a safetensors file"));
@@ -52,8 +45,7 @@ SafetensorsHeader read_header(const InputFile& file, std::uint64_t& data_start) 
                            " bytes and the file has ", file.size() - kLengthBytes,
                            " behind the length"));
   }
-  std::string json(length, '\0');
-  file.read_at(kLengthBytes, std::as_writable_bytes(std::span(json)));
+  const std::string json = file.read(kLengthBytes, length);
   if (!json.starts_with('{')) {
     throw DataError(concat(what, ": a safetensors header starts with '{'"));
   }
@@ -139,7 +131,8 @@ bool is_safetensors(const std::filesystem::path& path) {
   const InputFile file(path);
   std::array<std::byte, kLengthBytes + 1> start;
   if (file.read_some(0, start) < start.size()) return false;
-  return header_length(start) <= kMaxSafetensorsHeader && start.back() == std::byte{'{'};
+  return ByteCursor(start).number(kLengthBytes) <= kMaxSafetensorsHeader &&
+         start.back() == std::byte{'{'};
 }
 
 SafetensorsFile read_safetensors(const std::filesystem::path& path) {
