@@ -1,9 +1,9 @@
 #include "common/processes/peer_watch.h"
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <algorithm>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -13,144 +13,140 @@
 namespace coldframe {
 namespace {
 
-using Clock = Deadline::clock;
-
-enum Message : char { kAlive = 'a', kLeaving = 'l', kFailing = 'f' };
-constexpr std::size_t kMessageHeader = 1 + sizeof(std::uint32_t);  // kind, length of the text
-constexpr std::uint32_t kLongestText = 1 << 16;
+// The first letter of an entry.
+constexpr char kAlive = 'a', kLeft = 'l', kFailed = 'f';
 
 // How long the main thread has, once a failure is known, to report it itself.
 constexpr std::chrono::seconds kGrace{8};
-constexpr std::chrono::milliseconds kNewsWithin{3000};
+constexpr std::chrono::seconds kNewsWithin{3};
+constexpr std::chrono::milliseconds kMoment{50};
+
+std::string watch_key(std::size_t rank) {
+  return concat("watch/", rank);
+}
 
 }  // namespace
 
-PeerWatch::PeerWatch(int rank, std::vector<Socket> control, std::vector<std::string> names,
-                     std::chrono::seconds beat, std::chrono::seconds silence)
-    : rank_(rank),
-      own_name_(names[static_cast<std::size_t>(rank)]),
-      beat_(beat),
-      silence_(silence) {
-  for (std::size_t i = 0; i < control.size(); ++i) {
-    const std::size_t other = rank == 0 ? i + 1 : 0;
-    peers_.push_back({std::move(control[i]), names[other], "", Clock::now(), false});
+void PeerWatch::register_rank(c10d::Store& store, int rank) {
+  store.set(watch_key(static_cast<std::size_t>(rank)), std::string(1, kAlive));
+}
+
+PeerWatch::PeerWatch(c10::intrusive_ptr<c10d::Store> store, int rank,
+                     std::vector<std::string> names, std::string keeper,
+                     const WatchOptions& options)
+    : store_(std::move(store)), rank_(rank), keeper_(std::move(keeper)), options_(options) {
+  for (std::string& name : names) {
+    keys_.push_back(watch_key(peers_.size()));
+    peers_.push_back({std::move(name), ""});
   }
-  thread_ = start_thread([this] { run(); });
+  looking_ = start_thread([this] { look(); });
+  try {
+    talking_ = start_thread([this] { talk(); });
+  } catch (...) {
+    ended_ = true;
+    throw;
+  }
 }
 
 PeerWatch::~PeerWatch() {
   if (!left_ && !failed_) tell("it ended before the job was done");
   ending_ = true;
-  thread_.join();
+  talking_.join();
+  ended_ = true;
+  looking_.join();
 }
 
 void PeerWatch::leave() {
-  if (left_.exchange(true)) return;
-  for (Peer& peer : peers_) send(peer, kLeaving);
+  left_ = true;
 }
 
 void PeerWatch::tell(const std::string& reason) {
-  if (left_) return;
-  for (Peer& peer : peers_) send(peer, kFailing, concat(own_name_, " stopped: ", reason));
+  note(concat(peers_[static_cast<std::size_t>(rank_)].name, " stopped: ", reason));
 }
 
-std::string PeerWatch::failure(const std::string& otherwise) const {
-  const auto until = Clock::now() + kNewsWithin;
-  while (!failed_ && Clock::now() < until) ::usleep(10000);
+void PeerWatch::note(const std::string& what) {
   const std::lock_guard lock(mutex_);
-  return failure_.empty() ? otherwise : failure_;
-}
-
-void PeerWatch::send(Peer& peer, char kind, const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  std::string message(kMessageHeader, kind);
-  const auto length = static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), kLongestText));
-  std::memcpy(message.data() + 1, &length, sizeof length);
-  message.append(text, 0, length);
-  try {
-    peer.socket.send_all(std::as_bytes(std::span(message)), Clock::now() + std::chrono::seconds(1));
-  } catch (const Error&) {
-    // Whoever cannot be told is gone; that is noticed where it is listened to.
-  }
-}
-
-void PeerWatch::note(const std::string& what, bool pass_on) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (failed_ || left_) return;
-    failure_ = what;
-    failed_at_ = Clock::now();
-  }
-  if (pass_on) {
-    for (Peer& peer : peers_) send(peer, kFailing, what);
-  }
+  if (failed_ || (left_ && !ending_)) return;
+  failure_ = what;
+  failed_at_ = Clock::now();
   failed_ = true;
 }
 
-void PeerWatch::read_messages(Peer& peer) {
-  while (peer.received.size() >= kMessageHeader) {
-    std::uint32_t length = 0;
-    std::memcpy(&length, peer.received.data() + 1, sizeof length);
-    if (length > kLongestText) return note(concat(peer.name, " sends what is no message"), true);
-    if (peer.received.size() < kMessageHeader + length) return;
-    const char kind = peer.received.front();
-    if (kind == kLeaving) peer.left = true;
-    if (kind == kFailing) note(peer.received.substr(kMessageHeader, length), rank_ == 0);
-    peer.received.erase(0, kMessageHeader + length);
+std::string PeerWatch::failure() const {
+  const auto until = Clock::now() + kNewsWithin;
+  while (!failed_ && Clock::now() < until) std::this_thread::sleep_for(kMoment);
+  const std::lock_guard lock(mutex_);
+  return concat(failed_ ? failure_ : concat(keeper_, " has ended or lost its connection"),
+                "; this job cannot go on without it: start it again, with --resume, to continue");
+}
+
+void PeerWatch::talk() {
+  try {
+    for (bool last = false; !last;) {
+      last = may_end();
+      exchange();
+      const bool lingers = ending_;
+      const auto next = Clock::now() + options_.beat;
+      while (!last && ending_ == lingers && Clock::now() < next)
+        std::this_thread::sleep_for(kMoment);
+    }
+  } catch (const std::exception&) {
+    note(concat(keeper_, " has ended or lost its connection"));
   }
 }
 
-void PeerWatch::listen(Peer& peer) {
-  std::byte buffer[4096];
-  const std::ptrdiff_t count = peer.socket.receive_some(buffer);
-  if (count > 0) {
-    peer.heard = Clock::now();
-    peer.received.append(reinterpret_cast<const char*>(buffer), static_cast<std::size_t>(count));
-    return read_messages(peer);
+// Who keeps the store stays until the others have left, or know of the failure.
+bool PeerWatch::may_end() const {
+  if (!ending_ || rank_ != 0) return ending_;
+  const std::lock_guard lock(mutex_);
+  return (failed_ && Clock::now() > failed_at_ + kNewsWithin) ||
+         std::all_of(peers_.begin() + 1, peers_.end(), [](const Peer& peer) { return peer.gone; });
+}
+
+void PeerWatch::exchange() {
+  const auto own = static_cast<std::size_t>(rank_);
+  Peer& self = peers_[own];
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) {
+      self.entry = kFailed + failure_;
+    } else {
+      self.entry = left_ ? std::string(1, kLeft) : concat(kAlive, ++self.beats);
+    }
   }
-  if (count == 0) return;
-  if (!peer.left) note(concat(peer.name, " has ended or lost its connection"), rank_ == 0);
-  peer.left = true;
+  store_->set(keys_[own], self.entry);
+  const auto entries = store_->multiGet(keys_);
+  looks_ = 0;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (i != own) hear(peers_[i], {entries.at(i).begin(), entries[i].end()});
+  }
 }
 
-void PeerWatch::check_silence(Peer& peer) {
-  if (peer.left || Clock::now() - peer.heard < silence_) return;
-  note(concat(peer.name, " hangs: nothing was heard of it for ", silence_.count(), " seconds"),
-       rank_ == 0);
-  peer.left = true;
+// Counts beats, not seconds: after this process itself was held up, the others get their time anew.
+void PeerWatch::hear(Peer& peer, const std::string& entry) {
+  if (entry != peer.entry) {
+    peer.entry = entry;
+    peer.beats = 0;
+    peer.gone = !entry.starts_with(kAlive);
+    if (entry.starts_with(kFailed)) note(entry.substr(1));
+  }
+  if (peer.gone || ++peer.beats * options_.beat < options_.silence) return;
+  peer.gone = true;
+  note(concat(peer.name,
+              " has ended or lost its connection, or hangs: nothing was heard of it for ",
+              options_.silence.count(), " seconds"));
 }
 
-void PeerWatch::end_if_stuck() {
-  if (!failed_ || Clock::now() - failed_at_ < kGrace) return;
-  log_error(failure(""));
-  ::_exit(static_cast<int>(ExitCode::kFatal));
-}
-
-void PeerWatch::run() {
-  Deadline last_look = Clock::now();
-  Deadline next_beat = last_look;
-  while (!ending_) {
-    std::vector<pollfd> entries;
-    for (const Peer& peer : peers_) {
-      entries.push_back({peer.left ? -1 : peer.socket.descriptor(), POLLIN, 0});
+void PeerWatch::look() {
+  while (!ended_) {
+    std::this_thread::sleep_for(kMoment);
+    if (++looks_ * kMoment >= options_.silence) {
+      note(concat(keeper_, " hangs: nothing was heard of it for ", options_.silence.count(),
+                  " seconds"));
     }
-    ::poll(entries.data(), entries.size(), 50);
-    // After this process itself was held up, the others get their time anew.
-    const auto now = Clock::now();
-    const bool held_up = now - last_look > silence_ / 2;
-    last_look = now;
-    for (std::size_t i = 0; i < peers_.size(); ++i) {
-      if (entries[i].revents != 0) listen(peers_[i]);
-      if (held_up) peers_[i].heard = now;
-      check_silence(peers_[i]);
-    }
-    if (now >= next_beat) {
-      next_beat = now + beat_;
-      for (Peer& peer : peers_) {
-        if (!peer.left) send(peer, kAlive);
-      }
-    }
-    end_if_stuck();
+    if (!failed_ || Clock::now() - failed_at_ < kGrace) continue;
+    log_error(failure());
+    ::_exit(static_cast<int>(ExitCode::kFatal));
   }
 }
 

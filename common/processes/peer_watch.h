@@ -1,6 +1,8 @@
 // Notices when another process of the job ends or hangs, however long no data is exchanged.
 #pragma once
 
+#include <c10/util/intrusive_ptr.h>
+
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -8,50 +10,64 @@
 #include <thread>
 #include <vector>
 
-#include "common/system/socket.h"
+namespace c10d {
+class Store;
+}
 
 namespace coldframe {
 
-// A thread on each rank. Everyone sends a sign of life to rank 0, and rank 0 to everyone; rank 0
-// passes on what it hears of a failure.
+struct WatchOptions {
+  std::chrono::milliseconds beat{250};  // between two signs of life
+  std::chrono::seconds silence{15};     // after which a process counts as lost
+};
+
+// Each rank keeps one entry in the store, its sign of life or why it fails, and reads the others'.
+// Calls of the store do not return when who keeps it hangs: a second thread notices that.
 class PeerWatch {
  public:
-  // `control`, `names`: see Connections.
-  PeerWatch(int rank, std::vector<Socket> control, std::vector<std::string> names,
-            std::chrono::seconds beat, std::chrono::seconds silence);
+  using Clock = std::chrono::steady_clock;
+
+  // What every process does before it meets the others: their entries are there then.
+  static void register_rank(c10d::Store& store, int rank);
+
+  // `store`: a connection of its own. `names`: of all ranks. `keeper`: who keeps the store.
+  PeerWatch(c10::intrusive_ptr<c10d::Store> store, int rank, std::vector<std::string> names,
+            std::string keeper, const WatchOptions& options);
+  // Without leave() the others learn that this process failed. Who keeps the store waits for them.
   ~PeerWatch();
 
   bool failed() const { return failed_; }
-  // What went wrong, waiting for the news a little. `otherwise`: when nothing was heard.
-  std::string failure(const std::string& otherwise) const;
+  // What went wrong, waiting for the news a little, and what to do.
+  std::string failure() const;
 
   void leave();                          // without fault
   void tell(const std::string& reason);  // why this process fails
 
  private:
   struct Peer {
-    Socket socket;
-    std::string name, received;
-    Deadline heard;
-    bool left = false;
+    std::string name, entry;
+    int beats = 0;      // without a sign of life
+    bool gone = false;  // having left or failed
   };
-  void run();
-  void listen(Peer& peer);
-  void read_messages(Peer& peer);
-  void check_silence(Peer& peer);
-  void note(const std::string& what, bool pass_on);
-  void send(Peer& peer, char kind, const std::string& text = {});
-  void end_if_stuck();
+  void talk();
+  void exchange();
+  void hear(Peer& peer, const std::string& entry);
+  bool may_end() const;
+  void look();
+  void note(const std::string& what);
 
+  const c10::intrusive_ptr<c10d::Store> store_;
   const int rank_;
-  const std::string own_name_;
-  const std::chrono::seconds beat_, silence_;
-  std::vector<Peer> peers_;
-  mutable std::mutex mutex_;  // of sending and of failure_
+  const std::string keeper_;
+  const WatchOptions options_;
+  std::vector<Peer> peers_;  // of all ranks
+  std::vector<std::string> keys_;
+  mutable std::mutex mutex_;  // of the next two
   std::string failure_;
-  Deadline failed_at_;
-  std::atomic<bool> failed_{false}, ending_{false}, left_{false};
-  std::jthread thread_;
+  Clock::time_point failed_at_;
+  std::atomic<int> looks_{0};  // since the store last answered
+  std::atomic<bool> failed_{false}, left_{false}, ending_{false}, ended_{false};
+  std::jthread talking_, looking_;
 };
 
 }  // namespace coldframe

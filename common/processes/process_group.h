@@ -1,8 +1,8 @@
 // The processes of one job, each with a rank: sums in a fixed order, and news from rank 0.
 //
-// A ring of TCP connections carries data, a star around rank 0 signs of life. c10d::TCPStore only
-// tells everyone the others' addresses: LibTorch's wheel has no headers of its CPU backend, Gloo,
-// and its sums come in an order that depends on the number of processes.
+// All goes through c10d's TCPStore, which rank 0 or torchrun keeps: LibTorch's wheel has no headers
+// of its CPU backend, Gloo, whose sums come in an order that depends on the number of
+// processes.
 #pragma once
 
 #include <chrono>
@@ -13,18 +13,16 @@
 #include <vector>
 
 #include "common/processes/launch.h"
+#include "common/processes/peer_watch.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe {
 
 class Nccl;
-class PeerWatch;
-class Ring;
 
 struct ProcessGroupOptions {
-  std::chrono::seconds join{60};     // until all processes have come
-  std::chrono::seconds beat{1};      // between two signs of life
-  std::chrono::seconds silence{15};  // after which a process counts as lost
+  std::chrono::seconds join{60};  // until all processes have come
+  WatchOptions watch;
 };
 
 // When a process ends, hangs or reports an error, every call of the others throws a SystemError
@@ -63,18 +61,29 @@ class ProcessGroup {
   void fail(const std::string& reason);
 
  private:
+  using Bytes = std::vector<std::uint8_t>;
   template <typename T>
   void sum_in_order(std::span<const T* const> parts, std::span<T> result);
   template <typename T>
   void sum_in_place(std::span<T> values);
   void broadcast_bytes(std::span<std::byte> bytes);
+  void meet(const ProcessGroupOptions& options);
+  std::string key(int rank, std::size_t piece) const;
+  // One piece of this operation's data, by this rank for others, or by `rank`. SystemError when the
+  // watch knows of a failure.
+  void publish(std::size_t piece, const Bytes& bytes);
+  Bytes fetch(int rank, std::size_t piece, std::size_t size);
+  template <typename Call>
+  void ask_store(const Call& call);
 
   Launch launch_;
-  std::unique_ptr<Ring> ring_;
+  c10::intrusive_ptr<c10d::Store> store_;
   std::unique_ptr<PeerWatch> watch_;
   std::unique_ptr<Nccl> nccl_;
   bool nccl_tried_ = false;
-  std::vector<std::byte> running_;  // of sums
+  std::uint64_t operation_ = 0;
+  // Keys of this rank: since the last sum began, and before that, which all have read.
+  std::vector<std::string> published_, read_;
 };
 
 }  // namespace coldframe

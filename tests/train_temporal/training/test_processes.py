@@ -120,6 +120,7 @@ def one_error(text):
     (1, signal.SIGKILL, "has ended or lost its connection"),
     (0, signal.SIGKILL, "has ended or lost its connection"),
     (1, signal.SIGSTOP, "hangs"),
+    (0, signal.SIGSTOP, "hangs"),
 ])
 def test_a_lost_process_ends_the_job_and_it_resumes(cache, long_run, tmp_path, lost, send, said):
     out = tmp_path / "run"
