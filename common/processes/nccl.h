@@ -1,11 +1,16 @@
-// Sums over GPUs by NCCL, opened at run time: programs start without it, and no CUDA toolkit is
-// needed to build them. It is the library that LibTorch's CUDA half brings along.
+// Sums over GPUs by c10d's ProcessGroupNCCL, in a library of its own that is opened at run time:
+// programs start without CUDA's libraries, and are built without its compiler.
 #pragma once
 
+#include <c10/util/intrusive_ptr.h>
+
 #include <memory>
-#include <string>
 
 #include "common/torch/tensor.h"
+
+namespace c10d {
+class Store;
+}
 
 namespace coldframe {
 
@@ -13,25 +18,20 @@ class ProcessGroup;
 
 class Nccl {
  public:
+  using StorePointer = c10::intrusive_ptr<c10d::Store>;
+  // coldframe_make_nccl() of libcoldframe_nccl.so (nccl_cuda.cpp). Throws where NCCL does not
+  // start.
+  using Make = Nccl* (*)(const StorePointer& store, int rank, int size);
+
   // Null when the GPUs cannot be joined (no NCCL, or two processes on one GPU), on all ranks alike;
-  // rank 0 says why. All processes call it, each with its own GPU.
-  static std::unique_ptr<Nccl> join(ProcessGroup& group, const torch::Device& device);
-  ~Nccl();
-  Nccl(const Nccl&) = delete;
-  Nccl& operator=(const Nccl&) = delete;
+  // rank 0 says why. All processes call it, each with its own GPU and connection to the store.
+  static std::unique_ptr<Nccl> join(ProcessGroup& group, const StorePointer& store,
+                                    const torch::Device& device);
+  virtual ~Nccl() = default;
 
   // In place, contiguous float32, on the current stream. The order of the sum is NCCL's: fixed for
   // a number of processes, but not that of their ranks.
-  void sum(torch::Tensor tensor);
-
- private:
-  struct Functions;
-  static std::string load(Functions& functions);
-  Nccl() = default;
-  std::string connect(ProcessGroup& group, const torch::Device& device);
-
-  std::unique_ptr<Functions> functions_;
-  void* communicator_ = nullptr;
+  virtual void sum(torch::Tensor tensor) = 0;
 };
 
 }  // namespace coldframe

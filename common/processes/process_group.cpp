@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes; the store takes up to 8 MiB at once
 constexpr std::chrono::milliseconds kLookAtWatch{500};
+constexpr std::chrono::seconds kJoinGpus{60};
 
 // The store reports each try, with a stack, on stderr; what matters is in the error that it throws.
 void quieten_store() {
@@ -43,6 +44,15 @@ std::string own_name(int rank) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return concat("rank ", rank, " (", host, ", process ", ::getpid(), ")");
+}
+
+void nccl_sum(Nccl& nccl, const torch::Tensor& tensor) {
+  try {
+    nccl.sum(tensor);
+  } catch (const c10::Error& error) {
+    throw SystemError(
+        concat("NCCL: ", first_line(error), "; start the job again, with --resume, to continue"));
+  }
 }
 
 }  // namespace
@@ -171,9 +181,9 @@ void ProcessGroup::sum(torch::Tensor tensor) {
   torch::NoGradGuard no_grad;
   if (tensor.is_cuda() && !nccl_tried_) {
     nccl_tried_ = true;
-    nccl_ = Nccl::join(*this, tensor.device());
+    nccl_ = Nccl::join(*this, open_store(launch_, false, kJoinGpus), tensor.device());
   }
-  if (tensor.is_cuda() && nccl_) return nccl_->sum(tensor);
+  if (tensor.is_cuda() && nccl_) return nccl_sum(*nccl_, tensor);
   torch::Tensor values = tensor.cpu();
   sum_in_place(std::span(values.data_ptr<float>(), static_cast<std::size_t>(values.numel())));
   if (!tensor.is_cpu()) tensor.copy_(values);

@@ -1,16 +1,12 @@
-// The libraries with CUDA code, which lie beside the program and are opened when a CUDA device
-// computes, so that one program runs with and without CUDA's own libraries.
+// The library with the CUDA kernels, as common/system/library.h opens it.
 #pragma once
 
 #include <string>
 
+#include "common/system/library.h"
 #include "extract/cuda/kernels.h"
 
 namespace coldframe::cuda {
-
-// Symbol `name` of `library` (a file's name); null, with the reason in `problem`, where the build
-// had no CUDA compiler, or the library does not load here.
-void* find_in_library(const char* library, const char* name, std::string& problem);
 
 struct KernelLibrary {
   const GpuKernels* kernels = nullptr;

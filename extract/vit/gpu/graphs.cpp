@@ -1,33 +1,23 @@
 #include "extract/vit/gpu/graphs.h"
 
-#include <c10/util/Exception.h>
-
 #include <algorithm>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "common/cli/log.h"
+#include "common/system/library.h"
 #include "common/text/text.h"
-#include "extract/cuda/library.h"
+#include "common/torch/error_text.h"
 
 namespace coldframe::vit::gpu {
-namespace {
-
-std::string first_line(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  return text.substr(0, text.find('\n'));
-}
-
-}  // namespace
 
 MakeGraph cuda_graphs() {
   using Make = Graph* (*)();
   static const auto make = [] {
     std::string problem;
     void* const found =
-        cuda::find_in_library("libcoldframe_cuda_graphs.so", "coldframe_make_cuda_graph", problem);
+        find_in_library("libcoldframe_cuda_graphs.so", "coldframe_make_cuda_graph", problem);
     if (!found) log_info(concat("computing without CUDA graphs: ", problem));
     return reinterpret_cast<Make>(found);
   }();

@@ -1,0 +1,23 @@
+#include "common/system/library.h"
+
+#include <dlfcn.h>
+
+#include <filesystem>
+
+namespace coldframe {
+
+void* find_in_library(const char* library, const char* name, std::string& problem) {
+  std::error_code error;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  problem = "this build has none";
+  // Test programs lie in build/tests, the libraries in build/bin.
+  for (const auto& path : {folder / library, folder.parent_path() / "bin" / library}) {
+    if (!std::filesystem::exists(path, error)) continue;
+    void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (void* const found = opened ? dlsym(opened, name) : nullptr) return found;
+    problem = dlerror();
+  }
+  return nullptr;
+}
+
+}  // namespace coldframe
