@@ -5,8 +5,9 @@ if(NOT COLDFRAME_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    # 75: Turing, the oldest that CUDA 13 compiles for; 90 also as PTX, for devices to come.
-    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 86-real 89-real 90)
+    # 75: Turing, the oldest that CUDA 13 compiles for. Code for 8.0 runs on 8.6 and 8.9 as it is (CUDA C++ Programming
+    # Guide, "Binary Compatibility"); 90 also as PTX, for devices to come.
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
     set(CMAKE_CUDA_STANDARD 17)
     enable_language(CUDA)
     set(COLDFRAME_HAS_CUDA ON)
