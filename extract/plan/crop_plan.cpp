@@ -14,7 +14,7 @@ using frames::Rect;
 
 constexpr const char* kColumn = "crop";
 
-// What the file states may reach beyond its pixels.
+// Cuts a rectangle off at the frame's edges: one that a file states may reach beyond its pixels.
 Rect within(const Rect& rect, int width, int height) {
   const auto clamp = [](std::int64_t value, int most) {
     return static_cast<int>(std::clamp<std::int64_t>(value, 0, most));

@@ -1,4 +1,4 @@
-// Which rectangle of each frame of an exam is kept, and how the cache records it.
+// Decides which rectangle of each frame of an exam is kept, and records it for the cache.
 #pragma once
 
 #include <optional>
@@ -34,9 +34,9 @@ class CropPlan {
   frames::Rect found_;
 };
 
-// As the exam's column `crop` ("x,y,w,h") when its frames share one rectangle, as a column of its
-// frames when they do not, not at all when nothing was cut away. One entry per slot, empty where
-// nothing was cut or the frame is missing.
+// Adds the exam's column `crop` ("x,y,w,h") when its frames share one rectangle, a column of its
+// frames when they do not, and none when nothing was cut away. `of_slot` has one entry per slot,
+// empty where nothing was cut or the frame is missing.
 void record_crops(const std::vector<std::optional<frames::Rect>>& of_slot, cache::ExamInfo& exam);
 
 // Carries that record over to a description of the same exam that the input alone gave.

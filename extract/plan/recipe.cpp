@@ -16,7 +16,7 @@ std::string to_text(const Window& window) {
   return concat(exact(window.low), "%,", exact(window.high), '%');
 }
 
-// How values and volumes became frames.
+// Describes how values and volumes became frames.
 Json describe_reading(const frames::ReaderOptions& reader) {
   Json json = Json::object();
   if (reader.window.kind != Window::Kind::kFile) json["window"] = to_text(reader.window);

@@ -67,7 +67,7 @@ bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_time);
 }
 
-// Whether every slot is a file of its own, so that stated times are labels and no reader computed
+// True if every slot is a file of its own, so that stated times are labels and no reader computed
 // them.
 bool one_file_per_frame(const ExamInfo& cached) {
   return cached.source_kind == "image" || cached.source_kind == "images";
@@ -93,7 +93,7 @@ std::vector<std::size_t> selected_items(const ExamSpec& exam,
   }
 }
 
-// Whether the cached slots are the given items', by name; a missing frame names its item.
+// True if the cached slots are the given items', by name; a missing frame names its item.
 bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
                const ExamInfo& cached) {
   for (std::size_t slot = 0; slot < items.size(); ++slot) {
@@ -131,7 +131,7 @@ std::vector<std::size_t> match_slots(const ExamSpec& exam, const frames::FrameSe
       one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.needs_times());
   auto items = by_item ? selected_items(exam, selection) : matching_items(exam, cached);
   if (items.size() != cached.frames()) return {};
-  // Where the input states other times than before, a selection by time may fall on other items.
+  // A selection by time may fall on other items where the input states other times than before.
   if (by_item && selection.needs_times() &&
       stamp_of_times(exam) != parse_stamp(cached.source_stamp).times &&
       !are_items(items, exam, cached))
@@ -180,7 +180,7 @@ void note_column_changes(const ExamInfo& before, const ExamInfo& now,
   }
 }
 
-// By name; a column that is not there has empty values.
+// Compares columns by name; one that is not there has empty values.
 bool same_frame_columns(const ExamInfo& before, const ExamInfo& now) {
   const auto covers = [](const ExamInfo& one, const ExamInfo& other) {
     return std::all_of(one.frame_columns.begin(), one.frame_columns.end(), [&](const auto& column) {

@@ -1,4 +1,4 @@
-// What is left to do: compares the input with what the cache already holds.
+// Finds what is left to do: compares the input with what the cache already holds.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct Plan {
 Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
                      const cache::CacheReader* cached);
 
-// How an exam's sources looked when it was extracted: files (name, size, mtime), frame ranges and
-// stated times.
+// Records how an exam's sources look when it is extracted: files (name, size, mtime), frame ranges
+// and stated times.
 std::string exam_stamp(const frames::ExamSpec& exam);
 
 // The metadata of one slot that the input states for it.
