@@ -35,7 +35,8 @@ std::optional<cache::CacheReader> open_existing(const cache::Location& location)
   return cache::CacheReader(location.path);
 }
 
-// What the next run builds on. A cache of failures alone binds nobody to its recipe.
+// Opens the cache that the next run builds on. A cache of failures alone binds nobody to its
+// recipe.
 std::optional<cache::CacheReader> open_to_continue(const cache::Location& location) {
   auto cached = open_existing(location);
   if (cached && cached->exams().empty()) cached.reset();
@@ -68,7 +69,7 @@ Precision decide_precision(const ExtractOptions& options,
   return precision;
 }
 
-// Whether a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
+// True if a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
 // a cache.
 bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
                 const torch::Device& device) {

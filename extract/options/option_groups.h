@@ -13,7 +13,8 @@ namespace coldframe::extract {
 // A number that was not given.
 inline constexpr int kNotGiven = std::numeric_limits<int>::min();
 
-// What is read: --input, which of its frames, how files become frames, how patients are named.
+// The options on what is read: --input, which of its frames, how files become frames, how patients
+// are named.
 struct InputOptions {
   std::string input, frame_columns, window, axis, slices, group, patient_salt;
   std::int64_t frames = kNotGiven, every = kNotGiven;
@@ -26,7 +27,8 @@ struct InputOptions {
   void apply_selection(frames::FrameSelection& selection) const;
 };
 
-// What happens to a frame before the backbone sees it. `options.preprocessing` holds the preset's.
+// The options on what happens to a frame before the backbone sees it. apply() changes the preset's
+// values, which `options.preprocessing` holds.
 struct PixelOptions {
   std::string resize, interpolation, resampler, mean, std, crop, mask, tiles;
   int image_size = kNotGiven, tile_size = kNotGiven;
@@ -49,7 +51,7 @@ struct ViewOptions {
   void apply(ExtractOptions& options) const;  // ConfigError
 };
 
-// What computes, how much at once, and within which memory.
+// The options on what computes, how much at once, and within which memory.
 struct MachineOptions {
   std::string device, devices, batch = "auto", memory_budget, monitor;
 

@@ -21,7 +21,8 @@ const CommandHelp kHelp{
     "coldframe extract --input exams.csv --preset dinov2-vits14-reg4 --weights model.safetensors "
     "--out exams.cache"};
 
-// What the command line says before presets and defaults are applied; empty text means "not given".
+// The command line as it was given, before presets and defaults are applied; empty text means "not
+// given".
 struct Words {
   std::string out, weights, backbone, random_weights, architecture, preset, pool;
   std::string store = "float16";
@@ -120,7 +121,7 @@ void check_thumbnails(int side) {
                              kLargestThumbnail, " pixels"));
 }
 
-// What a dry run can do without.
+// Requires what only a dry run can do without.
 void check_required(const Words& words, const ExtractOptions& options) {
   if (words.out.empty() && !options.benchmark)
     throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
