@@ -19,7 +19,7 @@ struct CachedFrame {
   std::size_t exam, frame;  // index in the cache, row in the exam
 };
 
-// In the order of the cache.
+// Returns the drawn frames in the order of the cache.
 std::vector<CachedFrame> draw_frames(const cache::CacheReader& cached,
                                      const std::unordered_map<std::string, std::size_t>& input,
                                      std::size_t count, std::uint64_t seed) {

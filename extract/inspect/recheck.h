@@ -39,7 +39,7 @@ RecheckResult recheck(const frames::ExamList& input, const ExtractOptions& optio
                       const cache::CacheReader& cached, vit::Backbone& backbone,
                       const torch::Device& device, std::size_t count, std::uint64_t seed);
 
-// Whether every frame is still the same.
+// True if every frame is still the same.
 bool is_clean(const RecheckResult& result);
 std::string to_text(const RecheckResult& result);
 Json to_json(const RecheckResult& result);

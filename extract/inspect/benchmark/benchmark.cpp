@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kSampleExams = 24;
 
-// On the disk that the cache will lie on.
+// Returns a folder on the disk that the cache will lie on.
 fs::path folder_of(const fs::path& out) {
   return out.empty() ? out : fs::absolute(out).parent_path();
 }
@@ -32,7 +32,7 @@ std::vector<ExamTask> choose_sample(const frames::ExamList& input) {
   return tasks;
 }
 
-// Of a stage that took single inputs of the backbone, or single features.
+// Converts the rate of a stage that took single inputs of the backbone, or single features.
 StageRate per_frame(StageRate stage, double of_a_frame) {
   stage.frames_per_second /= of_a_frame;
   return stage;

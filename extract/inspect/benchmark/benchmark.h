@@ -40,7 +40,7 @@ Json to_json(const BenchmarkReport& report);
 
 // Takes exams spread evenly over the input, and some seconds for each stage. What is written goes
 // to a folder beside `options.out` (else the system's temporary folder) and is removed again.
-// Of several devices the first is measured alone. DataError when not one exam of the sample can be
+// Only the first of several devices is measured. DataError when not one exam of the sample can be
 // read.
 BenchmarkReport run_benchmark(const frames::ExamList& input, const ExtractOptions& options,
                               const cache::Recipe& recipe,

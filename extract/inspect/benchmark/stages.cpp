@@ -64,7 +64,7 @@ class Keeper {
   std::vector<DecodedSample>& frames_;
 };
 
-// What a decoding thread does with a frame once it is decoded; gives the number of inputs.
+// Does with a decoded frame what a decoding thread does; returns the number of inputs.
 std::size_t make_inputs(const preprocess::Preprocessing& steps, DecodedSample decoded,
                         augment::ExamViews& views, std::vector<std::uint8_t>& first) {
   std::size_t inputs = 0;

@@ -13,7 +13,7 @@ namespace {
 // One line of the table below: what concerns single exams.
 struct Check {
   const char *kind, *title, *advice;
-  // What to say of the exam; "" when it is in order.
+  // Returns what to say of the exam; "" when it is in order.
   std::function<std::string(const ExamSurvey&)> detail;
 };
 

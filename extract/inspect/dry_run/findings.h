@@ -1,4 +1,4 @@
-// What in the input somebody should look at before a long job.
+// Points out what in the input somebody should look at before a long job.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ Totals total(const Report& report) {
     totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
   totals.patients = patients.size();
-  // What a cache keeps of each frame besides its features: time, index, file name.
+  // Bytes that a cache keeps of each frame besides its features: time, index, file name.
   constexpr std::size_t kFrameBytes = 64;
   totals.cache_bytes =
       totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes) +

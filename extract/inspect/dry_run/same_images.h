@@ -14,9 +14,9 @@ struct SameImage {
   std::string where;               // a file's name, or "sampled frames"
 };
 
-// By files of equal content (compared as far as sizes and first kilobytes leave it open) and by
-// equal pixels of the sampled frames. An exam that names other frames of the same file is not
-// meant. One entry per set of exams.
+// Finds exams that share images, by files of equal content (compared as far as sizes and first
+// kilobytes leave it open) and by equal pixels of the sampled frames. An exam that names other
+// frames of the same file is not meant. Returns one entry per set of exams.
 std::vector<SameImage> find_same_images(const frames::ExamList& input, const Survey& survey);
 
 }  // namespace coldframe::extract::dry_run

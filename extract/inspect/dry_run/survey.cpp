@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t kMostSizes = 64;
 
-// Of one colour throughout: black frames are alike in many exams and mean nothing.
+// True for an image of one colour throughout: black frames are alike in many exams and mean
+// nothing.
 bool is_plain(const frames::Image& image) {
   return std::equal(image.rgb.begin() + 3, image.rgb.end(), image.rgb.begin());
 }

@@ -1,4 +1,4 @@
-// What a dry run learns of each exam.
+// Collects what a dry run learns of each exam.
 #pragma once
 
 #include <array>

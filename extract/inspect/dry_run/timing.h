@@ -1,4 +1,4 @@
-// What an exam's times are worth.
+// Judges what an exam's times are worth.
 #pragma once
 
 #include <cmath>
