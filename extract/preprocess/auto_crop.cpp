@@ -55,7 +55,7 @@ Blocks::Blocks(const LevelRange& levels)
   keep_large_parts(lit, moving);
 }
 
-// Whether at least a quarter of the block's pixels are wanted ones.
+// True if at least a quarter of the block's pixels are wanted ones.
 template <typename Wanted>
 bool Blocks::full(int bx, int by, const Wanted& wanted) const {
   int count = 0, pixels = 0;

@@ -1,5 +1,6 @@
-// What is bright, what stands still and what moves in the frames of an exam, and the connected
-// parts of what was found: common ground of --crop auto and of the search for burned-in text.
+// Finds what is bright, what stands still and what moves in the frames of an exam, and the
+// connected parts of what was found: common ground of --crop auto and of the search for burned-in
+// text.
 #pragma once
 
 #include <cstddef>

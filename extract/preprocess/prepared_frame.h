@@ -12,7 +12,7 @@
 
 namespace coldframe::preprocess {
 
-// What the backbone takes: a frame's view, or one tile of it.
+// One input of the backbone: a frame's view, or one tile of it.
 struct Input {
   std::size_t view = 0;              // 0: clean, 1 … K: augmented
   std::size_t tile = 0, tiles = 1;   // which of the view's
@@ -26,7 +26,7 @@ class PreparedFrame {
   PreparedFrame(const Preprocessing& preprocessing, frames::Frame&& frame,
                 const std::optional<frames::Rect>& crop);
 
-  // What there is to see for people: thumbnails and the dry run show it.
+  // The frame for people to see: thumbnails and the dry run show it.
   const frames::Image& image() const { return image_; }
 
   // Inputs of the clean view. DataError as plan_tiles.

@@ -20,7 +20,7 @@ enum class Interpolation { kBicubic, kBilinear };
 // orders differ by a level here and there.
 enum class Resampler { kPillow, kTorch, kPillow12 };
 
-// Which pixels of a frame are kept; the others become black. Made by make_mask().
+// Marks the pixels of a frame that are kept; the others become black. Made by make_mask().
 struct Mask {
   int width = 0, height = 0;
   std::vector<std::uint8_t> keep;  // [height, width] 0 or 1

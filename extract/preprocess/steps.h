@@ -1,5 +1,5 @@
-// What may happen to a frame before it is resized, one function per step: mask, crop, spacing,
-// tiles. PreparedFrame (prepared_frame.h) takes them in their order.
+// The steps that a frame may go through before it is resized, one function each: mask, crop,
+// spacing, tiles. PreparedFrame (prepared_frame.h) takes them in their order.
 #pragma once
 
 #include <string>
