@@ -10,7 +10,7 @@
 
 namespace coldframe::augment {
 
-// What `--views K` alone means.
+// The transforms that `--views K` alone stands for.
 inline constexpr const char* kDefaultList =
     "flip,rotate=10,scale=0.8:1,brightness=0.2,contrast=0.2,gamma=0.2,noise=0.02";
 
@@ -38,7 +38,7 @@ struct Augmentation {
 // 0 … V (noise), or is the probability (flip, vflip; 0.5 when none is given). ConfigError.
 void parse_list(const std::string& list, Augmentation& augmentation);
 
-// For the recipe: the seed, and what was asked for.
+// The recipe's entry: the seed, and what was asked for.
 Json to_json(const Augmentation& augmentation);
 
 // "clean", "view1" … "viewK".

@@ -59,7 +59,7 @@ Image copy_part(const Image& image, Rect rect, bool flip, bool vflip) {
   return part;
 }
 
-// As Python's round(value, 15).
+// Rounds as Python's round(value, 15) does.
 double rounded(double value) {
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), "%.15f", value);
