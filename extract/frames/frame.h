@@ -20,14 +20,14 @@ struct Image {
   std::vector<std::uint8_t> rgb;
 };
 
-// In pixels of a frame; right and bottom are outside.
+// A rectangle in pixels of a frame; its right and bottom edges are outside.
 struct Rect {
   int x = 0, y = 0, width = 0, height = 0;
 
   bool operator==(const Rect&) const = default;
 };
 
-// Which part of a frame is kept: --crop and the manifest's column `crop`.
+// The rule for which part of a frame is kept: --crop and the manifest's column `crop`.
 struct CropRule {
   enum class Kind {
     kNone,   // all of it

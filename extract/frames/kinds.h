@@ -1,4 +1,5 @@
-// What the registry (registry.cpp) knows of each kind of file; one pair of functions per reader.
+// Declares what the registry (registry.cpp) knows of each kind of file; one pair of functions per
+// reader.
 #pragma once
 
 #include <filesystem>

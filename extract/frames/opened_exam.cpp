@@ -1,4 +1,4 @@
-// From an exam's items to its selected frames, one after another.
+// Reads the selected frames out of an exam's items, one after another.
 #include <algorithm>
 #include <cmath>
 #include <limits>

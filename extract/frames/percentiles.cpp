@@ -152,7 +152,7 @@ std::vector<double> Selection::values(const std::vector<std::uint64_t>& ranks) {
   return values;
 }
 
-// As numpy does it, which keeps the result monotone in `fraction`.
+// Interpolates as numpy does, which keeps the result monotone in `fraction`.
 double interpolate(double a, double b, double fraction) {
   return fraction < 0.5 ? a + (b - a) * fraction : b - (b - a) * (1 - fraction);
 }

@@ -15,7 +15,7 @@ struct Rescale {
   double operator()(double value) const { return value * slope + intercept; }
 };
 
-// What the values are before rescaling: it decides how many passes finding a rank takes.
+// The kind of the values before rescaling: it decides how many passes finding a rank takes.
 enum class ValueKind { kInteger16, kInteger32, kFloat32, kFloat64 };  // 1, 2, 2 and 4 passes
 // kInteger16 and kInteger32 hold signed and unsigned integers alike, kFloat64 anything.
 

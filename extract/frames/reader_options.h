@@ -1,4 +1,4 @@
-// What a person may say about how files become frames; every reader takes from it what concerns it.
+// A person's choices of how files become frames; every reader takes from them what concerns it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace coldframe::frames {
 
-// Which slices of a volume: [begin, end) in steps of `step`; end = −1: to the last one.
+// The slices of a volume that are read: [begin, end) in steps of `step`; end = −1: to the last one.
 struct SliceRange {
   std::int64_t begin = 0, end = -1, step = 1;
 
   bool operator==(const SliceRange&) const = default;
 };
 
-// How the single-frame DICOM files of a folder become exams.
+// The rule by which the single-frame DICOM files of a folder become exams.
 enum class DicomGrouping { kSeries, kStudy };
 
 struct ReaderOptions {

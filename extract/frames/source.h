@@ -43,7 +43,8 @@ class Source {
   virtual void set_range(const ValueRange&) {}
 };
 
-// What a file's header says of the exam that it belongs to; empty or NaN where it does not.
+// Holds what a file's header says of the exam that it belongs to; empty or NaN where it says
+// nothing.
 struct SourceFacts {
   std::string patient;  // as ReaderOptions wants it: hashed, unless it may be kept
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
@@ -65,18 +66,17 @@ std::span<const SourceKind> source_kinds();  // the registry
 // Null when no kind recognises the file.
 const SourceKind* detect_kind(const std::filesystem::path& path);
 
-// As above, with DataError that says what the file looks like when no kind recognises it.
+// Opens a file by its kind. DataError, which says what the file looks like, when no kind recognises
+// it.
 std::unique_ptr<Source> open_source(const std::filesystem::path& path, const ReaderOptions& options,
                                     const SourceKind*& kind);
 
-// Which frames of an exam are wanted, in this order:
+// Chooses the wanted frames of an exam, in this order:
 // 1. those from `start_s` on and before `end_s`, in seconds since the exam's first frame;
 // 2. of these, every `every`-th from the first on, or, with `fps` > 0, those nearest to the times
 //    first + k / fps (k = 0, 1, …) that are not behind the last one, each once; between two frames
 //    as near as each other the earlier one;
-// 3. of these, `count`: frame i of N is round(i·(T−1)/(N−1)), halves to even; N = 1 takes the
-// middle
-//    one; T <= N takes all, and so does count = 0.
+// 3. of these, `count`, as spread_evenly() says; count = 0 takes all.
 struct FrameSelection {
   std::int64_t count = 0;
   std::int64_t every = 1;

@@ -1,4 +1,4 @@
-// From values of any depth (16-bit images, DICOM, NIfTI) to the 8 bits of a frame.
+// Maps values of any depth (16-bit images, DICOM, NIfTI) to the 8 bits of a frame.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ValueRange {
 // an empty range (low >= high) is a step at `low`.
 std::uint8_t to_level(double value, const ValueRange& range);
 
-// What values occur, and how often: from it comes the window of images that state none. All files
+// Counts how often each value occurs: from it comes the window of images that state none. All files
 // of an exam go into one survey, so that one scale holds for all its frames.
 class ValueSurvey {
  public:

@@ -1,4 +1,5 @@
-// Which container a clip is in, and what that says of its own length, before anything is decoded.
+// Finds which container a clip is in, and what that says of its own length, before anything is
+// decoded.
 #pragma once
 
 #include <string_view>

@@ -12,16 +12,17 @@ namespace {
 
 constexpr std::int64_t kMaxClipPixels = 1 << 27;
 
-// What a file may claim for one frame: plain black compresses some thousand times, so that small
-// files get a free allowance and no file of a few bytes takes gigabytes.
+// Limits what a file may claim for one frame. Plain black compresses some thousand times: small
+// files get a free allowance, and no file of a few bytes takes gigabytes.
 std::int64_t pixel_limit(std::uint64_t file_size) {
   constexpr std::uint64_t kFree = 1 << 22, kPerByte = 1 << 10;
   return static_cast<std::int64_t>(std::min<std::uint64_t>(
       kMaxClipPixels, kFree + kPerByte * std::min<std::uint64_t>(file_size, kMaxClipPixels)));
 }
 
-// And for all frames together, so that no small file is read for hours: a thousand frames of 4K, or
-// frames of 2 million pixels in 32 bytes each, which only a picture that stands still takes.
+// Limits what a file may claim for all frames together, so that no small file is read for hours: a
+// thousand frames of 4K, or frames of 2 million pixels in 32 bytes each, which only a picture that
+// stands still takes.
 std::int64_t total_limit(std::uint64_t file_size) {
   constexpr std::uint64_t kFree = std::uint64_t{1} << 33, kPerByte = 1 << 16;
   return static_cast<std::int64_t>(kFree + kPerByte * std::min(file_size, std::uint64_t{1} << 40));

@@ -22,12 +22,12 @@ class ClipDecoder {
   // that does not decode without faults; nothing can be read behind it.
   bool next();
 
-  // Of the frame that `next` decoded. Seconds on the container's clock (the presentation time
-  // stamp), NaN if it has none.
+  // These tell of the frame that `next` decoded: its time in seconds on the container's clock (the
+  // presentation time stamp), NaN if it has none, and its picture.
   double time_s() const;
   const AVFrame& picture() const { return *frame_; }
 
-  // For this clip's pictures; works on when the decoder is gone.
+  // Converts this clip's pictures, and works on when the decoder is gone.
   ClipConverter converter() const { return ClipConverter(input_.stream()); }
 
  private:

@@ -11,8 +11,8 @@
 
 namespace coldframe::frames {
 
-// What FFmpeg may allocate for one thing, in all clips of the process: a picture of 2^27 pixels, or
-// what a container claims to be the size of its tables.
+// The most bytes that FFmpeg may allocate for one thing, in all clips of the process: a picture of
+// 2^27 pixels, or tables of the size that a container claims.
 inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
 class ClipInput {

@@ -1,4 +1,4 @@
-// From a decoder's pictures to RGB, the right way up.
+// Converts a decoder's pictures to RGB, the right way up.
 #pragma once
 
 #include "extract/frames/clip/ffmpeg.h"
@@ -6,9 +6,9 @@
 
 namespace coldframe::frames {
 
-// How a player turns a picture, as a display matrix states it (ISO/IEC 14496-12, section 6.2.2):
-// column x and row y of the stored picture are shown at column xx·x + yx·y and row xy·x + yy·y,
-// moved into view. One entry of each row and column is ±1, the other 0.
+// The turn that a player gives a picture, as a display matrix states it (ISO/IEC 14496-12, section
+// 6.2.2): column x and row y of the stored picture are shown at column xx·x + yx·y and row xy·x +
+// yy·y, moved into view. One entry of each row and column is ±1, the other 0.
 struct Turn {
   int xx = 1, yx = 0, xy = 0, yy = 1;
 

@@ -1,4 +1,4 @@
-// What a clip's presentation times are worth.
+// Judges what a clip's presentation times are worth.
 #pragma once
 
 #include <vector>

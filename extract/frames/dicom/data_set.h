@@ -18,7 +18,7 @@ namespace coldframe::frames::dicom {
 // Stands for a number that a header does not state.
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-// How the frames are written (PS3.5 Annex A).
+// The coding of the frames (PS3.5 Annex A).
 enum class Coding {
   kNative,
   kRle,
@@ -64,7 +64,7 @@ class DataSet {
   bool deflated_ = false;
 };
 
-// Whether it starts as a DICOM file does, with or without its preamble.
+// True if `head` starts as a DICOM file does, with or without its preamble.
 bool looks_like_dicom(std::string_view head);
 
 // The first value of an attribute as text without padding; "" when it is absent.

@@ -1,4 +1,4 @@
-// What a DICOM header says of the exam, and where and how large its image is.
+// Reads what a DICOM header says of the exam, and where and how large its image is.
 #include <algorithm>
 #include <cmath>
 

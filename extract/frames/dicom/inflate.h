@@ -8,8 +8,8 @@
 
 namespace coldframe::frames::dicom {
 
-// What a raw deflate stream (RFC 1951) that starts at `offset` holds. DataError when it is damaged,
-// or larger than `limit`.
+// Decompresses the raw deflate stream (RFC 1951) that starts at `offset`. DataError when it is
+// damaged, or holds more than `limit` bytes.
 std::string inflate(const ByteSource& bytes, std::uint64_t offset, std::uint64_t limit);
 
 }  // namespace coldframe::frames::dicom

@@ -10,7 +10,7 @@
 
 namespace coldframe::frames::dicom {
 
-// What decides over a file's place in its exam.
+// The values that decide over a file's place in its exam.
 struct SeriesKeys {
   std::string series_number;
   double time = 0;       // as Moment::seconds
@@ -20,7 +20,7 @@ struct SeriesKeys {
   bool acquired = true;  // as Moment::acquired
   std::string uid = {};  // SOPInstanceUID
 
-  // Whether both are of one image: the same UID, and nothing that tells them apart (software that
+  // True if both are of one image: the same UID, and nothing that tells them apart (software that
   // removes identities may leave all files the same one).
   bool is_copy_of(const SeriesKeys& other) const;
 };

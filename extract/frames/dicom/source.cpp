@@ -21,7 +21,7 @@ using OpenBytes = std::function<std::shared_ptr<const ByteSource>()>;
 
 constexpr int kMaxTableBits = 16;
 
-// What a file is, without the file: frames are read by their place in it.
+// Describes a file's image without the file itself: frames are read by their place in it.
 struct DicomImage {
   DicomImage(const DataSet& data, const ReaderOptions& options)
       : layout(read_layout(data)),

@@ -18,10 +18,10 @@
 
 namespace coldframe::frames::dicom {
 
-// As open_dicom (kinds.h), from memory.
+// Opens a DICOM file's content from memory; otherwise as open_dicom (kinds.h).
 std::unique_ptr<Source> open_dicom_bytes(std::string content, const ReaderOptions& options);
 
-// What the header says of patient, time, study, view, modality and spacing.
+// Reads what the header says of patient, time, study, view, modality and spacing.
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);
 
 struct Geometry {

@@ -46,7 +46,7 @@ double unix_seconds(std::string_view date_time, std::string_view zone) {
   return unix_seconds(date_time.substr(0, 8), date_time.substr(8), zone);
 }
 
-// Whether two known ones differ: there is something in the frames' own times.
+// True if two known times differ: there is something in the frames' own times.
 bool any_differ(const std::vector<double>& seconds) {
   const auto known = [](double second) { return std::isfinite(second); };
   const auto first = std::find_if(seconds.begin(), seconds.end(), known);

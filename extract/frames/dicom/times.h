@@ -1,4 +1,4 @@
-// When frames and files were acquired.
+// Finds when frames and files were acquired.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ FrameTimes frame_times(const DataSet& data, std::int64_t frames);
 
 inline constexpr double kDay = 86400;  // seconds
 
-// When an image was acquired, as well as its header tells.
+// The time at which an image was acquired, as well as its header tells.
 struct Moment {
   double seconds = std::numeric_limits<double>::quiet_NaN();  // since 1970, NaN if unknown
   bool dated = true;      // false: there is no date; seconds since midnight

@@ -33,7 +33,7 @@ WebPData data_of(const std::string& bytes) {
   return {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// When each frame is shown, in seconds since the first.
+// The times at which frames are shown, in seconds since the first.
 std::vector<double> frame_times(const std::string& bytes) {
   const WebPData data = data_of(bytes);
   const std::unique_ptr<WebPDemuxer, FreeDemuxer> demuxer(WebPDemux(&data));
@@ -68,7 +68,7 @@ class Animation {
     if (WebPAnimDecoderGetNext(decoder_.get(), &rgba_, &end_ms) == 0) damaged_webp();
   }
 
-  // Without its transparency, as Pillow's convert("RGB") drops it.
+  // Drops the transparency, as Pillow's convert("RGB") does.
   Image image() const {
     const std::size_t count = std::size_t{info_.canvas_width} * info_.canvas_height;
     Image image{static_cast<int>(info_.canvas_width), static_cast<int>(info_.canvas_height),

@@ -58,7 +58,8 @@ ImageSize jpeg_frame(const ByteCursor<>& in, std::uint64_t at, unsigned marker) 
                          " pixels, which ", bytes, " bytes cannot hold"));
 }
 
-// In usual codings a block of 64 pixels takes a bit or more; each scan may go over all of them.
+// Bounds the work of decoding: in usual codings a block of 64 pixels takes a bit or more, and each
+// scan may go over all of them.
 void check_jpeg_work(const ImageSize& size, std::int64_t scans, std::uint64_t bytes) {
   constexpr std::int64_t kFreePixels = 1 << 16, kPixelsPerByte = 1024;
   constexpr std::int64_t kMaxScans = 256, kMaxVisits = std::int64_t{1} << 32;

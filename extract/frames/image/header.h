@@ -1,4 +1,4 @@
-// What an image file says of itself, read before anything is decoded: it decides which files are
+// Reads what an image file says of itself before anything is decoded: this decides which files are
 // decoded at all, and bounds the memory that decoding takes.
 #pragma once
 
@@ -16,7 +16,7 @@ bool is_deep_png(std::string_view head);          // of 16 bits per channel
 bool is_grey_png(std::string_view head);          // with or without alpha
 const char* to_string(ImageFormat format);
 
-// As far as the first bytes tell: of a PNG, those before its pixels.
+// Both go by the first bytes; a PNG's reach to its pixels.
 bool is_animated_png(std::string_view head);
 bool is_animated_webp(std::string_view head);
 

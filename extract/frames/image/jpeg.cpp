@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
-// In the order in which they need one another.
+// These headers stand in the order in which they need one another.
 #include <jpeglib.h>
 
 #include <jerror.h>
@@ -18,7 +18,7 @@
 namespace coldframe::frames {
 namespace {
 
-// How libjpeg tells of errors.
+// Receives libjpeg's errors and warnings.
 struct Complaints {
   jpeg_error_mgr errors{};
   std::jmp_buf on_error{};
@@ -34,7 +34,7 @@ Complaints& complaints_of(j_common_ptr info) {
   std::longjmp(complaints_of(info).on_error, 1);
 }
 
-// Of libjpeg's warnings, those that tell of pixels that it made up.
+// Notes those of libjpeg's warnings that tell of pixels that it made up.
 void note_warning(j_common_ptr info, int level) {
   const int code = info->err->msg_code;
   if (level < 0 && (code == JWRN_HIT_MARKER || code == JWRN_HUFF_BAD_CODE ||
@@ -77,7 +77,7 @@ struct Encoder {
   }
 };
 
-// As Pillow's: a · b / 255 for levels, rounded.
+// a · b / 255 for levels, rounded as Pillow does.
 int share(int a, int b) {
   const int product = a * b + 128;
   return (product + (product >> 8)) >> 8;
@@ -128,7 +128,8 @@ bool is_grey(const Image& image) {
   return true;
 }
 
-// As decode(). `samples`: `components` a pixel.
+// False when libjpeg gives up; as in decode(), nothing in here has a destructor. `samples`:
+// `components` a pixel.
 bool encode(Encoder& encoder, const Image& image, int components, int quality,
             std::vector<JSAMPLE>& samples) {
   jpeg_compress_struct* const info = &encoder.info;

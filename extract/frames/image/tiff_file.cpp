@@ -43,7 +43,7 @@ struct TiffCallbacks {
   static int close(thandle_t) { return 0; }
   static toff_t size(thandle_t handle) { return static_cast<Stream*>(handle)->file.size(); }
 
-  // What goes wrong is reported by us, with the file's name.
+  // Prints nothing: we report what goes wrong, with the file's name.
   static int error(tiff*, void*, const char*, const char*, std::va_list) { return 1; }
   // libjpeg only warns of the pixels that it makes up where data is missing.
   static int warn(tiff*, void* stream, const char*, const char* format, std::va_list values) {
@@ -60,7 +60,7 @@ namespace {
 
 constexpr std::size_t kMaxPages = std::size_t{1} << 16;
 
-// How many bytes one of the file's can become at most.
+// The most bytes that one byte of the file can become.
 std::uint64_t inflation(std::uint32_t compression) {
   switch (compression) {
     case COMPRESSION_NONE:
@@ -294,7 +294,7 @@ void TiffFile::read_palette() {
   }
 }
 
-// From samples to the row that is handed over.
+// Turns samples into the row that is handed over.
 void TiffFile::hand_over(const std::byte* raw) {
   const double white = page_.depth == Depth::k16 ? 65535 : 255;
   const bool invert = photometric_ == PHOTOMETRIC_MINISWHITE;

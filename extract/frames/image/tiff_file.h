@@ -35,7 +35,7 @@ class TiffFile {
   // Offsets of the directories of the pages, without those of thumbnails, other reductions and
   // masks; reads all of them once, and no pixels. The first directory's where there is no other.
   std::vector<std::uint64_t> pages();
-  // Whether pages() has several, or fails after the first; reads no more directories than needed.
+  // True if pages() has several, or fails after the first; reads no more directories than needed.
   // Both are for a file that was just opened.
   bool has_several_pages();
   TiffPage open_page(std::uint64_t directory);  // before read_rows()

@@ -12,7 +12,8 @@
 namespace coldframe::frames {
 namespace {
 
-// As Pillow's exif_transpose, which it applies to TIFF (and not to JPEG) when it opens the file.
+// Turns an image as Pillow's exif_transpose does, which it applies to TIFF (and not to JPEG) when
+// it opens the file.
 Image upright(Image image, int orientation) {
   if (orientation < 2 || orientation > 8) return image;
   cv::Mat turned(image.height, image.width, CV_8UC3, image.rgb.data());

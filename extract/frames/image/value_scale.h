@@ -1,4 +1,4 @@
-// Which values of an image become black and white.
+// Decides which values of an image become black and white.
 #pragma once
 
 #include <optional>

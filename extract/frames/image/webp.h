@@ -8,8 +8,8 @@
 
 namespace coldframe::frames {
 
-// Without its transparency, as Pillow's convert("RGB") drops it. `size` is what check_image()
-// found. DataError, without the file's name, for data that is damaged.
+// Drops the transparency, as Pillow's convert("RGB") does. `size` is what check_image() found.
+// DataError, without the file's name, for data that is damaged.
 Image decode_webp(std::string_view bytes, const ImageSize& size);
 
 }  // namespace coldframe::frames

@@ -25,7 +25,7 @@ ExamList list_single_file(const fs::path& path) {
   return list;
 }
 
-// What the input leaves unsaid, a file's header may say. A file that cannot be read fails later,
+// Takes from a file's header what the input leaves unsaid. A file that cannot be read fails later,
 // with its exam.
 void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
   const auto first = std::find_if(exam.items.begin(), exam.items.end(),

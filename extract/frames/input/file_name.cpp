@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 7> kImages{".jpg", ".jpeg", ".png", ".bmp
                                                   ".tif", ".tiff", ".webp"};
 constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
                                                   ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
-// Behind ".gz" as well.
+// These may have ".gz" behind them.
 constexpr std::array<std::string_view, 3> kVolumes{".nii", ".hdr", ".img"};
 constexpr std::array<std::string_view, 15> kOthers{".dcm",  ".dicom", ".ima", ".apng", ".ogg",
                                                    ".ogv",  ".asf",   ".flv", ".ts",   ".mts",

@@ -1,4 +1,4 @@
-// What a file's name says of it.
+// Reads what a file's name says of it.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 namespace coldframe::frames {
 
-// By its suffix; such a file is one that ought to be readable.
+// Both go by the suffix; such a file is one that ought to be readable.
 bool is_named_as_image(const std::filesystem::path& path);
 bool is_named_as_clip(const std::filesystem::path& path);
 

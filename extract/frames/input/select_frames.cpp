@@ -72,7 +72,7 @@ Indices on_grid(const Indices& from, std::span<const double> times, double fps) 
 
 }  // namespace
 
-// In whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
+// Counts in whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
 Indices spread_evenly(std::int64_t available, std::int64_t count) {
   Indices taken;
   if (count == 0 || available <= count) {

@@ -1,4 +1,4 @@
-// How a later run tells whether an exam's files are still the same.
+// Lets a later run tell whether an exam's files are still the same.
 #include <set>
 
 #include "common/files/file.h"

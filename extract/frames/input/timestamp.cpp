@@ -58,7 +58,7 @@ class Reader {
   bool ok_ = true;
 };
 
-// With or without hyphens.
+// Reads a date, with or without hyphens.
 double days_since_epoch(Reader& reader, bool hyphens) {
   namespace chrono = std::chrono;
   const int year = reader.digits(4);
@@ -87,7 +87,7 @@ double zone_offset(Reader& reader) {
   return sign * (hours * 3600.0 + minutes * 60.0);
 }
 
-// With or without colons.
+// Reads a time of day, with or without colons.
 double time_of_day(Reader& reader) {
   const int hours = reader.digits(2);
   reader.take(':');
@@ -117,7 +117,7 @@ std::optional<Timestamp> parse_date(std::string_view text) {
   return finish(reader, seconds);
 }
 
-// Without hyphens. Spreadsheets put ".0" behind whole numbers.
+// Reads a date without hyphens. Spreadsheets put ".0" behind whole numbers.
 std::optional<Timestamp> parse_compact_date(std::string_view text) {
   if (text.ends_with(".0")) text.remove_suffix(2);
   const auto digits = std::min(text.find_first_not_of("0123456789"), text.size());

@@ -163,7 +163,8 @@ void Parser<Header>::read_scaling() {
   result_.cal_max = static_cast<double>(raw_.cal_max);
 }
 
-// Without a unit lengths are taken for millimetres, as imaging tools do; times are not known.
+// Takes lengths without a unit for millimetres, as imaging tools do; times without one are not
+// known.
 template <typename Header>
 void Parser<Header>::read_units() {
   const int length = XYZT_TO_SPACE(raw_.xyzt_units), time = XYZT_TO_TIME(raw_.xyzt_units);

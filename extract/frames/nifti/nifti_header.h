@@ -34,7 +34,7 @@ struct NiftiHeader {
   }
 };
 
-// By size and magic, in either byte order.
+// Goes by size and magic, in either byte order.
 bool is_nifti_header(std::string_view head);
 
 // `head` is the file's first kNiftiHeaderBytes or all it has. DataError, without the file's name:

@@ -30,7 +30,7 @@ std::string read_header_bytes(VolumeBytes& bytes) {
   return head;
 }
 
-// What `head`, the first bytes of a gzip file, decompresses to.
+// Decompresses `head`, the first bytes of a gzip file.
 std::string inflated_head(std::string_view head) {
   try {
     VolumeBytes bytes(std::make_unique<MemoryBytes>(std::string(head)));

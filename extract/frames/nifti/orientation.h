@@ -1,4 +1,4 @@
-// Which way a volume lies in the scanner.
+// Finds which way a volume lies in the scanner.
 #pragma once
 
 #include <array>
@@ -13,7 +13,8 @@ struct FileAxis {
   bool operator==(const FileAxis&) const = default;
 };
 
-// By patient axis: x (left to right), y (posterior to anterior), z (inferior to superior).
+// One entry per patient axis: x (left to right), y (posterior to anterior), z (inferior to
+// superior).
 using Orientation = std::array<FileAxis, 3>;
 
 // The upper left 3×3 of a voxel-to-scanner transform, [row][column].

@@ -23,7 +23,7 @@ void to_machine_order(std::span<std::byte> bytes, const NiftiHeader& header) {
   }
 }
 
-// From values as they lie in the file to levels. Types of up to 16 bits take them from a table.
+// Turns values as they lie in the file into levels. Types of up to 16 bits take them from a table.
 class LevelMap {
  public:
   LevelMap(const NiftiHeader& header, const ValueRange& range)

@@ -12,9 +12,9 @@
 
 namespace coldframe::frames {
 
-// How slices across one patient axis lie: columns run along the first of the other two axes
-// (towards right or anterior), rows down along the second (towards posterior or inferior). With
-// nibabel and numpy: numpy.rot90 of as_closest_canonical(image)'s slice.
+// The layout of slices across one patient axis: columns run along the first of the other two axes
+// (towards right or anterior), rows down along the second (towards posterior or inferior). nibabel
+// and numpy lay them out alike by numpy.rot90 of as_closest_canonical(image)'s slice.
 struct SliceGeometry {
   SliceGeometry(const NiftiHeader& header, int patient_axis);
 

@@ -18,7 +18,8 @@
 namespace coldframe::frames::dicom {
 namespace {
 
-// For the life of the process; colours are left as they are coded and converted by us.
+// Registers the codecs for the life of the process. They leave colours as they are coded; we
+// convert them.
 void register_codecs() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -63,7 +63,7 @@ std::vector<std::uint64_t> read_offsets(const ByteSource& bytes, const DataSet& 
   return offsets;
 }
 
-// Whether a fragment begins a code stream, for files without a table of offsets.
+// True if a fragment begins a code stream, for files without a table of offsets.
 bool starts_frame(const ByteSource& bytes, const Extent& fragment, Coding coding) {
   const std::string head =
       bytes.read(fragment.offset, std::min<std::uint64_t>(12, fragment.length));

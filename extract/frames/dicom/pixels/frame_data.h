@@ -1,4 +1,4 @@
-// Where each frame's bytes lie in the file, and their decoding to samples (PS3.5 Annex A.4).
+// Finds each frame's bytes in the file and decodes them to samples (PS3.5 Annex A.4).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// From a stored value to a grey level: the modality transformation (PS3.3 C.11.1), then the values
-// of interest (VOI, PS3.3 C.11.2), then MONOCHROME1's inversion.
+// Turns a stored value into a grey level: the modality transformation (PS3.3 C.11.1), then the
+// values of interest (VOI, PS3.3 C.11.2), then MONOCHROME1's inversion.
 #pragma once
 
 #include <cstdint>
@@ -50,10 +50,10 @@ struct Padding {
 };
 Padding read_padding(DcmItem& root, const PixelLayout& layout);
 
-// Which VOI shows a file's frames: --window, else the file's (each frame's own where it has one).
-// A file of at most 8 unsigned bits without either is shown as it is. Any other one is shown from
-// the least to the greatest value of the exam (`wants_range`), as viewers do for an image. Padding
-// is black and has no part in that range.
+// Shows a file's frames with the VOI of --window, else the file's (each frame's own where it has
+// one). A file of at most 8 unsigned bits without either is shown as it is. Any other one is shown
+// from the least to the greatest value of the exam (`wants_range`), as viewers do for an image.
+// Padding is black and has no part in that range.
 class GreyScale {
  public:
   GreyScale(const DataSet& data, const PixelLayout& layout, const Window& window);
@@ -63,7 +63,7 @@ class GreyScale {
   bool is_padding(double stored) const { return padding_.holds(stored); }
   double value(std::int64_t frame, double stored) const { return modality(frame).apply(stored); }
   std::uint8_t level(std::int64_t frame, double stored) const;
-  // Whether two frames have the same levels for the same stored values.
+  // True if two frames have the same levels for the same stored values.
   bool same(std::int64_t a, std::int64_t b) const {
     return modality(a) == modality(b) && voi(a) == voi(b);
   }

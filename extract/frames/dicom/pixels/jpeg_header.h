@@ -1,4 +1,5 @@
-// What a JPEG or JPEG-LS code stream says of itself before it is decoded (ISO/IEC 10918-1 B.2.2).
+// Reads what a JPEG or JPEG-LS code stream says of itself before it is decoded (ISO/IEC 10918-1
+// B.2.2).
 #pragma once
 
 #include <string_view>

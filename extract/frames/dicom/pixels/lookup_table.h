@@ -24,7 +24,7 @@ struct LookupTable {
 // DataError when the table is shorter than its descriptor says.
 LookupTable read_table(DcmItem& item, const DcmTagKey& descriptor, const DcmTagKey& data,
                        bool signed_inputs);
-// As above; `segmented` holds the table where `data` is absent.
+// Reads a table in the same way; `segmented` holds it where `data` is absent.
 LookupTable read_palette(DcmItem& item, const DcmTagKey& descriptor, const DcmTagKey& data,
                          const DcmTagKey& segmented, bool signed_inputs);
 

@@ -1,4 +1,4 @@
-// How a DICOM image's samples are laid out (PS3.3 C.7.6.3, the Image Pixel module).
+// The layout of a DICOM image's samples (PS3.3 C.7.6.3, the Image Pixel module).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct PixelLayout {
 // DataError, without the file's name: no image, or one that the reader does not show.
 PixelLayout read_layout(const DataSet& data);
 
-// What a data set without pixel data is, for messages: "a structured report", "a PDF", …
+// Says what a data set without pixel data is, for messages: "a structured report", "a PDF", …
 std::string describe_without_image(const DataSet& data);
 
 }  // namespace coldframe::frames::dicom
