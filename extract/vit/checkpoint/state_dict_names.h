@@ -1,4 +1,4 @@
-// What other code calls a ViT's tensors, turned into timm's names.
+// Turns the names that other code gives a ViT's tensors into timm's.
 #pragma once
 
 #include "common/torch/safetensors.h"

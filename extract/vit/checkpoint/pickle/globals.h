@@ -25,7 +25,7 @@ struct GlobalName {
 // DataError: "refused: the pickle calls posix.system (os.system) …".
 GlobalName allow_global(const std::string& module, const std::string& name);
 
-// What a name that allow_global let through is.
+// Says what a name that allow_global let through is.
 Global kind_of_global(const std::string& name);
 
 }  // namespace coldframe::vit::pickle

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kMaxDimensions = 64;
 constexpr std::size_t kMaxKey = 256;  // torch.save's keys are decimal numbers
-// What a view takes in memory, in elements of Heap::charge.
+// The memory of a view, in elements of Heap::charge.
 constexpr std::size_t kViewCharge = 4;
 
 const Value& argument(const Value& arguments, std::size_t i, Kind kind, const std::string& caller) {

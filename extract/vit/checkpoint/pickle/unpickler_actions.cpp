@@ -1,4 +1,4 @@
-// What the opcodes do: values onto the stack and off it.
+// Carries out the opcodes: puts values onto the stack and takes them off it.
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/pickle/globals.h"

@@ -14,7 +14,7 @@ constexpr std::size_t kMaxElements = 4'000'000;
 
 const Value* Value::find(std::string_view key) const {
   if (kind != Kind::kDict) return nullptr;
-  // From the end: in a dict the last assignment holds.
+  // Searches from the end: in a dict the last assignment holds.
   for (std::size_t i = items.size(); i >= 2; i -= 2) {
     const Value& name = *items[i - 2];
     if (name.is(Kind::kText) && name.text == key) return items[i - 1];

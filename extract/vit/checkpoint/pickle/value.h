@@ -1,5 +1,5 @@
-// What a pickle may contain here: plain values, containers, inert objects, and descriptions of
-// tensors and their storages. Nothing in it is ever executed.
+// Holds all that a pickle may contain here: plain values, containers, inert objects, and
+// descriptions of tensors and their storages. Nothing in it is ever executed.
 #pragma once
 
 #include <cstdint>
