@@ -1,4 +1,4 @@
-// From the element types and sizes in a kernel's arguments to the template that computes them; the
+// Chooses the template that computes a kernel by the element types and sizes in its arguments; the
 // device and the twin choose alike.
 #pragma once
 

@@ -73,5 +73,5 @@ struct GpuKernels {
 
 }  // namespace coldframe::cuda
 
-// What libcoldframe_cuda.so exports.
+// libcoldframe_cuda.so exports this function.
 extern "C" const coldframe::cuda::GpuKernels* coldframe_cuda_kernels();

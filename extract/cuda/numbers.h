@@ -38,7 +38,7 @@ COLDFRAME_BOTH void store_pack(T* to, const Pack<T, kCount>& pack) {
   *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
 }
 
-// What the device has instructions for and C++17 has not.
+// Computes what the device has instructions for and C++17 has not.
 namespace portable {
 
 inline float float_of(std::uint32_t bits) {
