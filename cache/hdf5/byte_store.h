@@ -1,5 +1,5 @@
-// What HDF5 sees as its file: bytes by offset, held in memory or in an AtomicFile. HDF5 itself
-// never touches the disk.
+// Stands in for HDF5's file: bytes by offset, held in memory or in an AtomicFile. HDF5 itself never
+// touches the disk.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where the chunks of a dataset lie. Internal to cache/hdf5.
+// Finds where the chunks of a dataset lie. Internal to cache/hdf5.
 #pragma once
 
 #include <cstdint>

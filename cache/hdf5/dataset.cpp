@@ -9,7 +9,7 @@ struct TypeFacts {
 };
 
 const TypeFacts& facts(Type type) {
-  // In the order of Type.
+  // These stand in the order of Type.
   static constexpr TypeFacts kFacts[] = {{"uint8", 1},   {"int32", 4},   {"int64", 8},
                                          {"uint32", 4},  {"uint64", 8},  {"float16", 2},
                                          {"float32", 4}, {"float64", 8}, {"text", 0}};

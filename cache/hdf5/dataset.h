@@ -1,4 +1,4 @@
-// What a dataset of ours can be: one or two dimensions of one of a few types.
+// Describes a dataset of ours: one or two dimensions of one of a few types.
 #pragma once
 
 #include <cstddef>

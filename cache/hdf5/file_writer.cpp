@@ -17,7 +17,7 @@ namespace {
 // this is the largest number that HDF5 takes. Creation order is the order of the columns.
 constexpr unsigned kCompactLinks = 65535;
 
-// With `names` the header gets its room at once: HDF5 takes time with the cube of their number to
+// Gives the header room for all `names` at once: HDF5 takes time with the cube of their number to
 // find room for one link after another.
 H5::ObjCreatPropList group_properties(const std::vector<std::string>& names) {
   const H5::ObjCreatPropList properties(H5P_GROUP_CREATE);

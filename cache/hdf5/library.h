@@ -13,13 +13,14 @@ namespace coldframe::cache::hdf5 {
 // Debian's HDF5 is not thread-safe: whoever calls it holds this lock.
 std::unique_lock<std::recursive_mutex> library_lock();
 
-// From now on HDF5's words on an error are kept for throw_reason() and not printed.
+// Keeps HDF5's words on an error for throw_reason() from now on, unprinted.
 void keep_reasons();
 
 // CacheError "HDF5 cannot <action>: <HDF5's own words>", of the last C function that failed.
 [[noreturn]] void throw_reason(std::string_view action);
 
-// For the C functions that H5Cpp has no name for: H5::Exception for a negative code or identifier.
+// Checks the C functions that H5Cpp has no name for: H5::Exception for a negative code or
+// identifier.
 template <typename Code>
 Code check(Code code) {
   if (code < 0) throw H5::Exception("check", "a function of HDF5 failed");

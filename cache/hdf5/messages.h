@@ -1,6 +1,6 @@
-// What the messages of an object header say, as far as this format has it (HDF5 File Format
-// Specification 3.0, IV.A.2). Every function throws CacheError without the object's name.
-// Internal to cache/hdf5.
+// Decodes the messages of an object header, as far as this format has them (HDF5 File Format
+// Specification 3.0, IV.A.2). Every function throws CacheError without the object's name. Internal
+// to cache/hdf5.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct Datatype {
 };
 Datatype decode_datatype(Bytes body);
 
-// How a dataset's chunks are found (IV.A.2.i, version 4).
+// The layout by which a dataset's chunks are found (IV.A.2.i, version 4).
 struct ChunkLayout {
   std::vector<std::uint64_t> chunk;  // elements in each dimension, then bytes of an element
   bool is_single = false;            // one chunk, described here; else a fixed array at `address`
