@@ -177,7 +177,7 @@ void AtomicFile::finish() {
   };
   checked("fsync", temporary_, [&] { return ::fsync(descriptor_); });
   checked("rename", path_, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
-  // From here on the file stands under its own name; nothing is left to abandon.
+  // The file stands under its own name from here on; nothing is left to abandon.
   ::close(std::exchange(descriptor_, -1));
   sync_folder(path_);
 }

@@ -1,5 +1,5 @@
-// Numbers and texts out of bytes that nobody vouches for: one behind the other, or at a position.
-// What would reach beyond the end is refused.
+// Reads numbers and texts out of bytes that nobody vouches for: one behind the other, or at a
+// position. Refuses what would reach beyond the end.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace coldframe {
 
-// Where the bytes end, and the first and the number of those that were asked for.
+// A request that was refused: where the bytes end, and the first and the number of those asked for.
 struct BeyondEnd {
   std::uint64_t end, at, count;
 };
@@ -44,7 +44,7 @@ class ByteCursor {
     if (at > bytes_.size() || count > bytes_.size() - at) refuse_({bytes_.size(), at, count});
   }
 
-  // From the position on, which moves behind them. A number has `width` bytes, 1 to 8.
+  // These read from the position on, which moves behind them. A number has `width` bytes, 1 to 8.
   std::span<const std::byte> take(std::uint64_t count) {
     require(position_, count);
     position_ += count;
@@ -54,7 +54,7 @@ class ByteCursor {
   std::uint64_t number(std::size_t width) { return number(width, order_); }
   std::uint64_t number(std::size_t width, std::endian order) { return decode(take(width), order); }
 
-  // Wherever the position is.
+  // These read at `at`, wherever the position is.
   std::uint64_t number_at(std::uint64_t at, std::size_t width) const {
     require(at, width);
     return decode(bytes_.subspan(at, width), order_);

@@ -19,7 +19,7 @@ using RefuseFile = void (*)(const std::filesystem::path& path, std::string_view 
 // The same DataError without the path, where the caller adds it to every error.
 [[noreturn]] void refuse_unnamed(const std::filesystem::path& path, std::string_view reason);
 
-// What the file held when it was opened: it never reads beyond that.
+// Reads what the file held when it was opened, and never beyond that.
 class InputFile final : public ByteSource {
  public:
   explicit InputFile(std::filesystem::path path, RefuseFile refuse = refuse_by_name);

@@ -1,4 +1,4 @@
-// How files looked when they were read: the quick way to find that one has changed since.
+// Records how files looked when they were read: the quick way to find that one has changed since.
 #pragma once
 
 #include <filesystem>
