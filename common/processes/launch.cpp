@@ -72,7 +72,7 @@ Launch from_torchrun(const Variables& variables) {
   launch.master_address = variables.text("MASTER_ADDR");
   launch.master_port = static_cast<std::uint16_t>(variables.number("MASTER_PORT", 1, 65535));
   check_ranks(launch, "RANK", "WORLD_SIZE");
-  // As torch.distributed.rendezvous does it.
+  // torch.distributed.rendezvous does the same.
   if (variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     launch.store_prefix =
         concat("/worker/attempt_", variables.number_or("TORCHELASTIC_RESTART_COUNT", 0));

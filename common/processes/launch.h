@@ -1,5 +1,5 @@
-// Which of several processes this one is, as torchrun and srun say it in the environment. Read in
-// one place; an environment that is only partly set is refused by name.
+// Reads, in one place, which of several processes this one is, as torchrun and srun say it in the
+// environment. An environment that is only partly set is refused by name.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@
 namespace coldframe {
 namespace {
 
-// With one sum, which is when NCCL connects. Null and why not.
+// Makes NCCL and tries one sum, which is when it connects. Null when that fails, with `problem`
+// saying why.
 std::unique_ptr<Nccl> try_nccl(Nccl::Make make, const Nccl::StorePointer& store,
                                const ProcessGroup& group, const torch::Device& device,
                                std::string& problem) {

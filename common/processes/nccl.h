@@ -29,8 +29,8 @@ class Nccl {
                                     const torch::Device& device);
   virtual ~Nccl() = default;
 
-  // In place, contiguous float32, on the current stream. The order of the sum is NCCL's: fixed for
-  // a number of processes, but not that of their ranks.
+  // Sums contiguous float32 in place, on the current stream. The order of the sum is NCCL's: fixed
+  // for a number of processes, but not that of their ranks.
   virtual void sum(torch::Tensor tensor) = 0;
 };
 

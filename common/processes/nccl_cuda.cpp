@@ -1,4 +1,4 @@
-// What libcoldframe_nccl.so holds.
+// The contents of libcoldframe_nccl.so.
 #include <stdlib.h>
 
 #include <torch/csrc/cuda/nccl.h>

@@ -16,7 +16,7 @@ namespace {
 // The first letter of an entry.
 constexpr char kAlive = 'a', kLeft = 'l', kFailed = 'f';
 
-// How long the main thread has, once a failure is known, to report it itself.
+// The time that the main thread has, once a failure is known, to report it itself.
 constexpr std::chrono::seconds kGrace{8};
 constexpr std::chrono::seconds kNewsWithin{3};
 constexpr std::chrono::milliseconds kMoment{50};
@@ -95,7 +95,7 @@ void PeerWatch::talk() {
   }
 }
 
-// Who keeps the store stays until the others have left, or know of the failure.
+// The process that keeps the store stays until the others have left, or know of the failure.
 bool PeerWatch::may_end() const {
   if (!ending_ || rank_ != 0) return ending_;
   const std::lock_guard lock(mutex_);

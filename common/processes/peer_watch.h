@@ -27,17 +27,19 @@ class PeerWatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // What every process does before it meets the others: their entries are there then.
+  // Makes the rank's entry. Every process does so before it meets the others: their entries are
+  // there then.
   static void register_rank(c10d::Store& store, int rank);
 
   // `store`: a connection of its own. `names`: of all ranks. `keeper`: who keeps the store.
   PeerWatch(c10::intrusive_ptr<c10d::Store> store, int rank, std::vector<std::string> names,
             std::string keeper, const WatchOptions& options);
-  // Without leave() the others learn that this process failed. Who keeps the store waits for them.
+  // Tells the others that this process failed, unless it left. The keeper of the store waits for
+  // them.
   ~PeerWatch();
 
   bool failed() const { return failed_; }
-  // What went wrong, waiting for the news a little, and what to do.
+  // Says what went wrong and what to do, after waiting a little for the news.
   std::string failure() const;
 
   void leave();                          // without fault

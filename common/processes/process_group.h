@@ -45,12 +45,13 @@ class ProcessGroup {
   // the parts. All have the same size.
   void sum(std::span<const float* const> parts, std::span<float> result);
   void sum(std::span<const double* const> parts, std::span<double> result);
-  // In place, one part of each rank; the tensor contiguous float32, on GPUs by NCCL where it works.
+  // Sums in place, one part of each rank. The tensor is contiguous float32; on GPUs NCCL sums it
+  // where it works.
   void sum(torch::Tensor tensor);
   void sum(std::span<double> values);
   double sum(double value);
 
-  // Rank 0's value, to all.
+  // Gives rank 0's value to all.
   void broadcast(torch::Tensor tensor);  // in place, contiguous
   std::string broadcast(const std::string& text);
   bool broadcast(bool value);
