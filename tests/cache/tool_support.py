@@ -1,4 +1,4 @@
-"""What the tests of coldframe-cache share: the program, the driver, and a made cache as numpy sees it."""
+"""Holds what the tests of coldframe-cache share: the program, the driver, and a made cache as numpy sees it."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""What a job takes of the machine: --memory-budget, --batch, --monitor and --benchmark as a user runs them."""
+"""Tests what a job takes of the machine: --memory-budget, --batch, --monitor and --benchmark as a user runs them."""
 
 import csv
 import json

@@ -92,7 +92,7 @@ def test_a_dry_run_foresees_their_size(made, tmp_path):
     assert with_them["cache_bytes"] == without["cache_bytes"] + with_them["thumbnail_bytes"]
     text = coldframe(*words[:-1], "--thumbnails", expect=1).stdout
     assert f"{with_them['thumbnail_bytes'] / 1024:.1f} KiB of it thumbnails" in text
-    # Of many frames it decodes a few.
+    # It decodes a few of many frames.
     for i in range(20):
         (tmp_path / f"{i}.png").symlink_to(folder / "0.png")
     words[2] = tmp_path

@@ -30,7 +30,7 @@ def picture(*shape, dtype=np.uint8):
 
 
 def copy_shared(folder, pattern, most_bytes=100_000):
-    """What is larger is mutated too slowly to be worth it."""
+    """Leaves out larger files: they are mutated too slowly to be worth it."""
     for path in sorted((SHARED / "data").glob(pattern)):
         if path.is_file() and path.stat().st_size <= most_bytes:
             (folder / f"shared_{path.name}").write_bytes(path.read_bytes())
@@ -38,7 +38,7 @@ def copy_shared(folder, pattern, most_bytes=100_000):
 
 def make_dicom(folder):
     warnings.filterwarnings("ignore")
-    # As small as JPEG 2000 takes: most of what is to be tried lies in the headers.
+    # These are as small as JPEG 2000 takes: most of what is to be tried lies in the headers.
     test_dicom.ROWS, test_dicom.COLUMNS = 33, 35
     timed = {"bits": 8, "allocated": 8, "FrameTimeVector": ["0", "40", "41"], "frames": 3}
     pictures = {**test_dicom.UNCOMPRESSED, **test_dicom_codecs.GREY, **test_dicom_codecs.COLOR}

@@ -94,7 +94,7 @@ def room_of(path):
 
 
 def include_faults(name, text):
-    """What is wrong with the includes of a file, in words."""
+    """Says what is wrong with the includes of a file."""
     room = room_of(name)
     resampler = bool(TORCH_RESAMPLER.search(name))
     faults = []

@@ -20,7 +20,7 @@ class Exam:
 
 
 def clock_values(times, missing, width, height):
-    """As clock_descriptor() in train_temporal/data/dataset.h says it; one cell a line."""
+    """Computes what clock_descriptor() in train_temporal/data/dataset.h says; one cell a line."""
     steps = np.diff(times)
     steps = steps[np.isfinite(steps)]
     mean = steps.mean() if len(steps) else 0
@@ -72,7 +72,7 @@ class ClockModel(nn.Module):
 
 
 class View:
-    """What a model is given: padded features, lengths and time inputs, or the clock."""
+    """Holds what a model is given: padded features, lengths and time inputs, or the clock."""
 
     def __init__(self, exams, order, use_time, clock):
         self.exams, self.order, self.use_time, self.clock = exams, order, use_time, clock

@@ -27,7 +27,7 @@ from temporal_model import TemporalModel, time_inputs
 
 
 def view_and_model(name, config, exams):
-    """What the model `name` sees, and the model without its statistics."""
+    """Returns what the model `name` sees, and the model without its statistics."""
     settings = dict(config["model"])
     recurrent = name in ("gru", "bigru", "lstm", "shuffled")
     settings["time"] = settings["time"] and recurrent
@@ -82,7 +82,7 @@ def optimizer_of(model, fit, steps):
 
 
 def temperature(logits, target):
-    """Of the lowest log loss within [0.05, 20] (Guo et al. 2017), by a grid made finer twice."""
+    """Finds the one of lowest log loss within [0.05, 20] (Guo et al. 2017), by a grid made finer twice."""
     if len(set(target.tolist())) < 2:
         return 1.0
     low, high = math.log(0.05), math.log(20)

@@ -1,4 +1,4 @@
-"""What a user would run instead: timm eager, torch.compile with freezing, ONNX Runtime and OpenVINO."""
+"""Runs what a user would run instead: timm eager, torch.compile with freezing, ONNX Runtime and OpenVINO."""
 
 import copy
 

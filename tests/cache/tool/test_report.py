@@ -173,7 +173,7 @@ def pictured(tmp_path_factory):
 def test_frames_stand_above_their_columns(pictured):
     path, files = pictured
     page = Page(report(path))
-    # Of six frames the fourth is missing and the last is no JPEG.
+    # The fourth of six frames is missing and the last is no JPEG.
     of_exam = [(files[t], f"frame {t}, {t / 4:.2f} s") for t in (0, 1, 2, 4)]
     assert page.pictures == of_exam * 3
     total = 3 * sum(len(file) for file, _ in of_exam)

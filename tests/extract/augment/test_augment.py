@@ -49,7 +49,7 @@ def test_levels_equal_numpy(augment):
         drawn, warped, levels = view(augment, frames, number=number)
         assert np.array_equal(warped, frames)
         expected = with_numpy(drawn, frames)
-        # Where the exact level lies halfway, float32 may fall on the other side.
+        # float32 may fall on the other side where the exact level lies halfway.
         sure = np.abs(expected % 1 - 0.5) > 1e-4
         assert np.array_equal(levels[sure], np.floor(expected + 0.5)[sure]) and sure.mean() > 0.9
         assert np.abs(levels - expected).max() <= 0.5 + 1e-3

@@ -1,4 +1,4 @@
-"""What nibabel makes of a volume, and volumes to try."""
+"""Reads volumes with nibabel, and makes volumes to try."""
 
 import nibabel as nib
 import numpy as np

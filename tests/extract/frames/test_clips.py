@@ -74,7 +74,7 @@ def compare_clip(path):
     times, levels = times_and_difference(path, opencv_frames(path))
     probed = probed_times(path)
     assert len(probed) == len(times)
-    # Of the frames that the decoder holds at an MPEG stream's end ffprobe knows no time.
+    # ffprobe knows no time of the frames that the decoder holds at an MPEG stream's end.
     known = ~np.isnan(probed)
     seconds = np.abs(np.array(times) - (probed - probed[0]))[known].max()
     return {"frames": len(times), "levels": levels, "seconds": seconds, "timed": int(known.sum())}

@@ -39,7 +39,7 @@ def cmyk():
 
 
 def ycck(folder, name):
-    """What Pillow cannot write: CMYK whose Adobe marker says that its colours are YCCK."""
+    """Writes what Pillow cannot: CMYK whose Adobe marker says that its colours are YCCK."""
     cmyk().save(folder / name, "JPEG", subsampling=1)
     whole = bytearray((folder / name).read_bytes())
     marker = whole.index(b"Adobe")

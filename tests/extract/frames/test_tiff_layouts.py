@@ -1,4 +1,4 @@
-"""How TIFF pixels may lie in a file: tiles, planes, few bits, JPEG. Against Pillow's, or numpy's where
+"""Compares TIFF pixels in tiles, planes, few bits and JPEG with Pillow's, or with numpy's where
 Pillow does not read them."""
 
 import struct

@@ -171,8 +171,7 @@ def test_a_run_is_not_resumed_on_other_features(tmp_path, change):
     assert result.returncode == 2 and "data_digest" in result.stderr
 
 
-# What a death within the publishing leaves: before the first, after the first and after the second
-# rename.
+# A death within the publishing comes before the first, after the first or after the second rename.
 @pytest.mark.parametrize("renames", [0, 1, 2])
 def test_a_death_while_publishing_can_be_resumed(made, tmp_path, renames):
     cache, finished = made

@@ -227,8 +227,8 @@ def test_a_class_per_frame(tmp_path, model):
 
 
 def test_controls_of_a_class_per_frame(tmp_path):
-    """What each frame shows by itself carries `seen`; where it stands among the frames carries
-    `early`; only what the frame before showed carries `before`."""
+    """Each frame shows `seen` by itself; its place among the frames tells `early`, and only the
+    frame before shows `before`."""
     random = np.random.default_rng(3)
     exams, features = known_exams(80)
     for number, (entry, values) in enumerate(zip(exams, features)):

@@ -1,4 +1,4 @@
-"""What would make the figures too good is told."""
+"""The program tells of what would make the figures too good."""
 import json
 
 from training_support import coldframe, make_cache, quick, ramp_exams

@@ -38,7 +38,7 @@ def uneven(exams, seed):
 
 
 def present_frames(exams, features):
-    """Of each exam what the cache holds of its present frames, and their times."""
+    """Returns what the cache holds of each exam's present frames, and their times."""
     present = [np.array(e["present"], bool) for e in exams]
     rows = [f.astype(np.float16).astype(np.float32)[p] for f, p in zip(features, present)]
     times = [np.array([np.nan if t is None else t for t in e["time_s"]])[p]

@@ -1,4 +1,4 @@
-"""Where features lie (--features): in memory or in the cache, the fits are the same bytes."""
+"""The fits are the same bytes wherever features lie (--features), in memory or in the cache."""
 import numpy as np
 import pytest
 from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams

@@ -15,7 +15,7 @@ LOSSY = {"1.2.840.10008.1.2.4.50", "1.2.840.10008.1.2.4.51", "1.2.840.10008.1.2.
 
 
 def read_one(path, folder, *options):
-    """What the header says, and the frames as pixels."""
+    """Returns what the header says, and the frames as pixels."""
     dump = folder / "dump.rgb"
     exam, = read(path, 0, (f"--dump={dump}", *options)).values()
     if "error" in exam:
