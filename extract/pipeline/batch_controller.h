@@ -1,5 +1,5 @@
-// How many frames go through the backbone at once: as said, or as many as pay, and never more than
-// the memory holds. Pure arithmetic on what the caller measured.
+// Decides how many frames go through the backbone at once: as many as the user says, or as many as
+// pay, and never more than the memory holds. Pure arithmetic on what the caller measured.
 #pragma once
 
 #include <cstdint>

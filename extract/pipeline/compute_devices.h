@@ -13,7 +13,7 @@ namespace coldframe::extract {
 
 class ComputeDevices {
  public:
-  // From the words of --device or --devices, as resolve_device() takes them. Workers on the CPU
+  // `words` are those of --device or --devices, as resolve_device() takes them. Workers on the CPU
   // share `threads` threads (0: LibTorch's choice).
   ComputeDevices(const std::vector<std::string>& words, int threads);
 

@@ -47,7 +47,7 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
       running_(settings.threads) {
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
-  // What was refused does not count itself out, and the others may all have ended by now.
+  // A thread that was refused does not count itself out, and the others may all have ended by now.
   const int missing = settings.threads - static_cast<int>(threads_.size());
   if ((running_ -= missing) == 0) queue_.close();
 }
@@ -91,7 +91,7 @@ bool DecodeStage::decode_exam(std::size_t task) {
   return !stopped && queue_.push(std::move(result));
 }
 
-// What is known of the exam before any of its frames is decoded.
+// Returns what is known of the exam before any of its frames is decoded.
 cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   const frames::ExamSpec& exam = *tasks_[task].exam;
   cache::ExamInfo info;

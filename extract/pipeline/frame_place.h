@@ -1,4 +1,4 @@
-// Where a feature belongs.
+// The place of a feature: its exam, frame and view.
 #pragma once
 
 #include <cstddef>

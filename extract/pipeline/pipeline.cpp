@@ -32,7 +32,7 @@ DecodeSettings decode_settings(const ExtractOptions& options, std::size_t device
   return settings;
 }
 
-// Where the features of all devices come together. Its functions may be called by several threads.
+// Gathers the features of all devices. Its functions may be called by several threads.
 class Gathering {
  public:
   Gathering(std::size_t tasks, std::int64_t dimension, cache::ShardWriter& writer,
@@ -98,7 +98,7 @@ struct DeviceResult {
   std::string batch;
 };
 
-// What one device does from the first frame to the last.
+// Computes on one device, from the first frame to the last.
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
                      DecodeStage& decoder, Gathering& gathering) {
   BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,

@@ -11,7 +11,7 @@ double frames_per_second(const PipelineResult& result) {
                             : 0;
 }
 
-// How busy the backbone was, and with how much at once.
+// Says how busy the backbone was, and with how much at once.
 std::string computed(const ExtractSummary& summary) {
   const PipelineResult& result = summary.result;
   const double busy = result.seconds > 0 ? 100 * result.compute_s / result.seconds : 0;

@@ -1,4 +1,4 @@
-// What a run of `extract` did, for people and as JSON.
+// Says what a run of `extract` did, for people and as JSON.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// From uint8 frames in host memory to the backbone's normalised input on its device.
+// Turns uint8 frames in host memory into the backbone's normalised input on its device.
 #pragma once
 
 #include "common/torch/tensor.h"
@@ -13,7 +13,7 @@ class DeviceInput {
   // frames [B, S, S, 3] uint8 on the CPU or the device -> [B, 3, S, S] float32 on the device.
   torch::Tensor operator()(const torch::Tensor& frames) const;
 
-  // What each level of each channel becomes: [3, 256] float32 on the device.
+  // The normalised value of each level of each channel: [3, 256] float32 on the device.
   const torch::Tensor& levels() const { return table_; }
 
  private:

@@ -1,10 +1,10 @@
 // Two buffers of frames between the processor and a device: while the device computes what one
 // held, the processor fills the other, and its copy overlaps the computation.
 //
-// Who may write when. A slot goes round: the caller fills its frames; submit() copies them to the
-// device on the copy lane and computes them on the compute lane, which waits for the copy; the
-// features are copied back behind the computation; collect() waits for them. From submit() to
-// collect() the slot belongs to the device.
+// A slot goes round: the caller fills its frames; submit() copies them to the device on the copy
+// lane and computes them on the compute lane, which waits for the copy; the features are copied
+// back behind the computation; collect() waits for them. From submit() to collect() the slot
+// belongs to the device.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class Staging {
   // is the feature of frame i, until the next submit().
   const torch::Tensor& collect(int slot);
 
-  // How long the device took, of a slot that was collected.
+  // The time that the device took for a slot that was collected.
   double seconds(int slot) { return streams_.seconds_between(started(slot), finished(slot)); }
 
  private:

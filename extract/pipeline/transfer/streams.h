@@ -1,5 +1,5 @@
-// What double buffering needs of a device: two lanes on which work runs in order, beside each other
-// and beside the processor, and marks by which they wait for one another.
+// Gives double buffering what it needs of a device: two lanes on which work runs in order, beside
+// each other and beside the processor, and marks by which they wait for one another.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ class Streams {
   enum class Lane { kCopy, kCompute };
   virtual ~Streams() = default;
 
-  // Whether work runs while the caller goes on. If not, run() returns when it is done.
+  // True if work runs while the caller goes on; else run() returns when it is done.
   virtual bool asynchronous() const = 0;
 
   // Memory that the lanes copy from and to: the device's own, and the processor's.
@@ -33,7 +33,8 @@ class Streams {
   virtual double seconds_between(int from, int to) = 0;  // of marks that were waited for
 };
 
-// Of a CUDA device: two streams, events, page-locked host memory. On the CPU all is done at once.
+// A CUDA device has two streams, events and page-locked host memory. On the CPU all is done at
+// once.
 std::unique_ptr<Streams> make_streams(const torch::Device& device);
 
 }  // namespace coldframe::extract
