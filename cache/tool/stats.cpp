@@ -11,7 +11,7 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kMostValues = 20, kMostGroupsPrinted = 10;
+constexpr std::size_t kMostValuesListed = 20, kMostGroupsPrinted = 10;
 
 std::string quantile_text(const Json& quantiles) {
   if (quantiles.is_null()) return "none";
@@ -82,7 +82,7 @@ int run_stats(const std::vector<std::string>& arguments) {
   stats["views"] = Json::object();
   for (const std::string& view : cache.views())
     stats["views"][view] = gather_statistics(cache, view, exams).finish(cache);
-  stats["columns"] = describe_columns(cache, exams, kMostValues);
+  stats["columns"] = describe_columns(cache, exams, kMostValuesListed);
   if (options.json) {
     print_json(stats);
     return 0;

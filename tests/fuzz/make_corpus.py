@@ -18,7 +18,7 @@ from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
-sys.path.insert(0, str(ROOT / "tests/extract/frames"))
+sys.path[:0] = [str(ROOT / "tests/extract/frames"), str(ROOT / "tests/extract/frames/dicom")]
 import test_dicom  # noqa: E402
 import test_dicom_codecs  # noqa: E402
 

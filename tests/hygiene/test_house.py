@@ -18,47 +18,59 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cac
 CODE = (".cpp", ".h", ".cu", ".cuh")
 MAX_LINES = 350
 
-# Each room and the rooms from which it may include; a name with a suffix is one file of a room.
+# Each room and the rooms from which it may include; a name with a suffix is one file of a room. A room
+# stands for the folders in it that have no line of their own.
+COMMON = {"common", "common/system"}
+EVALUATION = {"train_temporal/metrics", "train_temporal/splits", "train_temporal/tasks"}
+MODELS = {"train_temporal/data", "train_temporal/models", "train_temporal/models/kernels",
+          "train_temporal/training"}
 ROOMS = {
-    "common": {"common"},
-    "common/torch": {"common", "common/torch"},
-    "cache": {"common", "cache"},
-    "extract/frames": {"common", "extract/frames"},
-    "extract/preprocess": {"common", "extract/preprocess", "extract/frames/frame.h",
-                           "extract/cuda"},
-    "extract/augment": {"common", "extract/augment", "extract/frames/frame.h"},
-    "extract/vit": {"common", "common/torch", "extract/vit", "extract/cuda"},
-    "extract/cuda": {"extract/cuda"},
-    "extract": {"common", "common/torch", "cache", "extract", "extract/frames",
-                "extract/augment", "extract/preprocess", "extract/vit", "extract/cuda"},
-    "train_temporal/models/kernels": {"common", "common/torch", "train_temporal/models/kernels"},
-    "train_temporal/metrics": {"common", "train_temporal/metrics"},
-    "train_temporal/tasks": {"common", "train_temporal/metrics", "train_temporal/tasks"},
-    "train_temporal/splits": {"common", "cache", "train_temporal/splits", "train_temporal/tasks"},
-    "train_temporal/report": {"common", "train_temporal/metrics", "train_temporal/report"},
-    "train_temporal/data": {"common", "common/torch", "cache", "train_temporal/data"},
-    "train_temporal/explain": {"common", "common/torch", "train_temporal/data",
-                               "train_temporal/explain", "train_temporal/models"},
-    "train_temporal/models": {"common", "common/torch", "cache", "train_temporal/data",
-                              "train_temporal/models/kernels", "train_temporal/models",
-                              "train_temporal/tasks"},
-    "train_temporal/tensorboard": {"common", "train_temporal/tensorboard"},
-    "train_temporal/training": {"common", "common/torch", "train_temporal/data",
-                                "train_temporal/models/kernels", "train_temporal/models",
-                                "train_temporal/splits", "train_temporal/tasks",
-                                "train_temporal/training"},
-    "train_temporal": {"common", "common/torch", "cache", "train_temporal",
-                       "train_temporal/data", "train_temporal/explain",
-                       "train_temporal/models/kernels", "train_temporal/metrics",
-                       "train_temporal/models", "train_temporal/report", "train_temporal/splits",
-                       "train_temporal/tasks", "train_temporal/tensorboard",
-                       "train_temporal/training"},
+    "common": COMMON,
+    "common/system": COMMON,
+    "common/torch": COMMON | {"common/torch"},
+    "common/processes": COMMON | {"common/torch", "common/processes"},
+    "cache": COMMON | {"cache", "cache/hdf5"},
+    "cache/hdf5": COMMON | {"cache/format/format.h", "cache/hdf5"},
+    "cache/tool": COMMON | {"cache", "cache/tool"},
+    "extract/frames": COMMON | {"extract/frames"},
+    "extract/preprocess": COMMON | {"extract/preprocess", "extract/frames/frame.h",
+                                    "extract/cuda"},
+    "extract/augment": COMMON | {"extract/augment", "extract/frames/frame.h"},
+    "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
+    "extract/cuda": COMMON | {"extract/cuda"},
+    # extract's main, options, plan, pipeline and inspect
+    "extract": COMMON | {"common/torch", "cache", "extract", "extract/frames", "extract/augment",
+                         "extract/preprocess", "extract/vit", "extract/cuda"},
+    "train_temporal/metrics": COMMON | {"train_temporal/metrics"},
+    "train_temporal/tasks": COMMON | {"train_temporal/metrics", "train_temporal/tasks"},
+    "train_temporal/splits": COMMON | {"cache", "train_temporal/splits", "train_temporal/tasks"},
+    "train_temporal/report": COMMON | {"train_temporal/metrics", "train_temporal/report"},
+    "train_temporal/tensorboard": COMMON | {"train_temporal/tensorboard"},
+    "train_temporal/data": COMMON | {"common/torch", "cache", "train_temporal/data"},
+    "train_temporal/models/kernels": COMMON | {"common/torch", "train_temporal/models/kernels"},
+    "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
+                                       "train_temporal/models", "train_temporal/models/kernels",
+                                       "train_temporal/tasks"},
+    "train_temporal/training": COMMON | {"common/torch", "common/processes"} | MODELS | {
+        "train_temporal/splits", "train_temporal/tasks"},
+    # What the report and predict show of single exams; it reads finished runs.
+    "train_temporal/explain": COMMON | {"common/torch", "cache", "train_temporal/data",
+                                        "train_temporal/explain", "train_temporal/models",
+                                        "train_temporal/report", "train_temporal/run",
+                                        "train_temporal/tasks"},
+    "train_temporal/run": COMMON | {"common/torch", "common/processes", "cache",
+                                    "train_temporal/report", "train_temporal/run",
+                                    "train_temporal/tensorboard"} | EVALUATION | MODELS,
+    "train_temporal/commands": COMMON | {"common/torch", "common/processes", "cache",
+                                         "train_temporal/commands", "train_temporal/explain",
+                                         "train_temporal/report",
+                                         "train_temporal/run"} | EVALUATION | MODELS,
     "examples": {"common", "examples"},
 }
 
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
-    r"(torch|ATen|c10)/": ["common/torch/", "extract/", "train_temporal/"],
+    r"(torch|ATen|c10)/": ["common/torch/", "common/processes/", "extract/", "train_temporal/"],
     r"torch/torch\.h": [],  # common/torch/tensor.h, which compiles faster
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],

@@ -72,8 +72,7 @@ std::string backbone_of(const Json& config) {
   const Json backbone = part(features, "backbone"), vit = part(backbone, "architecture");
   std::vector<std::string> words;
   if (vit.contains("width") && vit.contains("depth") && vit.contains("patch")) {
-    words.push_back(
-        concat("ViT ", vit["width"], " × ", vit["depth"], " /", vit["patch"]));
+    words.push_back(concat("ViT ", vit["width"], " × ", vit["depth"], " /", vit["patch"]));
   }
   for (const char* key : {"kind", "pooling"}) {
     if (backbone.contains(key) && backbone[key].is_string()) words.push_back(backbone[key]);

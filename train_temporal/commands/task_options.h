@@ -1,7 +1,7 @@
 // Options that only some tasks can follow.
 #pragma once
 
-#include "train_temporal/commands/options.h"
+#include "train_temporal/run/options.h"
 #include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {

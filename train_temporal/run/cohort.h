@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cache/read/reader.h"
-#include "train_temporal/commands/options.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/run/options.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/commands/options.h"
+#include "train_temporal/run/options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/checkpoint.h"
 

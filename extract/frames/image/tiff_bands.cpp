@@ -13,10 +13,6 @@
 namespace coldframe::frames {
 namespace {
 
-[[noreturn]] void damaged_tiff() {
-  throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
-}
-
 std::uint32_t field(tiff* file, std::uint32_t tag) {
   std::uint32_t value = 0;
   return TIFFGetFieldDefaulted(file, tag, &value) == 1 ? value : 0;
@@ -153,6 +149,10 @@ void read_tiff_rows(tiff* file, const TiffLayout& layout,
     const std::int64_t count = std::min(band.rows(), layout.height - y);
     for (std::int64_t row = 0; row < count; ++row) visit(y + row, band.row(row));
   }
+}
+
+void damaged_tiff() {
+  throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
 }
 
 }  // namespace coldframe::frames

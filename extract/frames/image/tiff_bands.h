@@ -25,4 +25,6 @@ struct TiffLayout {
 void read_tiff_rows(tiff* file, const TiffLayout& layout,
                     const std::function<void(std::int64_t y, const std::byte* row)>& visit);
 
+[[noreturn]] void damaged_tiff();  // DataError for pixels that libtiff cannot decode
+
 }  // namespace coldframe::frames

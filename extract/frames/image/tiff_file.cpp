@@ -80,10 +80,6 @@ void require(const char* what, std::uint32_t found, std::initializer_list<std::u
                          ", which is not read; convert it to 8- or 16-bit grey or RGB"));
 }
 
-[[noreturn]] void damaged_tiff() {
-  throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
-}
-
 std::uint8_t bits_at(const std::byte* raw, std::size_t index, int bits) {
   const std::size_t at = index * static_cast<std::size_t>(bits);
   const int shift = 8 - bits - static_cast<int>(at % 8);

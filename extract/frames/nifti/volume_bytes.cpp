@@ -13,7 +13,7 @@
 namespace coldframe::frames {
 namespace {
 
-constexpr std::size_t kBlockBytes = std::size_t{1} << 16;
+constexpr std::size_t kStreamBytes = std::size_t{1} << 16;
 constexpr std::uint64_t kMaxInflation = 1032;  // of deflate: 258 bytes for 2 bits
 constexpr int kGzipWindow = 15 + 16;           // zlib: the largest window, gzip's wrapper
 
@@ -44,7 +44,7 @@ struct Inflater {
 // Goes forward only; back means from the mark, or from the beginning.
 class GzipStream {
  public:
-  explicit GzipStream(const ByteSource& source) : source_(source), input_(kBlockBytes) {}
+  explicit GzipStream(const ByteSource& source) : source_(source), input_(kStreamBytes) {}
 
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes);
   void mark(std::uint64_t offset);
@@ -100,10 +100,10 @@ std::size_t GzipStream::inflate_some(std::span<std::byte> bytes) {
 
 void GzipStream::go_to(std::uint64_t offset) {
   if (!now_ || offset < now_->out) restart(offset);
-  std::vector<std::byte> dropped(kBlockBytes);
+  std::vector<std::byte> dropped(kStreamBytes);
   while (now_->out < offset && !now_->at_end) {
     inflate_some(
-        std::span(dropped).first(std::min<std::uint64_t>(kBlockBytes, offset - now_->out)));
+        std::span(dropped).first(std::min<std::uint64_t>(kStreamBytes, offset - now_->out)));
   }
 }
 
@@ -123,7 +123,7 @@ void GzipStream::mark(std::uint64_t offset) {
 void GzipStream::finish(std::uint64_t end) {
   constexpr std::uint64_t kMaxTail = 1 << 20;
   if (!now_ || now_->out != end) return;
-  std::vector<std::byte> dropped(kBlockBytes);
+  std::vector<std::byte> dropped(kStreamBytes);
   while (!now_->at_end && now_->out - end < kMaxTail) inflate_some(dropped);
 }
 

@@ -1,4 +1,4 @@
-#include "train_temporal/commands/options.h"
+#include "train_temporal/run/options.h"
 
 #include <algorithm>
 
