@@ -155,6 +155,7 @@ TEST(HeatMap, HasPicturesAboveTheirColumns) {
   EXPECT_EQ(count(html, "a &lt; b"), 2u) << "as a title and for those who cannot see the chart";
   EXPECT_THAT(html, HasSubstr("style=\"width:33.333%\" alt=\"frame 0, &quot;x&quot;\""));
   EXPECT_THAT(html, HasSubstr("src=\"data:image/jpeg;base64,AQID\""));
+  EXPECT_THAT(html, HasSubstr("src=\"data:image/jpeg;base64,eg==\""));
   EXPECT_EQ(count(html, "<img"), 2u);
   EXPECT_EQ(count(html, "<span style=\"width:33.333%\"></span>"), 1u);
 }

@@ -8,26 +8,12 @@
 #include <limits>
 
 #include "common/cli/error.h"
-#include "common/text/base64.h"
 #include "common/text/exact.h"
 
 namespace coldframe {
 namespace {
 
 using ::testing::ElementsAre;
-
-// RFC 4648, section 10.
-TEST(Text, Base64) {
-  const std::pair<const char*, const char*> kVectors[] = {{"", ""},
-                                                          {"f", "Zg=="},
-                                                          {"fo", "Zm8="},
-                                                          {"foo", "Zm9v"},
-                                                          {"foob", "Zm9vYg=="},
-                                                          {"fooba", "Zm9vYmE="},
-                                                          {"foobar", "Zm9vYmFy"},
-                                                          {"\xff\xfe\xfb", "//77"}};
-  for (const auto& [bytes, text] : kVectors) EXPECT_EQ(to_base64(bytes), text);
-}
 
 TEST(Text, Numbers) {
   EXPECT_EQ(concat("frame ", 7, " of ", 12u), "frame 7 of 12");
