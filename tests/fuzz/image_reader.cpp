@@ -1,4 +1,4 @@
-// Still images, JPEG, PNG, BMP and WebP, and animated WebP.
+// Still images, JPEG, PNG and WebP, and animated WebP.
 #include <zlib.h>
 
 #include <cstring>

@@ -5,7 +5,6 @@ small ones of ../shared where it is. tests/fuzz/run calls it.
 
 import os
 import pathlib
-import struct
 import subprocess
 import sys
 import warnings
@@ -128,15 +127,12 @@ def make_image(folder):
             ("restarts.jpg", "RGB", {"restart_marker_blocks": 1, "subsampling": 0}),
             ("rgb.png", "RGB", {}), ("grey.png", "L", {}), ("palette.png", "P", {}), ("bits.png", "1", {}),
             ("alpha.png", "RGBA", {"exif": exif}), ("grey_alpha.png", "LA", {}), ("deep.png", "I;16", {}),
-            ("rgb.bmp", "RGB", {}), ("palette.bmp", "P", {}), ("alpha.bmp", "RGBA", {}), ("bits.bmp", "1", {}),
             ("lossy.webp", "RGB", {}), ("lossless.webp", "RGB", {"lossless": True}),
             ("alpha.webp", "RGBA", {"exif": exif})]:
         image = Image.fromarray(picture(17, 19, dtype=np.uint16)) if mode == "I;16" else still.convert(mode)
         image.save(folder / name, **options)
     others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
     still.save(folder / "moving.webp", save_all=True, append_images=others, duration=40)
-    (folder / "old.bmp").write_bytes(b"BM" + struct.pack("<IHHI", 26 + 24, 0, 0, 26)
-                                     + struct.pack("<IHHHH", 12, 2, 3, 1, 24) + bytes(24))
 
 
 # Names of clips with what FFmpeg is told of them; each codec in a container that it is common in.

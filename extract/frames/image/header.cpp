@@ -125,25 +125,6 @@ ImageSize check_png(std::string_view bytes) {
   return size;
 }
 
-ImageSize check_bmp(std::string_view bytes) {
-  const ByteCursor in(bytes, std::endian::little);
-  const bool old = in.u32(14) == 12;
-  ImageSize size{old ? in.u16(18) : in.u32(18), old ? in.u16(20) : in.u32(22)};
-  // A negative height means that the rows run downwards.
-  if (!old)
-    size.height = std::abs(static_cast<std::int64_t>(static_cast<std::int32_t>(in.u32(22))));
-  const std::uint32_t bits = old ? in.u16(24) : in.u16(28);
-  if (!old && in.u32(30) != 0) unsupported("a compressed BMP");
-  if (bits != 1 && bits != 4 && bits != 8 && bits != 24 && bits != 32) {
-    unsupported("a BMP of other than 1, 4, 8, 24 or 32 bits");
-  }
-  if (size.width > kMaxSide || size.height > kMaxSide) return size;
-  const std::int64_t row = (size.width * bits + 31) / 32 * 4;
-  const std::uint64_t end = in.u32(10) + static_cast<std::uint64_t>(row * size.height);
-  in.require(0, end);
-  return size;
-}
-
 ImageSize webp_size(const ByteCursor<>& in) {
   if (in.holds(12, "VP8X")) {
     return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
@@ -177,7 +158,7 @@ ImageSize check_format(std::string_view bytes) {
     case ImageFormat::kPng:
       return check_png(bytes);
     case ImageFormat::kBmp:
-      return check_bmp(bytes);
+      throw DataError("it is a BMP image, which is not read; convert it to PNG");
     case ImageFormat::kTiff:  // libtiff checks these as it reads
     case ImageFormat::kWebp:
       return check_webp(bytes);
@@ -200,11 +181,6 @@ ImageFormat image_format(std::string_view head) {
     return ImageFormat::kWebp;
   }
   return ImageFormat::kNone;
-}
-
-const char* to_string(ImageFormat format) {
-  constexpr const char* kNames[] = {"unknown", "JPEG", "PNG", "BMP", "TIFF", "WebP"};
-  return kNames[static_cast<int>(format)];
 }
 
 bool is_deep_png(std::string_view head) {

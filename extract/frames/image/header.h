@@ -14,7 +14,6 @@ enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp };
 ImageFormat image_format(std::string_view head);  // by signature
 bool is_deep_png(std::string_view head);          // of 16 bits per channel
 bool is_grey_png(std::string_view head);          // with or without alpha
-const char* to_string(ImageFormat format);
 
 // Both go by the first bytes; a PNG's reach to its pixels.
 bool is_animated_png(std::string_view head);

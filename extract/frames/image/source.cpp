@@ -1,4 +1,4 @@
-// JPEG, PNG, BMP and WebP, each through its own library on bytes that were looked at first. (Not
+// JPEG, PNG and WebP, each through its own library on bytes that were looked at first. (Not
 // through OpenCV's imdecode: Debian's build hands what it does not recognise to GDAL and GDCM,
 // which crash and hang on malformed files, prints to stderr, and accepts JPEG with pixels made up.)
 #include <algorithm>
@@ -9,7 +9,6 @@
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "extract/frames/image/bmp.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
 #include "extract/frames/image/png.h"
@@ -70,8 +69,6 @@ class ImageSource : public Source {
         return decode_jpeg(bytes, size);
       case ImageFormat::kPng:
         return decode_png(bytes, size);
-      case ImageFormat::kBmp:
-        return decode_bmp(bytes, size);
       default:
         return decode_webp(bytes, size);
     }

@@ -136,6 +136,10 @@ const std::byte* Band::row(std::int64_t y) {
 
 }  // namespace
 
+void damaged_tiff() {
+  throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
+}
+
 void read_tiff_rows(tiff* file, const TiffLayout& layout,
                     const std::function<void(std::int64_t, const std::byte*)>& visit) {
   std::uint16_t planar = 0;
@@ -149,10 +153,6 @@ void read_tiff_rows(tiff* file, const TiffLayout& layout,
     const std::int64_t count = std::min(band.rows(), layout.height - y);
     for (std::int64_t row = 0; row < count; ++row) visit(y + row, band.row(row));
   }
-}
-
-void damaged_tiff() {
-  throw DataError("its TIFF data is damaged or truncated and cannot be decoded");
 }
 
 }  // namespace coldframe::frames

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <opencv2/imgcodecs.hpp>
 
 #include "common/cli/error.h"
 #include "extract/frames/input/timestamp.h"
@@ -14,11 +15,10 @@ namespace {
 using coldframe::testing::message_of;
 using coldframe::testing::TemporaryFolder;
 
-// The smallest readable image: an uncompressed BMP of one pixel.
-std::string one_pixel_bmp(char grey) {
-  std::string bytes("BM\x3a\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\1\0\0\0\1\0\0\0\1\0\x18\0", 30);
-  bytes.resize(54, '\0');
-  return bytes + std::string(3, grey) + '\0';
+std::string one_pixel_png(int grey) {
+  std::vector<unsigned char> bytes;
+  cv::imencode(".png", cv::Mat(1, 1, CV_8UC1, cv::Scalar(grey)), bytes);
+  return {bytes.begin(), bytes.end()};
 }
 
 ExamItem item_of(const std::filesystem::path& path, double time_s = std::nan("")) {
@@ -124,8 +124,8 @@ TEST(ReadExam, KeepsTheSlotOfAMissingFrame) {
   const TemporaryFolder folder;
   ExamSpec exam;
   exam.id = "e";
-  exam.items = {item_of(folder.write("a.bmp", one_pixel_bmp(1)), 0.0), item_of("", 2.0),
-                item_of(folder.write("b.bmp", one_pixel_bmp(2)), 5.0)};
+  exam.items = {item_of(folder.write("a.png", one_pixel_png(1)), 0.0), item_of("", 2.0),
+                item_of(folder.write("b.png", one_pixel_png(2)), 5.0)};
   std::vector<ExamSlot> slots;
   const auto summary = read_exam(exam, {}, {}, [&](ExamSlot&& slot) {
     slots.push_back(std::move(slot));
@@ -145,8 +145,8 @@ TEST(ReadExam, KeepsTheSlotOfAMissingFrame) {
 TEST(ReadExam, StopsWhenTheSinkHasHadEnough) {
   const TemporaryFolder folder;
   ExamSpec exam;
-  for (const char* name : {"a.bmp", "b.bmp", "c.bmp"}) {
-    exam.items.push_back(item_of(folder.write(name, one_pixel_bmp(1))));
+  for (const char* name : {"a.png", "b.png", "c.png"}) {
+    exam.items.push_back(item_of(folder.write(name, one_pixel_png(1))));
   }
   int seen = 0;
   read_exam(exam, {}, {}, [&](ExamSlot&&) { return ++seen < 2; });
@@ -163,7 +163,7 @@ TEST(ReadExam, SaysWhichFileIsWrongAndWhy) {
       {folder / "absent.png", "No such file"},
       {folder.write("empty.png", ""), "is empty"},
       {folder.write("text.png", "hello, world"), "is of no known kind"},
-      {folder.write("cut.bmp", one_pixel_bmp(1).substr(0, 56)), "truncated"},
+      {folder.write("cut.png", one_pixel_png(1).substr(0, 56)), "truncated"},
       {folder.write("not.mp4", std::string("\0\0\0\x0c"
                                            "ftypisom",
                                            12)),
@@ -197,13 +197,13 @@ TEST(ReadExam, RefusesAnExamOfWhichEveryFrameIsMissing) {
 TEST(SourceStamp, ChangesWithTheFilesAndTheDigestWithTheirContent) {
   const TemporaryFolder folder;
   ExamSpec exam;
-  exam.items = {item_of(folder.write("a.bmp", "one")), item_of(folder.write("b.bmp", "two"))};
+  exam.items = {item_of(folder.write("a.png", "one")), item_of(folder.write("b.png", "two"))};
   const auto stamp = source_stamp(exam), digest = source_digest(exam);
   EXPECT_EQ(source_stamp(exam), stamp);
-  folder.write("b.bmp", "three");
+  folder.write("b.png", "three");
   EXPECT_NE(source_stamp(exam), stamp);
   EXPECT_NE(source_digest(exam), digest);
-  folder.write("b.bmp", "two");
+  folder.write("b.png", "two");
   EXPECT_EQ(source_digest(exam), digest);
   exam.items[1].path = folder / "absent";
   EXPECT_THROW(source_stamp(exam), DataError);

@@ -156,8 +156,8 @@ TEST_F(DryRun, TheSameImageOfTwoPatientsIsGraverThanOfOne) {
 }
 
 TEST_F(DryRun, TheSamePixelsInAnotherFormatAreTheSameImage) {
-  cv::imwrite(scratch / "copy.bmp", cv::imread(scratch / "0.png"));
-  const auto findings = look("exam,path\nA,0.png\nA,1.png\nB,copy.bmp\nB,2.png\n");
+  cv::imwrite(scratch / "copy.tif", cv::imread(scratch / "0.png"));
+  const auto findings = look("exam,path\nA,0.png\nA,1.png\nB,copy.tif\nB,2.png\n");
   ASSERT_THAT(kinds(findings), ElementsAre("same_image"));
   EXPECT_THAT(findings[0].cases.at(0).detail, HasSubstr("pixels"));
 }
@@ -169,8 +169,8 @@ TEST_F(DryRun, OneFileNamedByTwoExams) {
 
 TEST_F(DryRun, BlackFramesAreNotTheSameImage) {
   cv::imwrite(scratch / "black.png", cv::Mat(80, 96, CV_8UC3, cv::Scalar(0, 0, 0)));
-  cv::imwrite(scratch / "black.bmp", cv::Mat(80, 96, CV_8UC3, cv::Scalar(0, 0, 0)));
-  EXPECT_THAT(look("exam,path\nA,0.png\nA,black.png\nB,black.bmp\nB,1.png\n"), IsEmpty());
+  cv::imwrite(scratch / "black.tif", cv::Mat(80, 96, CV_8UC3, cv::Scalar(0, 0, 0)));
+  EXPECT_THAT(look("exam,path\nA,0.png\nA,black.png\nB,black.tif\nB,1.png\n"), IsEmpty());
 }
 
 TEST_F(DryRun, BurnedInTextIsFoundAndACropRemovesIt) {

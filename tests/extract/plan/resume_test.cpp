@@ -138,13 +138,15 @@ TEST_F(Resume, MovedFilesAreKnownByTheirContent) {
 }
 
 TEST_F(Resume, AnotherFileOfTheSameSizeAndDateIsNotTheSame) {
-  write_grey_image(scratch / "one.bmp", 30);
-  write_grey_image(scratch / "other.bmp", 60);
-  std::filesystem::last_write_time(scratch / "other.bmp",
-                                   std::filesystem::last_write_time(scratch / "one.bmp"));
-  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,one.bmp,7,p2,y\n");
+  write_grey_image(scratch / "one.tif", 30);
+  write_grey_image(scratch / "other.tif", 60);
+  ASSERT_EQ(std::filesystem::file_size(scratch / "one.tif"),
+            std::filesystem::file_size(scratch / "other.tif"));
+  std::filesystem::last_write_time(scratch / "other.tif",
+                                   std::filesystem::last_write_time(scratch / "one.tif"));
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,one.tif,7,p2,y\n");
   extract();
-  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.bmp,7,p2,y\n");
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,other.tif,7,p2,y\n");
   const Plan changed = plan();
   ASSERT_EQ(changed.extract.size(), 1u);
   EXPECT_EQ(changed.extract[0].exam->id, "B");
