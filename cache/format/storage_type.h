@@ -3,12 +3,17 @@
 
 #include <cstddef>
 
+#include "common/text/word_table.h"
+
 namespace coldframe::cache {
 
 enum class StorageType { kFloat16, kFloat32 };
 
+inline const WordTable<StorageType> kStorageTypes{{"float16", StorageType::kFloat16},
+                                                  {"float32", StorageType::kFloat32}};
+
 inline const char* storage_name(StorageType storage) {
-  return storage == StorageType::kFloat16 ? "float16" : "float32";
+  return word_for(kStorageTypes, storage);
 }
 
 inline std::size_t value_bytes(StorageType storage) {

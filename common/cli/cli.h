@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/text/word_table.h"
+
 namespace coldframe {
 
 // --help says this before and after the list of options.
@@ -28,6 +30,12 @@ bool parse_command_line(const CommandHelp& help,
 // A word out of a fixed set: choice("pool", "mean", {"cls", "mean"}); ConfigError lists the set.
 std::size_t choice(const std::string& option, const std::string& word,
                    const std::vector<std::string>& allowed);
+
+// What the word stands for: choice<bool>("sampler", "order", {{"order", false}, …}).
+template <typename T>
+T choice(const std::string& option, const std::string& word, const WordTable<T>& table) {
+  return table[choice(option, word, words_in(table))].second;
+}
 
 // Runs `body` with argv[1…]; turns what it throws into one message on stderr and the exit code of
 // error.h.

@@ -1,5 +1,7 @@
 #include "common/torch/precision.h"
 
+#include <optional>
+
 #include "common/cli/cli.h"
 #include "common/system/cuda_driver.h"
 
@@ -18,16 +20,12 @@ Precision automatic(const torch::Device& device) {
 }  // namespace
 
 Precision parse_precision(const std::string& word, const torch::Device& device) {
-  switch (choice("precision", word, {"auto", "fp32", "bf16", "fp16"})) {
-    case 1:
-      return Precision::kFp32;
-    case 2:
-      return Precision::kBf16;
-    case 3:
-      return Precision::kFp16;
-    default:
-      return automatic(device);
-  }
+  const auto asked = choice<std::optional<Precision>>("precision", word,
+                                                      {{"auto", std::nullopt},
+                                                       {"fp32", Precision::kFp32},
+                                                       {"bf16", Precision::kBf16},
+                                                       {"fp16", Precision::kFp16}});
+  return asked ? *asked : automatic(device);
 }
 
 std::string to_string(Precision precision) {

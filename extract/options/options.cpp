@@ -178,8 +178,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (!options.dry_run) apply_backbone(words, options.backbone);
   options.backbone.image_size = options.preprocessing.image_size;
   if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;
-  options.storage =
-      static_cast<cache::StorageType>(choice("store", words.store, {"float16", "float32"}));
+  options.storage = choice("store", words.store, cache::kStorageTypes);
   return options;
 }
 

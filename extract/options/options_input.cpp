@@ -15,8 +15,8 @@ namespace po = boost::program_options;
 constexpr const char* kSaltVariable = "COLDFRAME_PATIENT_SALT";
 
 int parse_axis(const std::string& word) {
-  return static_cast<int>(choice("axis", word, {"x", "y", "z", "sagittal", "coronal", "axial"}) %
-                          3);
+  return choice<int>("axis", word,
+                     {{"x", 0}, {"y", 1}, {"z", 2}, {"sagittal", 0}, {"coronal", 1}, {"axial", 2}});
 }
 
 // BEGIN:END:STEP as Python's slices, each part optional, without negative numbers; or one index.
@@ -106,8 +106,9 @@ void InputOptions::apply(ExtractOptions& options) const {
   if (!axis.empty()) options.reader.axis = parse_axis(axis);
   if (!slices.empty()) options.reader.slices = parse_slices(slices);
   if (!group.empty())
-    options.reader.grouping =
-        static_cast<frames::DicomGrouping>(choice("group", group, {"series", "study"}));
+    options.reader.grouping = choice<frames::DicomGrouping>(
+        "group", group,
+        {{"series", frames::DicomGrouping::kSeries}, {"study", frames::DicomGrouping::kStudy}});
   options.reader.patient_salt = patient_salt;
   if (const char* salt = std::getenv(kSaltVariable); patient_salt.empty() && salt)
     options.reader.patient_salt = salt;

@@ -93,15 +93,11 @@ void PixelOptions::apply(ExtractOptions& options) const {
 void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
   using namespace preprocess;
   if (image_size != kNotGiven) p.image_size = image_size;
-  if (!resize.empty())
-    p.resize = static_cast<Resize>(choice("resize", resize, {"shortest", "squash", "pad"}));
+  if (!resize.empty()) p.resize = choice("resize", resize, kResizes);
   if (crop_pct != kNotGiven) p.crop_pct = crop_pct;
   if (!interpolation.empty())
-    p.interpolation =
-        static_cast<Interpolation>(choice("interpolation", interpolation, {"bicubic", "bilinear"}));
-  if (!resampler.empty())
-    p.resampler =
-        static_cast<Resampler>(choice("resampler", resampler, {"pillow", "torch", "pillow12"}));
+    p.interpolation = choice("interpolation", interpolation, kInterpolations);
+  if (!resampler.empty()) p.resampler = choice("resampler", resampler, kResamplers);
   if (!mean.empty()) p.mean = parse_channels("mean", mean, false);
   if (!std.empty()) p.std = parse_channels("std", std, true);
   if (p.image_size < 8 || p.image_size > 4096)

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -25,23 +24,6 @@ Json shortest(const std::array<float, 3>& values) {
     result.push_back(json_number(decimal));
   }
   return result;
-}
-
-constexpr std::array<std::pair<const char*, Resize>, 3> kResizes{
-    {{"shortest", Resize::kShortest}, {"squash", Resize::kSquash}, {"pad", Resize::kPad}}};
-constexpr std::array<std::pair<const char*, Interpolation>, 2> kInterpolations{
-    {{"bicubic", Interpolation::kBicubic}, {"bilinear", Interpolation::kBilinear}}};
-constexpr std::array<std::pair<const char*, Resampler>, 3> kResamplers{
-    {{"pillow", Resampler::kPillow},
-     {"pillow12", Resampler::kPillow12},
-     {"torch", Resampler::kTorch}}};
-
-template <typename Table, typename Value>
-std::string name(const Table& table, Value wanted) {
-  for (const auto& [text, value] : table) {
-    if (value == wanted) return text;
-  }
-  return {};
 }
 
 // timm's crop mode "border" surrounds the frame with round(255 · mean), which normalises to about
@@ -70,10 +52,10 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 Json to_json(const Preprocessing& preprocessing) {
   Json json{
       {"image_size", preprocessing.image_size},
-      {"resize", name(kResizes, preprocessing.resize)},
+      {"resize", word_for(kResizes, preprocessing.resize)},
       {"crop_pct", preprocessing.crop_pct},
-      {"interpolation", name(kInterpolations, preprocessing.interpolation)},
-      {"resampler", name(kResamplers, preprocessing.resampler)},
+      {"interpolation", word_for(kInterpolations, preprocessing.interpolation)},
+      {"resampler", word_for(kResamplers, preprocessing.resampler)},
       {"mean", shortest(preprocessing.mean)},
       {"std", shortest(preprocessing.std)},
   };

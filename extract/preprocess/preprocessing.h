@@ -9,16 +9,24 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/text/word_table.h"
 #include "extract/frames/frame.h"
 
 namespace coldframe::preprocess {
 
 enum class Resize { kShortest, kSquash, kPad };
+inline const WordTable<Resize> kResizes{
+    {"shortest", Resize::kShortest}, {"squash", Resize::kSquash}, {"pad", Resize::kPad}};
 enum class Interpolation { kBicubic, kBilinear };
+inline const WordTable<Interpolation> kInterpolations{{"bicubic", Interpolation::kBicubic},
+                                                      {"bilinear", Interpolation::kBilinear}};
 // Pillow 13 resamples frames that lose much more height than width vertically first; all versions
 // before it, with which every published backbone was trained, resample horizontally first. The two
 // orders differ by a level here and there.
 enum class Resampler { kPillow, kTorch, kPillow12 };
+inline const WordTable<Resampler> kResamplers{{"pillow", Resampler::kPillow},
+                                              {"torch", Resampler::kTorch},
+                                              {"pillow12", Resampler::kPillow12}};
 
 // Marks the pixels of a frame that are kept; the others become black. Made by make_mask().
 struct Mask {

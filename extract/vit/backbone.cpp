@@ -19,19 +19,11 @@ torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor
 }
 
 Pooling parse_pooling(const std::string& word) {
-  return static_cast<Pooling>(choice("pool", word, {"cls", "mean", "cls+mean"}));
+  return choice("pool", word, kPoolings);
 }
 
 std::string to_string(Pooling pooling) {
-  switch (pooling) {
-    case Pooling::kCls:
-      return "cls";
-    case Pooling::kMean:
-      return "mean";
-    case Pooling::kClsMean:
-      return "cls+mean";
-  }
-  return {};
+  return word_for(kPoolings, pooling);
 }
 
 void require_images(const torch::Tensor& images, std::int64_t image_size) {

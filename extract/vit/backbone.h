@@ -9,12 +9,15 @@
 #include <string>
 
 #include "common/files/json.h"
+#include "common/text/word_table.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe::vit {
 
 enum class Pooling { kCls, kMean, kClsMean };
+inline const WordTable<Pooling> kPoolings{
+    {"cls", Pooling::kCls}, {"mean", Pooling::kMean}, {"cls+mean", Pooling::kClsMean}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
 

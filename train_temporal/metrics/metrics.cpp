@@ -39,7 +39,7 @@ constexpr std::array kMetrics = {
 };
 
 const MetricInfo& info(Metric metric) {
-  return kMetrics[static_cast<std::size_t>(metric)];
+  return *std::ranges::find(kMetrics, metric, &MetricInfo::metric);
 }
 
 using Counts = std::vector<std::vector<std::size_t>>;  // [true][decided]

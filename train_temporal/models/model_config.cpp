@@ -1,6 +1,5 @@
 #include "train_temporal/models/model_config.h"
 
-#include <algorithm>
 #include <array>
 
 #include "common/cli/cli.h"
@@ -10,10 +9,18 @@
 namespace coldframe::temporal {
 namespace {
 
-const std::vector<std::string> kArchitectures = {"gru", "mean", "clock", "lstm", "attention"};
-const std::vector<std::string> kOrders = {"in_order", "middle", "shuffled"};
-const std::vector<std::string> kTimeEncodings = {"log", "decay", "time2vec"};
-const std::vector<std::string> kPools = {"last", "mean", "attention", "none"};
+const WordTable<ModelKind> kArchitectures{{"gru", ModelKind::kGru},
+                                          {"mean", ModelKind::kMean},
+                                          {"clock", ModelKind::kClock},
+                                          {"lstm", ModelKind::kLstm},
+                                          {"attention", ModelKind::kAttention}};
+const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
+                                    {"middle", FrameOrder::kMiddle},
+                                    {"shuffled", FrameOrder::kShuffled}};
+const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
+                                     {"mean", TemporalPool::kMean},
+                                     {"attention", TemporalPool::kAttention},
+                                     {"none", TemporalPool::kNone}};
 
 struct NamedModel {
   const char* name;
@@ -33,26 +40,21 @@ constexpr std::array kModels = {
 };
 constexpr const char* kBothWays = "bigru";
 
-template <typename Enum>
-const std::string& word(const std::vector<std::string>& words, Enum value) {
-  return words[static_cast<std::size_t>(value)];
-}
-
 }  // namespace
 
 Json to_json(const ModelConfig& config) {
   Json json;
-  json["architecture"] = word(kArchitectures, config.architecture);
-  json["frame_order"] = word(kOrders, config.order);
+  json["architecture"] = word_for(kArchitectures, config.architecture);
+  json["frame_order"] = word_for(kOrders, config.order);
   json["dimension"] = config.dimension;
   json["clock_width"] = config.clock_width;
   json["classes"] = config.classes;
   json["hidden"] = config.hidden;
   json["layers"] = config.layers;
   json["bidirectional"] = config.bidirectional;
-  json["temporal_pool"] = word(kPools, config.pool);
+  json["temporal_pool"] = word_for(kPools, config.pool);
   json["time"] = config.time;
-  json["time_encoding"] = word(kTimeEncodings, config.time_encoding);
+  json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
   return json;
 }
@@ -66,23 +68,23 @@ ModelConfig model_config_from_json(const Json& json) {
   };
   try {
     ModelConfig config;
-    const auto pick = [&](const char* key, const std::vector<std::string>& words) {
-      const auto found = std::find(words.begin(), words.end(), json.at(key).get<std::string>());
-      if (found != words.end()) return found - words.begin();
+    const auto pick = [&](const char* key, const auto& table) {
+      const auto value = value_for(table, json.at(key).get<std::string>());
+      if (value) return *value;
       throw DataError(concat("model configuration: ", key, " is ", json.at(key).dump(),
-                             ", expected one of ", join(words, ", ")));
+                             ", expected one of ", join(words_in(table), ", ")));
     };
-    config.architecture = static_cast<ModelKind>(pick("architecture", kArchitectures));
-    config.order = static_cast<FrameOrder>(pick("frame_order", kOrders));
+    config.architecture = pick("architecture", kArchitectures);
+    config.order = pick("frame_order", kOrders);
     config.dimension = bounded("dimension", 1, 1 << 20);
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.classes = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
     config.layers = bounded("layers", 1, 64);
     config.bidirectional = json.at("bidirectional").get<bool>();
-    config.pool = static_cast<TemporalPool>(pick("temporal_pool", kPools));
+    config.pool = pick("temporal_pool", kPools);
     config.time = json.at("time").get<bool>();
-    config.time_encoding = static_cast<TimeEncoding>(pick("time_encoding", kTimeEncodings));
+    config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
     const std::string name = model_name(config);  // DataError when there is none
     if (config.per_frame() &&

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/text/word_table.h"
 #include "train_temporal/data/sampler.h"
 
 namespace coldframe::temporal {
@@ -24,6 +25,9 @@ enum class TimeEncoding {
   kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
   kTime2Vec,  // learnt sinusoids of the seconds since the first frame (Kazemi et al. 2019)
 };
+inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
+                                                    {"decay", TimeEncoding::kDecay},
+                                                    {"time2vec", TimeEncoding::kTime2Vec}};
 enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
 struct ModelConfig {

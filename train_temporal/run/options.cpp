@@ -188,25 +188,34 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.out = words.out;
   options.splits = words.splits;
   if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
-  options.features = static_cast<Residence>(
-      choice("features", words.features, {"auto", "device", "memory", "stream"}));
+  options.features = choice<Residence>("features", words.features,
+                                       {{"auto", Residence::kAuto},
+                                        {"device", Residence::kDevice},
+                                        {"memory", Residence::kMemory},
+                                        {"stream", Residence::kStream}});
   options.existing = {words.resume, words.overwrite};
   options.pool_given = !words.pool.empty();
   if (options.pool_given) {
-    options.architecture.pool = static_cast<TemporalPool>(
-        choice("temporal-pool", words.pool, {"last", "mean", "attention"}));
+    options.architecture.pool = choice<TemporalPool>("temporal-pool", words.pool,
+                                                     {{"last", TemporalPool::kLast},
+                                                      {"mean", TemporalPool::kMean},
+                                                      {"attention", TemporalPool::kAttention}});
   }
-  options.time = static_cast<TimeInput>(choice("time", words.time, {"auto", "on", "off"}));
-  options.views = static_cast<ViewChoice>(choice("views", words.views, {"auto", "clean", "all"}));
-  options.architecture.time_encoding = static_cast<TimeEncoding>(
-      choice("time-encoding", words.time_encoding, {"log", "decay", "time2vec"}));
-  options.fit.schedule =
-      static_cast<Schedule>(choice("schedule", words.schedule, {"cosine", "constant"}));
+  options.time = choice<TimeInput>(
+      "time", words.time,
+      {{"auto", TimeInput::kAuto}, {"on", TimeInput::kOn}, {"off", TimeInput::kOff}});
+  options.views = choice<ViewChoice>(
+      "views", words.views,
+      {{"auto", ViewChoice::kAuto}, {"clean", ViewChoice::kClean}, {"all", ViewChoice::kAll}});
+  options.architecture.time_encoding = choice("time-encoding", words.time_encoding, kTimeEncodings);
+  options.fit.schedule = choice("schedule", words.schedule, kSchedules);
   choice("task", options.data.task, task_words());
   options.fit.objective.loss = parse_loss(words.loss);
-  options.fit.balanced = choice("sampler", words.sampler, {"order", "balanced"}) == 1;
-  constexpr torch::ScalarType kTypes[] = {torch::kFloat32, torch::kBFloat16, torch::kFloat16};
-  options.fit.precision = kTypes[choice("amp", words.amp, {"off", "bf16", "fp16"})];
+  options.fit.balanced =
+      choice<bool>("sampler", words.sampler, {{"order", false}, {"balanced", true}});
+  options.fit.precision = choice<torch::ScalarType>(
+      "amp", words.amp,
+      {{"off", torch::kFloat32}, {"bf16", torch::kBFloat16}, {"fp16", torch::kFloat16}});
   choice("model", options.model, model_names());
   for (const std::string& name : split(words.compare, ',')) {
     if (words.compare.empty() || trim(name) == options.model) continue;

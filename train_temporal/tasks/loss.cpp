@@ -46,7 +46,7 @@ LossOptions parse_loss(const std::string& text) {
 }
 
 std::string to_string(const LossOptions& options) {
-  const NamedLoss& loss = kLosses[static_cast<std::size_t>(options.kind)];
+  const NamedLoss& loss = *std::ranges::find(kLosses, options.kind, &NamedLoss::kind);
   return loss.standard > 0 ? concat(loss.name, "=", options.parameter) : loss.name;
 }
 

@@ -1,16 +1,19 @@
 #include "train_temporal/tasks/target.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "common/text/text.h"
+#include "common/text/word_table.h"
 #include "train_temporal/metrics/calibration.h"
 
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::array kNames = {"binary", "multiclass", "ordinal", "regression"};
+const WordTable<Task> kTasks{{"binary", Task::kBinary},
+                             {"multiclass", Task::kMulticlass},
+                             {"ordinal", Task::kOrdinal},
+                             {"regression", Task::kRegression}};
 
 double logistic(double z) {
   return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
@@ -34,17 +37,15 @@ std::vector<double> ordinal_probabilities(std::span<const double> outputs, std::
 }  // namespace
 
 const char* task_name(Task task) {
-  return kNames[static_cast<std::size_t>(task)];
+  return word_for(kTasks, task);
 }
 
 std::optional<Task> find_task(std::string_view name) {
-  const auto found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Task>(found - kNames.begin());
+  return value_for(kTasks, name);
 }
 
 std::vector<std::string> task_names() {
-  return {kNames.begin(), kNames.end()};
+  return words_in(kTasks);
 }
 
 std::size_t Target::outputs() const {

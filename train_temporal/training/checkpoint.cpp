@@ -125,7 +125,7 @@ Json fit_json(const FitOptions& fit) {
   json["micro_batch"] = fit.micro_batch;
   json["learning_rate"] = fit.learning_rate;
   json["warmup"] = fit.warmup;
-  json["schedule"] = fit.schedule == Schedule::kCosine ? "cosine" : "constant";
+  json["schedule"] = word_for(kSchedules, fit.schedule);
   json["weight_decay"] = fit.weight_decay;
   json["clip"] = fit.clip;
   json["train_frames"] = fit.train_frames;

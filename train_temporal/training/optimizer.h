@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/text/word_table.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/models/kernels/thread_team.h"
 
@@ -41,6 +42,8 @@ class AdamW {
 };
 
 enum class Schedule { kCosine, kConstant };
+inline const WordTable<Schedule> kSchedules{{"cosine", Schedule::kCosine},
+                                            {"constant", Schedule::kConstant}};
 
 // The factor on the learning rate for step 0 … steps − 1: linear warm-up over the first `warmup`
 // steps, then a half cosine towards 0, or constant.

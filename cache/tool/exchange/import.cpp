@@ -176,7 +176,7 @@ int run_import(const std::vector<std::string>& arguments) {
     throw ConfigError(
         "--describe is missing: say how the features were made, such as "
         "'ResNet-50, ImageNet, 224 px, torchvision 0.26'");
-  const bool half = choice("store", given.store, {"float16", "float32"}) == 0;
+  const StorageType storage = choice("store", given.store, kStorageTypes);
   const Location out = locate(options.path());
   if (!out.files().empty())
     throw ConfigError(concat(options.path(), " is there already; choose another name"));
@@ -188,7 +188,7 @@ int run_import(const std::vector<std::string>& arguments) {
   recipe.features["dimension"] = features.columns();
   recipe.storage["store"] = given.store;
   WriterOptions how;
-  how.storage = half ? StorageType::kFloat16 : StorageType::kFloat32;
+  how.storage = storage;
   how.precision = features.type_name();
   try {
     ShardWriter writer(out, recipe, static_cast<std::int64_t>(features.columns()), how);

@@ -22,13 +22,10 @@ using namespace coldframe;
 preprocess::Preprocessing parse(char** argv) {
   preprocess::Preprocessing result;
   result.image_size = std::stoi(argv[3]);
-  result.resize =
-      static_cast<preprocess::Resize>(choice("resize", argv[4], {"shortest", "squash", "pad"}));
+  result.resize = choice("resize", argv[4], preprocess::kResizes);
   result.crop_pct = std::stod(argv[5]);
-  result.interpolation = static_cast<preprocess::Interpolation>(
-      choice("interpolation", argv[6], {"bicubic", "bilinear"}));
-  result.resampler = static_cast<preprocess::Resampler>(
-      choice("resampler", argv[7], {"pillow", "torch", "pillow12"}));
+  result.interpolation = choice("interpolation", argv[6], preprocess::kInterpolations);
+  result.resampler = choice("resampler", argv[7], preprocess::kResamplers);
   for (std::size_t i = 0; i < 3; ++i) {
     result.mean[i] = std::stof(argv[8 + i]);
     result.std[i] = std::stof(argv[11 + i]);
@@ -47,10 +44,8 @@ void measure(const preprocess::Preprocessing& preprocessing, const frames::Image
 int rescale(char** argv) {
   preprocess::Preprocessing steps;
   steps.spacing_mm = std::stod(argv[6]);
-  steps.interpolation = static_cast<preprocess::Interpolation>(
-      choice("interpolation", argv[7], {"bicubic", "bilinear"}));
-  steps.resampler = static_cast<preprocess::Resampler>(
-      choice("resampler", argv[8], {"pillow", "torch", "pillow12"}));
+  steps.interpolation = choice("interpolation", argv[7], preprocess::kInterpolations);
+  steps.resampler = choice("resampler", argv[8], preprocess::kResamplers);
   frames::Frame frame;
   frame.pixels = {std::stoi(argv[2]), std::stoi(argv[3]), {}};
   frame.pixels.rgb.assign(std::istreambuf_iterator<char>(std::cin), {});
