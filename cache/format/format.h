@@ -67,7 +67,6 @@ inline constexpr std::uint64_t kFletcherBytes = 4;        // behind every chunk
 inline constexpr std::uint64_t kTrailerBytes = 16;        // XXH3-128 of all that lies before it
 inline constexpr std::uint16_t kHalfNaN = 0x7e00;         // the features of a missing frame
 inline constexpr std::size_t kLongestText = 60000;        // an attribute must fit in 64 KiB
-inline constexpr std::size_t kLargestAttribute = 1u << 16;
 inline constexpr std::size_t kLongestLinkName = 1024;
 
 // Names of columns and views as names of datasets: "%XX" for '%', '/', control characters and a

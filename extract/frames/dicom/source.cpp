@@ -17,8 +17,6 @@
 namespace coldframe::frames::dicom {
 namespace {
 
-using OpenBytes = std::function<std::shared_ptr<const ByteSource>()>;
-
 constexpr int kMaxTableBits = 16;
 
 // Describes a file's image without the file itself: frames are read by their place in it.
@@ -56,9 +54,9 @@ struct DicomImage {
 
 class DicomSource : public Source {
  public:
-  DicomSource(std::string name, OpenBytes open, const ReaderOptions& options)
-      : name_(std::move(name)), open_(std::move(open)), window_(options.window) {
-    named([&] { image_ = std::make_unique<DicomImage>(DataSet(open_()), options); });
+  DicomSource(std::filesystem::path path, const ReaderOptions& options)
+      : path_(std::move(path)), window_(options.window) {
+    named([&] { image_ = std::make_unique<DicomImage>(DataSet(open()), options); });
   }
 
   std::int64_t frame_count() override { return image_->layout.frames; }
@@ -106,20 +104,23 @@ class DicomSource : public Source {
     } catch (const std::bad_alloc&) {
       reason = "it takes more memory than there is";
     }
-    throw DataError(concat("DICOM '", name_, "': ", reason));
+    throw DataError(concat("DICOM '", path_.string(), "': ", reason));
+  }
+
+  std::shared_ptr<const ByteSource> open() const {
+    return std::make_shared<InputFile>(path_, refuse_unnamed);
   }
 
   // Deflated files are inflated anew, so that none of many opened files is held in memory.
   std::shared_ptr<const ByteSource> data_bytes() const {
-    return image_->frames.deflated() ? DataSet(open_()).bytes() : open_();
+    return image_->frames.deflated() ? DataSet(open()).bytes() : open();
   }
 
   void survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const;
   Frame read_frame(const ByteSource& bytes, std::int64_t index);
   Image grey_image(const RawFrame& raw, std::int64_t frame);
 
-  std::string name_;
-  OpenBytes open_;
+  std::filesystem::path path_;
   Window window_;
   std::unique_ptr<DicomImage> image_;
   std::vector<std::uint8_t> levels_;  // of every stored value, for frame `levels_frame_`
@@ -186,12 +187,6 @@ Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
 
 }  // namespace
 
-std::unique_ptr<Source> open_dicom_bytes(std::string content, const ReaderOptions& options) {
-  const auto bytes = std::make_shared<MemoryBytes>(std::move(content));
-  return std::make_unique<DicomSource>(
-      "(memory)", [bytes] { return bytes; }, options);
-}
-
 }  // namespace coldframe::frames::dicom
 
 namespace coldframe::frames {
@@ -202,8 +197,7 @@ bool detect_dicom(std::string_view head, const std::filesystem::path&) {
 
 std::unique_ptr<Source> open_dicom(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
-  return std::make_unique<dicom::DicomSource>(
-      path.string(), [path] { return std::make_shared<InputFile>(path, refuse_unnamed); }, options);
+  return std::make_unique<dicom::DicomSource>(path, options);
 }
 
 SourceFacts dicom_facts(const std::filesystem::path& path, const ReaderOptions& options) {

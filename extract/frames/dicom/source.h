@@ -7,19 +7,12 @@
 #pragma once
 
 #include <array>
-#include <filesystem>
-#include <memory>
 #include <optional>
-#include <string>
 
-#include "common/files/byte_source.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames::dicom {
-
-// Opens a DICOM file's content from memory; otherwise as open_dicom (kinds.h).
-std::unique_ptr<Source> open_dicom_bytes(std::string content, const ReaderOptions& options);
 
 // Reads what the header says of patient, time, study, view, modality and spacing.
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options);

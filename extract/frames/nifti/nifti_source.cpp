@@ -1,5 +1,4 @@
-#include "extract/frames/nifti/nifti_source.h"
-
+// NIfTI volumes as clips: a 3-D volume's slices, or for each time point of a 4-D one its slices.
 #include <zlib.h>
 
 #include <algorithm>
@@ -21,8 +20,6 @@ namespace {
 
 constexpr std::int64_t kMaxFrames = std::int64_t{1} << 20;
 constexpr std::string_view kAxisNames = "xyz";
-
-using Opener = std::function<std::unique_ptr<VolumeBytes>()>;
 
 std::string read_header_bytes(VolumeBytes& bytes) {
   std::string head(kNiftiHeaderBytes, '\0');
@@ -54,14 +51,11 @@ std::filesystem::path voxels_of(const std::filesystem::path& header) {
 
 class NiftiSource : public Source {
  public:
-  // `open_voxels` gives the file beside a header that is one of a pair.
-  NiftiSource(std::string name, const Opener& open_header, Opener open_voxels,
-              const ReaderOptions& options)
-      : name_(std::move(name)), options_(options) {
+  NiftiSource(const std::filesystem::path& path, const ReaderOptions& options)
+      : name_(path.string()), voxels_(path), options_(options) {
     guarded([&] {
-      const auto bytes = open_header();
-      header_ = parse_nifti_header(read_header_bytes(*bytes));
-      open_ = header_.is_pair ? std::move(open_voxels) : open_header;
+      header_ = parse_nifti_header(read_header_bytes(*open()));
+      if (header_.is_pair) voxels_ = voxels_of(path);
       geometry_.emplace(header_, options.axis);
       check_size();
       choose_slices();
@@ -77,6 +71,9 @@ class NiftiSource : public Source {
             const std::function<void(Frame&&)>& sink) override;
 
  private:
+  std::unique_ptr<VolumeBytes> open() const {
+    return std::make_unique<VolumeBytes>(std::make_unique<InputFile>(voxels_));
+  }
   template <typename Work>
   void guarded(const Work& work) const;
   void check_size() const;
@@ -85,9 +82,9 @@ class NiftiSource : public Source {
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
 
   std::string name_;
+  std::filesystem::path voxels_;  // beside the header if they are a pair
   ReaderOptions options_;
   NiftiHeader header_;
-  Opener open_;
   std::optional<SliceGeometry> geometry_;
   std::vector<std::int64_t> slices_;  // that are frames, ascending
   std::optional<ValueRange> range_;   // of the whole file, found when it is first read
@@ -99,7 +96,7 @@ void NiftiSource::guarded(const Work& work) const {
 }
 
 void NiftiSource::check_size() const {
-  const std::uint64_t limit = open_()->size_limit();
+  const std::uint64_t limit = open()->size_limit();
   if (header_.data_end() > limit) {
     throw DataError(concat("it is truncated: its header asks for ", header_.data_end(),
                            " bytes, and it holds at most ", limit));
@@ -151,7 +148,7 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
   if (indices.empty()) return;
   std::unique_ptr<VolumeBytes> bytes;
   guarded([&] {
-    bytes = open_();
+    bytes = open();
     if (!range_) find_range(*bytes);
   });
   for (std::size_t begin = 0; begin < indices.size();) {
@@ -181,20 +178,7 @@ bool detect_nifti(std::string_view head, const std::filesystem::path& path) {
 
 std::unique_ptr<Source> open_nifti(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
-  const auto open = [](const std::filesystem::path& file) {
-    return std::make_unique<VolumeBytes>(std::make_unique<InputFile>(file));
-  };
-  return std::make_unique<NiftiSource>(
-      path.string(), [=] { return open(path); }, [=] { return open(voxels_of(path)); }, options);
-}
-
-std::unique_ptr<Source> open_nifti_bytes(std::string bytes, std::string name,
-                                         const ReaderOptions& options) {
-  return std::make_unique<NiftiSource>(
-      std::move(name),
-      [=] { return std::make_unique<VolumeBytes>(std::make_unique<MemoryBytes>(bytes)); },
-      []() -> std::unique_ptr<VolumeBytes> { throw DataError("its voxels are in another file"); },
-      options);
+  return std::make_unique<NiftiSource>(path, options);
 }
 
 }  // namespace coldframe::frames

@@ -10,7 +10,8 @@
 
 #include "common/cli/error.h"
 #include "extract/frames/dicom/series.h"
-#include "extract/frames/dicom/source.h"
+#include "extract/frames/kinds.h"
+#include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -65,7 +66,8 @@ std::string fragments(const Header& h, const std::vector<std::string>& parts) {
 // Every frame decoded; the message when it was refused, else "".
 std::string read_all(const std::string& content, const ReaderOptions& options = {}) {
   try {
-    const auto source = open_dicom_bytes(content, options);
+    const coldframe::testing::TemporaryFolder folder;
+    const auto source = open_dicom(folder.write("a.dcm", content), options);
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < source->frame_count(); ++i) indices.push_back(i);
     source->read(indices, [](Frame&& frame) {
@@ -92,7 +94,8 @@ TEST(Dicom, SingleBitsBecomePixels) {
   const std::string native_file = header(bits) + element(0x7FE0, 0x10, "OB", packed);
   for (const std::string& content :
        {native_file, fragments(in_fragments, {std::string("\x0D\0", 2), {"\x0D\0", 2}})}) {
-    const auto source = open_dicom_bytes(content, {});
+    const coldframe::testing::TemporaryFolder folder;
+    const auto source = open_dicom(folder.write("a.dcm", content), {});
     std::vector<std::vector<std::uint8_t>> frames;
     source->read(std::vector<std::int64_t>{0, 1},
                  [&](Frame&& frame) { frames.push_back(std::move(frame.pixels.rgb)); });

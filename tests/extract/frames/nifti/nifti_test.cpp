@@ -1,6 +1,4 @@
-// Percentiles in bounded memory, orientations, and volumes that are bytes in memory.
-#include "extract/frames/nifti/nifti_source.h"
-
+// Percentiles in bounded memory, orientations, and volumes made byte by byte.
 #include <gtest/gtest.h>
 #include <nifti1.h>
 
@@ -10,6 +8,7 @@
 #include <random>
 
 #include "common/cli/error.h"
+#include "extract/frames/kinds.h"
 #include "extract/frames/nifti/orientation.h"
 #include "extract/frames/percentiles.h"
 #include "tests/support/temporary_folder.h"
@@ -101,8 +100,9 @@ std::string tiny_volume(const char* magic) {
   return bytes + std::string(4, '\0') + "\x0a\x14";
 }
 
-TEST(NiftiBytes, AreReadFromMemory) {
-  const auto source = open_nifti_bytes(tiny_volume("n+1"), "tiny", {});
+TEST(Nifti, VoxelsArePixels) {
+  const coldframe::testing::TemporaryFolder folder;
+  const auto source = open_nifti(folder.write("tiny.nii", tiny_volume("n+1")), {});
   ASSERT_EQ(source->frame_count(), 1);
   const std::int64_t indices[] = {0};
   std::vector<std::uint8_t> rgb;
@@ -110,14 +110,15 @@ TEST(NiftiBytes, AreReadFromMemory) {
   EXPECT_EQ(rgb, (std::vector<std::uint8_t>{10, 10, 10, 20, 20, 20}));
 }
 
-TEST(NiftiBytes, AreRefusedWithTheirName) {
-  EXPECT_NE(message_of<DataError>([] {
-              open_nifti_bytes(tiny_volume("ni1"), "tiny", {});
-            }).find("volume 'tiny': its voxels are in another file"),
+TEST(Nifti, IsRefusedWithItsName) {
+  const coldframe::testing::TemporaryFolder folder;
+  const auto refusal = [&](const std::string& content) {
+    const auto path = folder.write("tiny.hdr", content);
+    return message_of<DataError>([&] { open_nifti(path, {}); });
+  };
+  EXPECT_NE(refusal(tiny_volume("ni1")).find("tiny.hdr': its voxels are in a file of the same"),
             std::string::npos);
-  EXPECT_NE(
-      message_of<DataError>([] { open_nifti_bytes("text", "tiny", {}); }).find("first 4 bytes"),
-      std::string::npos);
+  EXPECT_NE(refusal("text").find("first 4 bytes"), std::string::npos);
 }
 
 TEST(Pairs, OfWhichTheVoxelsChangeAreOtherSources) {
