@@ -2,13 +2,21 @@
 // result.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/training/objective.h"
-#include "train_temporal/training/share.h"
 
 namespace coldframe::temporal {
+
+// Processes divide work into contiguous parts, in the order of ranks.
+struct Share {
+  std::size_t rank = 0, size = 1;
+
+  std::size_t begin(std::size_t count) const { return count * rank / size; }
+  std::size_t end(std::size_t count) const { return count * (rank + 1) / size; }
+};
 
 // Adds the gradients of the mean loss over `items` to those of the model. At most `micro_batch`
 // exams go through the model at a time (0: all). Of several processes each does its share.

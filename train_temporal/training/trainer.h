@@ -1,6 +1,7 @@
 // Fits one model on one training part and predicts the held-out exams with its best weights.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -11,7 +12,6 @@
 #include "train_temporal/splits/split.h"
 #include "train_temporal/training/early_stop.h"
 #include "train_temporal/training/fused_step.h"
-#include "train_temporal/training/loss_scale.h"
 #include "train_temporal/training/optimizer.h"
 #include "train_temporal/training/ranks.h"
 #include "train_temporal/training/step.h"
@@ -43,6 +43,25 @@ struct PieceSizes {
 
 struct EpochLosses {
   double train = 0, validation = 0, learning_rate = 0;
+};
+
+// The factor that keeps float16 gradients from underflow: halved when a gradient is no finite
+// number, whose step is left out; doubled after many that were (Micikevicius et al. 2018, with
+// PyTorch's constants).
+struct LossScale {
+  double factor = 65536;
+  std::size_t steady = 0;  // steps since the last change
+
+  void update(bool finite) {
+    constexpr std::size_t kSteadySteps = 2000;
+    if (!finite) {
+      factor = std::max(factor / 2, 1.0);
+      steady = 0;
+    } else if (++steady == kSteadySteps) {
+      factor *= 2;
+      steady = 0;
+    }
+  }
 };
 
 // A fit after whole epochs: what a checkpoint holds. Tensors [P], all parameters in one vector.
@@ -97,7 +116,6 @@ class Trainer {
   void restore(const FitState& state);
   // All processes go on with the state of rank 0, which has restored one or not.
   void adopt_state();
-  std::size_t epochs_done() const { return history_.size(); }
   const std::vector<EpochLosses>& history() const { return history_; }
   const PieceSizes& pieces() const { return pieces_; }
   const LastEpoch& last_epoch() const { return last_epoch_; }  // empty after restore()

@@ -138,7 +138,7 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
   write_checkpoint(folder_ / "state", first.state());
   Trainer second(task);
   second.restore(read_checkpoint(folder_ / "state"));
-  EXPECT_EQ(second.epochs_done(), 3u);
+  EXPECT_EQ(second.history().size(), 3u);
   while (!second.finished()) second.run_epoch();
   const FitResult resumed = second.finish();
 
