@@ -91,6 +91,15 @@ std::string fixed(double value, int digits) {
   return text;
 }
 
+// `general` writes numbers of up to six digits as streams do, so that texts already stored stay
+// the same.
+std::string exact(double value) {
+  std::array<char, 32> text;
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general);
+  return {text.data(), end.ptr};
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) return concat(bytes, " B");

@@ -23,6 +23,10 @@ std::string human_bytes(std::uint64_t bytes);              // 1536 -> "1.5 KiB"
 std::string human_duration(double seconds);                // 75 -> "1m 15s"
 std::string plural(std::size_t n, std::string_view noun);  // (2, "exam") -> "2 exams"
 
+// The shortest text that reads back as the same number: 0.1953125 -> "0.1953125", 40.0 -> "40",
+// 1e6 -> "1e+06"; not a number -> "nan". Streams (concat) keep six digits only.
+std::string exact(double value);
+
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::vector<std::string> split(std::string_view text, char separator);  // keeps empty parts
 std::string trim(std::string_view text);

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "common/text/exact.h"
 #include "common/text/text.h"
 
 namespace coldframe::extract {

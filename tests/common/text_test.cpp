@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "common/cli/error.h"
-#include "common/text/exact.h"
 
 namespace coldframe {
 namespace {

@@ -11,7 +11,6 @@
 #include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
 #include "common/system/memory.h"
-#include "common/text/exact.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"

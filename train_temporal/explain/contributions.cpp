@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "common/files/csv.h"
-#include "common/text/exact.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "common/text/exact.h"
+#include "common/text/text.h"
 
 namespace coldframe::temporal {
 

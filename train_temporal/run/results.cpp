@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "common/files/csv.h"
-#include "common/text/exact.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/run/predictions.h"

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <set>
 
-#include "common/text/exact.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "common/files/fingerprint.h"
-#include "common/text/exact.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/source.h"
