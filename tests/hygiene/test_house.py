@@ -37,7 +37,7 @@ ROOMS = {
                                     "extract/cuda"},
     "extract/augment": COMMON | {"extract/augment", "extract/frames/frame.h"},
     "extract/vit": COMMON | {"common/torch", "extract/vit", "extract/cuda"},
-    "extract/cuda": COMMON | {"extract/cuda"},
+    "extract/cuda": {"extract/cuda", "common/system/library.h"},
     # extract's main, options, plan, pipeline and inspect
     "extract": COMMON | {"common/torch", "cache", "extract", "extract/frames", "extract/augment",
                          "extract/preprocess", "extract/vit", "extract/cuda"},

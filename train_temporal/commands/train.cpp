@@ -15,8 +15,8 @@
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/option_checks.h"
 #include "train_temporal/commands/run_list.h"
-#include "train_temporal/commands/task_options.h"
 #include "train_temporal/commands/train_benchmark.h"
 #include "train_temporal/commands/train_report.h"
 #include "train_temporal/data/residence.h"
@@ -304,6 +304,7 @@ int run_train(const std::vector<std::string>& arguments) {
   if (asks_for_list(arguments)) return list_runs(arguments);
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
+  check_model_options(options);
   return in_processes(options, [&](ProcessGroup* group) {
     if (options.benchmark) return TrainingRun(options, group).benchmark();
     const bool leads = group == nullptr || group->leads();

@@ -15,8 +15,7 @@ namespace po = boost::program_options;
 const CommandHelp kTrainHelp{
     "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
     "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
-    "metrics "
-    "with 95 % intervals, predictions, weights and report.html.",
+    "metrics with 95 % intervals, predictions, weights and report.html.",
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
 const CommandHelp kEvaluateHelp{
@@ -227,44 +226,6 @@ void apply_words(const Words& words, TrainOptions& options) {
   }
 }
 
-// Options of a GRU or LSTM alone are refused where none is trained.
-void check_recurrent(const TrainOptions& options) {
-  const ModelConfig& model = options.architecture;
-  const auto models = options.models();
-  const bool recurrent = std::any_of(models.begin(), models.end(), [](const std::string& name) {
-    ModelConfig config;
-    set_model(config, name);
-    return is_recurrent(config.architecture);
-  });
-  const std::pair<bool, const char*> given[] = {
-      {model.layers > 1, "layers"},
-      {model.bidirectional, "bidirectional"},
-      {options.pool_given, "temporal-pool"},
-      {options.time == TimeInput::kOn, "time on"},
-      {model.time_encoding != TimeEncoding::kLog, "time-encoding"}};
-  for (const auto& [is_given, option] : given) {
-    if (recurrent || !is_given) continue;
-    throw ConfigError(concat("--", option, " is for a GRU or LSTM, and ", join(models, ", "),
-                             " has none; leave the option out, or take another --model"));
-  }
-}
-
-void check_time_encoding(const TrainOptions& options) {
-  if (options.time == TimeInput::kOff && options.architecture.time_encoding != TimeEncoding::kLog) {
-    throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
-  }
-  if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
-  const auto models = options.models();
-  const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
-    return name == "lstm" || name == "bigru";
-  });
-  if (options.architecture.bidirectional || other) {
-    throw ConfigError(
-        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru and "
-        "lstm, or take another encoding");
-  }
-}
-
 void apply_words(const Words& words, ApplyOptions& options) {
   require_given(words.run, "run");
   require_given(words.cache, "cache");
@@ -308,8 +269,6 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   apply_words(words, options);
   check_numbers(options);
   check_splits(options);
-  check_recurrent(options);
-  check_time_encoding(options);
   return true;
 }
 

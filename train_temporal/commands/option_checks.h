@@ -1,10 +1,13 @@
-// Options that only some tasks can follow.
+// Options of `coldframe train` that only some models or tasks can follow.
 #pragma once
 
 #include "train_temporal/run/options.h"
 #include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
+
+// ConfigError for options that none of the models to be trained can follow.
+void check_model_options(const TrainOptions& options);
 
 // ConfigError for what the options ask and the targets, whose tasks are known once they are read,
 // do not allow.

@@ -1,0 +1,85 @@
+#include "train_temporal/commands/option_checks.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// Options of a GRU or LSTM alone are refused where none is trained.
+void check_recurrent(const TrainOptions& options) {
+  const ModelConfig& model = options.architecture;
+  const auto models = options.models();
+  const bool recurrent = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    ModelConfig config;
+    set_model(config, name);
+    return is_recurrent(config.architecture);
+  });
+  const std::pair<bool, const char*> given[] = {
+      {model.layers > 1, "layers"},
+      {model.bidirectional, "bidirectional"},
+      {options.pool_given, "temporal-pool"},
+      {options.time == TimeInput::kOn, "time on"},
+      {model.time_encoding != TimeEncoding::kLog, "time-encoding"}};
+  for (const auto& [is_given, option] : given) {
+    if (recurrent || !is_given) continue;
+    throw ConfigError(concat("--", option, " is for a GRU or LSTM, and ", join(models, ", "),
+                             " has none; leave the option out, or take another --model"));
+  }
+}
+
+void check_time_encoding(const TrainOptions& options) {
+  if (options.time == TimeInput::kOff && options.architecture.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
+  }
+  if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
+  const auto models = options.models();
+  const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
+    return name == "lstm" || name == "bigru";
+  });
+  if (options.architecture.bidirectional || other) {
+    throw ConfigError(
+        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru and "
+        "lstm, or take another encoding");
+  }
+}
+
+}  // namespace
+
+void check_model_options(const TrainOptions& options) {
+  check_recurrent(options);
+  check_time_encoding(options);
+}
+
+void check_task_options(const TrainOptions& options, const Targets& targets) {
+  const LossOptions& loss = options.fit.objective.loss;
+  if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {
+    throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
+                             "' is learnt as ", task_name(targets[0].task)));
+  }
+  const bool classes = std::ranges::any_of(targets, &Labels::has_classes);
+  if (options.fit.objective.class_weights && !classes) {
+    throw ConfigError(concat("--class-weights needs classes, and '", targets[0].name,
+                             "' is learnt as ", task_name(targets[0].task)));
+  }
+  if (options.fit.balanced && (targets.size() > 1 || targets.per_frame() || !classes)) {
+    throw ConfigError("--sampler balanced needs a single target of exams, with classes");
+  }
+  if (!targets.per_frame()) return;
+  if (options.pool_given) {
+    throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
+                             targets.names(), "' has a value per frame; leave the option out"));
+  }
+  for (const std::string& model : options.models()) {
+    if (model != "mean" && model != "attention") continue;
+    throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
+                             "' a value per frame; expected gru, bigru, lstm, single (every frame "
+                             "by itself), shuffled or clock (its place and time)"));
+  }
+}
+
+}  // namespace coldframe::temporal
