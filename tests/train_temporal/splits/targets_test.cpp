@@ -77,16 +77,16 @@ TEST(TargetList, ReadsNamesAndTasks) {
               ElementsAre(TargetRequest{"x:regression", Task::kBinary}));
 }
 
-struct Cohort {
+struct TaskCohort {
   std::vector<Labels> all;
   std::vector<std::string> patients;
 };
 
 // A number, a rare label and a grade, each with gaps of its own, two exams to a patient.
-Cohort mixed_cohort(std::uint64_t seed, std::size_t exams) {
+TaskCohort mixed_cohort(std::uint64_t seed, std::size_t exams) {
   CounterRandom random({seed});
   std::vector<std::string> age, rare, grade;
-  Cohort cohort;
+  TaskCohort cohort;
   for (std::size_t i = 0; i < exams; ++i) {
     age.push_back(random.below(5) == 0 ? "" : concat(static_cast<double>(random.below(900)) / 10));
     rare.push_back(random.below(4) == 0 ? "" : i < 3 || random.below(12) == 0 ? "1" : "0");
@@ -102,7 +102,7 @@ Cohort mixed_cohort(std::uint64_t seed, std::size_t exams) {
 
 TEST(Folds, OfSeveralTargetsHoldOutEveryLabelledExamOnce) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Cohort cohort = mixed_cohort(seed, 80);
+    const TaskCohort cohort = mixed_cohort(seed, 80);
     const Targets targets(cohort.all);
     std::vector<int> held_out(80, 0);
     for (const Split& split : make_folds(targets, cohort.patients, 4, seed).splits) {
@@ -117,7 +117,7 @@ TEST(Folds, OfSeveralTargetsHoldOutEveryLabelledExamOnce) {
 
 TEST(Folds, OfARegressionHaveTheSameSpread) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const Cohort cohort = mixed_cohort(seed, 300);
+    const TaskCohort cohort = mixed_cohort(seed, 300);
     const Labels& age = cohort.all[0];
     const double mean = reading_of(age, age.labeled_exams()).mean;
     const SplitSet set = make_folds(age, cohort.patients, 5, seed);
