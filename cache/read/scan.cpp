@@ -8,7 +8,7 @@
 namespace coldframe::cache {
 namespace {
 
-constexpr std::size_t kRunBytes = 2u << 20, kRunsAhead = 4;
+constexpr std::size_t kScanBytes = 2u << 20, kRunsAhead = 4;
 
 struct Run {
   std::span<const std::size_t> exams;
@@ -19,7 +19,7 @@ void read_runs(const Collection& cache, std::size_t view, std::span<const std::s
                BoundedQueue<Run>& queue) {
   try {
     while (!exams.empty()) {
-      Run run{exams.first(cache.run_length(exams, kRunBytes)), {}};
+      Run run{exams.first(cache.run_length(exams, kScanBytes)), {}};
       std::size_t frames = 0;
       for (const std::size_t exam : run.exams) frames += cache.exams()[exam].frames();
       run.rows.resize(frames * cache.header().row_bytes());

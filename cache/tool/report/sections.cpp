@@ -10,7 +10,7 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kMostFailures = 200, kMostPairs = 10;
+constexpr std::size_t kFailuresShown = 200, kMostPairs = 10;
 
 std::string paragraph(const std::string& text) {
   return "<p>" + html::escape(text) + "</p>\n";
@@ -110,7 +110,7 @@ std::string features_section(const ReportData& data) {
 std::string failures_section(const CacheReader& cache) {
   std::vector<std::vector<std::string>> rows;
   for (const Failure& failure : cache.failures())
-    if (rows.size() < kMostFailures)
+    if (rows.size() < kFailuresShown)
       rows.push_back({failure.exam, without_folders(failure.reason)});
   if (rows.empty()) return paragraph("Every exam and every frame of the input was read.");
   std::string html = html::table({"exam", "reason"}, rows);
