@@ -1,4 +1,4 @@
-// As what the feature values of a cache are stored.
+// The number types in which a cache stores feature values.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ bool parse_command_line(const CommandHelp& help,
 std::size_t choice(const std::string& option, const std::string& word,
                    const std::vector<std::string>& allowed);
 
-// What the word stands for: choice<bool>("sampler", "order", {{"order", false}, …}).
+// Returns what the word stands for: choice<bool>("sampler", "order", {{"order", false}, …}).
 template <typename T>
 T choice(const std::string& option, const std::string& word, const WordTable<T>& table) {
   return table[choice(option, word, words_in(table))].second;

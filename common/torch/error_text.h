@@ -1,4 +1,4 @@
-// What LibTorch's exceptions say, without the stack that they add.
+// LibTorch's exceptions carry a stack behind what they say; these leave it out.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -7,9 +7,13 @@
 
 namespace coldframe {
 
-inline std::string first_line(const std::exception& error) {
+inline std::string error_text(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  return torch_error ? torch_error->what_without_backtrace() : error.what();
+}
+
+inline std::string first_line(const std::exception& error) {
+  const std::string text = error_text(error);
   return text.substr(0, text.find('\n'));
 }
 

@@ -3,21 +3,19 @@
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
+#include "common/torch/error_text.h"
 #include "extract/vit/backbone_kinds.h"
 
 namespace coldframe::vit {
 
 namespace {
 
-// LibTorch's messages carry a C++ stack behind the first line.
-std::string first_line(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  std::string line = text.substr(0, text.find('\n'));
-  // The interpreter puts its own trace first and the cause last.
+// The interpreter puts its own trace first and the cause last.
+std::string cause_of(const std::exception& error) {
+  const std::string text = error_text(error);
   const std::size_t cause = text.rfind("RuntimeError: ");
-  if (cause != std::string::npos) line = text.substr(cause, text.find('\n', cause) - cause);
-  return line;
+  if (cause == std::string::npos) return first_line(error);
+  return text.substr(cause, text.find('\n', cause) - cause);
 }
 
 class TorchscriptBackbone : public Backbone {
@@ -58,7 +56,7 @@ class TorchscriptBackbone : public Backbone {
       if (precision_ != Precision::kFp32) module_.to(scalar_type(precision_));
     } catch (const std::exception& error) {
       throw DataError(concat("backbone '", path_, "' is no readable TorchScript module: ",
-                             first_line(error), "; a state dict goes to --weights"));
+                             cause_of(error), "; a state dict goes to --weights"));
     }
   }
 
@@ -73,7 +71,7 @@ class TorchscriptBackbone : public Backbone {
       // The interpreter rethrows an operator's error as plain text.
       const std::string_view text = error.what();
       if (text.find("out of memory") != text.npos || text.find("allocate memory") != text.npos)
-        throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, first_line(error));
+        throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, cause_of(error));
       throw DataError(concat("backbone '", path_, "' fails on ", images.size(0), " images of ",
                              image_size_, "×", image_size_, " pixels in ", to_string(precision_),
                              ": ", first_line(error),

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
-#include <sstream>
 
 #include "common/cli/error.h"
 #include "extract/frames/dicom/series.h"
