@@ -42,13 +42,12 @@ class VitBackbone : public Backbone {
     model_->eval();
     const bool checks =
         options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
-    std::unique_ptr<cpu::Engine> exact;
-    if (checks) exact = cpu::make_engine(*model_, image_size_, Precision::kFp32);
+    const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
     if (device.is_cpu()) engine_ = cpu::make_engine(*model_, image_size_, precision);
     if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
     const std::vector<torch::Tensor> weights = detached_parameters();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
-    if (exact) check(std::move(exact), options.check_images, weights);
+    if (checks) check(exact, options.check_images, weights);
     if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
   }
 
@@ -94,25 +93,24 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  // Falls back to fp32 where features stray from the exact ones: on the CPU with the engine that is
-  // exact, on a GPU with LibTorch's operators, as it may be the engine that strays and not its
-  // precision.
-  void check(std::unique_ptr<cpu::Engine> exact, const torch::Tensor& images,
+  // Falls back to fp32 where features stray from the exact ones: on a GPU with LibTorch's
+  // operators, as it may be the engine that strays and not its precision.
+  void check(const torch::Tensor& exact, const torch::Tensor& images,
              const std::vector<torch::Tensor>& weights) {
-    const double cosine = least_cosine(*exact, images);
+    const double cosine = least_cosine(exact, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
     const std::string what =
         concat(to_string(precision_), " features of the first frames have a cosine of ",
                fixed(cosine, 4), " to those of fp32", device_.is_cpu() ? "" : " on the CPU",
                ", expected at least ", fixed(kLeastCosine, 3));
     precision_ = Precision::kFp32;
+    gpu_engine_ = nullptr;
+    restore(weights);
     if (device_.is_cpu()) {
-      engine_ = std::move(exact);
+      engine_ = cpu::make_engine(*model_, image_size_, precision_);
     } else {
-      gpu_engine_ = nullptr;
-      restore(weights);
       model_->to(device_, torch::kFloat32);
-      const double now = least_cosine(*exact, images);
+      const double now = least_cosine(exact, images);
       if (!(now >= kLeastCosine))
         throw SystemError(concat(what, ", and those of LibTorch's operators in fp32 one of ",
                                  fixed(now, 4), ": ", device_.str(),
@@ -123,15 +121,29 @@ class VitBackbone : public Backbone {
                        "; to compute without this check, name the --precision"));
   }
 
-  // One image at a time: a check must not need more memory than the job.
-  double least_cosine(cpu::Engine& exact, const torch::Tensor& images) {
+  // The readable model's features in fp32 on the CPU, before its weights move anywhere.
+  torch::Tensor exact_features(const torch::Tensor& images) {
     const torch::InferenceMode guard;
-    std::vector<torch::Tensor> cosines;
-    for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
-      cosines.push_back(at::cosine_similarity(forward(image.contiguous()),
-                                              exact.forward(image.contiguous(), pooling_)));
+    return of_each(images, [&](const torch::Tensor& image) {
+      return model_->forward_head(model_->forward_features(image), pooling_);
+    });
+  }
+
+  double least_cosine(const torch::Tensor& exact, const torch::Tensor& images) {
+    const torch::InferenceMode guard;
+    const torch::Tensor found =
+        of_each(images, [&](const torch::Tensor& image) { return forward(image); });
     release_memory();
-    return at::cat(cosines).min().item<double>();
+    return at::cosine_similarity(found, exact).min().item<double>();
+  }
+
+  // One image at a time: a check must not need more memory than the job.
+  template <class Forward>
+  static torch::Tensor of_each(const torch::Tensor& images, const Forward& forward) {
+    std::vector<torch::Tensor> features;
+    for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
+      features.push_back(forward(image.contiguous()));
+    return at::cat(features);
   }
 
   // model_->to() rounds the model's own parameters, and leaves these.

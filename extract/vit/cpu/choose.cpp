@@ -42,13 +42,17 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int
     return nullptr;
   }
   const Kernels* const quick = fp16 ? avx512_fp16_kernels() : bf16 ? quick_bf16_kernels() : nullptr;
-  const Kernels& kernels = quick ? *quick : fastest_fp32_kernels();
-  if (const auto reason = refusal(model.architecture, kernels)) {
+  const Kernels* const kernels = quick ? quick : fastest_fp32_kernels();
+  if (!kernels) {
+    log_info("a processor without AVX2: computing with LibTorch's operators");
+    return nullptr;
+  }
+  if (const auto reason = refusal(model.architecture, *kernels)) {
     log_warning(concat("the CPU engine cannot compute this backbone: ", *reason,
                        "; computing with LibTorch's operators"));
     return nullptr;
   }
-  return std::make_unique<Engine>(model, image_size, kernels, scalar_type(precision));
+  return std::make_unique<Engine>(model, image_size, *kernels, scalar_type(precision));
 }
 
 }  // namespace coldframe::vit::cpu

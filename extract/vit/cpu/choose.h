@@ -15,9 +15,10 @@ namespace coldframe::vit::cpu {
 Precision quickest_precision();
 
 // The engine for a model of float weights; null, with the reason in the log, where there is none:
-// for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 with AMX, which
-// LibTorch's operators reach and these kernels do not. With bf16 on a processor whose floats are at
-// least as quick, the weights alone are rounded to bf16 and the rest is computed in float.
+// without AVX2, for fp16 without AVX512-FP16, for architectures that it refuses, and for bf16 with
+// AMX, which LibTorch's operators reach and these kernels do not. With bf16 on a processor whose
+// floats are at least as quick, the weights alone are rounded to bf16 and the rest is computed in
+// float.
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
                                     Precision precision);
 

@@ -151,7 +151,7 @@ void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
   const std::int64_t width = architecture_.width;
   const float* const weight = norm_weight_.const_data_ptr<float>();
   const float* const bias = norm_bias_.const_data_ptr<float>();
-  const auto norm = fastest_fp32_kernels().layer_norm;
+  const auto norm = fastest_fp32_kernels()->layer_norm;
   float* const x = work.x.data_ptr<float>();
   if (!architecture_.fc_norm) norm(x, tokens_, width, weight, bias, x);
   float* to = out;

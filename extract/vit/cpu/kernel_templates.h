@@ -6,15 +6,6 @@ struct FloatProduct {
   static Float add(Float sums, Float a, Float b) { return sums + a * b; }
 };
 
-struct Bf16Product {
-  static Float add(Float sums, Float a, Float b) {
-    const Int high = Int{} + static_cast<std::int32_t>(0xffff0000);
-    const Int x = reinterpret_cast<Int>(a), y = reinterpret_cast<Int>(b);
-    sums += reinterpret_cast<Float>(x << 16) * reinterpret_cast<Float>(y << 16);
-    return sums + reinterpret_cast<Float>(x & high) * reinterpret_cast<Float>(y & high);
-  }
-};
-
 // A little at each word of a row: much at once would hold up what is wanted now.
 class LookAhead {
  public:

@@ -99,7 +99,6 @@ struct Kernels {
 };
 
 // Null where the processor lacks the instructions.
-const Kernels& portable_kernels(StoredType element);
 const Kernels* avx2_kernels();         // float
 const Kernels* avx512_kernels();       // float
 const Kernels* avx512_bf16_kernels();  // bf16, multiplied in pairs by VDPBF16PS
@@ -107,6 +106,6 @@ const Kernels* avx512_fp16_kernels();  // fp16, multiplied and in part added up 
 
 // All that this processor can run, for the tests.
 std::vector<const Kernels*> available_kernels();
-const Kernels& fastest_fp32_kernels();
+const Kernels* fastest_fp32_kernels();  // null without AVX2: LibTorch's operators are quicker there
 
 }  // namespace coldframe::vit::cpu
