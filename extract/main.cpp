@@ -212,7 +212,6 @@ int benchmark(const frames::ExamList& input, const ExtractOptions& options,
 int run(const std::vector<std::string>& arguments) {
   const auto options = parse_extract_options(arguments);
   if (!options) return 0;
-  install_stop_handlers();
   if (options->dry_run) return look_only(*options);
 
   const frames::ExamList input = list_exams_salted(

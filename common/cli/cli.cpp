@@ -16,6 +16,7 @@
 #include <typeinfo>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
@@ -239,6 +240,7 @@ std::size_t choice(const std::string& option, const std::string& word,
 int run_main(int argc, char** argv,
              const std::function<int(const std::vector<std::string>&)>& body) {
   open_standard_streams();
+  release_stop_signals();
   // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);

@@ -9,6 +9,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 
@@ -54,6 +55,7 @@ void print_help(std::ostream& out) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  hold_stop_signals();
   ::execv(program.c_str(), pointers.data());
   throw SystemError(concat("cannot run '", program, "': ", std::strerror(errno),
                            "; build all of Coldframe: its programs belong in one folder"));

@@ -1,10 +1,16 @@
 // Ctrl-C and SIGTERM: the first asks the job to finish its current unit, the second ends it at
-// once.
+// once, except that a SIGTERM within five seconds of the first is the same one: SLURM sends two.
 #pragma once
 
 namespace coldframe {
 
 void install_stop_handlers();
+
+// Between the two a stop signal waits: `coldframe` holds it until the program that it becomes has
+// its handlers. run_main() lets go.
+void hold_stop_signals();
+void release_stop_signals();
+
 bool stop_requested();      // safe from any thread
 void request_stop();        // what the handler does; also for tests
 void clear_stop_request();  // for tests

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "common/system/memory.h"
 
@@ -29,6 +30,30 @@ TEST(InterruptDeathTest, TheSecondSignalEndsTheProgram) {
         ::raise(SIGINT);
       },
       ::testing::KilledBySignal(SIGINT), "press Ctrl-C again");
+}
+
+TEST(InterruptDeathTest, ASecondTermSoonAfterIsTheSameOne) {
+  EXPECT_EXIT(
+      {
+        install_stop_handlers();
+        ::raise(SIGTERM);
+        ::raise(SIGTERM);
+        ::_exit(stop_requested() ? 7 : 8);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+TEST(InterruptDeathTest, AHeldSignalWaitsForTheHandlers) {
+  EXPECT_EXIT(
+      {
+        hold_stop_signals();
+        ::raise(SIGINT);
+        install_stop_handlers();
+        const bool held = !stop_requested();
+        release_stop_signals();
+        ::_exit(held && stop_requested() ? 7 : 8);
+      },
+      ::testing::ExitedWithCode(7), "press Ctrl-C again");
 }
 
 TEST(Memory, TheResidentSetGrowsWithWhatIsTouched) {

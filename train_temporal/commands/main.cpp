@@ -53,6 +53,5 @@ int dispatch(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  coldframe::install_stop_handlers();
   return coldframe::run_main(argc, argv, dispatch);
 }

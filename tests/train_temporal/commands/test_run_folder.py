@@ -210,7 +210,6 @@ def test_the_first_failure_stops_the_other_fits(tmp_path):
     state = tmp_path / "run.unfinished" / "state"
     while not state.exists() and process.poll() is None:
         time.sleep(0.01)
-    time.sleep(1)
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 75
     (state / "gru-repeat-0-fold-1-seed-0.checkpoint").write_text("damaged")

@@ -1,0 +1,60 @@
+"""Ctrl-C before a program has begun: jobs end with 75 and can be continued, from the first moment on."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+EXTRACT = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", 32, "--pool", "mean",
+           "--mean", 0.5, "--std", 0.5, "--device", "cpu"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    run(BUILD / "bin" / "coldframe-make-exams", "--out", folder / "exams", "--exams", 12, "--seed", 1)
+    run(BUILD / "bin" / "coldframe", "extract", "--input", folder / "exams" / "exams.csv", "--out", folder / "x.cache", *EXTRACT)
+    return folder
+
+
+def run(*words, expect=0, **options):
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, timeout=120, **options)
+    assert done.returncode == expect, (done.returncode, done.stderr)
+    return done
+
+
+def jobs(made, out):
+    return {"extract": ["extract", "--input", made / "exams" / "exams.csv", "--out", out, *EXTRACT],
+            "train": ["train", "--cache", made / "x.cache", "--out", out, "--target", "label", "--folds", 2, "--epochs", 2]}
+
+
+def pending_interrupt():
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("job", ["extract", "train"])
+def test_while_libraries_are_loaded(made, tmp_path, job):
+    name = {"extract": "coldframe-extract", "train": "coldframe-train_temporal"}[job]
+    words = jobs(made, tmp_path / "out")[job]
+    environment = dict(os.environ, LD_PRELOAD=str(BUILD / "tests" / "signal_at_load.so"), COLDFRAME_TEST_PROGRAM=name)
+    program = [BUILD / "bin" / name, *words[1:]] if job == "extract" else [BUILD / "bin" / name, *words]
+    assert "Ctrl-C again" in run(*program, expect=75, env=environment).stderr
+    run(BUILD / "bin" / "coldframe", *words, *(["--resume"] if (tmp_path / "out.unfinished").exists() else []))
+
+
+@pytest.mark.parametrize("job", ["extract", "train"])
+def test_before_the_program_is_there(made, tmp_path, job):
+    """The dispatcher holds the signal until the program that it becomes has its handlers."""
+    words = jobs(made, tmp_path / "out")[job]
+    environment = dict(os.environ, LD_PRELOAD=str(BUILD / "tests" / "signal_at_load.so"), COLDFRAME_TEST_PROGRAM="-")
+    assert "Ctrl-C again" in run(BUILD / "bin" / f"coldframe-{dict(train='train_temporal').get(job, job)}",
+                                 *words[job == "extract":], expect=75, env=environment, preexec_fn=pending_interrupt).stderr
+
+
+def test_tools_that_cannot_be_continued_end_at_once(made):
+    run(BUILD / "bin" / "coldframe-cache", "verify", made / "x.cache", expect=-signal.SIGINT, preexec_fn=pending_interrupt)
