@@ -116,8 +116,10 @@ void tell_plan(const Plan& plan) {
   if (plan.changes.size() > kShown)
     log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
   if (plan.not_in_input)
-    log_warning(concat(plural(plan.not_in_input, "cached exam"),
-                       " are not in the input; they stay in the cache"));
+    log_warning(plan.not_in_input == 1
+                    ? "1 cached exam is not in the input; it stays in the cache"
+                    : concat(plan.not_in_input,
+                             " cached exams are not in the input; they stay in the cache"));
 }
 
 cache::WriterOptions writer_options(const ExtractOptions& options, Precision precision) {
@@ -158,7 +160,7 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 // --dry-run. Times that decrease are among its findings, so they are let through here.
 int look_only(const ExtractOptions& options) {
   const frames::ExamList input =
-      list_exams_salted(options.input, {options.frame_columns, true, options.reader}, false);
+      list_exams_salted(options.input, {options.frame_columns, true, options.reader});
   const dry_run::Survey survey =
       dry_run::survey(input, {options.selection, options.reader, options.preprocessing,
                               options.decode_threads, options.thumbnails});
@@ -222,6 +224,7 @@ int run(const std::vector<std::string>& arguments) {
   ComputeDevices devices(options->devices, options->threads);
   if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
+  cache::refuse_foreign_folder(location);
   auto cached = open_to_continue(location);
   load_backbones(devices, *options, input, cached);
   vit::Backbone& backbone = devices.backbone();
@@ -242,6 +245,11 @@ int run(const std::vector<std::string>& arguments) {
   summary.device = devices.names();
   summary.precision = to_string(backbone.precision());
   summary.dimension = backbone.dimension();
+  summary.backbone = backbone.describe();
+  summary.weights = (options->backbone.torchscript.empty() ? options->backbone.weights
+                                                           : options->backbone.torchscript)
+                        .filename();
+  summary.image_size = options->backbone.image_size;
   summary.unchanged = plan.unchanged;
   summary.metadata_updated = plan.metadata.size();
   summary.result = extract(plan, input, *options, recipe, location, devices);

@@ -59,6 +59,18 @@ Location locate(const fs::path& path) {
   return {clean, clean.extension() == ".h5"};
 }
 
+void refuse_foreign_folder(const Location& location) {
+  std::error_code error;
+  const fs::path folder = location.shard_folder();
+  if (location.single_file || !fs::is_directory(folder, error) || !location.files().empty()) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with('.'))  // locks, and what a killed process left
+      throw CacheError(concat(folder.string(), ": the folder is no cache and holds other things, '",
+                              name, "' for one; name a new folder, or a file x.h5"));
+  }
+}
+
 std::string shard_name(std::uint32_t worker, std::uint64_t number) {
   char name[64];
   std::snprintf(name, sizeof name, "shard-%0*u-%0*llu.h5", kWorkerDigits, worker, kNumberDigits,

@@ -21,6 +21,10 @@ struct Location {
 };
 Location locate(const std::filesystem::path& path);
 
+// CacheError when the folder that shards would go to holds other things and no shard: a cache among
+// somebody's files would be hard to tell from them and to remove.
+void refuse_foreign_folder(const Location& location);
+
 // shard-<worker>-<number>.h5, both with leading zeros so that names sort.
 std::string shard_name(std::uint32_t worker, std::uint64_t number);
 bool is_shard_name(const std::string& name);

@@ -26,7 +26,7 @@ const CommandHelp kHelp{
 struct Words {
   std::string out, weights, backbone, random_weights, architecture, preset, pool;
   std::string store = "float16";
-  std::int64_t heads = kNotGiven;
+  std::int64_t heads = kNotGiven, recheck = kNotGiven;
   int thumbnails = kNotGiven;
   InputOptions input;
   PixelOptions pixels;
@@ -62,7 +62,7 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
   add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
-  add("recheck", po::value(&options.recheck)->value_name("N"),
+  add("recheck", po::value(&words.recheck)->value_name("N"),
       "extract N random frames of the cache again, compare, and change nothing");
   add("benchmark", po::bool_switch(&options.benchmark),
       "extract nothing; measure each stage on a sample of the input and estimate the whole");
@@ -84,6 +84,9 @@ void check_backbone_choice(const Words& words) {
   const int given =
       !words.weights.empty() + !words.backbone.empty() + !words.random_weights.empty();
   if (given == 1) return;
+  if (given == 0 && !words.preset.empty())
+    throw ConfigError(concat("--preset ", words.preset, " says how its weights are used, and they ",
+                             "are not named; give --weights FILE"));
   throw ConfigError(concat(given == 0 ? "no backbone is named" : "more than one backbone is named",
                            "; give one of --weights FILE (a ViT), --backbone FILE.pt "
                            "(TorchScript), or --random-weights SEED "
@@ -160,8 +163,9 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   words.input.apply(options);
   words.machine.apply(options);
   check_thumbnails(words.thumbnails);
-  if (options.recheck < 0)
-    throw ConfigError(concat("--recheck ", options.recheck, ": expected 1 or more frames"));
+  if (words.recheck != kNotGiven && words.recheck < 1)
+    throw ConfigError(concat("--recheck ", words.recheck, ": expected 1 or more frames"));
+  options.recheck = std::max<std::int64_t>(0, words.recheck);
   if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
     throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
   if (!options.dry_run) check_required(words, options);

@@ -73,8 +73,8 @@ void BackboneBatch::reserve() {
 void BackboneBatch::shrink(std::int64_t size) {
   if (size == 1)
     throw SystemError(
-        "the device has not enough memory for a single frame; free some, raise --memory-budget, "
-        "or use --device cpu");
+        concat(device_.str(), " has not enough memory for a single frame; free some, or ",
+               "raise --memory-budget", device_.is_cpu() ? "" : ", or use --device cpu"));
   backbone_.release_memory();  // it may be what the larger batch left
   controller_.out_of_memory(size);
   log_warning(concat("out of memory at ", size, " frames; continuing with ", controller_.size(),

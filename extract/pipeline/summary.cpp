@@ -23,11 +23,34 @@ std::string computed(const ExtractSummary& summary) {
                 "\n");
 }
 
+// "12 blocks of width 384, 6 heads, patches of 16 pixels, exact GELU, mean pooling"; empty for a
+// TorchScript module, which does not tell.
+std::string shape_of(const Json& backbone) {
+  if (!backbone.contains("architecture")) return "";
+  const Json& shape = backbone["architecture"];
+  const auto number = [&](const char* key) { return shape[key].get<std::int64_t>(); };
+  return concat(number("depth"), " blocks of width ", number("width"), ", ", number("heads"),
+                " heads, patches of ", number("patch"), " pixels, exact GELU, pooling ",
+                backbone["pooling"].get<std::string>(), ", ");
+}
+
+// Says what the features come from: enough to see a wrong file or a wrong guess at once.
+std::string describe_backbone(const ExtractSummary& summary) {
+  const Json& backbone = summary.backbone;
+  const std::string source =
+      summary.weights.empty()
+          ? concat("random weights of seed ", backbone["seed"].get<std::uint64_t>())
+          : concat(summary.weights, " (SHA-256 ",
+                   backbone["sha256"].get<std::string>().substr(0, 12), "…)");
+  return concat("backbone   ", shape_of(backbone), "images of ", summary.image_size, "×",
+                summary.image_size, "; ", source, "\n");
+}
+
 }  // namespace
 
 std::string to_text(const ExtractSummary& summary) {
   const PipelineResult& result = summary.result;
-  std::string text;
+  std::string text = describe_backbone(summary);
   if (result.exams)
     text +=
         concat("extracted  ", plural(result.exams, "exam"), ", ", plural(result.frames, "frame"),
@@ -64,6 +87,9 @@ Json to_json(const ExtractSummary& summary) {
             {"device", summary.device},
             {"precision", summary.precision},
             {"dimension", summary.dimension},
+            {"backbone", summary.backbone},
+            {"weights", summary.weights},
+            {"image_size", summary.image_size},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
             {"views", result.views},
             {"seconds", json_number(result.seconds)},

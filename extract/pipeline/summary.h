@@ -14,6 +14,9 @@ namespace coldframe::extract {
 struct ExtractSummary {
   std::string cache, device, precision;
   std::int64_t dimension = 0;
+  Json backbone;        // Backbone::describe()
+  std::string weights;  // name of its file, empty for random weights
+  std::int64_t image_size = 0;
   PipelineResult result;
   std::size_t unchanged = 0, metadata_updated = 0;
   std::size_t cached_exams = 0, cached_frames = 0;

@@ -102,8 +102,7 @@ fs::path patient_salt_path() {
   return home.empty() ? fs::path() : home / ".local/share/coldframe/patient-salt";
 }
 
-frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOptions options,
-                                   bool keep) {
+frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOptions options) {
   std::string& salt = options.reader.patient_salt;
   if (!salt.empty() || options.reader.keep_patient_id) return frames::list_exams(input, options);
   const fs::path path = patient_salt_path();
@@ -118,7 +117,7 @@ frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOption
   frames::ExamList list = frames::list_exams(input, options);
   if (!may_name_patients(list)) return list;
   if (fault) std::rethrow_exception(fault);
-  if (known || !keep) return list;
+  if (known) return list;
   const std::string reason = path.empty() ? "HOME is not set" : store(path, salt);
   if (!reason.empty()) {
     log_warning(concat("the salt of patients' hashes cannot be kept (", path.string(), ": ", reason,

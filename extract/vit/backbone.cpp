@@ -61,7 +61,8 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
   } catch (const c10::OutOfMemoryError& error) {
     throw SystemError(concat("the backbone does not fit on ", device.str(), " (",
                              std::string_view(error.what_without_backtrace()).substr(0, 200),
-                             "); free memory there, raise --memory-budget, or use --device cpu"));
+                             "); free memory there, or raise --memory-budget",
+                             device.is_cpu() ? "" : ", or use --device cpu"));
   }
 }
 

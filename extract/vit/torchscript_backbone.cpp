@@ -1,10 +1,12 @@
 #include <torch/script.h>
 
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "common/torch/error_text.h"
 #include "extract/vit/backbone_kinds.h"
+#include "extract/vit/checkpoint/stand_in.h"
 
 namespace coldframe::vit {
 
@@ -55,6 +57,8 @@ class TorchscriptBackbone : public Backbone {
       module_.eval();
       if (precision_ != Precision::kFp32) module_.to(scalar_type(precision_));
     } catch (const std::exception& error) {
+      const std::string what = stand_in(InputFile(path_));
+      if (!what.empty()) throw DataError(concat("backbone '", path_, "': ", what));
       throw DataError(concat("backbone '", path_, "' is no readable TorchScript module: ",
                              cause_of(error), "; a state dict goes to --weights"));
     }
@@ -74,8 +78,8 @@ class TorchscriptBackbone : public Backbone {
         throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, cause_of(error));
       throw DataError(concat("backbone '", path_, "' fails on ", images.size(0), " images of ",
                              image_size_, "×", image_size_, " pixels in ", to_string(precision_),
-                             ": ", first_line(error),
-                             "; check --image-size, or use --precision fp32"));
+                             ": ", first_line(error), "; check --image-size",
+                             precision_ == Precision::kFp32 ? "" : ", or use --precision fp32"));
     }
     if (!output.isTensor() || output.toTensor().dim() != 2 ||
         output.toTensor().size(0) != images.size(0) || !output.toTensor().is_floating_point())

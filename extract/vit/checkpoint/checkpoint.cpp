@@ -9,6 +9,7 @@
 #include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/pth_file.h"
+#include "extract/vit/checkpoint/stand_in.h"
 #include "extract/vit/checkpoint/state_dict_names.h"
 #include "extract/vit/checkpoint/tensor_builder.h"
 
@@ -71,6 +72,7 @@ StateDict read_any_pth(const std::filesystem::path& path) {
   if (is_pth_zip(file)) return read_pth(*open_pth_zip(file));
   if (is_pth_legacy(file)) return read_pth(*open_pth_legacy(file));
   if (file.size() == 0) throw DataError("the file is empty");
+  if (const std::string what = stand_in(file); !what.empty()) throw DataError(what);
   throw DataError("neither a safetensors file nor one written by torch.save");
 }
 

@@ -168,7 +168,7 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
   EXPECT_THAT(refusal([&] {
                 make_backbone({.torchscript = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
               }),
-              HasSubstr("no readable TorchScript module"));
+              HasSubstr("No such file or directory"));
 }
 
 TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {

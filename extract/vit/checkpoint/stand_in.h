@@ -1,0 +1,14 @@
+// What people have in the place of weights when a download went wrong.
+#pragma once
+
+#include <string>
+
+#include "common/files/byte_source.h"
+
+namespace coldframe::vit {
+
+// "a Git LFS pointer, …; fetch the file itself with 'git lfs pull'", or the like for a web page;
+// empty for anything else.
+std::string stand_in(const ByteSource& file);
+
+}  // namespace coldframe::vit
