@@ -78,7 +78,7 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
     if (model != "mean" && model != "attention") continue;
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
                              "' a value per frame; expected gru, bigru, lstm, single (every frame "
-                             "by itself), shuffled or clock (its place and time)"));
+                             "by itself), shuffled, blank or clock (its place and time)"));
   }
 }
 

@@ -9,7 +9,8 @@ constexpr std::int64_t kLogFrames = 0;  // clock_descriptor() begins with log(1 
 
 }  // namespace
 
-PooledModel::PooledModel(const ModelConfig& config) : per_frame_(config.per_frame()) {
+PooledModel::PooledModel(const ModelConfig& config)
+    : per_frame_(config.per_frame()), blank_(config.blank) {
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
@@ -22,6 +23,7 @@ PooledModel::PooledModel(const ModelConfig& config) : per_frame_(config.per_fram
 void PooledModel::set_statistics(const InputStatistics& statistics) {
   feature_mean.copy_(statistics.feature_mean);
   feature_std.copy_(statistics.feature_std);
+  if (blank_) feature_std.fill_(kBlankDeviation);
 }
 
 torch::Tensor PooledModel::forward(const torch::Tensor& features, const SequenceBatch& batch,

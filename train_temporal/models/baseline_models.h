@@ -18,7 +18,7 @@ class PooledModel final : public SequenceModel {
   void set_statistics(const InputStatistics& statistics) override;
 
  private:
-  bool per_frame_;
+  bool per_frame_, blank_;
   torch::Tensor feature_mean, feature_std;
   torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
 };

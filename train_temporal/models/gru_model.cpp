@@ -50,6 +50,7 @@ GruModel::GruModel(const ModelConfig& config) : config_(config) {
 void GruModel::set_statistics(const InputStatistics& statistics) {
   feature_mean.copy_(statistics.feature_mean);
   feature_std.copy_(statistics.feature_std);
+  if (config_.blank) feature_std.fill_(kBlankDeviation);
   if (!config_.time) return;
   time_mean.copy_(statistics.time_mean);
   time_std.copy_(statistics.time_std);

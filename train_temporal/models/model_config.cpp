@@ -22,6 +22,8 @@ const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
                                      {"attention", TemporalPool::kAttention},
                                      {"none", TemporalPool::kNone}};
 
+constexpr const char *kShuffled = "shuffled", *kBlank = "blank";
+
 struct NamedModel {
   const char* name;
   ModelKind architecture;
@@ -35,7 +37,8 @@ constexpr std::array kModels = {
     NamedModel{"attention", ModelKind::kAttention, FrameOrder::kInOrder},
     NamedModel{"mean", ModelKind::kMean, FrameOrder::kInOrder},
     NamedModel{"single", ModelKind::kMean, FrameOrder::kMiddle},
-    NamedModel{"shuffled", ModelKind::kGru, FrameOrder::kShuffled},
+    NamedModel{kShuffled, ModelKind::kGru, FrameOrder::kShuffled},
+    NamedModel{kBlank, ModelKind::kGru, FrameOrder::kInOrder},
     NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
 };
 constexpr const char* kBothWays = "bigru";
@@ -46,6 +49,7 @@ Json to_json(const ModelConfig& config) {
   Json json;
   json["architecture"] = word_for(kArchitectures, config.architecture);
   json["frame_order"] = word_for(kOrders, config.order);
+  if (config.blank) json["blank"] = true;
   json["dimension"] = config.dimension;
   json["clock_width"] = config.clock_width;
   json["classes"] = config.classes;
@@ -76,6 +80,7 @@ ModelConfig model_config_from_json(const Json& json) {
     };
     config.architecture = pick("architecture", kArchitectures);
     config.order = pick("frame_order", kOrders);
+    config.blank = json.value("blank", false);
     config.dimension = bounded("dimension", 1, 1 << 20);
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.classes = bounded("classes", 1, 1 << 16);
@@ -109,12 +114,23 @@ const std::vector<std::string>& model_names() {
 }
 
 const std::vector<std::string>& comparison_names() {
-  static const std::vector<std::string> names = {"gru", "mean", "single", "shuffled", "clock"};
+  static const std::vector<std::string> names = {"gru",      "mean",  "single",
+                                                 "shuffled", "blank", "clock"};
   return names;
+}
+
+bool is_twin(const std::string& name) {
+  return name == kShuffled || name == kBlank;
 }
 
 void set_model(ModelConfig& config, const std::string& name) {
   const NamedModel& model = kModels[choice("model", name, model_names())];
+  config.blank = name == kBlank;
+  if (name == kShuffled ? is_recurrent(config.architecture)
+                        : config.blank && config.architecture != ModelKind::kClock) {
+    if (name == kShuffled) config.order = model.order;
+    return;
+  }
   config.architecture = model.architecture;
   config.order = model.order;
   if (name == kBothWays) config.bidirectional = true;
@@ -125,6 +141,8 @@ void set_model(ModelConfig& config, const std::string& name) {
 }
 
 std::string model_name(const ModelConfig& config) {
+  if (config.blank) return kBlank;
+  if (is_recurrent(config.architecture) && config.order == FrameOrder::kShuffled) return kShuffled;
   const bool one_by_one = config.per_frame() && config.architecture == ModelKind::kMean &&
                           config.order == FrameOrder::kInOrder;
   if (one_by_one) return "single";

@@ -33,6 +33,7 @@ enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head
 struct ModelConfig {
   ModelKind architecture = ModelKind::kGru;
   FrameOrder order = FrameOrder::kInOrder;
+  bool blank = false;            // features tell nothing; times, mask and length are as they are
   std::int64_t dimension = 0;    // D of the cache
   std::int64_t clock_width = 0;  // F of clock_descriptor()
   std::int64_t classes = 2;      // C: outputs of the head
@@ -59,10 +60,13 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
                                                                    : config.hidden;
 }
 
-// gru, bigru, lstm, …: architecture, direction and order of frames under one name.
+// gru, bigru, lstm, …: architecture, direction and order of frames under one name. `shuffled` and
+// `blank` are twins of the model that `config` describes already (of the GRU where that has no
+// order, or no features, to lose).
 const std::vector<std::string>& model_names();
 // `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
+bool is_twin(const std::string& name);
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);
 

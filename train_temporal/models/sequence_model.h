@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "common/torch/tensor.h"
@@ -12,6 +13,10 @@
 #include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
+
+// Features that are standardised by this deviation are too small to change any sum that they are
+// added to: so `blank` models see times, mask and length alone.
+inline constexpr float kBlankDeviation = std::numeric_limits<float>::max();
 
 class SequenceModel : public torch::nn::Module {
  public:

@@ -12,12 +12,19 @@ namespace {
 
 constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
 
-enum class Comparison { kBetter, kNoDifference, kWorse };
+// Differences of the main figure up to here are too small to matter.
+constexpr double kMargin = 0.05;
+
+// Two models are equal where the interval of their difference lies within the margin; one that
+// reaches from no difference to one that matters decides nothing.
+enum class Comparison { kBetter, kEqual, kUndecided, kWorse };
 
 Comparison compare(const Estimate& difference) {
-  if (!difference.low.defined()) return Comparison::kNoDifference;
+  if (!difference.low.defined()) return Comparison::kUndecided;
   if (difference.low.value > 0) return Comparison::kBetter;
-  return difference.high.value < 0 ? Comparison::kWorse : Comparison::kNoDifference;
+  if (difference.high.value < 0) return Comparison::kWorse;
+  const bool within = difference.low.value > -kMargin && difference.high.value < kMargin;
+  return within ? Comparison::kEqual : Comparison::kUndecided;
 }
 
 // "AUROC", "quadratic kappa", "R²": as it stands within a sentence.
@@ -29,7 +36,7 @@ std::string main_name(const RunReport& report) {
 // A control with its main figure and how far the main model is ahead of it.
 struct Control {
   Estimate figure, ahead;
-  Comparison main_is = Comparison::kNoDifference;
+  Comparison main_is = Comparison::kUndecided;
   bool found = false;
 };
 
@@ -43,6 +50,8 @@ Control find_control(const RunReport& report, const std::string& name) {
   }
   return {};
 }
+
+const std::string kMarginText = concat("±", fixed(kMargin, 2));
 
 std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
@@ -63,10 +72,9 @@ std::string about_the_model(const RunReport& report) {
   if (!estimate.low.defined()) return text;
   if (estimate.high.value < chance)
     return text + concat(" That is worse than chance (", chance, ").");
-  if (estimate.low.value <= chance) {
-    text += concat(" The interval includes ", chance, ": this may be chance.");
-  }
-  return text;
+  if (estimate.low.value > chance) return text;
+  return text + concat(" The interval includes ", chance, ": nothing shows that it has learnt ",
+                       "anything, so its controls cannot tell what carries the result.");
 }
 
 std::string about_order(const std::string& name, const std::string& main, const Control& shuffled) {
@@ -79,11 +87,15 @@ std::string about_order(const std::string& name, const std::string& main, const 
     case Comparison::kWorse:
       return concat("The order of frames does not carry the result: ", main,
                     " does better on shuffled frames (", figures, ").");
-    case Comparison::kNoDifference:
+    case Comparison::kEqual:
+      return concat("The order of frames does not carry the result: ", main,
+                    " does as well, within ", kMarginText, ", on shuffled frames (", figures, ").");
+    case Comparison::kUndecided:
       break;
   }
-  return concat("There is no sign that the order of frames carries the result: ", main,
-                " does about as well on shuffled frames (", figures, ").");
+  return concat("Whether the order of frames carries part of the result is undecided: ", main,
+                " on shuffled frames may do as well or differ by more than ", kMarginText, " (",
+                figures, ").");
 }
 
 // `what`: "A single frame", "Each frame by itself" or "The mean of the frames".
@@ -96,34 +108,70 @@ std::string about_baseline(const std::string& name, const std::string& main,
       return concat(what, " gives less than ", main, " (", figures, ").");
     case Comparison::kWorse:
       return concat(what, " gives more than ", main, " (", figures, "): prefer it.");
-    case Comparison::kNoDifference:
+    case Comparison::kEqual:
+      return concat(what, " does as well as ", main, ", within ", kMarginText, " (", figures, ").");
+    case Comparison::kUndecided:
       break;
   }
-  return concat(what, " does about as well as ", main, " (", figures, ").");
+  return concat("Whether ", lower(what.substr(0, 1)), what.substr(1), " does as well as ", main,
+                " is undecided (", figures, ").");
 }
 
-std::string about_pixels(const RunReport& report, const Control& clock) {
+std::string about_blank(const RunReport& report, const Control& blank) {
   const std::string& main = report.models.front().name;
+  const std::string figures = concat(main_name(report), " of it ", interval_text(blank.figure),
+                                     ", difference ", difference_text(blank.ahead));
+  switch (blank.main_is) {
+    case Comparison::kBetter:
+      return concat("The features carry part of the result: ", main,
+                    " without them, with times and length alone, does worse (", figures, ").");
+    case Comparison::kWorse:
+      return concat("The features do not carry the result: ", main,
+                    " without them, with times and length alone, does better (", figures, ").");
+    case Comparison::kEqual:
+      return concat("The features do not carry the result: ", main,
+                    " without them, with times and length alone, does as well, within ",
+                    kMarginText, " (", figures, ").");
+    case Comparison::kUndecided:
+      break;
+  }
+  return concat("Whether the features carry the result is undecided: ", main,
+                " without them, with times and length alone, may do as well (", figures, ").");
+}
+
+// False where an interval says that the main model may be no better than chance.
+bool may_have_learnt(const RunReport& report) {
+  const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
+  return figure == nullptr || !figure->mean_over_folds.low.defined() ||
+         figure->mean_over_folds.low.value > chance_level(main_metric(report.scale));
+}
+
+// A control that is better than chance on its own.
+bool tells_something(const RunReport& report, const Control& control) {
+  return control.found && control.figure.low.defined() &&
+         control.figure.low.value > chance_level(main_metric(report.scale));
+}
+
+std::string about_acquisition(const RunReport& report, const Control& clock) {
+  const std::string& main = report.models.front().name;
+  const std::string facts = "sequence length, timing, frame size and file type";
   const std::string figures =
       concat(main_name(report), " of these alone ", interval_text(clock.figure), ", difference ",
              difference_text(clock.ahead));
+  if (clock.main_is == Comparison::kUndecided)
+    return concat("Whether ", main, " knows more than ", facts, " do is undecided (", figures,
+                  ").");
   if (clock.main_is != Comparison::kBetter) {
-    return concat(
-        "The pixels are not shown to carry the result: sequence length, timing, frame "
-        "size and file type alone do ",
-        clock.main_is == Comparison::kWorse ? "better" : "about as well", " (", figures, "). ",
-        main, " may have learnt how the exams were acquired.");
+    const bool worse = clock.main_is == Comparison::kWorse;
+    return concat("The pixels are not shown to carry the result: ", facts, " alone do ",
+                  worse ? "better" : concat("as well, within ", kMarginText), " (", figures, "). ",
+                  main, " may have learnt how the exams were acquired.");
   }
-  std::string text = concat(
-      "The pixels carry more than sequence length, timing, frame size and "
-      "file type do (",
-      figures, ").");
-  if (clock.figure.low.defined() &&
-      clock.figure.low.value > chance_level(main_metric(report.scale))) {
+  std::string text = concat(main, " knows more than ", facts, " do (", figures, ").");
+  if (tells_something(report, clock))
     text +=
         " These alone are better than chance, though: part of the result may come from how "
         "the exams were acquired.";
-  }
   return text;
 }
 
@@ -179,17 +227,25 @@ std::vector<std::string> verdict(const RunReport& report) {
   const std::string name = main_name(report);
   std::vector<std::string> lines = {about_the_model(report)};
   const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
-                single = find_control(report, "single"), mean = find_control(report, "mean");
-  // Other models than the GRU are not trained on the order in the first place.
-  const bool order_matters = main == "gru";
-  if (order_matters && shuffled.found) lines.push_back(about_order(name, main, shuffled));
-  const char* frame = report.per_frame ? "Each frame by itself" : "A single frame";
-  if (single.found) lines.push_back(about_baseline(name, main, frame, single));
-  if (mean.found) lines.push_back(about_baseline(name, main, "The mean of the frames", mean));
-  if (clock.found) lines.push_back(about_pixels(report, clock));
+                single = find_control(report, "single"), mean = find_control(report, "mean"),
+                blank = find_control(report, "blank");
+  const bool learnt = may_have_learnt(report);
+  // Other models are not trained on the order in the first place.
+  const bool order_matters = main == "gru" || main == "bigru" || main == "lstm";
+  if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
+  const char* frame = report.per_frame ? "Each frame by itself" : "The middle frame";
+  for (const auto& [what, baseline] :
+       {std::pair{frame, &single}, std::pair{"The mean of the frames", &mean}}) {
+    if (baseline->found && (learnt || baseline->main_is == Comparison::kWorse))
+      lines.push_back(about_baseline(name, main, what, *baseline));
+  }
+  if (blank.found && learnt) lines.push_back(about_blank(report, blank));
+  if (clock.found && learnt) lines.push_back(about_acquisition(report, clock));
   std::vector<std::string> unknown;
   if (order_matters && !shuffled.found)
     unknown.push_back("the order of frames (control 'shuffled')");
+  if (order_matters && !blank.found)
+    unknown.push_back("features rather than times (control 'blank')");
   if (main != "clock" && !clock.found)
     unknown.push_back("pixels rather than metadata (control 'clock')");
   if (!unknown.empty()) {

@@ -171,6 +171,8 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
   leave_out_empty_exams(cohort);
   cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient);
   cohort.patient_number = numbered(cohort.patients);
+  for (std::string& finding : patients_spelt_alike(cohort.patients))
+    cohort.warnings.push_back(std::move(finding));
   return cohort;
 }
 

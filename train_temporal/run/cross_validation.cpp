@@ -186,6 +186,7 @@ class FitWorkers {
 
 ModelConfig Experiment::config(const std::string& model) const {
   ModelConfig result = base;
+  if (is_twin(model)) set_model(result, options.model);
   set_model(result, model);
   if (!is_recurrent(result.architecture)) result.time = false;
   return result;

@@ -95,7 +95,8 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add("model", text(options.model, "NAME")->default_value(options.model),
       join(model_names(), ", ").c_str());
   add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
-      "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, clock)");
+      "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, blank, "
+      "clock)");
   add("hidden", number(model.hidden), "width of the projection and of the recurrent layers");
   add("layers", number(model.layers), "layers of the GRU or LSTM");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -56,8 +57,27 @@ std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGr
 
 }  // namespace
 
+namespace {
+
+// Splits by exam would train on a patient whom they hold out.
+void refuse_known_patients(std::span<const cache::ExamInfo> exams, const Targets& targets) {
+  std::map<std::string, std::size_t> exams_of;
+  for (std::size_t exam : targets.labeled_exams())
+    if (!exams[exam].patient.empty()) ++exams_of[exams[exam].patient];
+  std::erase_if(exams_of, [](const auto& patient) { return patient.second < 2; });
+  if (exams_of.empty()) return;
+  const auto& [patient, count] = *exams_of.begin();
+  throw ConfigError(
+      concat("--exam-is-patient, but the cache names patients, and ", exams_of.size(),
+             exams_of.size() == 1 ? " has" : " have", " several exams ('", patient, "' has ", count,
+             "); leave the option out, so that no patient is on both sides of a split"));
+}
+
+}  // namespace
+
 std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
                                      bool exam_is_patient) {
+  if (exam_is_patient) refuse_known_patients(exams, targets);
   std::vector<std::string> patients, missing;
   for (const cache::ExamInfo& exam : exams) {
     patients.push_back(exam_is_patient ? exam.id : exam.patient);
@@ -75,6 +95,21 @@ std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, con
                            " have no patient, the first '", missing.front(),
                            "'; splits are made by patient: give these a patient, or leave their "
                            "labels empty"));
+}
+
+std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& patients) {
+  std::map<std::string, std::string> first;  // by spelling without case and white space
+  std::vector<std::string> findings;
+  for (const std::string& patient : std::set<std::string>(patients.begin(), patients.end())) {
+    std::string plain = lower(patient);
+    std::erase_if(plain, [](char c) { return c == ' ' || c == '\t'; });
+    const auto [known, added] = first.emplace(plain, patient);
+    if (!added)
+      findings.push_back(concat("patients '", known->second, "' and '", patient,
+                                "' differ in case or white space only: if they are one person, "
+                                "that person may be on both sides of a split"));
+  }
+  return findings;
 }
 
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,

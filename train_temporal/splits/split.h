@@ -27,9 +27,13 @@ struct SplitSet {
 };
 
 // The patient of every exam; its own id with `exam_is_patient`. ConfigError when a labelled exam
-// has none and the option was not given: says how many there are.
+// has none and the option was not given: says how many there are; also when it was given although
+// the cache knows a patient of several labelled exams.
 std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
                                      bool exam_is_patient);
+
+// Warnings of patients that differ in case or white space only, as typing errors do.
+std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& patients);
 
 // K folds, stratified and grouped by patient, for each of `repeats`; each fold's training part is
 // split again by patient, about a fifth of its patients becoming the validation part. ConfigError:

@@ -92,6 +92,34 @@ TEST(Model, MeanBaselineDoesNotSeeTheOrder) {
   EXPECT_GT((different[0] - different[1]).abs().max().item<double>(), 1e-3);
 }
 
+// The kernels of the GRU, LibTorch's LSTM and the pooled models: none sees a blanked feature.
+TEST(Model, BlankedFeaturesTellNothing) {
+  for (const char* of : {"gru", "bigru", "lstm", "attention", "mean"}) {
+    Dataset dataset = testing::noise_dataset({6, 3}, 8);
+    ModelConfig config = testing::small_config(dataset, of);
+    set_model(config, "blank");
+    EXPECT_EQ(model_name(config), "blank");
+    EXPECT_EQ(model_config_from_json(to_json(config)), config);
+    const auto model = make_model(config, 3);
+    model->set_statistics(input_statistics(dataset, {0, 1}));
+    const torch::Tensor before = logits_of(*model, config, dataset, {0, 1});
+    dataset.features.copy_(torch::randn_like(dataset.features) * 100);
+    EXPECT_TRUE(logits_of(*model, config, dataset, {0, 1}).equal(before)) << of;
+  }
+}
+
+TEST(Model, TwinsKeepWhatTheyAreTwinsOf) {
+  ModelConfig lstm;
+  set_model(lstm, "lstm");
+  set_model(lstm, "shuffled");
+  EXPECT_EQ(lstm.architecture, ModelKind::kLstm);
+  EXPECT_EQ(model_name(lstm), "shuffled");
+  ModelConfig mean;
+  set_model(mean, "mean");
+  set_model(mean, "shuffled");  // the mean has no order to lose
+  EXPECT_EQ(mean.architecture, ModelKind::kGru);
+}
+
 TEST(Model, SinglePerFrameSeesNoOtherFrame) {
   Dataset dataset = testing::noise_dataset({6, 3}, 8);
   ModelConfig config = testing::small_config(dataset);

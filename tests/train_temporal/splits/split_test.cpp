@@ -254,6 +254,13 @@ TEST(MakeHoldout, RefusesAClassWithFewerThanThreePatients) {
               HasSubstr("'healthy' 4 patients, 'ill' 2 patients"));
 }
 
+TEST(PatientsOf, TellsThoseThatDifferInSpellingOnly) {
+  EXPECT_TRUE(patients_spelt_alike({"P1", "P2", "P1"}).empty());
+  const auto found = patients_spelt_alike({"P1", "p 1", "P2"});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_THAT(found[0], HasSubstr("patients 'P1' and 'p 1' differ in case or white space only"));
+}
+
 TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {
   std::vector<cache::ExamInfo> exams(3);
   for (std::size_t i = 0; i < 3; ++i) exams[i].id = concat("e", i);
@@ -268,6 +275,8 @@ TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {
   EXPECT_EQ(patients_of(exams, labels, true), (std::vector<std::string>{"e0", "e1", "e2"}));
   exams[0].patient = exams[2].patient = "Q";
   EXPECT_EQ(patients_of(exams, labels, false), (std::vector<std::string>{"Q", "P", "Q"}));
+  EXPECT_THAT(message_of([&] { patients_of(exams, labels, true); }),
+              HasSubstr("1 has several exams ('Q' has 2); leave the option out"));
 }
 
 TEST(PatientsOf, AsksForNoPatientOfAnExamWithoutALabel) {
