@@ -1,10 +1,12 @@
 #include "cache/maintain/merge.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <unordered_map>
 
+#include "cache/format/exam_differences.h"
 #include "cache/format/format.h"
 #include "cache/format/shard_image.h"
 #include "cache/read/collection.h"
@@ -16,10 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostConflictsShown = 20;
+
 class Merger {
  public:
-  Merger(const Location& out, const std::vector<fs::path>& inputs, bool without_thumbnails)
-      : out_(out), inputs_(inputs), without_thumbnails_(without_thumbnails) {
+  Merger(const Location& out, const std::vector<fs::path>& inputs, const MergeOptions& options)
+      : out_(out), inputs_(inputs), options_(options) {
     for (const fs::path& input : inputs)
       caches_.push_back(std::make_unique<Collection>(locate(input)));
   }
@@ -32,16 +36,23 @@ class Merger {
   const ExamInfo& info(const Place& place) const {
     return caches_[place.cache]->exams()[place.exam];
   }
+  std::string prefix_of(std::size_t cache) const {
+    return options_.prefixes.empty() ? "" : options_.prefixes[cache];
+  }
+  ExamInfo named(const Place& place) const;  // with its prefix
   ShardHeader header_of(const Collection& cache) const;
   void join_headers();
   void choose_exams();
   void choose_places();
   void choose_failures();
-  void settle(Place& chosen, const Place& other) const;
+  void settle(Place& chosen, const Place& other);
+  bool is_newer(const Place& a, const Place& b) const;
+  std::vector<std::string> differences_of(const Place& a, const Place& b) const;
+  [[noreturn]] void refuse_conflicts() const;
 
   Location out_;
   const std::vector<fs::path>& inputs_;
-  bool without_thumbnails_;
+  const MergeOptions& options_;
   std::vector<std::unique_ptr<Collection>> caches_;
   std::vector<Place> chosen_;
   ShardContents contents_;
@@ -50,7 +61,7 @@ class Merger {
 
 ShardHeader Merger::header_of(const Collection& cache) const {
   ShardHeader header = cache.header();
-  if (without_thumbnails_)
+  if (options_.without_thumbnails)
     header.recipe.storage.erase(kThumbnails);  // the key has the name of the group
   return header;
 }
@@ -71,25 +82,62 @@ void Merger::join_headers() {
   }
 }
 
-void Merger::settle(Place& chosen, const Place& other) const {
-  const ExamInfo &first = info(chosen), &second = info(other);
-  if (second.revision > first.revision) {
-    chosen = other;
-  } else if (second.revision == first.revision && caches_[chosen.cache]->checksums(chosen.exam) !=
-                                                      caches_[other.cache]->checksums(other.exam)) {
-    throw CacheError(concat("exam '", first.id, "' has different features in ",
-                            inputs_[chosen.cache].string(), " and in ",
-                            inputs_[other.cache].string(), ", both of revision ", first.revision,
-                            "; `coldframe cache diff` compares them; extract it again in one of "
-                            "them, or leave one out"));
+ExamInfo Merger::named(const Place& place) const {
+  ExamInfo named = info(place);
+  const std::string prefix = prefix_of(place.cache);
+  named.id = prefix + named.id;
+  if (!named.patient.empty()) named.patient = prefix + named.patient;
+  return named;
+}
+
+bool Merger::is_newer(const Place& a, const Place& b) const {
+  const std::uint32_t first = info(a).revision, second = info(b).revision;
+  if (first != second) return first > second;
+  return fs::last_write_time(caches_[a.cache]->path_of(a.exam)) >
+         fs::last_write_time(caches_[b.cache]->path_of(b.exam));
+}
+
+std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) const {
+  std::vector<std::string> lines = differences(named(a), named(b));
+  const std::vector<std::string>& views = contents_.header.views;
+  for (std::size_t view = 0; view < views.size(); ++view)
+    if (caches_[a.cache]->checksums(a.exam)[view] != caches_[b.cache]->checksums(b.exam)[view])
+      lines.push_back(concat("features of view ", views[view]));
+  return lines;
+}
+
+void Merger::settle(Place& chosen, const Place& other) {
+  std::vector<std::string> lines = differences_of(chosen, other);
+  if (lines.empty()) {
+    if (info(other).revision > info(chosen).revision) chosen = other;
+    return;
   }
+  Place left = other;
+  if (options_.prefer == Prefer::kNewest && is_newer(other, chosen)) {
+    std::swap(chosen, left);
+    lines = differences_of(chosen, left);
+  }
+  report_.conflicts.push_back(
+      {named(chosen).id, inputs_[chosen.cache], inputs_[left.cache], std::move(lines)});
+}
+
+void Merger::refuse_conflicts() const {
+  throw CacheError(concat(
+      plural(report_.conflicts.size(), "exam"), report_.conflicts.size() == 1 ? " has" : " have",
+      " one name and different content in the caches; nothing was written\n  ",
+      join(conflict_lines(report_.conflicts), "\n  "),
+      "\nSay --prefer first to keep what the cache that is named first has, --prefer newest to "
+      "keep "
+      "the higher revision (of equal ones the file that was written last), or --prefix A-,B- when "
+      "they are different exams; `coldframe cache diff` compares two caches in full."));
 }
 
 void Merger::choose_exams() {
-  std::unordered_map<std::string_view, std::size_t> index;
+  std::unordered_map<std::string, std::size_t> index;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
     for (std::size_t e = 0; e < caches_[c]->exams().size(); ++e) {
-      const auto [entry, is_new] = index.emplace(caches_[c]->exams()[e].id, chosen_.size());
+      const auto [entry, is_new] =
+          index.emplace(prefix_of(c) + caches_[c]->exams()[e].id, chosen_.size());
       if (is_new) {
         chosen_.push_back({c, e});
       } else {
@@ -98,6 +146,7 @@ void Merger::choose_exams() {
       }
     }
   }
+  if (options_.prefer == Prefer::kNone && !report_.conflicts.empty()) refuse_conflicts();
 }
 
 void Merger::choose_places() {
@@ -110,7 +159,7 @@ void Merger::choose_places() {
   for (const Place& place : chosen_) {
     const Collection& cache = *caches_[place.cache];
     contents_.exams.push_back(
-        {info(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
+        {named(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
     if (report_.renumbered) contents_.exams.back().info.ordinal = contents_.exams.size() - 1;
   }
 }
@@ -119,27 +168,28 @@ void Merger::choose_places() {
 void Merger::choose_failures() {
   std::unordered_map<std::string_view, const ExamInfo*> exams;
   for (const StoredExam& exam : contents_.exams) exams.emplace(exam.info.id, &exam.info);
+  std::vector<Failure> failures;
   std::unordered_map<std::string, std::uint32_t> latest;
-  for (const auto& cache : caches_)
-    for (const Failure& failure : cache->failures()) {
-      std::uint32_t& revision = latest.emplace(failure.exam, failure.revision).first->second;
+  for (std::size_t c = 0; c < caches_.size(); ++c)
+    for (const Failure& failure : caches_[c]->failures()) {
+      failures.push_back(failure);
+      failures.back().exam = prefix_of(c) + failure.exam;
+      std::uint32_t& revision = latest[failures.back().exam];
       revision = std::max(revision, failure.revision);
     }
-  std::uint64_t behind = contents_.exams.size();
+  const std::uint64_t behind = contents_.exams.size();
   std::unordered_map<std::string, std::uint64_t> places;
-  for (const auto& cache : caches_) {
-    for (Failure failure : cache->failures()) {
-      const auto exam = exams.find(failure.exam);
-      const bool there = exam != exams.end();
-      if (failure.revision < latest[failure.exam] ||
-          (there && exam->second->revision > failure.revision))
-        continue;
-      if (there)
-        failure.ordinal = exam->second->ordinal;
-      else if (report_.renumbered)
-        failure.ordinal = places.emplace(failure.exam, behind + places.size()).first->second;
-      contents_.failures.push_back(std::move(failure));
-    }
+  for (Failure& failure : failures) {
+    const auto exam = exams.find(failure.exam);
+    const bool there = exam != exams.end();
+    if (failure.revision < latest[failure.exam] ||
+        (there && exam->second->revision > failure.revision))
+      continue;
+    if (there)
+      failure.ordinal = exam->second->ordinal;
+    else if (report_.renumbered)
+      failure.ordinal = places.emplace(failure.exam, behind + places.size()).first->second;
+    contents_.failures.push_back(std::move(failure));
   }
   report_.failures = contents_.failures.size();
 }
@@ -165,14 +215,36 @@ MergeReport Merger::run() {
 }  // namespace
 
 MergeReport merge_caches(const Location& out, const std::vector<fs::path>& inputs,
-                         bool without_thumbnails) {
+                         const MergeOptions& options) {
   if (!out.single_file)
     throw ConfigError(
         concat(out.path.string(), ": the output is one file, whose name must end in .h5"));
+  if (!options.prefixes.empty() && options.prefixes.size() != inputs.size())
+    throw ConfigError(concat("--prefix has ", plural(options.prefixes.size(), "part"), " for ",
+                             plural(inputs.size(), "cache"),
+                             "; give one for each, in their order, such as site1-,site2-"));
   if (!out.files().empty())
     throw CacheError(
         concat(out.path.string(), ": is there already; choose another name, or remove it first"));
-  return Merger(out, inputs, without_thumbnails).run();
+  return Merger(out, inputs, options).run();
+}
+
+std::vector<std::string> conflict_lines(const std::vector<MergeConflict>& conflicts) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::size_t> counts;  // "column label", by the text before its values
+  for (const MergeConflict& conflict : conflicts) {
+    for (const std::string& difference : conflict.differences)
+      ++counts[difference.substr(0, difference.find(" '"))];
+    if (lines.size() < kMostConflictsShown)
+      lines.push_back(concat("exam '", conflict.exam, "' in ", conflict.kept.string(), " and in ",
+                             conflict.other.string(), ": ", join(conflict.differences, ", ")));
+  }
+  if (conflicts.size() <= kMostConflictsShown) return lines;
+  std::vector<std::string> totals;
+  for (const auto& [what, count] : counts) totals.push_back(concat(what, " ×", count));
+  lines.push_back(concat("… and ", conflicts.size() - kMostConflictsShown,
+                         " more; in all: ", join(totals, ", ")));
+  return lines;
 }
 
 }  // namespace coldframe::cache

@@ -147,6 +147,10 @@ const std::vector<std::string>& Collection::precisions_of(std::size_t exam) cons
   return files_[places_[exam].file]->contents().header.precisions;
 }
 
+const std::filesystem::path& Collection::path_of(std::size_t exam) const {
+  return files_[places_[exam].file]->path();
+}
+
 const std::vector<std::uint64_t>& Collection::checksums(std::size_t exam) const {
   return files_[places_[exam].file]->contents().exams[places_[exam].exam].checksums;
 }

@@ -26,6 +26,7 @@ class Collection {
   const std::vector<ExamInfo>& exams() const { return exams_; }
   const std::vector<Failure>& failures() const { return failures_; }
   const std::vector<std::string>& precisions_of(std::size_t exam) const;
+  const std::filesystem::path& path_of(std::size_t exam) const;  // of the file that it lies in
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
   // Index into exams(), or -1 as size_t.
   std::size_t find(const std::string& id) const;

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
-#include <map>
 
 #include "cache/format/contents.h"
+#include "cache/format/exam_differences.h"
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
 #include "cache/tool/figures/similarity.h"
@@ -15,45 +15,11 @@ namespace {
 
 constexpr std::size_t kMostPrinted = 20;
 
-bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
-}
-
-// Columns by name; one that is not there is empty everywhere.
-std::map<std::string, std::vector<std::string>> columns_of(const ExamInfo& exam) {
-  std::map<std::string, std::vector<std::string>> columns;
-  for (const ExamColumn& column : exam.columns)
-    if (!column.value.empty()) columns["column " + column.name] = {column.value};
-  for (const FrameColumn& column : exam.frame_columns)
-    if (std::any_of(column.values.begin(), column.values.end(),
-                    [](const std::string& value) { return !value.empty(); }))
-      columns["frame column " + column.name] = column.values;
-  return columns;
-}
-
-// Lists the differences besides the features. Places of sources and the times at which they were
-// touched are no content.
+// Lists the differences besides the features.
 std::vector<std::string> metadata_differences(const ExamInfo& a, const ExamInfo& b) {
-  std::vector<std::string> lines;
-  const auto changed = [&](const std::string& what, const std::string& before,
-                           const std::string& after) {
-    if (before != after) lines.push_back(concat(what, " '", before, "' -> '", after, "'"));
-  };
-  changed("patient", a.patient, b.patient);
-  changed("place in the input", concat(a.ordinal), concat(b.ordinal));
-  if (a.present != b.present) lines.push_back("other frames are missing");
-  if (!same_times(a.time_s, b.time_s) || !same_times({a.start_time}, {b.start_time}))
-    lines.push_back("times");
-  if (a.frame_index != b.frame_index) lines.push_back("indices of frames");
-  auto before = columns_of(a), after = columns_of(b);
-  for (const auto& [name, values] : after) before[name];
-  for (const auto& [name, values] : before) {
-    if (values.size() <= 1 && after[name].size() <= 1)
-      changed(name, values.empty() ? "" : values[0], after[name].empty() ? "" : after[name][0]);
-    else if (values != after[name])
-      lines.push_back(name);
-  }
+  std::vector<std::string> lines = differences(a, b);
+  if (a.ordinal != b.ordinal)
+    lines.push_back(concat("place in the input '", a.ordinal, "' -> '", b.ordinal, "'"));
   return lines;
 }
 

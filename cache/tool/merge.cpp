@@ -7,24 +7,48 @@
 namespace coldframe::cache::tool {
 namespace {
 
-// merge and pack differ in how many caches they take.
-int run(const Command& command, const std::vector<std::string>& arguments) {
-  namespace po = boost::program_options;
-  VerbOptions options;
+struct Words {
+  std::string prefer, prefix;
   bool without_thumbnails = false;
-  po::options_description more;
-  more.add_options()("without-thumbnails", po::bool_switch(&without_thumbnails),
-                     "leave out the frames' small JPEGs, for instance before the cache is given "
-                     "away");
-  if (!parse_verb(command, arguments, options, more)) return 0;
+};
+
+void add_thumbnails_option(boost::program_options::options_description& more, Words& words) {
+  more.add_options()(
+      "without-thumbnails", boost::program_options::bool_switch(&words.without_thumbnails),
+      "leave out the frames' small JPEGs, for instance before the cache is given away");
+}
+
+MergeOptions merge_options(const Words& words) {
+  static const WordTable<Prefer> kPreferences = {{"first", Prefer::kFirst},
+                                                 {"newest", Prefer::kNewest}};
+  MergeOptions options;
+  options.without_thumbnails = words.without_thumbnails;
+  if (!words.prefer.empty()) options.prefer = choice("prefer", words.prefer, kPreferences);
+  if (!words.prefix.empty()) options.prefixes = split(words.prefix, ',');
+  return options;
+}
+
+Json report_json(const std::string& path, const MergeReport& report) {
+  Json json{{"path", path},
+            {"exams", report.exams},
+            {"failures", report.failures},
+            {"duplicates", report.duplicates},
+            {"renumbered", report.renumbered},
+            {"conflicts", Json::array()}};
+  for (const MergeConflict& conflict : report.conflicts)
+    json["conflicts"].push_back(Json{{"exam", conflict.exam},
+                                     {"kept", conflict.kept.string()},
+                                     {"other", conflict.other.string()},
+                                     {"differences", conflict.differences}});
+  return json;
+}
+
+int write_merged(const VerbOptions& options, const Words& words) {
   const std::vector<std::filesystem::path> inputs(options.words.begin() + 1, options.words.end());
-  const MergeReport report = merge_caches(locate(options.path()), inputs, without_thumbnails);
-  if (options.json)
-    print_json(Json{{"path", options.path()},
-                    {"exams", report.exams},
-                    {"failures", report.failures},
-                    {"duplicates", report.duplicates},
-                    {"renumbered", report.renumbered}});
+  const MergeReport report = merge_caches(locate(options.path()), inputs, merge_options(words));
+  if (options.json) print_json(report_json(options.path(), report));
+  for (const std::string& line : conflict_lines(report.conflicts))
+    log_warning(concat("the first is kept: ", line));
   log_info(concat(
       options.path(), ": ", plural(report.exams, "exam"), ", ", plural(report.failures, "failure"),
       report.duplicates == 0 ? ""
@@ -34,16 +58,38 @@ int run(const Command& command, const std::vector<std::string>& arguments) {
 }
 
 int run_merge(const std::vector<std::string>& arguments) {
-  return run(kMergeCommand, arguments);
+  namespace po = boost::program_options;
+  VerbOptions options;
+  Words words;
+  po::options_description more;
+  more.add_options()("prefer", po::value(&words.prefer)->value_name("WHICH"),
+                     "for exams that the caches have with different columns, times or features: "
+                     "first keeps what the cache that is named first has, newest the higher "
+                     "revision, of equal ones the file that was written last (else nothing is "
+                     "merged)")(
+      "prefix", po::value(&words.prefix)->value_name("A,B"),
+      "put these before the names of exams and patients, one for each cache in their order: "
+      "site1-,site2-");
+  add_thumbnails_option(more, words);
+  if (!parse_verb(kMergeCommand, arguments, options, more)) return 0;
+  return write_merged(options, words);
 }
+
 int run_pack(const std::vector<std::string>& arguments) {
-  return run(kPackCommand, arguments);
+  VerbOptions options;
+  Words words;
+  boost::program_options::options_description more;
+  add_thumbnails_option(more, words);
+  if (!parse_verb(kPackCommand, arguments, options, more)) return 0;
+  return write_merged(options, words);
 }
 
 }  // namespace
 
-const Command kMergeCommand{"merge", "OUT A B…", "all.h5 site1.cache site2.h5",
-                            "caches of one recipe become one file", run_merge};
+const Command kMergeCommand{
+    "merge", "OUT A B…", "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
+    "caches of one recipe become one file; where they differ in an exam, it says how and asks",
+    run_merge};
 const Command kPackCommand{"pack", "OUT PATH", "x.h5 x.cache",
                            "a folder of shards becomes one file, without superseded revisions",
                            run_pack};
