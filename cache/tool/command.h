@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,11 @@ struct VerbOptions {
 // False when help was asked for and has been printed. `more`: the verb's own options.
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
                 VerbOptions& options, const boost::program_options::options_description& more = {});
+
+// Files that a verb writes are never replaced unasked: ConfigError that names the first which is
+// there, before anything is done.
+inline constexpr const char* kOverwriteHelp = "replace files that are there";
+void require_free(const std::vector<std::filesystem::path>& files);
 
 void print_json(const Json& json);
 

@@ -15,14 +15,6 @@ namespace {
 
 constexpr std::size_t kMostPrinted = 20;
 
-// Lists the differences besides the features.
-std::vector<std::string> metadata_differences(const ExamInfo& a, const ExamInfo& b) {
-  std::vector<std::string> lines = differences(a, b);
-  if (a.ordinal != b.ordinal)
-    lines.push_back(concat("place in the input '", a.ordinal, "' -> '", b.ordinal, "'"));
-  return lines;
-}
-
 // Measures how far two exams' features are apart, frame by frame, where both have the frame.
 Json compare_features(std::span<const float> a, std::span<const float> b, std::size_t dimension) {
   double lowest = 1, sum = 0, largest = 0;
@@ -45,19 +37,34 @@ Json compare_features(std::span<const float> a, std::span<const float> b, std::s
   return json;
 }
 
+// For each exam of `cache` the number of exams before it that `other` has too.
+std::vector<std::size_t> common_ranks(const CacheReader& cache, const CacheReader& other) {
+  std::vector<std::size_t> ranks;
+  std::size_t common = 0;
+  for (const ExamInfo& exam : cache.exams()) {
+    ranks.push_back(common);
+    if (other.find(exam.id) != CacheReader::npos) ++common;
+  }
+  return ranks;
+}
+
 class Comparison {
  public:
-  Comparison(const CacheReader& a, const CacheReader& b) : a_(a), b_(b) {}
+  Comparison(const CacheReader& a, const CacheReader& b)
+      : a_(a), b_(b), ranks_a_(common_ranks(a, b)), ranks_b_(common_ranks(b, a)) {}
   Json run();
 
  private:
   void compare_recipes();
   void compare_exam(std::size_t a, std::size_t b);
+  std::vector<std::string> metadata_differences(std::size_t a, std::size_t b) const;
   bool same_bits(std::size_t a, std::size_t b, std::size_t view_a, std::size_t view_b) const;
   Json features_json(std::size_t a, std::size_t b) const;
 
   const CacheReader &a_, &b_;
   std::vector<std::string> common_views_;
+  // By exam: how many of the exams that both have come before it.
+  std::vector<std::size_t> ranks_a_, ranks_b_;
   Json result_ = Json::object();
 };
 
@@ -101,6 +108,15 @@ Json Comparison::features_json(std::size_t a, std::size_t b) const {
   return views;
 }
 
+// Lists the differences besides the features. Exams that only one cache has shift no places.
+std::vector<std::string> Comparison::metadata_differences(std::size_t a, std::size_t b) const {
+  std::vector<std::string> lines = differences(a_.exams()[a], b_.exams()[b]);
+  if (ranks_a_[a] != ranks_b_[b])
+    lines.push_back(
+        concat("place among the exams of both '", ranks_a_[a], "' -> '", ranks_b_[b], "'"));
+  return lines;
+}
+
 void Comparison::compare_exam(std::size_t a, std::size_t b) {
   const ExamInfo &first = a_.exams()[a], &second = b_.exams()[b];
   Json entry = Json::object();
@@ -108,7 +124,7 @@ void Comparison::compare_exam(std::size_t a, std::size_t b) {
   if (first.frames() != second.frames())
     entry["frames"] = {first.frames(), second.frames()};
   else
-    entry["metadata"] = metadata_differences(first, second);
+    entry["metadata"] = metadata_differences(a, b);
   if (first.frames() == second.frames() && a_.dimension() == b_.dimension())
     entry["features"] = features_json(a, b);
   const bool same = !entry.contains("frames") && entry["metadata"].empty() &&
@@ -175,7 +191,8 @@ void print_differences(const Json& result) {
   if (!rows.empty()) std::cout << "different (" << result["different"].size() << ")\n";
   for (std::vector<std::string>& row : rows) row[0] = "  " + row[0];
   print_table(rows);
-  if (result["same"] == true) std::cout << "the same: " << result["common"] << " exams\n";
+  if (result["same"] == true)
+    std::cout << "the same: " << plural(result["common"].get<std::size_t>(), "exam") << '\n';
 }
 
 int run_diff(const std::vector<std::string>& arguments) {

@@ -7,6 +7,8 @@
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
 #include "cache/tool/exchange/export_thumbnails.h"
+#include "cache/tool/exchange/recipe_file.h"
+#include "cache/tool/exchange/tables.h"
 #include "cache/tool/exchange/tensor_file.h"
 #include "cache/tool/filter.h"
 #include "common/cli/error.h"
@@ -38,11 +40,6 @@ std::string number(T value) {
   std::string text;
   append_number(value, text);
   return text;
-}
-
-// A column of the input that has the name of one of ours gets a prefix.
-std::string free_name(const std::string& name, const std::vector<std::string>& taken) {
-  return std::find(taken.begin(), taken.end(), name) == taken.end() ? name : "column " + name;
 }
 
 class Exporter {
@@ -77,10 +74,9 @@ void Exporter::write_thumbnails(const fs::path& folder) {
 }
 
 void Exporter::write_exams_table(const fs::path& path) const {
-  std::vector<std::string> header = {"exam",       "patient",     "offset", "frames",
-                                     "start_time", "source_kind", "width",  "height"};
-  const std::vector<std::string> own = header, columns = cache_.column_names();
-  for (const std::string& name : columns) header.push_back(free_name(name, own));
+  std::vector<std::string> header = kExamTable;
+  const std::vector<std::string> columns = cache_.column_names();
+  for (const std::string& name : columns) header.push_back(name_in_table(name, kExamTable));
   std::string text = csv_row(header);
   std::size_t offset = 0;
   for (const std::size_t index : exams_) {
@@ -101,15 +97,15 @@ void Exporter::write_exams_table(const fs::path& path) const {
 }
 
 void Exporter::write_frames_table(const fs::path& path) const {
-  std::vector<std::string> header = {"exam", "slot", "time_s", "present", "index", "source"};
-  if (!thumbnail_folder_.empty()) header.emplace_back("thumbnail");
-  const std::vector<std::string> own = header;
+  std::vector<std::string> header = kFrameTable;
+  if (!thumbnail_folder_.empty()) header.emplace_back(kThumbnailColumn);
+  const std::size_t own = header.size();
   std::vector<std::string> columns;
   for (const std::size_t exam : exams_)
     for (const FrameColumn& column : cache_.exams()[exam].frame_columns)
       if (std::find(columns.begin(), columns.end(), column.name) == columns.end())
         columns.push_back(column.name);
-  for (const std::string& name : columns) header.push_back(free_name(name, own));
+  for (const std::string& name : columns) header.push_back(name_in_table(name, kFrameTable));
   AtomicFile file(path);
   std::string text = csv_row(header);
   for (std::size_t place = 0; place < exams_.size(); ++place) {
@@ -127,9 +123,8 @@ void Exporter::write_frames_table(const fs::path& path) const {
                           : (thumbnail_folder_ / thumbnail_path(place, exam.id, t)).string());
       row.resize(header.size());
       for (const FrameColumn& column : exam.frame_columns)
-        row[own.size() +
-            static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column.name) -
-                                     columns.begin())] = column.values[t];
+        row[own + static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column.name) -
+                                           columns.begin())] = column.values[t];
       text += csv_row(row);
     }
     if (text.size() < kTextBlock) continue;
@@ -228,13 +223,13 @@ int run_export(const std::vector<std::string>& arguments) {
   VerbOptions options;
   std::vector<std::string> where;
   std::string view = "clean";
-  bool with_thumbnails = false;
+  bool with_thumbnails = false, overwrite = false;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp)(
       "view", po::value(&view)->value_name("NAME")->default_value(view), "which view")(
       "thumbnails", po::bool_switch(&with_thumbnails),
       "also the frames' thumbnails, as OUT's .thumbnails/PLACE-EXAM/SLOT.jpg, each named in "
-      ".frames.csv");
+      ".frames.csv")("overwrite", po::bool_switch(&overwrite), kOverwriteHelp);
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
   const fs::path out = options.words[1];
   const std::string ending = out.extension().string();
@@ -243,25 +238,25 @@ int run_export(const std::vector<std::string>& arguments) {
     throw ConfigError(concat("'", out.string(), "': the name's ending says the format: .",
                              join(kFormats, ", .")));
   const fs::path stem = fs::path(out).replace_extension();
-  std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv", out};
+  std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv",
+                                 stem.string() + ".recipe.json", out};
   if (with_thumbnails) files.emplace_back(stem.string() + ".thumbnails");
-  for (const fs::path& file : files)
-    if (fs::exists(file))
-      throw ConfigError(
-          concat(file.string(), " is there already; remove it or choose another name"));
+  if (!overwrite) require_free(files);
   const CacheReader cache(options.path());
   Exporter exporter(cache, select_exams(cache, where), view);
-  if (with_thumbnails) exporter.write_thumbnails(files[3]);
+  if (with_thumbnails) exporter.write_thumbnails(files[4]);
   exporter.write_exams_table(files[0]);
   exporter.write_frames_table(files[1]);
-  exporter.write_features(files[2], format);
+  write_recipe_file(cache, view, files[2]);
+  exporter.write_features(out, format);
   if (options.json) {
     Json json{{"frames", exporter.frames()}, {"files", Json::array()}};
     for (const fs::path& file : files) json["files"].push_back(file.string());
     print_json(json);
   }
   log_info(concat(plural(exporter.frames(), "frame"), " in ", out.string(),
-                  ", what belongs to them in ", files[0].string(), " and ", files[1].string()));
+                  ", what belongs to them in ", files[0].string(), ", ", files[1].string(), " and ",
+                  files[2].string()));
   return 0;
 }
 
@@ -269,7 +264,8 @@ int run_export(const std::vector<std::string>& arguments) {
 
 const Command kExportCommand{
     "export", "PATH OUT", "x.h5 x.npz --where label=covid",
-    "features to .npy, .npz, .csv or .safetensors, with OUT's .exams.csv and .frames.csv beside it",
+    "features to .npy, .npz, .csv or .safetensors, with OUT's .exams.csv, .frames.csv and "
+    ".recipe.json beside it; `import` takes them back",
     run_export};
 
 }  // namespace coldframe::cache::tool

@@ -64,6 +64,7 @@ std::size_t export_thumbnails(const CacheReader& cache, const std::vector<std::s
       ++written;
     }
   }
+  fs::remove_all(folder);  // one that is to be replaced
   rename_durably(content, folder);
   return written;
 }

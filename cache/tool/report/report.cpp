@@ -24,18 +24,22 @@ constexpr std::size_t kSpreadExams = 4;
 struct ReportOptions {
   std::vector<std::string> exams;
   std::string colour;
-  bool without_thumbnails = false;
+  bool without_thumbnails = false, overwrite = false;
 };
 
 std::vector<std::size_t> chosen_exams(const CacheReader& cache,
                                       const std::vector<std::string>& ids) {
   if (ids.empty()) return evenly_spaced(cache.exams().size(), kSpreadExams);
   std::vector<std::size_t> chosen;
-  for (const std::string& id : ids) {
+  const auto choose = [&](const std::string& id) {
     chosen.push_back(cache.find(id));
     if (chosen.back() == CacheReader::npos)
       throw ConfigError(
           concat("--exam: the cache has no exam '", id, "'; `coldframe cache ls` lists them"));
+  };
+  for (const std::string& list : ids) {
+    const bool one = cache.find(list) != CacheReader::npos;  // its name may have a comma
+    for (const std::string& id : one ? std::vector{list} : split(list, ',')) choose(id);
   }
   return chosen;
 }
@@ -105,18 +109,20 @@ int run_report(const std::vector<std::string>& arguments) {
   VerbOptions options;
   ReportOptions given;
   po::options_description more;
-  more.add_options()("exam", po::value(&given.exams)->composing()->value_name("ID"),
-                     "show this exam frame by frame (may be repeated; else a few, evenly spaced)")(
+  more.add_options()("exam", po::value(&given.exams)->composing()->value_name("A,B"),
+                     "show these exams frame by frame (else a few, evenly spaced)")(
       "colour", po::value(&given.colour)->value_name("COLUMN"),
       "the column that colours the map (else the first one with 2 to 8 values)")(
       "without-thumbnails", po::bool_switch(&given.without_thumbnails),
-      "show no pictures of the frames, although the cache has them");
+      "show no pictures of the frames, although the cache has them")(
+      "overwrite", po::bool_switch(&given.overwrite), kOverwriteHelp);
   if (!parse_verb(kReportCommand, arguments, options, more)) return 0;
   const fs::path out = options.words[1];
   if (lower(out.extension().string()) != ".html")
     throw ConfigError(concat("'", out.string(),
                              "': a report is a page; give it a name that ends "
                              "in .html"));
+  if (!given.overwrite) require_free({out});
   const CacheReader cache(options.path(), Detail::kWithoutSources);
   const ReportData data = gather(cache, options.path());
   const std::string page = make_page(cache, data, given);

@@ -208,6 +208,94 @@ def test_merge_settles_revisions_and_places(tmp_path):
     assert not (tmp_path / "o.h5").exists()
 
 
+ENDINGS = ["npy", "npz", "safetensors", "csv"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_import_takes_what_export_wrote(tmp_path, ending):
+    """Missing frames, unknown times, columns with the names of ours, frame columns, a failure."""
+    driver("write", tmp_path / "bare.h5", 0, 9)
+    run("pack", tmp_path / "x.h5", tmp_path / "bare.h5", "--without-thumbnails")
+    run("export", tmp_path / "x.h5", tmp_path / f"x.{ending}")
+    tables = [tmp_path / "x.exams.csv", tmp_path / "x.frames.csv"]
+    for order in (1, -1):
+        run("import", tmp_path / f"back{order}.h5", tmp_path / f"x.{ending}", *tables[::order],
+            "--recipe", tmp_path / "x.recipe.json")
+        result = tool_json("diff", tmp_path / "x.h5", tmp_path / f"back{order}.h5")
+        # One view alone is exported.
+        assert result.pop("recipe") == ["views: A has clean, flip/1, B clean"] and result["different"] == []
+        assert result["common"] == 9 and result["only_in_a"] == result["only_in_b"] == []
+        before, after = dump(tmp_path / "x.h5"), dump(tmp_path / f"back{order}.h5")
+        for a, b in zip(before, after):
+            del a["views"]["flip/1"]
+            assert a == b
+        infos = [tool_json("info", tmp_path / name) for name in ("x.h5", f"back{order}.h5")]
+        for key in ("feature_digest", "cache_digest", "storage", "precision", "source_kinds", "time"):
+            assert infos[0][key] == infos[1][key], key
+        assert tool("verify", tmp_path / f"back{order}.h5").returncode == 0
+
+
+def test_import_and_export_keep_columns_that_are_named_like_ours(tmp_path):
+    np.save(tmp_path / "f.npy", np.eye(3, 4, dtype=np.float32))
+    (tmp_path / "f.csv").write_text("exam,frames,width,slot,thumbnail\na,7,8,x,1\na,7,8,y,2\nb,9,9,z,3\n")
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t", "--frame-columns", "slot,thumbnail")
+    run("export", tmp_path / "x.h5", tmp_path / "x.npy")
+    run("import", tmp_path / "y.h5", tmp_path / "x.npy", tmp_path / "x.frames.csv", tmp_path / "x.exams.csv", "--recipe", tmp_path / "x.recipe.json")
+    assert dump(tmp_path / "y.h5") == dump(tmp_path / "x.h5")
+    assert tool("diff", tmp_path / "x.h5", tmp_path / "y.h5").stdout == "the same: 2 exams\n"
+
+
+def test_import_refuses_tables_that_do_not_fit(cache, tmp_path):
+    run("export", cache[0], tmp_path / "x.npy")
+    run("export", cache[0], tmp_path / "flip.npy", "--view", "flip/1")
+    exams, frames, recipe = (tmp_path / f"x.{name}" for name in ("exams.csv", "frames.csv", "recipe.json"))
+
+    def message(*words, recipe=("--recipe", recipe)):
+        return refusal("import", tmp_path / "y.h5", tmp_path / "x.npy", *words, *recipe)
+
+    assert "name that of the frames too" in message(exams)
+    assert f"say --recipe {recipe}" in message(frames, exams, recipe=())
+    assert "give one" in message(frames, exams, recipe=("--recipe", recipe, "--describe", "t"))
+    assert "leave --store out" in message(frames, exams, "--store", "float32")
+    assert "3 tables" in message(frames, exams, exams)
+    assert "of the view 'flip/1'" in message(frames, exams, recipe=("--recipe", tmp_path / "flip.recipe.json"))
+    lines = exams.read_text().splitlines()
+    exams.write_text("\n".join(lines[:-1]) + "\n")
+    assert "exam '8' is missing, which" in message(frames, exams)
+    exams.write_text("\n".join(lines + [lines[-1]]) + "\n")
+    assert "exam '8' has two rows" in message(frames, exams)
+    exams.write_text("\n".join(lines + [lines[-1].replace("8,", "z,", 1)]) + "\n")
+    assert "exam 'z' has no frame" in message(frames, exams)
+    exams.write_text("\n".join(lines) + "\n")
+    frames.write_text(frames.read_text().replace(",1,", ",0,", 1))
+    assert "the features say that the frame is there" in message(frames, exams)
+    assert not (tmp_path / "y.h5").exists()
+
+
+def test_damaged_feature_files_end_in_one_error(tmp_path):
+    table = tmp_path / "f.csv"
+    table.write_text(CSV)
+    np.savez(tmp_path / "f.npz", features=np.zeros((2, 4), np.float32), other=np.zeros(3))
+    safetensors.numpy.save_file({"features": np.zeros((2, 4), np.float32)}, tmp_path / "f.safetensors")
+    (tmp_path / "g.csv").write_text("exam,slot,f0,f1\na,0,1,2\na,1,,\n")
+    for name in ("f.npz", "f.safetensors", "g.csv"):
+        run("import", tmp_path / f"{name}.h5", tmp_path / name, table, "--describe", "t")
+    for name in ("f.npz", "f.safetensors"):
+        content = (tmp_path / name).read_bytes()
+        cases = [content[:n] for n in (0, 7, 8, 20, 60, len(content) - 9)]
+        cases += [content.replace(b"[2,4]", shape) for shape in (b"[3,4]", b"[2]", b"[2,-4]")] if name == "f.safetensors" else []
+        for damaged in cases:
+            (tmp_path / f"d{name}").write_bytes(damaged)
+            refusal("import", tmp_path / "x.h5", tmp_path / f"d{name}", table, "--describe", "t")
+    np.savez_compressed(tmp_path / "c.npz", features=np.zeros((2, 4), np.float32))
+    assert "numpy.savez" in refusal("import", tmp_path / "x.h5", tmp_path / "c.npz", table, "--describe", "t")
+    np.savez(tmp_path / "n.npz", a=np.zeros((2, 4), np.float32), b=np.zeros(3))
+    assert "no array `features`" in refusal("import", tmp_path / "x.h5", tmp_path / "n.npz", table, "--describe", "t")
+    (tmp_path / "h.csv").write_text("exam,f0\na,1\na,two\n")
+    assert "line 3: 'two' is not a number" in refusal("import", tmp_path / "x.h5", tmp_path / "h.csv", table, "--describe", "t")
+    assert not (tmp_path / "x.h5").exists()
+
+
 def site(folder, name, rows, scale=1, columns="exam,patient,label,time"):
     """An imported cache of one frame an exam; rows: "E1,P1,0,0"."""
     np.save(folder / f"{name}.npy", scale * np.eye(len(rows), 8, dtype=np.float32))
@@ -312,7 +400,12 @@ def test_thumbnails_are_exported_as_files(cache, tmp_path):
             named += 1
     assert len(list(tmp_path.rglob("*.jpg"))) == named > 5
     assert "is there already" in refusal("export", path, tmp_path / "x.npz", "--thumbnails")
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.exams.csv", "x.frames.csv", "x.npy", "x.thumbnails"]
+    made = ["x.exams.csv", "x.frames.csv", "x.npy", "x.recipe.json", "x.thumbnails"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == made
+    (tmp_path / "x.thumbnails" / "old.jpg").write_text("old")
+    run("export", path, tmp_path / "x.npy", "--thumbnails", "--where", "label=yes", "--overwrite")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == made
+    assert len(list(tmp_path.rglob("*.jpg"))) == named
     np.save(tmp_path / "f.npy", np.ones((1, 2), np.float32))
     (tmp_path / "f.csv").write_text("exam\na\n")
     run("import", tmp_path / "none.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
@@ -358,7 +451,9 @@ def test_export_says_which_formats_there_are(cache, tmp_path, name):
     assert "safetensors" in refusal("export", cache[0], tmp_path / name)
 
 
-def test_export_never_replaces(cache, tmp_path):
+def test_export_replaces_only_when_told(cache, tmp_path):
     (tmp_path / "x.frames.csv").write_text("mine")
-    assert "is there already" in refusal("export", cache[0], tmp_path / "x.npy")
+    assert "--overwrite" in refusal("export", cache[0], tmp_path / "x.npy")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.frames.csv"]
+    run("export", cache[0], tmp_path / "x.npy", "--overwrite")
+    assert (tmp_path / "x.frames.csv").read_text().startswith("exam,slot,")

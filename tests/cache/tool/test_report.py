@@ -37,7 +37,7 @@ def make_cache(folder, ids=None, labels=None):
 
 def report(cache, *options):
     page = cache.parent / "x.html"
-    result = tool("report", cache, page, *options)
+    result = tool("report", cache, page, "--overwrite", *options)
     assert result.returncode == 0, result.stderr
     return page.read_text()
 
@@ -223,6 +223,11 @@ def test_refusals(tmp_path, made):
     assert list(tmp_path.iterdir()) == []
     summary = tool_json("report", path, tmp_path / "r.html")
     assert summary["bytes"] == (tmp_path / "r.html").stat().st_size and summary["findings"] == []
+    (tmp_path / "r.html").write_text("mine")
+    assert "--overwrite" in refusal("report", path, tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == "mine"
+    tool_json("report", path, tmp_path / "r.html", "--overwrite", "--exam", "e7,e0")
+    assert (tmp_path / "r.html").read_text() == made[2]
 
 
 def visit(page, folder):

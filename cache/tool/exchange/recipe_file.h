@@ -1,0 +1,25 @@
+// How exported features were made, in a file of its own, so that they can come back under their
+// recipe.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cache/read/reader.h"
+
+namespace coldframe::cache::tool {
+
+// The recipe of one view without thumbnails: neither the other views nor the pictures are exported.
+void write_recipe_file(const CacheReader& cache, const std::string& view,
+                       const std::filesystem::path& path);
+
+struct ExportedRecipe {
+  Recipe recipe;
+  StorageType storage;
+  std::string precision;
+  std::int64_t dimension = 0;
+};
+// DataError: not such a file, or one of augmented features, which no recipe describes alone.
+ExportedRecipe read_recipe_file(const std::filesystem::path& path);
+
+}  // namespace coldframe::cache::tool

@@ -1,0 +1,33 @@
+// The tables of exams and frames that `export` writes and `import` takes back.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace coldframe::cache::tool {
+
+// Columns of ours; those of the input follow, and one that has such a name gets a prefix.
+inline const std::vector<std::string> kExamTable = {
+    "exam", "patient", "offset", "frames", "start_time", "source_kind", "width", "height"};
+inline const std::vector<std::string> kFrameTable = {"exam",    "slot",  "time_s",
+                                                     "present", "index", "source"};
+inline constexpr const char* kThumbnailColumn =
+    "thumbnail";                                       // behind those of frames, if asked for
+inline constexpr const char* kOfTheInput = "column ";  // the prefix
+
+inline bool is_ours(const std::string& name, const std::vector<std::string>& table) {
+  return name == kThumbnailColumn || std::find(table.begin(), table.end(), name) != table.end();
+}
+
+// Of a column of the input: its name in the table, and back.
+inline std::string name_in_table(const std::string& name, const std::vector<std::string>& table) {
+  return is_ours(name, table) ? kOfTheInput + name : name;
+}
+inline std::string name_in_input(const std::string& name, const std::vector<std::string>& table) {
+  const std::string prefix = kOfTheInput;
+  const bool prefixed = name.starts_with(prefix) && is_ours(name.substr(prefix.size()), table);
+  return prefixed ? name.substr(prefix.size()) : name;
+}
+
+}  // namespace coldframe::cache::tool
