@@ -102,6 +102,20 @@ fs::path writer_lock_path(const Location& location, std::uint32_t worker) {
   return location.shard_folder() / lock_name(concat("writer-", worker));
 }
 
+std::vector<fs::path> writer_locks(const Location& location) {
+  const std::string first = lock_name("writer-");  // ".writer-.lock", the worker in between
+  const std::size_t head = first.find("-") + 1;
+  std::vector<fs::path> locks;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(first.substr(0, head)) && name.ends_with(first.substr(head)))
+      locks.push_back(entry.path());
+  }
+  std::sort(locks.begin(), locks.end());
+  return locks;
+}
+
 fs::path pack_lock_path(const Location& location) {
   return location.shard_folder() / lock_name("pack");
 }

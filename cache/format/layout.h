@@ -37,6 +37,7 @@ inline constexpr std::uint32_t kMetadataWorker = 9999;
 // `.pack.lock`: held while shards are packed, replaced or removed. Both vanish with their holder;
 // one that a killed process left behind is not locked and does no harm.
 std::filesystem::path writer_lock_path(const Location& location, std::uint32_t worker);
+std::vector<std::filesystem::path> writer_locks(const Location& location);  // those that are there
 std::filesystem::path pack_lock_path(const Location& location);
 
 // Removes what a killed process left of `path` while AtomicFile was writing it. Only under the lock

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
@@ -55,7 +56,28 @@ int open_lock(const std::filesystem::path& path) {
   return descriptor;  // -1: the folder vanished in between
 }
 
+// "" when nobody holds it, and when it is gone.
+std::string holder_at_work(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return "";
+  std::string holder;
+  struct stat status {};
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
+      ::fstat(descriptor, &status) == 0)  // written once, when the holder began
+    holder = concat(holder_of(descriptor), ", for ",
+                    human_duration(std::difftime(std::time(nullptr), status.st_mtime)));
+  ::close(descriptor);
+  return holder;
+}
+
 }  // namespace
+
+std::vector<std::string> writers_at_work(const Location& location) {
+  std::vector<std::string> holders;
+  for (const std::filesystem::path& lock : writer_locks(location))
+    if (const std::string holder = holder_at_work(lock); !holder.empty()) holders.push_back(holder);
+  return holders;
+}
 
 FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string& what)
     : path_(std::move(path)) {
@@ -73,7 +95,7 @@ FileLock::FileLock(std::filesystem::path path, IfHeld if_held, const std::string
     if (result == 0) continue;
     if (reason == EWOULDBLOCK)
       throw CacheError(concat(what, " is already being written by ", holder,
-                              "; wait for it to end, or give this one another --out"));
+                              "; wait for it to end, or write to another cache"));
     throw SystemError(
         concat(path_.string(), ": cannot be locked: ", std::strerror(reason), lock_advice(reason)));
   }

@@ -4,8 +4,14 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
+
+#include "cache/format/layout.h"
 
 namespace coldframe::cache {
+
+// Who writes to the cache just now, each as "process 7 on host, for 42s"; empty: nobody.
+std::vector<std::string> writers_at_work(const Location& location);
 
 class FileLock {
  public:

@@ -46,6 +46,10 @@ class Merger {
   void choose_places();
   void choose_failures();
   void settle(Place& chosen, const Place& other);
+  bool is_left_out(const std::string& id) const {
+    return options_.only && !options_.only->contains(id);
+  }
+  void keep_places_free();
   bool is_newer(const Place& a, const Place& b) const;
   std::vector<std::string> differences_of(const Place& a, const Place& b) const;
   [[noreturn]] void refuse_conflicts() const;
@@ -136,6 +140,7 @@ void Merger::choose_exams() {
   std::unordered_map<std::string, std::size_t> index;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
     for (std::size_t e = 0; e < caches_[c]->exams().size(); ++e) {
+      if (is_left_out(caches_[c]->exams()[e].id)) continue;
       const auto [entry, is_new] =
           index.emplace(prefix_of(c) + caches_[c]->exams()[e].id, chosen_.size());
       if (is_new) {
@@ -172,6 +177,7 @@ void Merger::choose_failures() {
   std::unordered_map<std::string, std::uint32_t> latest;
   for (std::size_t c = 0; c < caches_.size(); ++c)
     for (const Failure& failure : caches_[c]->failures()) {
+      if (is_left_out(failure.exam)) continue;
       failures.push_back(failure);
       failures.back().exam = prefix_of(c) + failure.exam;
       std::uint32_t& revision = latest[failures.back().exam];
@@ -194,11 +200,27 @@ void Merger::choose_failures() {
   report_.failures = contents_.failures.size();
 }
 
+// Places of exams that are or were left out, where the rest keeps its own.
+void Merger::keep_places_free() {
+  if (report_.renumbered) return;
+  std::set<std::uint64_t> free;
+  for (const auto& cache : caches_) {
+    free.insert(cache->places_taken_out().begin(), cache->places_taken_out().end());
+    for (const ExamInfo& exam : cache->exams())
+      if (is_left_out(exam.id)) free.insert(exam.ordinal);
+    for (const Failure& failure : cache->failures())
+      if (is_left_out(failure.exam)) free.insert(failure.ordinal);
+  }
+  for (const StoredExam& exam : contents_.exams) free.erase(exam.info.ordinal);
+  for (const std::uint64_t place : free) contents_.failures.push_back(taken_out(place));
+}
+
 MergeReport Merger::run() {
   join_headers();
   choose_exams();
   choose_places();
   choose_failures();
+  keep_places_free();
   report_.exams = contents_.exams.size();
   publish_large(out_.path, contents_,
                 {[this](std::size_t exam, std::size_t view, std::span<std::byte> rows) {

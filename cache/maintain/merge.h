@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cache/format/layout.h"
@@ -20,6 +22,9 @@ struct MergeOptions {
   // Put before the ids and patients of each input, in their order, so that exams of two sites that
   // have one name stay apart. Empty: none.
   std::vector<std::string> prefixes = {};
+  // Exams to keep, by the ids that the inputs give them: all others are left out with their
+  // failures, and their places stay free. Empty optional: all.
+  std::optional<std::unordered_set<std::string>> only = {};
 };
 
 // An exam whose versions differ.

@@ -14,6 +14,8 @@ ShardContents valid_contents(const Collection& cache) {
   ShardContents contents;
   contents.header = cache.header();
   contents.failures = cache.failures();
+  for (const std::uint64_t place : cache.places_taken_out())
+    contents.failures.push_back(taken_out(place));
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
     contents.exams.push_back({cache.exams()[i], cache.checksums(i), cache.thumbnails(i)});
   return contents;

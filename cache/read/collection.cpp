@@ -4,6 +4,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "cache/maintain/lock.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
@@ -26,6 +27,10 @@ bool is_there(const std::filesystem::path& path) {
   const std::string name = location.path.string();
   if (!is_there(location.path) && !is_there(location.shard_folder()))
     throw CacheError(name + ": there is no such cache; `coldframe extract --out` makes one");
+  if (const auto writers = writers_at_work(location); !writers.empty())
+    throw CacheError(concat(name, ": a job is at work (", join(writers, ", "),
+                            ") and has stored no exam yet; the first ones appear after about a "
+                            "minute"));
   if (std::filesystem::is_regular_file(location.path))
     throw CacheError(name + ": a cache is a file whose name ends in .h5, or a folder of shards");
   throw CacheError(name + ": a folder without shards (shard-*.h5), hence not a cache");
@@ -126,12 +131,18 @@ void Collection::choose_exams() {
 void Collection::choose_failures() {
   for (const auto& file : files_) {
     for (const Failure& failure : file->contents().failures) {
+      if (failure.exam.empty()) continue;
       std::uint32_t& latest = failed_.emplace(failure.exam, failure.revision).first->second;
       latest = std::max(latest, failure.revision);
     }
   }
   for (std::size_t f = 0; f < files_.size(); ++f) {
     for (const Failure& failure : files_[f]->contents().failures) {
+      if (failure.exam.empty()) {
+        places_taken_out_.insert(failure.ordinal);
+        in_use_[f] = true;
+        continue;
+      }
       if (failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
       failures_.push_back(failure);
       in_use_[f] = true;

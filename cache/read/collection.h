@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -25,6 +26,8 @@ class Collection {
   const ShardHeader& header() const { return header_; }  // precisions: of all files
   const std::vector<ExamInfo>& exams() const { return exams_; }
   const std::vector<Failure>& failures() const { return failures_; }
+  // Places in the input of exams that were taken out on purpose.
+  const std::set<std::uint64_t>& places_taken_out() const { return places_taken_out_; }
   const std::vector<std::string>& precisions_of(std::size_t exam) const;
   const std::filesystem::path& path_of(std::size_t exam) const;  // of the file that it lies in
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
@@ -67,6 +70,7 @@ class Collection {
   std::vector<ExamInfo> exams_;
   std::vector<Place> places_;
   std::vector<Failure> failures_;
+  std::set<std::uint64_t> places_taken_out_;
   std::vector<bool> in_use_;  // per file
   std::unordered_map<std::string, std::size_t> index_;
   std::unordered_map<std::string, std::uint32_t> failed_;  // the latest revision of failures

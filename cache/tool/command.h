@@ -22,7 +22,8 @@ struct Command {
 };
 
 extern const Command kDiffCommand, kExportCommand, kImportCommand, kInfoCommand, kLsCommand,
-    kMergeCommand, kPackCommand, kReportCommand, kShowCommand, kStatsCommand, kVerifyCommand;
+    kMergeCommand, kPackCommand, kPruneCommand, kReportCommand, kShowCommand, kStatsCommand,
+    kVerifyCommand;
 
 // Every verb takes its bare words, and --json.
 struct VerbOptions {

@@ -97,6 +97,18 @@ std::vector<std::size_t> select_exams(const CacheReader& cache,
   return chosen;
 }
 
+std::unordered_set<std::string> select_ids(const std::string& path,
+                                           const std::vector<std::string>& conditions) {
+  const CacheReader cache(path, Detail::kWithoutSources);
+  std::unordered_set<std::string> ids;
+  for (const std::size_t exam : select_exams(cache, conditions)) ids.insert(cache.exams()[exam].id);
+  if (ids.empty())
+    throw ConfigError(concat("--where: no exam of ", path,
+                             " is chosen; `coldframe cache ls` lists "
+                             "them"));
+  return ids;
+}
+
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most) {
   std::vector<std::size_t> chosen(std::min(count, most));
   for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = i * count / chosen.size();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "cache/read/reader.h"
@@ -19,6 +20,10 @@ inline constexpr const char* kWhereHelp =
 // ConfigError: not a condition, a column that is not there, a bound that is not a number.
 std::vector<std::size_t> select_exams(const CacheReader& cache,
                                       const std::vector<std::string>& conditions);
+
+// The same exams by their ids, of a cache that is opened for it.
+std::unordered_set<std::string> select_ids(const std::string& path,
+                                           const std::vector<std::string>& conditions);
 
 // Chooses at most `most` of `count` things, evenly spaced: number i is floor(i · count / most).
 std::vector<std::size_t> evenly_spaced(std::size_t count, std::size_t most);

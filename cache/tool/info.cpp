@@ -1,17 +1,37 @@
 #include <iostream>
 
+#include "cache/maintain/lock.h"
 #include "cache/read/reader.h"
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
 #include "cache/tool/figures/overview.h"
+#include "common/text/text.h"
 
 namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kMostFailures = 10;  // in the text; JSON has them all
 
+std::string at_work(const std::vector<std::string>& writers) {
+  return concat("a job is at work (", join(writers, ", "), ")");
+}
+
+// A job in its first minute has a lock, but no file.
+int tell_of_first_job(const std::string& path, const std::vector<std::string>& writers, bool json) {
+  if (json)
+    print_json(Json{{"path", path}, {"files", 0}, {"exams", 0}, {"writers", writers}});
+  else
+    print_table({{"cache", path + " (no file yet)"},
+                 {"exams", "0; the first ones appear after about a minute"},
+                 {"writers", at_work(writers)}});
+  return 0;
+}
+
 void print_info(const Json& info) {
-  print_table(overview_rows(info));
+  TextRows overview = overview_rows(info);
+  if (!info["writers"].empty())
+    overview.push_back({"writers", at_work(info["writers"].get<std::vector<std::string>>())});
+  print_table(overview);
   TextRows rows = column_rows(info["columns"]);
   if (!rows.empty()) std::cout << "\ncolumns\n";
   print_table(rows);
@@ -35,8 +55,13 @@ void print_info(const Json& info) {
 int run_info(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kInfoCommand, arguments, options)) return 0;
+  const Location location = locate(options.path());
+  const std::vector<std::string> writers = writers_at_work(location);
+  if (!writers.empty() && location.files().empty())
+    return tell_of_first_job(options.path(), writers, options.json);
   const CacheReader cache(options.path(), Detail::kWithoutSources);
-  const Json info = describe_cache(cache, options.path());
+  Json info = describe_cache(cache, options.path());
+  info["writers"] = writers;
   options.json ? print_json(info) : print_info(info);
   return 0;
 }

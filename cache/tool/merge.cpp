@@ -1,6 +1,7 @@
 #include "cache/maintain/merge.h"
 
 #include "cache/tool/command.h"
+#include "cache/tool/filter.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
 
@@ -43,9 +44,9 @@ Json report_json(const std::string& path, const MergeReport& report) {
   return json;
 }
 
-int write_merged(const VerbOptions& options, const Words& words) {
+int write_merged(const VerbOptions& options, const MergeOptions& how) {
   const std::vector<std::filesystem::path> inputs(options.words.begin() + 1, options.words.end());
-  const MergeReport report = merge_caches(locate(options.path()), inputs, merge_options(words));
+  const MergeReport report = merge_caches(locate(options.path()), inputs, how);
   if (options.json) print_json(report_json(options.path(), report));
   for (const std::string& line : conflict_lines(report.conflicts))
     log_warning(concat("the first is kept: ", line));
@@ -72,16 +73,22 @@ int run_merge(const std::vector<std::string>& arguments) {
       "site1-,site2-");
   add_thumbnails_option(more, words);
   if (!parse_verb(kMergeCommand, arguments, options, more)) return 0;
-  return write_merged(options, words);
+  return write_merged(options, merge_options(words));
 }
 
 int run_pack(const std::vector<std::string>& arguments) {
   VerbOptions options;
   Words words;
+  std::vector<std::string> where;
   boost::program_options::options_description more;
+  more.add_options()("where",
+                     boost::program_options::value(&where)->composing()->value_name("CONDITION"),
+                     kWhereHelp);
   add_thumbnails_option(more, words);
   if (!parse_verb(kPackCommand, arguments, options, more)) return 0;
-  return write_merged(options, words);
+  MergeOptions how = merge_options(words);
+  if (!where.empty()) how.only = select_ids(options.words[1], where);
+  return write_merged(options, how);
 }
 
 }  // namespace
@@ -90,8 +97,9 @@ const Command kMergeCommand{
     "merge", "OUT A B…", "all.h5 site1.cache site2.h5 --prefix site1-,site2-",
     "caches of one recipe become one file; where they differ in an exam, it says how and asks",
     run_merge};
-const Command kPackCommand{"pack", "OUT PATH", "x.h5 x.cache",
-                           "a folder of shards becomes one file, without superseded revisions",
-                           run_pack};
+const Command kPackCommand{
+    "pack", "OUT PATH", "x.h5 x.cache",
+    "a folder of shards becomes one file, without superseded revisions; or a copy of some exams",
+    run_pack};
 
 }  // namespace coldframe::cache::tool

@@ -44,9 +44,10 @@ int run_verify(const std::vector<std::string>& arguments) {
   VerbOptions options;
   std::string input;
   po::options_description more;
-  more.add_options()("input", po::value(&input)->value_name("CSV"),
-                     "also list exams of this manifest that are missing, failed or stale, and "
-                     "those that it does not name");
+  more.add_options()(
+      "input", po::value(&input)->value_name("FILE"),
+      "also list exams of this manifest (or of this list of ids, one a line) that are "
+      "missing, failed or stale, and those of the cache that it does not name");
   if (!parse_verb(kVerifyCommand, arguments, options, more)) return 0;
   VerifyReport report = verify(locate(options.path()));
   if (!input.empty()) add_manifest_findings(options.path(), input, report);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iostream>
 #include <iterator>
+#include <limits>
 
 #include "cache/format/float16.h"
 #include "cache/format/trailer.h"
@@ -148,6 +149,17 @@ int pictured(const std::vector<std::string>& words) {
   return 0;
 }
 
+// hold PATH EXAMS: stores so many exams and is at work until stdin ends.
+int hold(const std::filesystem::path& path, std::uint64_t exams) {
+  ShardWriter writer(locate(path), make_recipe(), 4, {});
+  for (std::uint64_t i = 0; i < exams; ++i) writer.add(make_exam(std::to_string(i), i, 2, 4));
+  writer.publish();
+  std::cout << "ready" << std::endl;
+  std::cin.ignore(std::numeric_limits<std::streamsize>::max());
+  if (exams > 0) writer.finish();
+  return 0;
+}
+
 int run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "write")
     return write(words[1], std::stoull(words[2]), std::stoull(words[3]));
@@ -156,10 +168,12 @@ int run(const std::vector<std::string>& words) {
   if (words.size() == 4 && words[0] == "malform")
     return malform(words[1], std::stoull(words[2]), words[3]);
   if (words.size() == 1 && words[0] == "halves") return halves();
+  if (words.size() == 3 && words[0] == "hold") return hold(words[1], std::stoull(words[2]));
   if (words.size() > 2 && words[0] == "stamped") return stamped(words);
   if (words.size() > 3 && words[0] == "pictured") return pictured(words);
   throw ConfigError(
       "write PATH FIRST END | dump PATH | seal PATH | malform PATH SEED COPY | halves | "
+      "hold PATH EXAMS | "
       "stamped PATH … | pictured PATH EXAMS FILE…");
 }
 

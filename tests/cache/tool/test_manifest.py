@@ -50,7 +50,7 @@ def test_other_files_of_an_exam_are_stale(job):
     assert problems(job) == {"b": "is stale"}
 
 
-@pytest.mark.parametrize("text, words", [("exam\na\n", "path"), ("", "empty"), ("exam,path\n,a.gif\n", "is empty")])
+@pytest.mark.parametrize("text, words", [("path\na.gif\n", "'exam'"), ("", "empty"), ("exam,path\n,a.gif\n", "is empty")])
 def test_manifests_that_are_none(job, text, words):
     (job / "bad.csv").write_text(text)
     assert words in refusal("verify", job / "x.h5", "--input", job / "bad.csv")

@@ -1,0 +1,150 @@
+#include "cache/maintain/prune.h"
+
+#include <algorithm>
+#include <set>
+
+#include "cache/format/shard_image.h"
+#include "cache/maintain/lock.h"
+#include "cache/maintain/pack.h"
+#include "cache/read/collection.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What nobody sees goes first, so that no older revision of an exam comes to light in between.
+enum class Step { kUnseen, kSeen };
+
+class Pruner {
+ public:
+  Pruner(const Location& location, const std::unordered_set<std::string>& ids)
+      : location_(location), ids_(ids), cache_(location) {}
+  PruneReport run();
+
+ private:
+  bool goes(const fs::path& path, const ExamInfo& exam, Step step) const;
+  bool goes(const Failure& failure, Step step) const {
+    return step == Step::kUnseen && ids_.contains(failure.exam);
+  }
+  bool is_touched(const ShardFile& file, Step step) const;
+  ShardContents without(const ShardFile& file, Step step, std::vector<std::size_t>& rows) const;
+  void rewrite(const fs::path& path, Step step) const;
+  PruneReport count() const;
+
+  const Location& location_;
+  const std::unordered_set<std::string>& ids_;
+  const Collection cache_;
+};
+
+bool Pruner::goes(const fs::path& path, const ExamInfo& exam, Step step) const {
+  if (!ids_.contains(exam.id)) return false;
+  const std::size_t index = cache_.find(exam.id);
+  const bool seen =
+      cache_.path_of(index) == path && cache_.exams()[index].revision == exam.revision;
+  return seen == (step == Step::kSeen);
+}
+
+bool Pruner::is_touched(const ShardFile& file, Step step) const {
+  const ShardContents& contents = file.contents();
+  return std::any_of(contents.exams.begin(), contents.exams.end(),
+                     [&](const StoredExam& exam) { return goes(file.path(), exam.info, step); }) ||
+         std::any_of(contents.failures.begin(), contents.failures.end(),
+                     [&](const Failure& failure) { return goes(failure, step); });
+}
+
+// The contents of a file but for what goes; `rows`: the numbers in the file of the exams that stay.
+ShardContents Pruner::without(const ShardFile& file, Step step,
+                              std::vector<std::size_t>& rows) const {
+  const ShardContents& before = file.contents();
+  ShardContents after;
+  after.header = before.header;
+  std::set<std::uint64_t> free;
+  for (std::size_t i = 0; i < before.exams.size(); ++i) {
+    if (!goes(file.path(), before.exams[i].info, step)) {
+      after.exams.push_back(before.exams[i]);
+      rows.push_back(i);
+    } else if (step == Step::kSeen) {
+      free.insert(before.exams[i].info.ordinal);
+    }
+  }
+  for (const Failure& failure : before.failures) {
+    if (!goes(failure, step))
+      after.failures.push_back(failure);
+    else if (cache_.find(failure.exam) >= cache_.exams().size())
+      free.insert(failure.ordinal);
+  }
+  for (const std::uint64_t ordinal : free) after.failures.push_back(taken_out(ordinal));
+  return after;
+}
+
+void Pruner::rewrite(const fs::path& path, Step step) const {
+  ShardFile file(path);
+  std::vector<std::size_t> rows;
+  const ShardContents kept = without(file, step, rows);
+  if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
+  publish_large(path, kept,
+                {[&](std::size_t exam, std::size_t view, std::span<std::byte> bytes) {
+                   file.read_rows(rows[exam], view, bytes);
+                 },
+                 [&](std::size_t exam, std::span<std::byte> bytes) {
+                   file.read_thumbnails(rows[exam], bytes);
+                 }});
+}
+
+PruneReport Pruner::count() const {
+  PruneReport report;
+  std::set<std::string> failed;
+  for (const Failure& failure : cache_.failures()) {
+    report.failures += ids_.contains(failure.exam);
+    failed.insert(failure.exam);
+  }
+  for (const std::string& id : ids_) {
+    if (cache_.find(id) < cache_.exams().size())
+      ++report.exams;
+    else if (!failed.contains(id))
+      report.unknown.push_back(id);
+  }
+  std::sort(report.unknown.begin(), report.unknown.end());
+  report.left = cache_.exams().size() - report.exams;
+  return report;
+}
+
+PruneReport Pruner::run() {
+  PruneReport report = count();
+  if (report.exams > 0 && report.left == 0)
+    throw ConfigError(concat("these are all ", plural(report.exams, "exam"), " of ",
+                             location_.path.string(), "; remove the cache itself instead"));
+  for (const Step step : {Step::kUnseen, Step::kSeen})
+    for (const auto& file : cache_.files())
+      if (is_touched(*file, step)) rewrite(file->path(), step);
+  return report;
+}
+
+// What killed writers left may hold the exams too.
+void remove_all_abandoned(const Location& location) {
+  for (const fs::path& file : location.files()) remove_abandoned(file);
+  for (const std::uint32_t worker : {std::uint32_t{0}, kMetadataWorker})
+    remove_abandoned(location.shard_folder() /
+                     shard_name(worker, next_shard_number(location, worker)));
+}
+
+}  // namespace
+
+PruneReport prune(const Location& location, const std::unordered_set<std::string>& ids) {
+  if (location.files().empty()) const Collection nothing_there(location);  // throws, and says why
+  if (const auto writers = writers_at_work(location); !writers.empty())
+    throw CacheError(concat(location.path.string(), " is being written by ", join(writers, ", "),
+                            "; wait for it to end"));
+  const FileLock no_writer(writer_lock_path(location, 0), FileLock::IfHeld::kRefuse,
+                           location.path.string());
+  pack(location);
+  const FileLock no_packer(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+  remove_all_abandoned(location);
+  return Pruner(location, ids).run();
+}
+
+}  // namespace coldframe::cache
