@@ -17,6 +17,7 @@ inline constexpr const char* kAttributeFormat = "format";
 inline constexpr const char* kAttributeVersion = "format_version";
 inline constexpr const char* kAttributeWriter = "writer";
 inline constexpr const char* kAttributeRecipe = "recipe";
+inline constexpr const char* kAttributeNotes = "notes";  // only where there are some
 inline constexpr const char* kAttributeFeatureDigest = "feature_digest";
 inline constexpr const char* kAttributeCacheDigest = "cache_digest";
 inline constexpr const char* kAttributeDimension = "dimension";

@@ -64,7 +64,7 @@ Recipe recipe_from_json(const Json& json) {
   if (!json.is_object() || json.size() != 2 || !json.contains("features") ||
       !json.contains("storage") || !json["features"].is_object() || !json["storage"].is_object())
     throw CacheError("the recipe is not an object of \"features\" and \"storage\"");
-  return {json["features"], json["storage"]};
+  return {json["features"], json["storage"], Json::object()};
 }
 
 }  // namespace coldframe::cache

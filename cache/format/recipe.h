@@ -16,6 +16,9 @@ struct Recipe {
   // `storage` says which frames and views are stored, and as what: frame selection, views, storage
   // type. Resume and merge compare this too.
   Json storage = Json::object();
+  // What people want to know and no digest counts, since it may change without the features
+  // changing: `weights` is the name of the weights' file, without its folder.
+  Json notes = Json::object();
 
   // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
   bool has_thumbnails() const { return storage.contains("thumbnails"); }
@@ -29,7 +32,7 @@ struct Recipe {
 std::vector<std::string> differences(const Json& cached, const Json& now);
 std::vector<std::string> differences(const Recipe& cached, const Recipe& now);
 
-Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}
+Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}, without notes
 Recipe recipe_from_json(const Json& json);  // CacheError when it is not one
 
 }  // namespace coldframe::cache

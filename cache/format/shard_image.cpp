@@ -62,6 +62,7 @@ void write_header(FileWriter& file, const ShardHeader& header) {
   file.set_attribute(kAttributeVersion, kFormatVersion);
   file.set_attribute(kAttributeWriter, concat("coldframe ", kVersion));
   file.set_attribute(kAttributeRecipe, to_json(header.recipe).dump());
+  if (!header.recipe.notes.empty()) file.set_attribute(kAttributeNotes, header.recipe.notes.dump());
   file.set_attribute(kAttributeFeatureDigest, header.recipe.feature_digest());
   file.set_attribute(kAttributeCacheDigest, header.recipe.cache_digest());
   file.set_attribute(kAttributeDimension, header.dimension);

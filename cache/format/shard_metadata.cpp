@@ -102,12 +102,15 @@ Recipe read_recipe(const FileReader& file) {
   Recipe recipe;
   try {
     recipe = recipe_from_json(parse_json(file.text_attribute(kAttributeRecipe), "the recipe"));
+    if (file.has_attribute(kAttributeNotes))
+      recipe.notes = parse_json(file.text_attribute(kAttributeNotes), "the notes");
   } catch (const DataError& error) {
     throw CacheError(error.what());
   }
   require(file.text_attribute(kAttributeFeatureDigest) == recipe.feature_digest() &&
               file.text_attribute(kAttributeCacheDigest) == recipe.cache_digest(),
           "the digests do not belong to the recipe");
+  require(recipe.notes.is_object(), "the notes are not an object");
   return recipe;
 }
 

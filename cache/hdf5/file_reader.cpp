@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "cache/format/format.h"
@@ -261,14 +262,20 @@ DatasetReader FileReader::dataset(const std::string& path) const {
 
 namespace {
 
-Attribute find_attribute(const ObjectHeader& root, const std::string& name) {
+std::optional<Attribute> find_attribute(const ObjectHeader& root, const std::string& name) {
   for (const Message& message : root.messages) {
     if (message.kind != MessageKind::kAttribute) continue;
     require(!message.shared, "a shared attribute, which this format does not have");
     Attribute attribute = decode_attribute(message.body);
     if (attribute.name == name) return attribute;
   }
-  throw CacheError("attribute " + name + " is missing");
+  return std::nullopt;
+}
+
+Attribute require_attribute(const ObjectHeader& root, const std::string& name) {
+  std::optional<Attribute> attribute = find_attribute(root, name);
+  require(attribute.has_value(), "attribute " + name + " is missing");
+  return *std::move(attribute);
 }
 
 // The fields of a text attribute, one after another.
@@ -282,22 +289,26 @@ std::vector<std::string> read_fields(const Attribute& attribute, std::uint64_t c
 
 }  // namespace
 
+bool FileReader::has_attribute(const std::string& name) const {
+  return find_attribute(state_->root, name).has_value();
+}
+
 std::int64_t FileReader::integer_attribute(const std::string& name) const {
-  const Attribute attribute = find_attribute(state_->root, name);
+  const Attribute attribute = require_attribute(state_->root, name);
   require(attribute.type.type == Type::kInt64 && attribute.space.kind == Dataspace::Kind::kScalar,
           "attribute " + name + " is not an int64");
   return static_cast<std::int64_t>(Cursor(attribute.value, "an attribute").number(8));
 }
 
 std::string FileReader::text_attribute(const std::string& name) const {
-  const Attribute attribute = find_attribute(state_->root, name);
+  const Attribute attribute = require_attribute(state_->root, name);
   require(attribute.type.type == Type::kText && attribute.space.kind == Dataspace::Kind::kScalar,
           "attribute " + name + " is not a text");
   return read_fields(attribute, 1).front();
 }
 
 std::vector<std::string> FileReader::texts_attribute(const std::string& name) const {
-  const Attribute attribute = find_attribute(state_->root, name);
+  const Attribute attribute = require_attribute(state_->root, name);
   require(attribute.type.type == Type::kText && attribute.space.size.size() == 1,
           "attribute " + name + " is not a list of texts");
   return read_fields(attribute, attribute.space.size[0]);

@@ -50,6 +50,7 @@ class FileReader {
   // All datasets together hold no more bytes than the file.
   DatasetReader dataset(const std::string& path) const;
 
+  bool has_attribute(const std::string& name) const;
   std::int64_t integer_attribute(const std::string& name) const;
   std::string text_attribute(const std::string& name) const;
   std::vector<std::string> texts_attribute(const std::string& name) const;

@@ -40,6 +40,13 @@ Json describe_selection(const frames::FrameSelection& selection) {
   return json;
 }
 
+// "" for random weights, and for a name that JSON cannot hold.
+std::string weights_name(const vit::BackboneOptions& backbone) {
+  const auto& file = backbone.weights.empty() ? backbone.torchscript : backbone.weights;
+  std::string name = file.filename().string();
+  return is_valid_utf8(name) ? name : "";
+}
+
 }  // namespace
 
 // A key is written only where it says something else than the default, so that caches made before
@@ -63,6 +70,8 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   if (reader.accept_broken_tail) recipe.storage["broken_tail"] = "accepted";
   if (reader.slices != frames::SliceRange{})
     recipe.storage["slices"] = describe_slices(reader.slices);
+  if (const std::string name = weights_name(options.backbone); !name.empty())
+    recipe.notes["weights"] = name;
   if (reader.grouping == frames::DicomGrouping::kStudy) recipe.storage["group"] = "study";
   return recipe;
 }

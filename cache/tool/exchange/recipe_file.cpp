@@ -25,7 +25,8 @@ void write_recipe_file(const CacheReader& cache, const std::string& view,
                   {"dimension", cache.dimension()},
                   {"storage", storage_name(cache.storage())},
                   {"precision", join(cache.precisions(), ", ")},
-                  {"recipe", to_json(recipe)}};
+                  {"recipe", to_json(recipe)},
+                  {"notes", recipe.notes}};
   write_file_atomically(path, json.dump(2) + "\n");
 }
 
@@ -51,6 +52,7 @@ ExportedRecipe read_recipe_file(const std::filesystem::path& path) {
   } catch (const CacheError& error) {
     require(false, error.what());
   }
+  if (json.contains("notes") && json["notes"].is_object()) exported.recipe.notes = json["notes"];
   exported.storage = choice("storage", json["storage"].get<std::string>(), kStorageTypes);
   exported.precision = json["precision"].get<std::string>();
   exported.dimension = json["dimension"].get<std::int64_t>();

@@ -87,6 +87,7 @@ Json describe_cache(const CacheReader& cache, const std::string& path) {
   json["feature_digest"] = cache.recipe().feature_digest();
   json["cache_digest"] = cache.recipe().cache_digest();
   json["recipe"] = to_json(cache.recipe());
+  json["notes"] = cache.recipe().notes;
   return json;
 }
 
@@ -112,6 +113,17 @@ Pairs recipe_rows(const Json& recipe) {
   return rows;
 }
 
+// "" when the cache does not tell the file's name.
+std::string weights_text(const Json& info) {
+  const Json name = info["notes"].value("weights", Json());
+  if (!name.is_string()) return "";
+  const Json& features = info["recipe"]["features"];
+  const Json backbone = features.value("backbone", Json::object());
+  const Json digest = backbone.is_object() ? backbone.value("sha256", Json()) : Json();
+  return concat(name.get<std::string>(),
+                digest.is_string() ? concat(" (SHA-256 ", digest.get<std::string>(), ")") : "");
+}
+
 TextRows overview_rows(const Json& info) {
   const auto number = [&](const char* key) { return info[key].get<std::size_t>(); };
   std::string frames = concat(info["frames"].dump());
@@ -122,7 +134,7 @@ TextRows overview_rows(const Json& info) {
   std::vector<std::string> kinds;
   for (const auto& [kind, count] : info["source_kinds"].items())
     kinds.push_back(concat(kind, " ×", count.dump()));
-  return {
+  TextRows rows = {
       {"cache",
        concat(info["path"].get<std::string>(), " (format version ", info["format_version"].dump(),
               ", ", plural(number("files"), "file"), ", ", human_bytes(number("bytes")), ")")},
@@ -141,6 +153,9 @@ TextRows overview_rows(const Json& info) {
       {"sources", kinds.empty() ? "none" : join(kinds, ", ")},
       {"frame columns", info["frame_columns"].empty() ? "none" : join(info["frame_columns"], ", ")},
       {"failures", concat(info["failures"].size())}};
+  if (const std::string weights = weights_text(info); !weights.empty())
+    rows.push_back({"weights", weights});
+  return rows;
 }
 
 }  // namespace coldframe::cache::tool
