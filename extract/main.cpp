@@ -116,10 +116,9 @@ void tell_plan(const Plan& plan) {
   if (plan.changes.size() > kShown)
     log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
   if (plan.not_in_input)
-    log_warning(plan.not_in_input == 1
-                    ? "1 cached exam is not in the input; it stays in the cache"
-                    : concat(plan.not_in_input,
-                             " cached exams are not in the input; they stay in the cache"));
+    log_warning(concat(plural(plan.not_in_input, "cached exam"),
+                       plan.not_in_input == 1 ? " is not in the input; it stays in the cache"
+                                              : " are not in the input; they stay in the cache"));
 }
 
 cache::WriterOptions writer_options(const ExtractOptions& options, Precision precision) {

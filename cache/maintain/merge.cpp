@@ -79,7 +79,8 @@ void Merger::join_headers() {
   for (std::size_t i = 0; i < caches_.size(); ++i) {
     ShardHeader header = header_of(*caches_[i]);
     if (caches_[i]->exams().empty()) header.views = contents_.header.views;
-    require_same_cache(contents_.header, header, inputs_[i].string());
+    require_same_cache(contents_.header, header, inputs_[i].string(),
+                       "\nOnly caches of one recipe can be merged.");
     for (const std::string& precision : header.precisions)
       if (std::find(precisions.begin(), precisions.end(), precision) == precisions.end())
         precisions.push_back(precision);

@@ -38,8 +38,8 @@ bool is_there(const std::filesystem::path& path) {
 
 }  // namespace
 
-void require_same_cache(const ShardHeader& first, const ShardHeader& other,
-                        const std::string& name) {
+void require_same_cache(const ShardHeader& first, const ShardHeader& other, const std::string& name,
+                        const std::string& advice) {
   std::vector<std::string> lines = differences(first.recipe, other.recipe);
   const auto compare = [&](const char* key, const std::string& cached, const std::string& now) {
     if (cached != now) lines.push_back(concat(key, ": cache has ", cached, ", now ", now));
@@ -49,8 +49,7 @@ void require_same_cache(const ShardHeader& first, const ShardHeader& other,
   compare("views", join(first.views, ", "), join(other.views, ", "));
   if (lines.empty()) return;
   throw CacheError(concat(name, ": made with another recipe than the rest of the cache:\n  ",
-                          join(lines, "\n  "),
-                          "\nUse another --out, or the options of the cache."));
+                          join(lines, "\n  "), advice));
 }
 
 Collection::Collection(const Location& location, Detail detail) {

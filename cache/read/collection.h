@@ -93,8 +93,9 @@ void with_listing(const Location& location, Load load) {
   }
 }
 
-// CacheError that prints the differences, unless both can be of one cache. `name`: of the second.
-void require_same_cache(const ShardHeader& first, const ShardHeader& other,
-                        const std::string& name);
+// CacheError that prints the differences and then `advice`, unless both can be of one cache.
+// `name`: of the second.
+void require_same_cache(const ShardHeader& first, const ShardHeader& other, const std::string& name,
+                        const std::string& advice = "");
 
 }  // namespace coldframe::cache

@@ -30,7 +30,7 @@ ShardHeader make_header(const Recipe& recipe, std::int64_t dimension,
                         const WriterOptions& options) {
   if (dimension < 1 || dimension > (1 << 20))
     throw ConfigError(concat("features of dimension ", dimension, " cannot be stored"));
-  if (to_json(recipe).dump().size() > kLargestRecipe)
+  if (std::max(to_json(recipe).dump().size(), recipe.notes.dump().size()) > kLargestRecipe)
     throw ConfigError(concat("the recipe has more than ", kLargestRecipe,
                              " bytes as JSON and does not fit in the cache"));
   ShardHeader header;
@@ -179,7 +179,8 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
   if (const std::unique_ptr<ShardFile> existing = smallest_file(location)) {
     const ShardContents& contents = existing->contents();
     header.views = contents.header.views;
-    require_same_cache(contents.header, header, location.path.string());
+    require_same_cache(contents.header, header, location.path.string(),
+                       "\nUse another --out, or the options of the cache.");
     state.views_known = !contents.exams.empty();
   }
   state.lock = std::make_unique<FileLock>(

@@ -45,7 +45,6 @@ dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 svg.chart { display: inline-block; vertical-align: top; margin: .5rem .8rem .5rem 0; height: auto;
   width: 100%; border-radius: 4px; background: var(--card); font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-.scroll > svg.chart { min-width: 30rem; }
 .framed { display: inline-block; vertical-align: top; width: 100%; margin: .5rem .8rem .5rem 0;
   border-radius: 4px; background: var(--card); }
 .framed .title { font-size: 14px; font-weight: 600; margin: 0; padding: 4px 8px; }

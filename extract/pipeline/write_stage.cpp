@@ -6,6 +6,17 @@
 #include "common/threads/threads.h"
 
 namespace coldframe::extract {
+namespace {
+
+// What is said of a failure names its exam already: "exam 'a', frame 2: …" becomes "frame 2: …".
+std::string without_exam(const std::string& reason, const std::string& exam) {
+  const std::string name = concat("exam '", exam, "'");
+  if (!reason.starts_with(name)) return reason;
+  const std::size_t rest = reason.find_first_not_of(" ,:", name.size());
+  return rest == std::string::npos ? reason : reason.substr(rest);
+}
+
+}  // namespace
 
 WriteStage::WriteStage(cache::ShardWriter& writer, bool strict)
     : writer_(writer), strict_(strict), thread_(start_thread([this] { work(); })) {}
@@ -46,7 +57,8 @@ void WriteStage::write(const Finished& finished) {
   }
 }
 
-void WriteStage::fail(const cache::Failure& failure) {
+void WriteStage::fail(cache::Failure failure) {
+  failure.reason = without_exam(failure.reason, failure.exam);
   if (strict_)
     throw DataError(concat("exam '", failure.exam, "': ", failure.reason, " (--strict)"));
   log_warning(concat("exam '", failure.exam, "' failed: ", failure.reason));

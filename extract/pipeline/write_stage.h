@@ -29,7 +29,7 @@ class WriteStage {
  private:
   void work();
   void write(const Finished& finished);
-  void fail(const cache::Failure& failure);
+  void fail(cache::Failure failure);
 
   cache::ShardWriter& writer_;
   bool strict_;

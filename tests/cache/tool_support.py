@@ -20,6 +20,12 @@ def tool(*words):
     return subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True)
 
 
+def run(*words):
+    result = tool(*words)
+    assert result.returncode == 0, result.stderr
+    return result
+
+
 def tool_json(*words):
     result = tool(*words, "--json")
     assert result.returncode in (0, 1), result.stderr

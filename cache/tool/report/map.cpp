@@ -115,7 +115,7 @@ std::string map_section(const CacheReader& cache, const std::string& wanted) {
       ". ",
       column.empty() ? std::string("No column has 2 to 8 different values to colour by.")
                      : concat("Colour: ", html::escape(column), "."),
-      "</p>\n<div class=\"scroll\">", html::line_chart(chart), "</div>\n");
+      "</p>\n", html::line_chart(chart));
 }
 
 }  // namespace coldframe::cache::tool

@@ -1,0 +1,171 @@
+"""import: what numpy and other programs saved, what export wrote, and what cannot be."""
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import pytest
+import safetensors.numpy
+
+from tool_support import ROOT, driver, dump, refusal, run, tool, tool_json
+
+spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
+read_cache = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(read_cache)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    path = tmp_path_factory.mktemp("exchange") / "x.h5"
+    driver("write", path, 0, 9)
+    return path
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", "<f8"])
+def test_import_reads_back_what_numpy_saved(tmp_path, dtype):
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(12, 5)).astype(np.float16).astype(dtype)
+    values[4] = np.nan
+    np.save(tmp_path / "f.npy", values)
+    names = ["b", "a", "b", "c", "a", "a", "b", "c", "c", "c", "c", "c"]  # exams need not be in one piece
+    table = pd.DataFrame({"exam": names, "time": [str(3 + 0.5 * i) for i in range(12)], "patient": names,
+                          "label": [n + "!" for n in names], "phase": [f"p{i}" for i in range(12)]})
+    table.to_csv(tmp_path / "f.csv", index=False)
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test", "--frame-columns", "phase")
+    reader = read_cache.Cache(tmp_path / "x.h5")
+    assert reader.exams["id"].tolist() == ["b", "a", "c"]
+    assert reader.recipe["features"]["imported"] == "test"
+    for exam in "abc":
+        rows = [i for i, name in enumerate(names) if name == exam]
+        np.testing.assert_array_equal(reader.features(exam), values[rows].astype(np.float32))
+        frames = reader.frames(exam)
+        assert frames["phase"].tolist() == [f"p{i}" for i in rows]
+        np.testing.assert_allclose(frames["time_s"], [0.5 * (i - rows[0]) for i in rows])
+        assert frames["present"].tolist() == [i != 4 for i in rows]
+    assert tool("verify", tmp_path / "x.h5").returncode == 0
+
+
+CSV = "exam,label\na,1\na,1\n"
+
+
+@pytest.mark.parametrize("array, table, words", [
+    (np.zeros((3, 4), np.float32), CSV, "2 rows and the features have 3"),
+    (np.zeros((2, 4), np.int64), CSV, "'<i8'"),
+    (np.zeros((2, 4), ">f4"), CSV, "'>f4'"),
+    (np.zeros((2, 4, 2), np.float32), CSV, "(2, 4, 2)"),
+    (np.zeros(2, np.float32), CSV, "(frames, dimension)"),
+    (np.asfortranarray(np.zeros((2, 4), np.float32)), CSV, "Fortran"),
+    (np.array([[1, np.nan], [1, 1]], np.float32), CSV, "1 of 2 features are NaN"),
+    (np.array([[1, np.inf], [1, 1]], np.float32), CSV, "is inf"),
+    (np.array([[1, 1e6], [1, 1]], np.float32), CSV, "--store float32"),
+    (np.zeros((2, 4), np.float32), "exam,label\na,1\na,2\n", "--frame-columns"),
+    (np.zeros((2, 4), np.float32), "exam,time\na,1\na,later\n", "expected seconds"),
+    (np.zeros((2, 4), np.float32), "exam,frame\na,1\na,-2\n", "counted from 0"),
+    (np.zeros((2, 4), np.float32), "exam\na\n\"\"\n", "is empty"),
+    (np.zeros((2, 4), np.float32), "case\na\na\n", "'exam'"),
+])
+def test_import_refuses(tmp_path, array, table, words):
+    np.save(tmp_path / "f.npy", array)
+    (tmp_path / "f.csv").write_text(table)
+    assert words in refusal("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f.csv", "f.npy"]
+
+
+def test_damaged_npy_files_end_in_one_error(tmp_path):
+    np.save(tmp_path / "f.npy", np.zeros((2, 4), np.float32))
+    (tmp_path / "f.csv").write_text(CSV)
+    content = (tmp_path / "f.npy").read_bytes()
+    cases = [content[:n] for n in (0, 5, 9, 11, 40, 127, 128, 159)] + [content + b"x"]
+    cases += [content.replace(b"(2, 4)", shape) for shape in (b"(2,-4)", b"(-2,4)", b"(9e9,)", b"(2, 0)")]
+    cases += [b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + content[10:], content.replace(b"(2, 4)", b"(4611686018427387904, 4)")]
+    for damaged in cases:
+        (tmp_path / "f.npy").write_bytes(damaged)
+        refusal("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
+    assert not (tmp_path / "x.h5").exists()
+
+
+ENDINGS = ["npy", "npz", "safetensors", "csv"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_import_takes_what_export_wrote(tmp_path, ending):
+    """Missing frames, unknown times, columns with the names of ours, frame columns, a failure."""
+    driver("write", tmp_path / "bare.h5", 0, 9)
+    run("pack", tmp_path / "x.h5", tmp_path / "bare.h5", "--without-thumbnails")
+    run("export", tmp_path / "x.h5", tmp_path / f"x.{ending}")
+    tables = [tmp_path / "x.exams.csv", tmp_path / "x.frames.csv"]
+    for order in (1, -1):
+        run("import", tmp_path / f"back{order}.h5", tmp_path / f"x.{ending}", *tables[::order],
+            "--recipe", tmp_path / "x.recipe.json")
+        result = tool_json("diff", tmp_path / "x.h5", tmp_path / f"back{order}.h5")
+        # One view alone is exported.
+        assert result.pop("recipe") == ["views: A has clean, flip/1, B clean"] and result["different"] == []
+        assert result["common"] == 9 and result["only_in_a"] == result["only_in_b"] == []
+        before, after = dump(tmp_path / "x.h5"), dump(tmp_path / f"back{order}.h5")
+        for a, b in zip(before, after):
+            del a["views"]["flip/1"]
+            assert a == b
+        infos = [tool_json("info", tmp_path / name) for name in ("x.h5", f"back{order}.h5")]
+        for key in ("feature_digest", "cache_digest", "storage", "precision", "source_kinds", "time"):
+            assert infos[0][key] == infos[1][key], key
+        assert tool("verify", tmp_path / f"back{order}.h5").returncode == 0
+
+
+def test_import_and_export_keep_columns_that_are_named_like_ours(tmp_path):
+    np.save(tmp_path / "f.npy", np.eye(3, 4, dtype=np.float32))
+    (tmp_path / "f.csv").write_text("exam,frames,width,slot,thumbnail\na,7,8,x,1\na,7,8,y,2\nb,9,9,z,3\n")
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t", "--frame-columns", "slot,thumbnail")
+    run("export", tmp_path / "x.h5", tmp_path / "x.npy")
+    run("import", tmp_path / "y.h5", tmp_path / "x.npy", tmp_path / "x.frames.csv", tmp_path / "x.exams.csv", "--recipe", tmp_path / "x.recipe.json")
+    assert dump(tmp_path / "y.h5") == dump(tmp_path / "x.h5")
+    assert tool("diff", tmp_path / "x.h5", tmp_path / "y.h5").stdout == "the same: 2 exams\n"
+
+
+def test_import_refuses_tables_that_do_not_fit(cache, tmp_path):
+    run("export", cache, tmp_path / "x.npy")
+    run("export", cache, tmp_path / "flip.npy", "--view", "flip/1")
+    exams, frames, recipe = (tmp_path / f"x.{name}" for name in ("exams.csv", "frames.csv", "recipe.json"))
+
+    def message(*words, recipe=("--recipe", recipe)):
+        return refusal("import", tmp_path / "y.h5", tmp_path / "x.npy", *words, *recipe)
+
+    assert "name that of the frames too" in message(exams)
+    assert f"say --recipe {recipe}" in message(frames, exams, recipe=())
+    assert "give one" in message(frames, exams, recipe=("--recipe", recipe, "--describe", "t"))
+    assert "leave --store out" in message(frames, exams, "--store", "float32")
+    assert "3 tables" in message(frames, exams, exams)
+    assert "of the view 'flip/1'" in message(frames, exams, recipe=("--recipe", tmp_path / "flip.recipe.json"))
+    lines = exams.read_text().splitlines()
+    exams.write_text("\n".join(lines[:-1]) + "\n")
+    assert "exam '8' is missing, which" in message(frames, exams)
+    exams.write_text("\n".join(lines + [lines[-1]]) + "\n")
+    assert "exam '8' has two rows" in message(frames, exams)
+    exams.write_text("\n".join(lines + [lines[-1].replace("8,", "z,", 1)]) + "\n")
+    assert "exam 'z' has no frame" in message(frames, exams)
+    exams.write_text("\n".join(lines) + "\n")
+    frames.write_text(frames.read_text().replace(",1,", ",0,", 1))
+    assert "the features say that the frame is there" in message(frames, exams)
+    assert not (tmp_path / "y.h5").exists()
+
+
+def test_damaged_feature_files_end_in_one_error(tmp_path):
+    table = tmp_path / "f.csv"
+    table.write_text(CSV)
+    np.savez(tmp_path / "f.npz", features=np.zeros((2, 4), np.float32), other=np.zeros(3))
+    safetensors.numpy.save_file({"features": np.zeros((2, 4), np.float32)}, tmp_path / "f.safetensors")
+    (tmp_path / "g.csv").write_text("exam,slot,f0,f1\na,0,1,2\na,1,,\n")
+    for name in ("f.npz", "f.safetensors", "g.csv"):
+        run("import", tmp_path / f"{name}.h5", tmp_path / name, table, "--describe", "t")
+    for name in ("f.npz", "f.safetensors"):
+        content = (tmp_path / name).read_bytes()
+        cases = [content[:n] for n in (0, 7, 8, 20, 60, len(content) - 9)]
+        cases += [content.replace(b"[2,4]", shape) for shape in (b"[3,4]", b"[2]", b"[2,-4]")] if name == "f.safetensors" else []
+        for damaged in cases:
+            (tmp_path / f"d{name}").write_bytes(damaged)
+            refusal("import", tmp_path / "x.h5", tmp_path / f"d{name}", table, "--describe", "t")
+    np.savez_compressed(tmp_path / "c.npz", features=np.zeros((2, 4), np.float32))
+    assert "numpy.savez" in refusal("import", tmp_path / "x.h5", tmp_path / "c.npz", table, "--describe", "t")
+    np.savez(tmp_path / "n.npz", a=np.zeros((2, 4), np.float32), b=np.zeros(3))
+    assert "no array `features`" in refusal("import", tmp_path / "x.h5", tmp_path / "n.npz", table, "--describe", "t")
+    (tmp_path / "h.csv").write_text("exam,f0\na,1\na,two\n")
+    assert "line 3: 'two' is not a number" in refusal("import", tmp_path / "x.h5", tmp_path / "h.csv", table, "--describe", "t")
+    assert not (tmp_path / "x.h5").exists()
