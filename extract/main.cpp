@@ -168,9 +168,9 @@ int look_only(const ExtractOptions& options) {
                                cache::value_bytes(options.storage), 1 + options.augmentation.views};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
-  const bool readable =
-      std::all_of(survey.exams.begin(), survey.exams.end(),
-                  [](const dry_run::ExamSurvey& exam) { return exam.failure.empty(); });
+  const bool readable = std::all_of(
+      survey.exams.begin(), survey.exams.end(),
+      [](const dry_run::ExamSurvey& exam) { return exam.failure.empty() && exam.lost == 0; });
   return static_cast<int>(readable ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
@@ -249,16 +249,16 @@ int run(const std::vector<std::string>& arguments) {
                                                            : options->backbone.torchscript)
                         .filename();
   summary.image_size = options->backbone.image_size;
-  summary.unchanged = plan.unchanged;
   summary.metadata_updated = plan.metadata.size();
   summary.result = extract(plan, input, *options, recipe, location, devices);
+  summary.unchanged = plan.unchanged + summary.result.unchanged;
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);
   std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));
 
   if (summary.result.stopped) throw Interrupted("stopped; run the same command again to continue");
-  return static_cast<int>(summary.result.failures.empty() ? ExitCode::kDone
-                                                          : ExitCode::kDoneWithFindings);
+  const bool clean = summary.result.failures.empty() && summary.result.lost.empty();
+  return static_cast<int>(clean ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
 }  // namespace

@@ -24,6 +24,17 @@ std::size_t index_of(const Collection& cache, const ExamInfo& info) {
   return index;
 }
 
+// Frames that could not be read are still missing in the new revision.
+void carry_lost_frames(const Collection& cache, const ExamInfo& before, std::uint32_t revision,
+                       std::uint64_t ordinal, ShardSequence& shards) {
+  for (Failure failure : cache.failures()) {
+    if (failure.exam != before.id || failure.revision != before.revision) continue;
+    failure.revision = revision;
+    failure.ordinal = ordinal;
+    shards.add_failure(std::move(failure));
+  }
+}
+
 void publish_revisions(const Collection& cache, const Location& location,
                        const std::vector<ExamInfo>& exams) {
   WriterOptions options;
@@ -37,6 +48,7 @@ void publish_revisions(const Collection& cache, const Location& location,
     shards.set_precisions(cache.precisions_of(index));
     ExamInfo info = exam;
     info.revision = cache.next_revision(info.id);
+    carry_lost_frames(cache, cache.exams()[index], info.revision, info.ordinal, shards);
     const std::size_t view_bytes = info.frames() * row_bytes;
     rows.resize(views * view_bytes);
     std::vector<std::span<const std::byte>> stored;

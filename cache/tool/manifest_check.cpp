@@ -5,6 +5,7 @@
 
 #include "cache/tool/exam_list.h"
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/files/source_stamp.h"
 #include "common/text/text.h"
 
@@ -16,14 +17,14 @@ namespace fs = std::filesystem;
 // "" when the sources look as they did.
 std::string staleness(const ListedExam& listed, const ExamInfo& cached) {
   if (cached.source_stamp.empty()) return "";
+  if (files_stamp(listed.files) == files_part(cached.source_stamp)) return "";
   try {
-    return files_stamp(listed.files) == files_part(cached.source_stamp)
-               ? ""
-               : "is stale: its source files have another size or modification time than when it "
-                 "was extracted; run `coldframe extract` again";
+    for (const fs::path& file : listed.files) const InputFile opened(file);
   } catch (const DataError& error) {
     return concat("is stale: its source is gone: ", error.what());
   }
+  return "is stale: its source files have another size or modification time than when it was "
+         "extracted; run `coldframe extract` again";
 }
 
 }  // namespace

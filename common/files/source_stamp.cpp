@@ -1,13 +1,11 @@
 #include "common/files/source_stamp.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
-#include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 
@@ -16,9 +14,7 @@ namespace {
 
 std::string file_stamp(const std::filesystem::path& path) {
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0) {
-    throw DataError(concat("cannot read '", path.string(), "': ", std::strerror(errno)));
-  }
+  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return "-";
   const std::int64_t nanoseconds =
       std::int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
   return concat(status.st_size, ':', nanoseconds);

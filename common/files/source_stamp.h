@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> with_voxel_files(
 
 // Size and modification time (nanoseconds) of each of `files` and their voxel files, as
 // "1024:1700000000000000000"; of several files their number and a digest of all, since a cache
-// stores it per exam. DataError when one of them cannot be looked at.
+// stores it per exam. A file that cannot be read has the stamp "-".
 std::string files_stamp(const std::vector<std::filesystem::path>& files);
 
 // A cache stores, per exam, "<files_stamp>/<what else tells>": the part before the slash.

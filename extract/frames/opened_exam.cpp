@@ -1,6 +1,7 @@
 // Reads the selected frames out of an exam's items, one after another.
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <map>
 
@@ -17,7 +18,15 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 using Slot = OpenedExam::Slot;
 
+// A manifest cannot ask for more frames than this that a file does not have.
+constexpr std::int64_t kMostLost = std::int64_t{1} << 20;
+
 struct StopReading {};  // the sink has had enough
+
+// Carries an error of the sink past the readers, which would take it for one of the frame.
+struct SinkFailed {
+  std::exception_ptr error;
+};
 
 }  // namespace
 
@@ -25,42 +34,67 @@ OpenedExam::OpenedExam(const ExamSpec& exam, const ReaderOptions& options)
     : exam_(exam), options_(options) {
   for (std::size_t item = 0; item < exam.items.size(); ++item) add_item(item);
   if (std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; })) {
+    for (const Slot& slot : slots_)
+      if (!slot.fault.empty()) throw DataError(slot.fault);
     throw DataError(concat("exam '", exam.id, "' has no frame: every path is empty"));
   }
   set_times();
 }
 
-Source& OpenedExam::open(const std::filesystem::path& path) {
-  auto& source = sources_[path];
-  if (!source) {
+// Null when the file cannot be opened, for the reason in faults_.
+Source* OpenedExam::open(const std::filesystem::path& path) {
+  if (faults_.contains(path)) return nullptr;
+  if (const auto known = sources_.find(path); known != sources_.end()) return known->second.get();
+  try {
     const SourceKind* kind = nullptr;
-    source = open_source(path, options_, kind);
+    auto source = open_source(path, options_, kind);
+    source->frame_count();  // of a clip decodes it
     const std::string name = kind->name;
     if (kind_.empty()) {
       kind_ = name;
     } else {
       kind_ = kind_ == name || kind_ == name + "s" ? name + "s" : "mixed";
     }
+    return sources_.emplace(path, std::move(source)).first->second.get();
+  } catch (const DataError& error) {
+    faults_.emplace(path, error.what());
+    return nullptr;
   }
-  return *source;
 }
 
+void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t last,
+                          const std::string& fault) {
+  if (last - first >= kMostLost) throw DataError(fault);
+  for (std::int64_t index = first; index <= last; ++index) {
+    slots_.push_back({item, nullptr, index, kUnknown, fault});
+  }
+}
+
+// A file that cannot be opened has the frames that the input asks for, or one, since how many it
+// held is not known.
 void OpenedExam::add_item(std::size_t item) {
   const ExamItem& wanted = exam_.items[item];
   if (wanted.path.empty()) {
     slots_.push_back({item, nullptr, wanted.first, kUnknown});
     return;
   }
-  Source& source = open(wanted.path);
-  const std::int64_t available = source.frame_count();
-  const std::int64_t last = wanted.last < 0 ? available - 1 : wanted.last;
-  if (wanted.first >= available || last >= available) {
-    throw DataError(concat("'", wanted.name, "' has ", plural(available, "frame"), "; frame ",
-                           std::max(wanted.first, last), " was asked for (they count from 0)"));
+  Source* const source = open(wanted.path);
+  if (source == nullptr) {
+    const std::int64_t last = wanted.last < 0 ? wanted.first : wanted.last;
+    return add_lost(item, wanted.first, last, faults_.at(wanted.path));
   }
-  for (std::int64_t index = wanted.first; index <= last; ++index) {
-    slots_.push_back({item, &source, index, kUnknown});
+  const std::string tail = source->lost_tail();
+  const std::int64_t available = source->frame_count(),
+                     readable = available - (tail.empty() ? 0 : 1);
+  const std::int64_t last = wanted.last < 0 ? std::max(available - 1, wanted.first) : wanted.last;
+  for (std::int64_t index = wanted.first; index <= std::min(last, readable - 1); ++index) {
+    slots_.push_back({item, source, index, kUnknown});
   }
+  if (last < readable) return;
+  add_lost(item, std::max(wanted.first, readable), last,
+           !tail.empty() ? tail
+                         : concat("'", wanted.name, "' has ", plural(available, "frame"),
+                                  "; frame ", last, " was asked for (they count from 0)"));
 }
 
 // Times that the input states hold, with those inside a clip added. Without any, an exam of one
@@ -70,12 +104,13 @@ void OpenedExam::set_times() {
                                   [](const ExamItem& item) { return !std::isnan(item.time_s); });
   const auto first =
       std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.source; });
-  const bool one_clip = !stated && sources_.size() == 1 && first->source->frame_count() > 1;
+  const bool one_file = sources_.size() + faults_.size() == 1;
+  const bool one_clip = !stated && one_file && first->source->frame_count() > 1;
   for (Slot& slot : slots_) {
     const ExamItem& item = exam_.items[slot.item];
-    if (stated && (slot.source == nullptr || slot.index == item.first)) {
+    if (stated && slot.index == item.first) {
       slot.time_s = item.time_s;
-    } else if (stated) {
+    } else if (stated && slot.source != nullptr) {
       slot.time_s = item.time_s + slot.source->time_s(slot.index) - slot.source->time_s(item.first);
     } else if (one_clip && slot.source != nullptr) {
       slot.time_s = slot.source->time_s(slot.index) - first->source->time_s(first->index);
@@ -114,37 +149,58 @@ void hand_over(ExamSlot&& slot, const Sink& sink) {
   if (!sink(std::move(slot))) throw StopReading{};
 }
 
-// Reads slots[begin, end), consecutive and ascending frames of one source, in one go.
-void read_run(std::span<const Slot> slots, std::size_t begin, std::size_t end, const Sink& sink) {
+ExamSlot missing_slot(std::span<const Slot> slots, std::size_t at, std::string fault) {
+  Frame frame;
+  frame.index = slots[at].index;
+  frame.time_s = slots[at].time_s;
+  return {at, slots[at].item, false, std::move(frame), std::move(fault)};
+}
+
+// Reads slots[begin, end), consecutive and ascending frames of one source, up to the first that
+// cannot be read; returns the slot behind what was handed over.
+std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size_t end,
+                       const Sink& sink) {
   std::vector<std::int64_t> indices;
   for (std::size_t slot = begin; slot < end; ++slot) indices.push_back(slots[slot].index);
   std::size_t slot = begin;
-  slots[begin].source->read(indices, [&](Frame&& frame) {
+  const auto take = [&](Frame&& frame) {
     frame.time_s = slots[slot].time_s;
     const std::size_t item = slots[slot].item;
-    hand_over(ExamSlot{slot, item, true, std::move(frame)}, sink);
+    try {
+      hand_over(ExamSlot{slot, item, true, std::move(frame)}, sink);
+    } catch (const std::exception&) {
+      throw SinkFailed{std::current_exception()};
+    }
     ++slot;
-  });
-}
-
-Frame missing_frame(const Slot& slot) {
-  Frame frame;
-  frame.index = slot.index;
-  frame.time_s = slot.time_s;
-  return frame;
+  };
+  try {
+    slots[begin].source->read(indices, take);
+  } catch (const FileSpoilt&) {
+    throw;
+  } catch (const RestLost& error) {
+    while (slot < end) {
+      hand_over(missing_slot(slots, slot, error.what()), sink);
+      ++slot;
+    }
+  } catch (const DataError& error) {
+    if (slot == end) throw;  // all were handed over: as FileSpoilt
+    hand_over(missing_slot(slots, slot, error.what()), sink);
+    ++slot;
+  }
+  return slot;
 }
 
 void read_slots(std::span<const Slot> slots, const Sink& sink) {
   for (std::size_t begin = 0; begin < slots.size();) {
     std::size_t end = begin + 1;
     if (slots[begin].source == nullptr) {
-      hand_over(ExamSlot{begin, slots[begin].item, false, missing_frame(slots[begin])}, sink);
+      hand_over(missing_slot(slots, begin, slots[begin].fault), sink);
     } else {
       while (end < slots.size() && slots[end].source == slots[begin].source &&
              slots[end].index > slots[end - 1].index) {
         ++end;
       }
-      read_run(slots, begin, end, sink);
+      while (begin < end) begin = read_whole(slots, begin, end, sink);
     }
     begin = end;
   }
@@ -152,17 +208,38 @@ void read_slots(std::span<const Slot> slots, const Sink& sink) {
 
 }  // namespace
 
-std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
+// A frame that cannot be read and whose time is unknown is chosen as if it were shown with the one
+// before it, so that it does not stand in the way of those whose times are known.
+std::vector<double> OpenedExam::times_to_select_by() const {
   std::vector<double> times;
-  for (const Slot& slot : slots_) times.push_back(slot.time_s);
-  const std::vector<std::int64_t> selected =
-      in_context(concat("exam '", exam_.id, "'"), [&] { return select_frames(times, selection); });
-  if (std::none_of(selected.begin(), selected.end(), [&](std::int64_t slot) {
-        return slots_[static_cast<std::size_t>(slot)].source;
-      })) {
-    throw DataError(concat("exam '", exam_.id, "': all of its selected frames are missing ones"));
+  double before = kUnknown;
+  for (const Slot& slot : slots_) {
+    const bool lost = !slot.fault.empty() && std::isnan(slot.time_s);
+    times.push_back(lost ? before : slot.time_s);
+    if (!lost) before = slot.time_s;
   }
-  return selected;
+  const auto known =
+      std::find_if(times.begin(), times.end(), [](double t) { return !std::isnan(t); });
+  for (std::size_t slot = 0; known != times.end() && !slots_[slot].fault.empty(); ++slot) {
+    if (std::isnan(times[slot])) times[slot] = *known;
+  }
+  return times;
+}
+
+std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
+  const std::vector<std::int64_t> selected = in_context(concat("exam '", exam_.id, "'"), [&] {
+    return select_frames(times_to_select_by(), selection);
+  });
+  std::string fault;
+  for (const std::int64_t at : selected) {
+    const Slot& slot = slots_[static_cast<std::size_t>(at)];
+    if (slot.source != nullptr) return selected;
+    if (fault.empty()) fault = slot.fault;
+  }
+  throw DataError(concat("exam '", exam_.id, "': ",
+                         fault.empty()
+                             ? "all of its selected frames are missing ones"
+                             : concat("none of its selected frames can be read: ", fault)));
 }
 
 // One range for all files that want one, so that the same value is equally bright in every frame.
@@ -171,7 +248,10 @@ void OpenedExam::settle_range() const {
   if (std::none_of(sources_.begin(), sources_.end(), wanting)) return;
   ValueSurvey survey;
   for (const auto& [path, source] : sources_) {
-    if (source->wants_range()) source->survey(survey);
+    try {
+      if (source->wants_range()) source->survey(survey);
+    } catch (const DataError&) {  // its frames say why when they are read
+    }
   }
   const ValueRange range = survey.range(options_.window);
   for (const auto& [path, source] : sources_) {
@@ -188,6 +268,8 @@ void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) con
   try {
     read_slots(selected, sink);
   } catch (const StopReading&) {
+  } catch (const SinkFailed& failed) {
+    std::rethrow_exception(failed.error);
   }
 }
 
@@ -195,7 +277,14 @@ ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                       const ReaderOptions& options, const Sink& sink) {
   const OpenedExam opened(exam, options);
   const auto selected = opened.select(selection);
-  opened.read(selected, sink);
+  bool found = false;
+  std::string fault;
+  opened.read(selected, [&](ExamSlot&& slot) {
+    found = found || slot.present;
+    if (fault.empty()) fault = slot.fault;
+    return sink(std::move(slot));
+  });
+  if (!found && !fault.empty()) throw DataError(fault);
   return {opened.kind(), selected.size()};
 }
 

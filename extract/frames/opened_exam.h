@@ -21,9 +21,11 @@ class OpenedExam {
     Source* source = nullptr;                                  // null: a missing frame
     std::int64_t index = 0;                                    // of the frame in its source
     double time_s = std::numeric_limits<double>::quiet_NaN();  // since the exam's first frame
+    std::string fault = {};  // why it has no source; "" for a frame that has no file
   };
 
-  // Both must outlive this. DataError as read_exam; an exam of missing frames alone is one too.
+  // Both must outlive this. DataError when no file can be opened, with the first one's reason, or
+  // when the exam has missing frames alone.
   OpenedExam(const ExamSpec& exam, const ReaderOptions& options);
 
   const std::vector<Slot>& slots() const { return slots_; }
@@ -33,12 +35,15 @@ class OpenedExam {
   std::vector<std::int64_t> select(const FrameSelection& selection) const;
 
   // Decodes the slots with the given ascending indices and hands them over as slot 0, 1, …; `sink`
-  // returns false to stop early.
+  // returns false to stop early. One that cannot be decoded is handed over as a missing one, with
+  // its fault. DataError when a file is damaged so that nobody knows which of its frames are whole.
   void read(std::span<const std::int64_t> slots, const std::function<bool(ExamSlot&&)>& sink) const;
 
  private:
   void add_item(std::size_t item);
-  Source& open(const std::filesystem::path& path);
+  void add_lost(std::size_t item, std::int64_t first, std::int64_t last, const std::string& fault);
+  Source* open(const std::filesystem::path& path);
+  std::vector<double> times_to_select_by() const;
   void set_times();
   void set_times_from_headers();
   void settle_range() const;
@@ -46,6 +51,7 @@ class OpenedExam {
   const ExamSpec& exam_;
   const ReaderOptions& options_;
   std::map<std::filesystem::path, std::unique_ptr<Source>> sources_;
+  std::map<std::filesystem::path, std::string> faults_;  // of files that cannot be opened
   std::vector<Slot> slots_;
   std::string kind_;
 };

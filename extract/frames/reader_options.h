@@ -26,7 +26,7 @@ struct ReaderOptions {
   int axis = 2;       // --axis
   SliceRange slices;  // --slices; of a 4-D volume: these slices of every time point
 
-  // Clips: the frames before the first damaged one, instead of none of a damaged clip.
+  // Clips: those frames before the first damaged one count as all that there are.
   bool accept_broken_tail = false;  // --accept-broken-tail
 
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group

@@ -14,11 +14,25 @@
 #include <utility>
 #include <vector>
 
+#include "common/cli/error.h"
 #include "extract/frames/frame.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/reader_options.h"
 
 namespace coldframe::frames {
+
+// Thrown by Source::read: no frame of the file from this one on can be read.
+class RestLost : public DataError {
+ public:
+  using DataError::DataError;
+};
+
+// Thrown by Source::read: the file is damaged, and nothing tells which of its frames are whole,
+// even of those that were handed over.
+class FileSpoilt : public DataError {
+ public:
+  using DataError::DataError;
+};
 
 // One file; holds no file handle between calls. Frames are delivered in ascending order; a
 // container's own frame count is never trusted.
@@ -30,7 +44,12 @@ class Source {
   virtual double time_s(std::int64_t index) const = 0;
   // Unix seconds of the file's first frame, NaN where the file does not state it.
   virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
-  // Decodes the frames with the given ascending indices. DataError names the file and the frame.
+  // Empty, or why the last of these frames cannot be read: it stands for all that the file lost
+  // behind the others, however many frames that was. Call frame_count() before.
+  virtual std::string lost_tail() const { return {}; }
+  // Decodes the frames with the given ascending indices. DataError names the file and tells of the
+  // first frame that was not handed over; those behind it may be asked for again, unless it is a
+  // RestLost.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;
 
@@ -39,7 +58,7 @@ class Source {
   // exam are asked for their values and get one range, before the first read(); wants_range() is
   // false from then on.
   virtual bool wants_range() const { return false; }
-  virtual void survey(ValueSurvey&) {}  // adds the values of all frames; DataError as read()
+  virtual void survey(ValueSurvey&) {}  // adds the values of all frames that can be read
   virtual void set_range(const ValueRange&) {}
 };
 
@@ -103,6 +122,7 @@ struct ExamSlot {
   std::size_t item = 0;  // index into ExamSpec::items
   bool present = true;   // false: a missing frame; pixels are empty
   Frame frame;
+  std::string fault = {};  // why a missing frame cannot be read; "" for one that has no file
 };
 
 struct ExamSummary {
@@ -111,14 +131,15 @@ struct ExamSummary {
 };
 
 // Opens the exam, selects frames over all its items together and hands them over one at a time, in
-// order, so that memory holds one decoded frame. `sink` returns false to stop early. DataError:
-// unreadable or truncated file, a frame index beyond the end, unknown kind; the message says which
-// file and why.
+// order, so that memory holds one decoded frame. `sink` returns false to stop early. A frame that
+// cannot be read (its file is absent, truncated or of no known kind, or has no frame of that index)
+// is handed over as a missing one with its fault, which says which file and why. DataError when no
+// frame can be read.
 ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                       const ReaderOptions& options, const std::function<bool(ExamSlot&&)>& sink);
 
-// Sizes and modification times of the exam's files, and the XXH3-128 over their content.
-// DataError when a file cannot be read.
+// Sizes and modification times of the exam's files, and the XXH3-128 over their content. Both also
+// change when a file can no longer be read, or can be again.
 std::string source_stamp(const ExamSpec& exam);
 std::string source_digest(const ExamSpec& exam);
 

@@ -35,6 +35,18 @@ void ValueSurvey::add(double value, std::uint64_t count) {
   if (counts_.size() > kMaxBins) coarsen();
 }
 
+// Comes out as if all values had been added one by one.
+void ValueSurvey::add(const ValueSurvey& other) {
+  ValueSurvey same = other;
+  while (same.dropped_bits_ < dropped_bits_) same.coarsen();
+  while (dropped_bits_ < same.dropped_bits_) coarsen();
+  for (const auto& [key, count] : same.counts_) counts_[key] += count;
+  total_ += same.total_;
+  least_ = std::min(least_, same.least_);
+  greatest_ = std::max(greatest_, same.greatest_);
+  while (counts_.size() > kMaxBins) coarsen();
+}
+
 void ValueSurvey::coarsen() {
   ++dropped_bits_;
   std::unordered_map<std::uint32_t, std::uint64_t> coarse;

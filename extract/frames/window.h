@@ -40,6 +40,7 @@ std::uint8_t to_level(double value, const ValueRange& range);
 class ValueSurvey {
  public:
   void add(double value, std::uint64_t count = 1);  // NaN and infinities are passed over
+  void add(const ValueSurvey& other);
   bool empty() const { return total_ == 0; }
 
   // kPercentiles: those, as numpy.percentile's linear interpolation gives them; exact for whole

@@ -9,6 +9,7 @@
 #include "cache/read/cosine.h"
 #include "cache/write/writer.h"
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 
@@ -109,6 +110,9 @@ RecheckResult recheck(const frames::ExamList& input, const ExtractOptions& optio
     for (const cache::Failure& failure : run.failures)
       result.problems.push_back(
           concat("exam '", failure.exam, "' can no longer be read: ", failure.reason));
+    for (const LostFrames& lost : run.lost)
+      log_warning(concat("exam '", lost.failure.exam, "', ", plural(lost.frames, "frame"),
+                         " that cannot be read: ", lost.failure.reason));
   }
   if (result.exams == 0) return result;
   const cache::CacheReader now(location.path);

@@ -28,6 +28,7 @@ struct Words {
   std::string store = "float16";
   std::int64_t heads = kNotGiven, recheck = kNotGiven;
   int thumbnails = kNotGiven;
+  std::int64_t min_frames = 1;
   InputOptions input;
   PixelOptions pixels;
   ViewOptions views;
@@ -59,7 +60,11 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
       po::value(&words.thumbnails)->value_name("SIDE")->implicit_value(kUsualThumbnail),
       "also store a small JPEG of each frame, after mask and crop, for reports: SIDE pixels on its "
       "longer side (96). Off by default for privacy: without it the cache holds no pixels");
-  add("strict", po::bool_switch(&options.strict), "stop at the first exam that cannot be read");
+  add("min-frames", po::value(&words.min_frames)->value_name("N"),
+      "fail an exam of which fewer than N frames can be read (default 1); the others keep the "
+      "slots of unreadable frames, masked");
+  add("strict", po::bool_switch(&options.strict),
+      "stop at the first exam or frame that cannot be read");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
   add("recheck", po::value(&words.recheck)->value_name("N"),
@@ -166,6 +171,9 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (words.recheck != kNotGiven && words.recheck < 1)
     throw ConfigError(concat("--recheck ", words.recheck, ": expected 1 or more frames"));
   options.recheck = std::max<std::int64_t>(0, words.recheck);
+  if (words.min_frames < 1)
+    throw ConfigError(concat("--min-frames ", words.min_frames, ": expected 1 or more"));
+  options.min_frames = static_cast<std::size_t>(words.min_frames);
   if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
     throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
   if (!options.dry_run) check_required(words, options);

@@ -46,9 +46,10 @@ struct ExtractOptions {
   std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
   std::filesystem::path monitor;  // CSV of the machine's load; "": none
 
-  bool benchmark = false;  // measure this machine on this input instead of extracting
-  bool strict = false;     // stop at the first exam that fails
-  bool json = false;       // the summary (of --dry-run: everything) as JSON on stdout
+  bool benchmark = false;      // measure this machine on this input instead of extracting
+  bool strict = false;         // stop at the first exam or frame that cannot be read
+  std::size_t min_frames = 1;  // an exam of which fewer can be read fails; else they are masked
+  bool json = false;           // the summary (of --dry-run: everything) as JSON on stdout
 };
 
 // Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an

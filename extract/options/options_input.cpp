@@ -56,7 +56,7 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
       "leave out what lies before S seconds after the exam's first frame");
   add("end", po::value(&end)->value_name("S"), "leave out what lies at S seconds or later");
   add("accept-broken-tail", po::bool_switch(&options.reader.accept_broken_tail),
-      "take a damaged clip's frames before the first damaged one");
+      "take a damaged clip's frames before the first damaged one for all that there are");
   add("frame-columns", text(frame_columns, "A,B"),
       "manifest columns that hold one value per frame");
   add("allow-unordered", po::bool_switch(&options.allow_unordered),

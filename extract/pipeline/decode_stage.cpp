@@ -1,5 +1,6 @@
 #include "extract/pipeline/decode_stage.h"
 
+#include <algorithm>
 #include <new>
 
 #include "common/cli/error.h"
@@ -7,7 +8,6 @@
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
-#include "extract/frames/opened_exam.h"
 #include "extract/pipeline/thumbnail.h"
 #include "extract/plan/crop_plan.h"
 #include "extract/preprocess/prepared_frame.h"
@@ -34,6 +34,21 @@ preprocess::PreparedFrame prepare(const preprocess::Preprocessing& steps,
                                   const std::optional<frames::Rect>& crop) {
   return in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
                     [&] { return preprocess::PreparedFrame(steps, std::move(slot.frame), crop); });
+}
+
+// Frames that the cache has are not given up for fewer.
+void require_enough(const cache::ExamInfo& info, const std::vector<LostFrames>& lost,
+                    std::size_t least, std::size_t held) {
+  const auto present =
+      static_cast<std::size_t>(std::count(info.present.begin(), info.present.end(), 1));
+  const std::string why = lost.empty() ? "" : concat(": ", lost.front().failure.reason);
+  if (present == 0) throw DataError(concat("none of its frames can be read", why));
+  if (present < least)
+    throw DataError(concat("only ", plural(present, "frame"),
+                           " can be read, --min-frames asks for ", least, why));
+  if (present < held && !lost.empty())
+    throw DataError(concat("only ", plural(present, "frame"), " can be read, the ", held,
+                           " of the cache are kept", why));
 }
 
 }  // namespace
@@ -78,6 +93,17 @@ cache::Failure DecodeStage::failure_of(std::size_t task, const std::string& reas
   return {exam.id, tasks_[task].ordinal, tasks_[task].revision, source, reason};
 }
 
+// The cache keeps what it has of an exam that is tried again in vain.
+void DecodeStage::settle_failure(DecodedExam& exam) const {
+  const std::vector<std::uint8_t>& present = tasks_[exam.task].present;
+  exam.lost.clear();
+  if (present.empty()) return;
+  const auto lost = static_cast<std::size_t>(std::count(present.begin(), present.end(), 0));
+  exam.lost.push_back({std::move(*exam.failure), lost});
+  exam.failure.reset();
+  exam.as_before = true;
+}
+
 bool DecodeStage::decode_exam(std::size_t task) {
   DecodedExam result{task, {}, {}, std::nullopt};
   bool stopped = false;
@@ -88,6 +114,7 @@ bool DecodeStage::decode_exam(std::size_t task) {
   } catch (const std::bad_alloc&) {
     result.failure = failure_of(task, "there is not enough memory to decode it");
   }
+  if (result.failure) settle_failure(result);
   return !stopped && queue_.push(std::move(result));
 }
 
@@ -105,16 +132,55 @@ cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   return info;
 }
 
+// Neighbours of one file that are lost for the same reason are noted together.
+void DecodeStage::note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const {
+  if (slot.fault.empty()) return;
+  const ExamTask& task = tasks_[exam.task];
+  const std::string& source = task.exam->items[slot.item].name;
+  if (!exam.lost.empty() && exam.lost.back().failure.source == source &&
+      exam.lost.back().failure.reason == slot.fault) {
+    ++exam.lost.back().frames;
+  } else {
+    exam.lost.push_back({{task.exam->id, task.ordinal, task.revision, source, slot.fault}, 1});
+  }
+}
+
+// Tries the frames of a cached exam again that could not be read when it was extracted. True if
+// they still cannot, or if others are lost now: then the cache keeps what it has.
+bool DecodeStage::is_as_before(const frames::OpenedExam& opened,
+                               std::span<const std::int64_t> selected, DecodedExam& exam) const {
+  const std::vector<std::uint8_t>& present = tasks_[exam.task].present;
+  if (present.size() != selected.size()) return false;
+  std::vector<std::int64_t> lost;
+  for (std::size_t i = 0; i < selected.size(); ++i) {
+    const bool opens = opened.slots()[static_cast<std::size_t>(selected[i])].source != nullptr;
+    if (present[i] == 0) lost.push_back(selected[i]);
+    if (present[i] != 0 && !opens) exam.as_before = true;
+  }
+  bool mended = false;
+  opened.read(lost, [&](frames::ExamSlot&& slot) {
+    mended = mended || slot.present;
+    note_lost(slot, exam);
+    return !stop_requested();
+  });
+  exam.as_before = exam.as_before || !mended;
+  if (!exam.as_before) exam.lost.clear();
+  return exam.as_before;
+}
+
 void DecodeStage::read(DecodedExam& result, bool& stopped) {
   const frames::ExamSpec& exam = *tasks_[result.task].exam;
   cache::ExamInfo& info = result.info = describe(result.task);
   const frames::OpenedExam opened(exam, settings_.reader);
+  const auto selected = opened.select(settings_.selection);
+  if (is_as_before(opened, selected, result)) return;
   const CropPlan plan(exam, opened, settings_.preprocessing);
   augment::ExamViews views(settings_.augmentation, exam.id);
   std::vector<std::size_t> item_of_slot;
   std::vector<std::optional<frames::Rect>> crop_of_slot;
-  opened.read(opened.select(settings_.selection), [&](frames::ExamSlot&& slot) {
+  opened.read(selected, [&](frames::ExamSlot&& slot) {
     note_slot(exam, slot, info);
+    note_lost(slot, result);
     item_of_slot.push_back(slot.item);
     crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
     std::string thumbnail;
@@ -134,8 +200,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
     return !stopped;
   });
   if (stopped) return;
-  if (info.frame_width == 0)
-    throw DataError(concat("exam '", exam.id, "' has no frame that is present"));
+  require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
   info.source_kind = opened.kind();
   info.source_digest = frames::source_digest(exam);
   if (exam_stamp(exam) != info.source_stamp)

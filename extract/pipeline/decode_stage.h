@@ -15,6 +15,7 @@
 #include "cache/format/exam.h"
 #include "common/threads/bounded_queue.h"
 #include "extract/augment/exam_views.h"
+#include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 #include "extract/pipeline/frame_place.h"
 #include "extract/plan/resume.h"
@@ -28,12 +29,20 @@ struct DecodedFrame {
   std::vector<std::uint8_t> pixels;
 };
 
+// Frames of an exam that cannot be read and are masked, for one reason.
+struct LostFrames {
+  cache::Failure failure;
+  std::size_t frames = 0;
+};
+
 // Follows an exam's last frame: what is known of the exam, or why it could not be read.
 struct DecodedExam {
   std::size_t task = 0;
   cache::ExamInfo info;
   std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
+  std::vector<LostFrames> lost = {};
+  bool as_before = false;  // as the cache holds it, since the frames lost then are lost still
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;
@@ -43,7 +52,8 @@ struct DecodeSettings {
   frames::FrameSelection selection;
   frames::ReaderOptions reader;
   augment::Augmentation augmentation;
-  int thumbnails = 0;  // their longer side in pixels; 0: none
+  int thumbnails = 0;          // their longer side in pixels; 0: none
+  std::size_t min_frames = 1;  // an exam of which fewer can be read fails
   int threads = 1;
   std::size_t queue_frames = 64;  // decoded frames that may wait
 };
@@ -67,6 +77,10 @@ class DecodeStage {
   bool decode_exam(std::size_t task);  // false: the stage is stopping
   cache::ExamInfo describe(std::size_t task) const;
   void read(DecodedExam& exam, bool& stopped);
+  bool is_as_before(const frames::OpenedExam& opened, std::span<const std::int64_t> selected,
+                    DecodedExam& exam) const;
+  void settle_failure(DecodedExam& exam) const;
+  void note_lost(const frames::ExamSlot& slot, DecodedExam& exam) const;
   cache::Failure failure_of(std::size_t task, const std::string& reason) const;
 
   const frames::ExamList& input_;

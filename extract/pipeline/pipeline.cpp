@@ -26,6 +26,7 @@ DecodeSettings decode_settings(const ExtractOptions& options, std::size_t device
   settings.reader = options.reader;
   settings.augmentation = options.augmentation;
   settings.thumbnails = options.thumbnails;
+  settings.min_frames = options.min_frames;
   settings.threads = options.decode_threads;
   const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
   settings.queue_frames = 2 * static_cast<std::size_t>(batch) * devices;
@@ -51,6 +52,12 @@ class Gathering {
 
   void add_exam(DecodedExam&& exam) {
     const std::lock_guard lock(mutex_);
+    for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
+    if (exam.as_before) {
+      ++unchanged_;
+      progress_.add();
+      return;
+    }
     if (exam.failure)
       assembly_.add_failure(exam.task, std::move(*exam.failure));
     else
@@ -74,6 +81,8 @@ class Gathering {
     result.exams = counts.exams;
     result.frames = frames_;
     result.failures = std::move(counts.failures);
+    result.lost = std::move(counts.lost);
+    result.unchanged = unchanged_;
     return result;
   }
 
@@ -91,6 +100,7 @@ class Gathering {
   WriteStage output_;
   ExamAssembly assembly_;
   std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
+  std::size_t unchanged_ = 0;              // exams
 };
 
 struct DeviceResult {
@@ -148,7 +158,8 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
 
   PipelineResult result = gathering.finish();
   result.views = 1 + options.augmentation.views;
-  result.stopped = stop_requested() && result.exams + result.failures.size() < tasks.size();
+  const std::size_t done = result.exams + result.failures.size() + result.unchanged;
+  result.stopped = stop_requested() && done < tasks.size();
   result.seconds = gathering.seconds();
   for (const DeviceResult& device : results) {
     result.compute_s += device.counts.compute_s / static_cast<double>(devices.size());

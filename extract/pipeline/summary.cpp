@@ -1,5 +1,7 @@
 #include "extract/pipeline/summary.h"
 
+#include <set>
+
 #include "common/text/text.h"
 
 namespace coldframe::extract {
@@ -46,6 +48,39 @@ std::string describe_backbone(const ExtractSummary& summary) {
                 summary.image_size, "; ", source, "\n");
 }
 
+constexpr std::size_t kShown = 20;
+
+std::size_t lost_frames(const PipelineResult& result) {
+  std::size_t frames = 0;
+  for (const LostFrames& lost : result.lost) frames += lost.frames;
+  return frames;
+}
+
+std::string lost_text(const PipelineResult& result) {
+  if (result.lost.empty()) return "";
+  std::set<std::string> exams;
+  for (const LostFrames& lost : result.lost) exams.insert(lost.failure.exam);
+  std::string text = concat("masked     ", plural(lost_frames(result), "frame"), " of ",
+                            plural(exams.size(), "exam"), " that cannot be read\n");
+  for (std::size_t i = 0; i < result.lost.size() && i < kShown; ++i)
+    text +=
+        concat("lost       exam '", result.lost[i].failure.exam, "', ",
+               plural(result.lost[i].frames, "frame"), ": ", result.lost[i].failure.reason, "\n");
+  if (result.lost.size() > kShown)
+    text += concat("           and ", result.lost.size() - kShown, " more (--json lists all)\n");
+  return text;
+}
+
+Json lost_json(const PipelineResult& result) {
+  Json lost = Json::array();
+  for (const auto& [failure, frames] : result.lost)
+    lost.push_back({{"exam", failure.exam},
+                    {"source", failure.source},
+                    {"frames", frames},
+                    {"reason", failure.reason}});
+  return lost;
+}
+
 }  // namespace
 
 std::string to_text(const ExtractSummary& summary) {
@@ -64,7 +99,7 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
-  constexpr std::size_t kShown = 20;
+  text += lost_text(result);
   for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
     text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
                    "\n");
@@ -101,6 +136,8 @@ Json to_json(const ExtractSummary& summary) {
             {"unchanged", summary.unchanged},
             {"metadata_updated", summary.metadata_updated},
             {"failures", failures},
+            {"lost", lost_json(result)},
+            {"lost_frames", lost_frames(result)},
             {"stopped", result.stopped},
             {"cached",
              {{"exams", summary.cached_exams},

@@ -25,8 +25,16 @@ WriteStage::~WriteStage() {
   queue_.close();
 }
 
+void WriteStage::push_work(Work&& work) {
+  if (!queue_.push(std::move(work))) finish();
+}
+
 void WriteStage::push(Finished&& finished) {
-  if (!queue_.push(std::move(finished))) finish();
+  push_work(std::move(finished));
+}
+
+void WriteStage::push_lost(LostFrames&& lost, bool is_new) {
+  push_work(Lost{std::move(lost), is_new});
 }
 
 WriteCounts WriteStage::finish() {
@@ -38,7 +46,12 @@ WriteCounts WriteStage::finish() {
 
 void WriteStage::work() {
   try {
-    while (const auto finished = queue_.pop()) write(*finished);
+    while (const auto work = queue_.pop()) {
+      if (const auto* lost = std::get_if<Lost>(&*work))
+        note(*lost);
+      else
+        write(std::get<Finished>(*work));
+    }
   } catch (...) {
     error_ = std::current_exception();
     queue_.close();
@@ -55,6 +68,17 @@ void WriteStage::write(const Finished& finished) {
     fail({exam.info.id, exam.info.ordinal, exam.info.revision, exam.info.frame_source.front(),
           error.what()});
   }
+}
+
+void WriteStage::note(const Lost& lost) {
+  const cache::Failure& failure = lost.frames.failure;
+  if (strict_)
+    throw DataError(concat("exam '", failure.exam, "': ", failure.reason, " (--strict)"));
+  log_warning(concat("exam '", failure.exam, "', ", plural(lost.frames.frames, "frame"),
+                     " that cannot be read and keep",
+                     lost.frames.frames == 1 ? "s its slot: " : " their slots: ", failure.reason));
+  if (lost.is_new) writer_.add_failure(failure);
+  counts_.lost.push_back(lost.frames);
 }
 
 void WriteStage::fail(cache::Failure failure) {

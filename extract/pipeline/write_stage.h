@@ -5,36 +5,50 @@
 #include <atomic>
 #include <exception>
 #include <thread>
+#include <variant>
 
 #include "cache/write/writer.h"
 #include "common/threads/bounded_queue.h"
+#include "extract/pipeline/decode_stage.h"
 #include "extract/pipeline/exam_assembly.h"
 
 namespace coldframe::extract {
 
 struct WriteCounts {
   std::size_t exams = 0;
-  std::vector<cache::Failure> failures;
+  std::vector<cache::Failure> failures;  // of exams
+  std::vector<LostFrames> lost;          // of exams that are written
 };
 
 class WriteStage {
  public:
-  // `strict`: the first failure ends the job instead of being recorded.
+  // `strict`: the first failure or lost frame ends the job instead of being recorded.
   WriteStage(cache::ShardWriter& writer, bool strict);
   ~WriteStage();
 
-  void push(Finished&& finished);  // throws what the writing thread ran into
-  WriteCounts finish();            // waits until all is handed to the writer; throws likewise
+  // These throw what the writing thread ran into. Lost frames go before their exam, so that no
+  // crash leaves it without them; those of an exam that the cache has as it is are not `new`.
+  void push(Finished&& finished);
+  void push_lost(LostFrames&& lost, bool is_new);
+  WriteCounts finish();  // waits until all is handed to the writer; throws likewise
 
  private:
+  struct Lost {
+    LostFrames frames;
+    bool is_new;
+  };
+  using Work = std::variant<Finished, Lost>;
+
+  void push_work(Work&& work);
   void work();
   void write(const Finished& finished);
+  void note(const Lost& lost);
   void fail(cache::Failure failure);
 
   cache::ShardWriter& writer_;
   bool strict_;
   WriteCounts counts_;
-  BoundedQueue<Finished> queue_{64};
+  BoundedQueue<Work> queue_{64};
   std::exception_ptr error_;  // set by the thread before it closes the queue
   std::jthread thread_;
 };

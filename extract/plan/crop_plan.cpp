@@ -62,6 +62,7 @@ void CropPlan::look(const frames::OpenedExam& opened) {
   });
   std::vector<frames::Image> images;
   opened.read(slots, [&](frames::ExamSlot&& slot) {
+    if (!slot.present) return true;
     if (slot.frame.region) return !one_file;  // which then states it of all its frames
     frames::Image& image = slot.frame.pixels;
     if (preprocessing_.mask) preprocess::apply_mask(*preprocessing_.mask, image);

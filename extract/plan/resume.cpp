@@ -10,6 +10,7 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
@@ -104,7 +105,8 @@ bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
   return true;
 }
 
-// Clips: the item whose file and range hold the cached frame; a missing frame names its item.
+// Clips: the item whose file and range hold the cached frame; a missing frame names its item, one
+// without a file or whose file cannot be read.
 std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached) {
   std::vector<std::size_t> item_of_slot;
   std::size_t item = 0;
@@ -112,7 +114,7 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
     const std::int64_t index = cached.frame_index[slot];
     if (!cached.present[slot]) item = static_cast<std::size_t>(index);
     const auto holds = [&](const frames::ExamItem& candidate) {
-      if (!cached.present[slot]) return candidate.path.empty();
+      if (!cached.present[slot]) return true;
       return candidate.name == cached.frame_source[slot] && index >= candidate.first &&
              (candidate.last < 0 || index <= candidate.last);
     };
@@ -147,21 +149,33 @@ struct Comparison {
   std::string stamp;  // of the sources as they are now
 };
 
-Comparison compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
-  const Stamp before = parse_stamp(cached.source_stamp);
+// Says why a file that gave a cached frame cannot be opened any more; "" where all can.
+std::string fault_of_sources(const ExamSpec& exam, const ExamInfo& cached) {
+  std::unordered_set<std::string_view> sources;
+  for (std::size_t slot = 0; slot < cached.frames(); ++slot)
+    if (cached.present[slot]) sources.insert(cached.frame_source[slot]);
   try {
-    const Stamp now = stamp_of(exam);
-    const bool same_frames =
-        now.ranges == before.ranges && (now.times == before.times || one_file_per_frame(cached));
-    // Content is read only when nothing cheaper decides.
-    const bool same = same_frames && (now.files == before.files ||
-                                      frames::source_digest(exam) == cached.source_digest);
-    return {same ? Freshness::kMetadata : Freshness::kStale, to_text(now)};
+    for (const auto& item : exam.items)
+      if (sources.erase(item.name) > 0) const InputFile opened(item.path);
   } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Comparison compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
+  const Stamp before = parse_stamp(cached.source_stamp), now = stamp_of(exam);
+  const bool same_frames =
+      now.ranges == before.ranges && (now.times == before.times || one_file_per_frame(cached));
+  if (same_frames && now.files == before.files) return {Freshness::kMetadata, to_text(now)};
+  if (const std::string fault = fault_of_sources(exam, cached); !fault.empty()) {
     log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
-                       "be read any more: ", error.what()));
+                       "be read any more: ", fault));
     return {Freshness::kUnreadable, ""};
   }
+  // Content is read only when nothing cheaper decides.
+  const bool same = same_frames && frames::source_digest(exam) == cached.source_digest;
+  return {same ? Freshness::kMetadata : Freshness::kStale, to_text(now)};
 }
 
 void note_column_changes(const ExamInfo& before, const ExamInfo& now,
@@ -290,9 +304,30 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
   return columns;
 }
 
+namespace {
+
+std::size_t frames_held(const ExamInfo& exam) {
+  return static_cast<std::size_t>(std::count(exam.present.begin(), exam.present.end(), 1));
+}
+
+// Exams of which frames could not be read when the revision that holds was extracted.
+std::unordered_set<std::string_view> with_lost_frames(const cache::CacheReader* cached) {
+  std::unordered_set<std::string_view> exams;
+  if (!cached) return exams;
+  for (const cache::Failure& failure : cached->failures()) {
+    const std::size_t index = cached->find(failure.exam);
+    if (index != cache::CacheReader::npos && cached->exams()[index].revision == failure.revision)
+      exams.insert(failure.exam);
+  }
+  return exams;
+}
+
+}  // namespace
+
 Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
                      const cache::CacheReader* cached) {
   Plan plan;
+  const auto lost_frames = with_lost_frames(cached);
   for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
     ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
     const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
@@ -300,16 +335,20 @@ Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection
     if (index != cache::CacheReader::npos)
       now = as_in_input(input, task, selection, cached->exams()[index]);
     if (!now) {
-      plan.extract.push_back(task);
+      if (index != cache::CacheReader::npos) task.held = frames_held(cached->exams()[index]);
+      plan.extract.push_back(std::move(task));
       continue;
     }
     const ExamInfo& before = cached->exams()[index];
     // A failure after the exam was cached: its source is whole again, which a new revision tells.
     const bool failed_since = task.revision > before.revision + 1;
-    if (metadata_differs(before, *now, plan.changes) || failed_since)
-      plan.metadata.push_back(std::move(*now));
-    else
-      ++plan.unchanged;
+    const bool updated = metadata_differs(before, *now, plan.changes) || failed_since;
+    const bool lost = lost_frames.contains(before.id);
+    if (updated) plan.metadata.push_back(std::move(*now));
+    if (lost)
+      plan.extract.push_back(
+          {task.exam, i, task.revision + updated, frames_held(before), before.present});
+    if (!updated && !lost) ++plan.unchanged;
   }
   if (!cached) return plan;
   const auto absent = absent_exams(*cached, input);

@@ -16,10 +16,13 @@ struct ExamTask {
   const frames::ExamSpec* exam = nullptr;
   std::uint64_t ordinal = 0;   // position in the input
   std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
+  std::size_t held = 0;        // frames that the cache has of it
+  // Of a cached exam that is tried again, since frames of it could not be read: which could.
+  std::vector<std::uint8_t> present = {};
 };
 
 struct Plan {
-  std::vector<ExamTask> extract;
+  std::vector<ExamTask> extract;  // also those whose lost frames are to be tried again
   std::vector<cache::ExamInfo>
       metadata;  // cached exams whose labels, patients, times or position changed
   std::vector<std::string>

@@ -197,15 +197,14 @@ def test_a_clip_that_cannot_be_read_fails_alone(tmp_path, content):
     assert all(failure["reason"] for failure in summary["failures"])
 
 
-def test_an_empty_image_in_a_folder_fails_its_exam(tmp_path):
+def test_an_empty_image_in_a_folder_is_lost_alone(tmp_path):
     make_exams(tmp_path, exams=2)
     (tmp_path / "exams.csv").unlink()
     (tmp_path / "e1" / "1.png").write_bytes(b"")
     done = coldframe("extract", "--input", tmp_path, *RANDOM, "--out", tmp_path / "x.h5", "--json", expect=1)
     summary = json.loads(done.stdout)
-    assert summary["extracted"]["exams"] == 1
-    assert [failure["exam"] for failure in summary["failures"]] == ["e1"]
-    assert "is empty" in summary["failures"][0]["reason"]
+    assert (summary["extracted"]["exams"], summary["failures"], summary["lost_frames"]) == (2, [], 1)
+    assert summary["lost"][0]["exam"] == "e1" and "is empty" in summary["lost"][0]["reason"]
 
 
 def test_a_cache_of_failures_alone_binds_nobody(tmp_path):

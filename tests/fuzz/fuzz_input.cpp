@@ -55,6 +55,7 @@ frames::ReaderOptions options_of(unsigned variant) {
 void read(const frames::ExamSpec& exam, const frames::ReaderOptions& options) {
   std::size_t seen = 0;
   frames::read_exam(exam, {}, options, [&](const frames::ExamSlot& slot) {
+    if (slot.present == !slot.fault.empty()) std::abort();
     const frames::Image& pixels = slot.frame.pixels;
     const auto expected = 3 * static_cast<std::size_t>(pixels.width) * pixels.height;
     if (pixels.rgb.size() != expected) std::abort();

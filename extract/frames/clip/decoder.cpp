@@ -70,6 +70,7 @@ ClipDecoder::ClipDecoder(const std::filesystem::path& path)
 bool ClipDecoder::next() {
   for (;;) {
     const int status = avcodec_receive_frame(codec_.get(), frame_.get());
+    if (status == AVERROR_EOF && !fault_.empty()) throw DataError(fault_);
     if (status == AVERROR_EOF) return false;
     if (status >= 0) {
       check_frame();
@@ -80,8 +81,21 @@ bool ClipDecoder::next() {
   }
 }
 
+// False at the end, and where the container is damaged or ends within a packet: frames that the
+// decoder still holds are whole.
+bool ClipDecoder::read_packet() {
+  if (!fault_.empty()) return false;
+  try {
+    if (!input_.read(*packet_)) return false;
+    if (packet_->flags & AV_PKT_FLAG_CORRUPT) fault_ = "its data is cut off or damaged";
+  } catch (const DataError& error) {
+    fault_ = error.what();
+  }
+  return fault_.empty();
+}
+
 void ClipDecoder::send_packet() {
-  const bool is_packet = input_.read(*packet_);
+  const bool is_packet = read_packet();
   const int status = avcodec_send_packet(codec_.get(), is_packet ? packet_.get() : nullptr);
   if (status < 0) refuse(status);
 }

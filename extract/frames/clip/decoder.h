@@ -19,7 +19,8 @@ class ClipDecoder {
   explicit ClipDecoder(const std::filesystem::path& path);
 
   // Decodes the next frame in the order of presentation; false at the end. DataError for a frame
-  // that does not decode without faults; nothing can be read behind it.
+  // that does not decode without faults, and behind the last whole frame of a file that is cut off;
+  // nothing can be read behind it.
   bool next();
 
   // These tell of the frame that `next` decoded: its time in seconds on the container's clock (the
@@ -31,6 +32,7 @@ class ClipDecoder {
   ClipConverter converter() const { return ClipConverter(input_.stream()); }
 
  private:
+  bool read_packet();
   void send_packet();
   void check_frame();
 
@@ -39,6 +41,7 @@ class ClipDecoder {
   PacketPointer packet_;
   FramePointer frame_;
   std::int64_t pixels_ = 0;  // of all frames so far
+  std::string fault_;        // of the container, behind the packets that were read
 };
 
 }  // namespace coldframe::frames

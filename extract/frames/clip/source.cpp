@@ -81,6 +81,7 @@ class VideoSource : public Source {
     return times_.at(static_cast<std::size_t>(index));
   }
 
+  std::string lost_tail() const override { return lost_tail_; }
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override;
 
@@ -89,13 +90,14 @@ class VideoSource : public Source {
   void decode_all(std::vector<double>& times);
   void decode_again(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink);
-  [[noreturn]] void refuse(const std::string& reason) const {
-    throw DataError(concat("clip '", path_.string(), "': ", reason));
+  std::string named(const std::string& reason) const {
+    return concat("clip '", path_.string(), "': ", reason);
   }
 
   std::filesystem::path path_;
   bool accept_broken_tail_;
   std::vector<double> times_;               // of every frame, once they were counted
+  std::string lost_tail_;                   // of which the last frame is no whole one
   KeptFrames kept_;                         // all frames, or none
   std::optional<ClipConverter> converter_;  // of kept_
 };
@@ -126,10 +128,14 @@ void VideoSource::count_frames() {
                             : concat("frame ", times.size(), " is damaged: ", error.what());
     }
   }
-  if (times.empty()) refuse(fault.empty() ? "not one frame of it can be decoded" : fault);
+  if (times.empty()) {
+    throw DataError(named(fault.empty() ? "not one frame of it can be decoded" : fault));
+  }
   if (!fault.empty() && !accept_broken_tail_) {
-    refuse(concat(fault, "; ", plural(times.size(), "frame"),
-                  " before that can be read, which --accept-broken-tail takes"));
+    lost_tail_ = named(concat(fault, "; ", plural(times.size(), "frame"),
+                              " before that can be read, how many are lost is not known; ",
+                              "--accept-broken-tail takes those that can be read for all"));
+    times.push_back(std::numeric_limits<double>::quiet_NaN());
   }
   times_ = settle_times(std::move(times));
 }
@@ -150,13 +156,13 @@ void VideoSource::decode_again(std::span<const std::int64_t> indices,
 void VideoSource::read(std::span<const std::int64_t> indices,
                        const std::function<void(Frame&&)>& sink) {
   if (indices.empty()) return;
-  frame_count();
+  if (indices.back() == frame_count() - 1 && !lost_tail_.empty()) throw DataError(lost_tail_);
   try {
     if (kept_.empty()) return decode_again(indices, sink);
     for (const std::int64_t index : indices)
       sink(Frame{index, time_s(index), converter_->to_image(kept_.at(index))});
   } catch (const DataError& error) {
-    refuse(error.what());
+    throw RestLost(named(error.what()));
   }
 }
 

@@ -71,7 +71,10 @@ class DicomSource : public Source {
     named([&] {
       const auto bytes = data_bytes();
       for (std::int64_t frame = 0; frame < frame_count(); ++frame) {
-        survey_frame(image_->frames.read(*bytes, frame), frame, survey);
+        try {
+          survey_frame(image_->frames.read(*bytes, frame), frame, survey);
+        } catch (const DataError&) {  // read() says why
+        }
       }
     });
   }

@@ -125,14 +125,19 @@ void AnimatedWebp::read(std::span<const std::int64_t> indices,
   std::int64_t at = -1;
   for (const std::int64_t index : indices) {
     Frame frame{index, time_s(index), {}};
-    guarded([&] {
+    const auto decode = [&] {
       if (!animation) {
         bytes = content();
         animation = std::make_unique<Animation>(bytes);
       }
       for (; at < index; ++at) animation->next();
       frame.pixels = animation->image();
-    });
+    };
+    try {
+      guarded(decode);
+    } catch (const DataError& error) {
+      throw RestLost(error.what());  // later frames are painted over it
+    }
     sink(std::move(frame));
   }
 }

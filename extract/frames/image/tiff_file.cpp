@@ -153,7 +153,7 @@ bool TiffFile::has_several_pages() {
 }
 
 // Pages that share their data, which no writer makes, could be of any size together.
-std::vector<std::uint64_t> TiffFile::pages() {
+std::vector<std::uint64_t> TiffFile::pages(std::string& fault) {
   std::vector<std::uint64_t> offsets;
   const std::uint64_t first = TIFFCurrentDirOffset(tiff_.get()), first_least = least_bytes();
   std::uint64_t least = 0;
@@ -164,10 +164,13 @@ std::vector<std::uint64_t> TiffFile::pages() {
     }
     if (is_last()) break;
     if (directory + 1 == kMaxPages) throw DataError("it has more than 65536 pages");
-    if (TIFFReadDirectory(tiff_.get()) == 0) {
-      throw DataError(concat("the directory of page ", directory + 1,
-                             " is damaged or truncated (they count from 0)"));
-    }
+    if (TIFFReadDirectory(tiff_.get()) != 0) continue;
+    fault = concat("the directory of page ", directory + 1,
+                   " is damaged or truncated (they count from 0)");
+    if (offsets.empty()) throw DataError(fault);
+    fault += concat("; ", plural(offsets.size(), "page"),
+                    " before that can be read, how many are lost is not known");
+    break;
   }
   if (offsets.empty()) {
     offsets.push_back(first);

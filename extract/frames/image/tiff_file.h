@@ -34,7 +34,8 @@ class TiffFile {
 
   // Offsets of the directories of the pages, without those of thumbnails, other reductions and
   // masks; reads all of them once, and no pixels. The first directory's where there is no other.
-  std::vector<std::uint64_t> pages();
+  // Where the file is damaged behind the first pages, those, and what is wrong in `fault`.
+  std::vector<std::uint64_t> pages(std::string& fault);
   // True if pages() has several, or fails after the first; reads no more directories than needed.
   // Both are for a file that was just opened.
   bool has_several_pages();

@@ -34,12 +34,17 @@ class TiffSource : public Source {
       : path_(std::move(path)), scale_{options.window} {
     guarded([&] {
       TiffFile file(path_);
-      pages_ = file.pages();
-      scale_.depth = file.open_page(pages_.front()).depth;
+      pages_ = file.pages(fault_);
+      scale_.depth = depth_of_first(file);
     });
   }
 
-  std::int64_t frame_count() override { return static_cast<std::int64_t>(pages_.size()); }
+  std::int64_t frame_count() override {
+    return static_cast<std::int64_t>(pages_.size() + (fault_.empty() ? 0 : 1));
+  }
+  std::string lost_tail() const override {
+    return fault_.empty() ? "" : concat("image '", path_.string(), "': ", fault_);
+  }
   double time_s(std::int64_t) const override {
     return pages_.size() == 1 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
   }
@@ -55,17 +60,31 @@ class TiffSource : public Source {
   void guarded(const Work& work) const {
     in_context(concat("image '", path_.string(), "'"), work);
   }
+  Depth depth_of_first(TiffFile& file) const;
   Image decode(TiffFile& file, std::int64_t index) const;
 
   std::filesystem::path path_;
   ValueScale scale_;
   std::vector<std::uint64_t> pages_;  // offsets of their directories
+  std::string fault_;                 // of what lies behind them
 };
 
+// Passes over pages that cannot be opened, unless none can.
+Depth TiffSource::depth_of_first(TiffFile& file) const {
+  for (std::size_t page = 0; page + 1 < pages_.size(); ++page) {
+    try {
+      return file.open_page(pages_[page]).depth;
+    } catch (const DataError&) {
+    }
+  }
+  return file.open_page(pages_.back()).depth;
+}
+
 Image TiffSource::decode(TiffFile& file, std::int64_t index) const {
+  if (index >= static_cast<std::int64_t>(pages_.size())) throw DataError(fault_);
   const TiffPage page = file.open_page(pages_[static_cast<std::size_t>(index)]);
   if (page.depth != scale_.depth) {
-    throw DataError(concat("page ", index, " has another depth than page 0"));
+    throw DataError(concat("page ", index, " has another depth than the first one"));
   }
   const auto width = static_cast<std::size_t>(page.width);
   Image image{static_cast<int>(page.width), static_cast<int>(page.height),
@@ -95,15 +114,20 @@ void TiffSource::read(std::span<const std::int64_t> indices,
 }
 
 void TiffSource::survey(ValueSurvey& survey) {
-  guarded([&] {
-    TiffFile file(path_);
-    for (const std::uint64_t page : pages_) {
-      file.open_page(page);
-      file.read_rows([&](std::int64_t, std::span<const double> row) {
-        for (const double value : row) survey.add(value);
+  std::unique_ptr<TiffFile> file;
+  for (const std::uint64_t page : pages_) {
+    ValueSurvey own;
+    try {
+      if (!file) file = std::make_unique<TiffFile>(path_);
+      file->open_page(page);
+      file->read_rows([&](std::int64_t, std::span<const double> row) {
+        for (const double value : row) own.add(value);
       });
+      survey.add(own);
+    } catch (const DataError&) {  // read() says why
+      file.reset();
     }
-  });
+  }
 }
 
 }  // namespace

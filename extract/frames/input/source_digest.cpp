@@ -1,6 +1,7 @@
 // Lets a later run tell whether an exam's files are still the same.
 #include <set>
 
+#include "common/cli/error.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/files/source_stamp.h"
@@ -18,8 +19,7 @@ std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
   return files;
 }
 
-void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
-  const InputFile file(path);
+void add_file(const InputFile& file, Xxh3Stream& digest) {
   const std::uint64_t size = file.size();
   digest.update(std::as_bytes(std::span(&size, 1)));  // so that files cannot flow into each other
   std::vector<std::byte> block(1 << 20);
@@ -28,6 +28,16 @@ void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
     if (count == 0) break;
     digest.update(std::span(block).first(count));
     at += count;
+  }
+}
+
+// A file that cannot be read counts as one of a size that no file has.
+void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
+  constexpr std::uint64_t kUnreadable = ~std::uint64_t{0};
+  try {
+    add_file(InputFile(path), digest);
+  } catch (const DataError&) {
+    digest.update(std::as_bytes(std::span(&kUnreadable, 1)));
   }
 }
 

@@ -77,6 +77,10 @@ class NiftiSource : public Source {
   template <typename Work>
   void guarded(const Work& work) const;
   void check_size() const;
+  bool is_in_file_order() const {
+    return geometry_->file_axis == 2 && !geometry_->flipped && header_.components == 1;
+  }
+  bool is_worth_reading(std::uint64_t limit) const;
   void choose_slices();
   void find_range(VolumeBytes& bytes);
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
@@ -95,9 +99,20 @@ void NiftiSource::guarded(const Work& work) const {
   in_context(concat("volume '", name_, "'"), work);
 }
 
+// True for a volume that is cut off behind some of its slices, uncompressed. A header that asks for
+// far more than is there is damaged itself.
+bool NiftiSource::is_worth_reading(std::uint64_t limit) const {
+  constexpr std::uint64_t kLeastPart = 64;
+  if (open()->compressed() || limit <= header_.offset) return false;
+  const auto [nx, ny, nz] = header_.size;
+  const std::uint64_t there = limit - header_.offset;
+  return there >= static_cast<std::uint64_t>(nx * ny) * header_.type.voxel_bytes() &&
+         there >= (header_.data_end() - header_.offset) / kLeastPart;
+}
+
 void NiftiSource::check_size() const {
   const std::uint64_t limit = open()->size_limit();
-  if (header_.data_end() > limit) {
+  if (header_.data_end() > limit && !is_worth_reading(limit)) {
     throw DataError(concat("it is truncated: its header asks for ", header_.data_end(),
                            " bytes, and it holds at most ", limit));
   }
@@ -147,10 +162,14 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
                        const std::function<void(Frame&&)>& sink) {
   if (indices.empty()) return;
   std::unique_ptr<VolumeBytes> bytes;
-  guarded([&] {
-    bytes = open();
-    if (!range_) find_range(*bytes);
-  });
+  try {
+    guarded([&] {
+      bytes = open();
+      if (!range_) find_range(*bytes);
+    });
+  } catch (const DataError& error) {
+    throw RestLost(error.what());
+  }
   for (std::size_t begin = 0; begin < indices.size();) {
     const std::int64_t time = indices[begin] / slices();
     std::vector<std::int64_t> wanted;
@@ -159,12 +178,27 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
       wanted.push_back(slices_[static_cast<std::size_t>(indices[end] % slices())]);
     }
     std::size_t at = begin;
-    guarded([&] {
-      read_slices(*bytes, header_, *geometry_, time, wanted, *range_, [&](Image&& image) {
-        const std::int64_t index = indices[at++];
-        sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm});
+    const auto hand_over = [&](Image&& image) {
+      const std::int64_t index = indices[at++];
+      sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm});
+    };
+    const auto read_some = [&](std::span<const std::int64_t> some) {
+      read_slices(*bytes, header_, *geometry_, time, some, *range_, hand_over);
+    };
+    try {
+      guarded([&] {
+        try {
+          read_some(wanted);
+        } catch (const DataError&) {  // of slices that are gathered together some may be whole
+          if (at == end || bytes->compressed()) throw;
+          while (at < end) read_some(std::span(wanted).subspan(at - begin, 1));
+        }
       });
-    });
+    } catch (const DataError& error) {
+      if (bytes->compressed() && at > 0) throw FileSpoilt(error.what());
+      if (bytes->compressed() || is_in_file_order()) throw RestLost(error.what());
+      throw;
+    }
     begin = end;
   }
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/cli/error.h"
+
 namespace coldframe::frames {
 namespace {
 
@@ -221,27 +223,34 @@ SliceGeometry::SliceGeometry(const NiftiHeader& header, int patient_axis) {
   spacing_mm = {header.spacing_mm[at(rows.axis)], header.spacing_mm[at(columns.axis)]};
 }
 
+// A block that is cut off is tried in halves.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit) {
   const std::size_t size = header.type.value_bytes;
   const auto values = static_cast<std::size_t>(header.type.values);
-  const std::size_t block_voxels = kBlockBytes / 16;
+  std::size_t block_voxels = kBlockBytes / 16;
   std::vector<std::byte> block;
   std::vector<double> doubles;
   std::uint64_t offset = header.offset;
   auto left = static_cast<std::uint64_t>(header.volume_voxels() * header.times *
                                          std::min<std::int64_t>(3, header.components));
-  while (left > 0) {
+  while (left > 0 && block_voxels > 0) {
     const std::size_t voxels = std::min<std::uint64_t>(left, block_voxels);
     block.resize(voxels * values * size);
     doubles.resize(voxels * values);
-    bytes.read_at(offset, block);
+    try {
+      bytes.read_at(offset, block);
+    } catch (const DataError&) {
+      if (bytes.compressed()) throw;
+      block_voxels = voxels / 2;
+      continue;
+    }
     to_machine_order(block, header);
     to_doubles(block, header.type.code, doubles);
     visit(values == 4 ? without_alpha(doubles) : std::span<double>(doubles));
     offset += block.size();
     left -= voxels;
   }
-  bytes.finish(header.data_end());
+  if (left == 0) bytes.finish(header.data_end());
 }
 
 void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,

@@ -27,7 +27,8 @@ struct SliceGeometry {
   std::array<double, 2> spacing_mm{};  // from row to row, from column to column
 };
 
-// All values of the file, unscaled, in its order: reads it once from beginning to end.
+// All values of the file, unscaled, in its order: reads it once from beginning to end, or to where
+// it is cut off. DataError when it is compressed and damaged or cut off.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit);
 
 // The given slices (ascending) of one time point as RGB images. As many as fit 64 MiB (at least

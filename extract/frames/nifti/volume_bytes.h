@@ -14,6 +14,8 @@ class VolumeBytes {
   explicit VolumeBytes(std::unique_ptr<const ByteSource> source);
   ~VolumeBytes();
 
+  // Of compressed data that is damaged or cut off, any content may be wrong.
+  bool compressed() const { return gzip_ != nullptr; }
   // More bytes than this it cannot give; of compressed data it overestimates.
   std::uint64_t size_limit() const;
   // Fills `bytes` as far as the content goes and returns how many there were. DataError, without

@@ -68,6 +68,14 @@ std::vector<Check> checks() {
       {"unreadable", "cannot be extracted",
        "mend or remove these files; the job would go on without them and list them as failures",
        [](const ExamSurvey& exam) { return exam.failure; }},
+      {"lost_frames", "frames that cannot be read",
+       "mend these files; the job would go on without those frames, keep their slots masked and "
+       "list them as failures",
+       [](const ExamSurvey& exam) {
+         return exam.lost && exam.failure.empty()
+                    ? concat(plural(exam.lost, "frame"), ": ", exam.fault)
+                    : "";
+       }},
       {"decreasing_times", "times decrease within the exam",
        "sort the manifest's rows by time, correct the times, or pass --allow-unordered",
        [](const ExamSurvey& exam) { return count_of(exam.timing.decreasing, "time"); }},

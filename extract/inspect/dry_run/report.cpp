@@ -175,6 +175,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["frames"] = exam.frames;
   json["selected"] = exam.selected;
   json["missing"] = exam.missing;
+  json["lost"] = exam.lost;
   json["inputs"] = exam.inputs;
   json["times"] = {{"kind", times_word(exam.timing.kind)},
                    {"span_s", json_number(exam.timing.span_s)},

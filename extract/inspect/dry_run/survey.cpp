@@ -81,6 +81,18 @@ void Surveyor::look_at(std::size_t index) {
   }
 }
 
+void note_lost(const std::string& fault, ExamSurvey& found) {
+  ++found.lost;
+  if (found.fault.empty()) found.fault = fault;
+}
+
+void note_slot(const frames::OpenedExam::Slot& slot, ExamSurvey& found) {
+  if (!slot.fault.empty())
+    note_lost(slot.fault, found);
+  else if (slot.source == nullptr)
+    ++found.missing;
+}
+
 std::vector<std::int64_t> with_a_file(const frames::OpenedExam& opened,
                                       std::vector<std::int64_t> slots) {
   std::erase_if(slots, [&](std::int64_t slot) {
@@ -101,7 +113,7 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   std::vector<double> times;
   for (const auto& slot : opened.slots()) {
     times.push_back(slot.time_s);
-    found.missing += slot.source == nullptr;
+    note_slot(slot, found);
   }
   found.kind = opened.kind();
   found.frames = times.size();
@@ -111,14 +123,20 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   const auto present = with_a_file(opened, selected), samples = choose_samples(present);
   const CropPlan crops(exam, opened, settings_.preprocessing);
   StillParts parts;
+  std::size_t sampled = 0;
   opened.read(samples, [&](frames::ExamSlot&& slot) {
+    if (!slot.present) {
+      note_lost(slot.fault, found);
+      return !stop_requested();
+    }
+    ++sampled;
     const auto crop = crops.crop_of(slot);
     in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
                [&] { look_at_frame(std::move(slot.frame), crop, found, parts); });
     return !stop_requested();
   });
-  if (!samples.empty())
-    found.thumbnail_bytes = found.thumbnail_bytes * present.size() / samples.size();
+  if (sampled == 0) throw DataError(found.fault);
+  found.thumbnail_bytes = found.thumbnail_bytes * present.size() / sampled;
   found.bright = parts.bright_regions();
 }
 

@@ -32,14 +32,16 @@ struct ExamSurvey {
   std::string failure;  // why it cannot be extracted; the rest is then as far as it came
   std::string kind;     // of its files, as ExamSummary::kind
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
-  std::size_t selected = 0;             // slots that would be extracted
-  std::size_t inputs = 0;               // of the backbone, tiles counted, from the sampled frames
-  std::uint64_t thumbnail_bytes = 0;    // of all selected frames, from the sampled ones
-  Timing timing;                        // of all slots
-  std::vector<Size> sizes;              // distinct ones of the sampled frames, before any crop
-  std::vector<Digest> pictures;         // of the sampled frames' pixels; not of plain ones
-  std::vector<frames::Rect> bright;     // still bright regions that mask and crop leave
-  int brightest = -1;                   // level of the sampled frames, as those; -1: none sampled
+  std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
+  std::string fault;                  // of the first that is lost
+  std::size_t selected = 0;           // slots that would be extracted
+  std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
+  std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
+  Timing timing;                      // of all slots
+  std::vector<Size> sizes;            // distinct ones of the sampled frames, before any crop
+  std::vector<Digest> pictures;       // of the sampled frames' pixels; not of plain ones
+  std::vector<frames::Rect> bright;   // still bright regions that mask and crop leave
+  int brightest = -1;                 // level of the sampled frames, as those; -1: none sampled
 };
 
 struct Survey {

@@ -34,6 +34,7 @@ Json describe(const frames::ExamSlot& slot, std::ostream& dump) {
   return {{"slot", slot.slot},
           {"item", slot.item},
           {"present", slot.present},
+          {"fault", slot.fault},
           {"index", slot.frame.index},
           {"time_s", json_number(slot.frame.time_s)},
           {"width", pixels.width},

@@ -25,6 +25,20 @@ def read(source, frames=0, options=()):
     return {exam["id"]: exam for exam in exams}
 
 
+def kept_frames(exam, whole):
+    """How many frames were read of a damaged file, of which the whole one has the slots `whole`. Those are the
+    whole one's, and the others, one at least, say what is wrong."""
+    if "error" in exam:
+        return 0
+    assert not all(slot["present"] for slot in exam["slots"]), exam["id"]
+    for slot in exam["slots"]:
+        if slot["present"]:
+            assert slot["sha256"] == whole[slot["index"]]["sha256"], (exam["id"], slot["index"])
+        else:
+            assert slot["fault"] and slot["width"] == 0, exam["id"]
+    return sum(slot["present"] for slot in exam["slots"])
+
+
 def write_manifest(folder, rows):
     """rows: dicts with the same keys."""
     path = folder / "manifest.csv"

@@ -205,9 +205,10 @@ TEST(SourceStamp, ChangesWithTheFilesAndTheDigestWithTheirContent) {
   EXPECT_NE(source_digest(exam), digest);
   folder.write("b.png", "two");
   EXPECT_EQ(source_digest(exam), digest);
-  exam.items[1].path = folder / "absent";
-  EXPECT_THROW(source_stamp(exam), DataError);
-  EXPECT_THROW(source_digest(exam), DataError);
+  const auto readable = source_stamp(exam);
+  std::filesystem::remove(folder / "b.png");
+  EXPECT_NE(source_stamp(exam), readable);
+  EXPECT_NE(source_digest(exam), digest);
 }
 
 TEST(SourceDigest, DoesNotLetFilesFlowIntoEachOther) {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from frames_helper import BUILD, SHARED, read, write_manifest
+from frames_helper import BUILD, SHARED, kept_frames, read, write_manifest
 
 POCUS = SHARED / "data/pocus"
 
@@ -217,12 +217,13 @@ def test_ranges_and_times_of_a_manifest(tmp_path):
                               (6, pytest.approx(0.3))]
     assert slots["single"] == [(7, 0.0)]
     assert slots["stated"] == [(4, 0.0), (5, pytest.approx(0.1)), (8, 3.5)]
-    assert "has 20 frames; frame 20 was asked for" in exams["beyond"]["error"]
+    assert [slot["present"] for slot in exams["beyond"]["slots"]] == [True] * 17 + [False]
+    assert "has 20 frames; frame 20 was asked for" in exams["beyond"]["slots"][-1]["fault"]
     assert "b.mp4" in exams["absent"]["error"]
 
 
-def test_truncated_clips_are_refused_with_a_reason(tmp_path):
-    rows = []
+def test_of_truncated_clips_whole_frames_are_kept(tmp_path):
+    rows, kept = [], {}
     for name, codec in (("a.avi", "mpeg4"), ("a.mp4", "mpeg4"), ("a.mov", "mpeg4"), ("a.gif", "gif"),
                         ("a.mkv", "mpeg4")):
         whole = make_clip(tmp_path / name, codec=codec, rate=25, noise=60).read_bytes()
@@ -231,13 +232,24 @@ def test_truncated_clips_are_refused_with_a_reason(tmp_path):
             cut = f"{part}_{name}"
             (tmp_path / cut).write_bytes(whole[:part])
             rows.append({"exam": cut, "path": cut})
-    for name, exam in read(write_manifest(tmp_path, rows)).items():
-        if name.startswith("whole_"):
-            assert len(exam["slots"]) == 20
-        else:
-            assert name in exam["error"], name
-            if int(name.split("_")[0]) > 40:
-                assert "truncated" in exam["error"], exam["error"]
+    exams = read(write_manifest(tmp_path, rows))
+    for name, exam in exams.items():
+        part, clip = name.split("_")
+        whole = exams[f"whole_{clip}"]["slots"]
+        assert len(whole) == 20
+        if part == "whole":
+            continue
+        kept[name] = kept_frames(exam, whole)
+        fault = exam["slots"][-1]["fault"] if kept[name] else exam["error"]
+        assert name in fault, name
+        if int(part) > 40:
+            assert "truncated" in fault, fault
+        if kept[name]:
+            assert f"{kept[name]} frames before that can be read, how many are lost is not known" in fault
+            assert len(exam["slots"]) == kept[name] + 1
+    # An MP4's directory is its end.
+    halves = {name.split("_")[1]: count for name, count in kept.items() if 1000 < int(name.split("_")[0])}
+    assert halves["a.avi"] >= 18 and halves["a.mkv"] >= 18 and halves["a.gif"] >= 18, kept
 
 
 def test_an_mpeg_stream_states_no_length_and_gives_what_it_holds(tmp_path):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from frames_helper import read, run, sha256
+from frames_helper import kept_frames, read, run, sha256
 from nifti_helper import hashes, levels
 
 RNG = np.random.default_rng(23)
@@ -81,12 +81,34 @@ def test_memory_of_a_stack_is_that_of_a_page(tmp_path):
 
 
 @pytest.mark.parametrize("length", [9, 60, 300, 2000, 4000])
-def test_truncated_stacks_are_refused(tmp_path, length):
+def test_of_truncated_stacks_whole_pages_are_kept(tmp_path, length):
     tifffile.imwrite(tmp_path / "stack.tif", deep(7, 15, 22), photometric="minisblack")
-    whole = (tmp_path / "stack.tif").read_bytes()
-    (tmp_path / "stack.tif").write_bytes(whole[:length])
+    (whole,) = read(tmp_path).values()
+    content = (tmp_path / "stack.tif").read_bytes()
+    (tmp_path / "stack.tif").write_bytes(content[:length])
     (exam,) = read(tmp_path).values()
-    assert "damaged or truncated" in exam["error"]
+    kept = kept_frames(exam, whole["slots"])
+    assert (kept > 0) == (length >= 2000)
+    fault = exam["error"] if kept == 0 else exam["slots"][-1]["fault"]
+    assert "damaged or truncated" in fault and (kept == 0 or "how many are lost is not known" in fault)
+
+
+def test_a_damaged_page_is_lost_alone_and_leaves_the_range_of_the_others_as_it_is(tmp_path):
+    pages = deep(5, 30, 40).astype(np.float32)
+    pages[2] *= 100
+    tifffile.imwrite(tmp_path / "stack.tif", pages, photometric="minisblack", compression="zlib")
+    with tifffile.TiffFile(tmp_path / "stack.tif") as file:
+        at = file.pages[2].dataoffsets[0] + 2
+    content = bytearray((tmp_path / "stack.tif").read_bytes())
+    content[at:at + 20] = bytes(20)
+    (tmp_path / "stack.tif").write_bytes(content)
+    (exam,) = read(tmp_path).values()
+    assert [slot["present"] for slot in exam["slots"]] == [True, True, False, True, True]
+    assert "stack.tif" in exam["slots"][2]["fault"]
+    tifffile.imwrite(tmp_path / "stack.tif", pages[[0, 1, 3, 4]], photometric="minisblack")
+    (others,) = read(tmp_path).values()
+    assert [slot["sha256"] for slot in exam["slots"] if slot["present"]] == [
+        slot["sha256"] for slot in others["slots"]]
 
 
 def test_flipped_bytes_never_crash_the_reader(tmp_path):

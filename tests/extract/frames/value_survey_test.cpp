@@ -48,5 +48,20 @@ TEST(ValueSurvey, ManyDifferentValuesKeepTheirPercentilesAndBoundTheMemory) {
   EXPECT_NEAR(range.high, 1200, 1200 * 1e-4);
 }
 
+TEST(ValueSurvey, PartsAddUpToTheWhole) {
+  ValueSurvey whole, first, second, sum;
+  for (int i = 0; i < 300000; ++i) {
+    const double value = std::sin(i) * std::exp(i % 50);
+    whole.add(value);
+    (i % 3 == 0 ? first : second).add(value);
+  }
+  sum.add(first);
+  sum.add(second);
+  const Window window{Window::Kind::kPercentiles, 0, 0, 3, 97};
+  EXPECT_EQ(sum.range(window).low, whole.range(window).low);
+  EXPECT_EQ(sum.range(window).high, whole.range(window).high);
+  EXPECT_EQ(sum.range({}).high, whole.range({}).high);
+}
+
 }  // namespace
 }  // namespace coldframe::frames

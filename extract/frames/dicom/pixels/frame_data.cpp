@@ -15,14 +15,18 @@ constexpr std::uint64_t kSmallFrame = 1 << 22;
 
 constexpr std::uint32_t kItem = 0xE000, kSequenceEnd = 0xE0DD;
 
+// A file that is cut off may have this many frames fewer than its header states.
+constexpr std::uint64_t kMostLost = 1 << 16;
+
 struct Fragments {
   Extent offset_table;
   std::vector<Extent> items;
+  std::string fault;  // why there are no more of them; "" where their list has its end mark
 };
 
-// The items of an encapsulated pixel data element, always in little endian.
-Fragments list_fragments(const ByteSource& bytes, std::uint64_t at) {
-  Fragments found;
+// The items of an encapsulated pixel data element, always in little endian. DataError behind the
+// last one that is whole.
+void add_fragments(const ByteSource& bytes, std::uint64_t at, Fragments& found) {
   for (bool first = true;; first = false) {
     if (at == bytes.size()) {
       throw DataError(concat("it is truncated: its pixel data has no end mark behind fragment ",
@@ -34,7 +38,7 @@ Fragments list_fragments(const ByteSource& bytes, std::uint64_t at) {
     if (reader.u16(0) != 0xFFFE || (reader.u16(2) != kItem && reader.u16(2) != kSequenceEnd)) {
       throw DataError(concat("its pixel data is damaged: no fragment starts at byte ", at));
     }
-    if (reader.u16(2) == kSequenceEnd) return found;
+    if (reader.u16(2) == kSequenceEnd) return;
     at += 8;
     if (length > bytes.size() - at) {
       throw DataError(concat("it is truncated: it ends ", length - (bytes.size() - at),
@@ -44,6 +48,17 @@ Fragments list_fragments(const ByteSource& bytes, std::uint64_t at) {
     (first ? found.offset_table : found.items.emplace_back()) = {at, length};
     at += length;
   }
+}
+
+Fragments list_fragments(const ByteSource& bytes, std::uint64_t at) {
+  Fragments found;
+  try {
+    add_fragments(bytes, at, found);
+  } catch (const DataError& error) {
+    if (found.items.empty()) throw;
+    found.fault = error.what();
+  }
+  return found;
 }
 
 // Starts of frames relative to the first fragment's item: the extended table (64 bits), else the
@@ -72,6 +87,16 @@ bool starts_frame(const ByteSource& bytes, const Extent& fragment, Coding coding
     return starts("\xFF\x4F\xFF\x51") || starts({"\0\0\0\x0CjP", 6});
   }
   return coding == Coding::kJpeg || coding == Coding::kJpegLs ? starts("\xFF\xD8") : true;
+}
+
+// True if a frame's last fragment ends as its code does: JPEG's three kinds have an end mark, and a
+// padding byte may follow it. Other codes are one fragment a frame.
+bool ends_frame(const ByteSource& bytes, const Extent& fragment, Coding coding) {
+  if (coding != Coding::kJpeg && coding != Coding::kJpegLs && coding != Coding::kJpeg2000)
+    return true;
+  const std::uint64_t length = std::min<std::uint64_t>(3, fragment.length);
+  const std::string tail = bytes.read(fragment.offset + fragment.length - length, length);
+  return tail.find("\xFF\xD9") != std::string::npos;
 }
 
 // Single bits, from `first_bit` on, become a byte each.
@@ -112,7 +137,9 @@ FrameData::FrameData(const DataSet& data, const PixelLayout& layout)
 void FrameData::find_native(const DataSet& data) {
   native_ = {data.pixels().offset, data.pixels().length};
   const std::uint64_t there = data.bytes()->size() - std::min(native_.offset, data.bytes()->size());
-  if (native_.length > there) {
+  const std::uint64_t frame_bytes = (layout_.frame_bits() + 7) / 8;
+  if (native_.length > there &&
+      (there < frame_bytes || (native_.length - there) / frame_bytes > kMostLost)) {
     throw DataError(concat("it is truncated: ", native_.length,
                            " bytes of pixel data are announced, ", there, " are there"));
   }
@@ -127,6 +154,11 @@ void FrameData::find_native(const DataSet& data) {
 void FrameData::find_fragments(const DataSet& data) {
   const Fragments found = list_fragments(*data.bytes(), data.pixels().offset);
   const auto wanted = static_cast<std::uint64_t>(layout_.frames);
+  if (!found.fault.empty()) {
+    fault_ = found.fault;
+    return find_whole_frames(*data.bytes(), found.items,
+                             read_offsets(*data.bytes(), data, found.offset_table));
+  }
   if (found.items.size() < wanted) {
     throw DataError(concat("its header states ", plural(wanted, "frame"), ", but its pixel data ",
                            "has only ", plural(found.items.size(), "fragment")));
@@ -157,8 +189,35 @@ void FrameData::find_fragments(const DataSet& data) {
   }
 }
 
+// Those of a file that is cut off behind these fragments. Each begins with 8 bytes before its
+// content; offsets are relative to the first one.
+void FrameData::find_whole_frames(const ByteSource& bytes, const std::vector<Extent>& items,
+                                  const std::vector<std::uint64_t>& offsets) {
+  const auto wanted = static_cast<std::uint64_t>(layout_.frames);
+  const bool by_table = offsets.size() == wanted;
+  const std::uint64_t first = items[0].offset;
+  const std::uint64_t end = items.back().offset + items.back().length + 8 - first;
+  for (const Extent& item : items) {
+    const std::size_t next = frames_.size();
+    if (by_table ? next < wanted && offsets[next] == item.offset - first
+                 : starts_frame(bytes, item, syntax_.coding)) {
+      frames_.emplace_back();
+    }
+    if (!frames_.empty()) frames_.back().push_back(item);
+  }
+  const bool last_is_whole = by_table && frames_.size() < wanted
+                                 ? offsets[frames_.size()] == end
+                                 : ends_frame(bytes, items.back(), syntax_.coding);
+  if (!frames_.empty() && !last_is_whole) frames_.pop_back();
+  if (frames_.empty() || frames_.size() > wanted || wanted - frames_.size() > kMostLost)
+    throw DataError(fault_);
+  frames_.resize(wanted);
+}
+
 RawFrame FrameData::read(const ByteSource& bytes, std::int64_t frame) const {
   if (!syntax_.encapsulated) return read_native(bytes, frame);
+  if (frames_.at(static_cast<std::size_t>(frame)).empty() && !fault_.empty())
+    throw DataError(fault_);
   std::uint64_t length = 0;
   for (const Extent& part : frames_.at(static_cast<std::size_t>(frame))) length += part.length;
   if (layout_.pixels() > kSmallFrame && layout_.pixels() / kMaxPixelsPerByte > length) {

@@ -23,8 +23,9 @@ struct RawFrame {
 
 class FrameData {
  public:
-  // DataError when the pixel data is not as long as the header states, fragments are cut off or
-  // missing, or nobody here decodes the transfer syntax.
+  // DataError when the pixel data is not as long as the header states, fragments are missing, or
+  // nobody here decodes the transfer syntax. Of a file that is cut off, the frames that are whole
+  // can be read; DataError when there is none.
   FrameData(const DataSet& data, const PixelLayout& layout);
 
   bool deflated() const { return deflated_; }
@@ -35,11 +36,14 @@ class FrameData {
  private:
   void find_native(const DataSet& data);
   void find_fragments(const DataSet& data);
+  void find_whole_frames(const ByteSource& bytes, const std::vector<Extent>& items,
+                         const std::vector<std::uint64_t>& offsets);
   RawFrame read_native(const ByteSource& bytes, std::int64_t frame) const;
 
   PixelLayout layout_;
   TransferSyntax syntax_;
   bool words_ = false, deflated_ = false;
+  std::string fault_;                        // of fragments that are cut off
   Extent native_;                            // all frames, one behind the other
   std::vector<std::vector<Extent>> frames_;  // encapsulated: the fragments of each frame
 };

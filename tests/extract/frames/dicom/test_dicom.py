@@ -21,7 +21,7 @@ def read_one(path, folder, *options):
     if "error" in exam:
         return exam, None
     first = exam["slots"][0]
-    shape = (len(exam["slots"]), first["height"], first["width"], 3)
+    shape = (sum(slot["present"] for slot in exam["slots"]), first["height"], first["width"], 3)
     return exam, np.fromfile(dump, np.uint8).reshape(shape)
 
 
@@ -37,9 +37,11 @@ def test_shared_files_equal_pydicoms(tmp_path, capsys):
     for path in sorted(DICOM.glob("*/*")):
         syntax = pydicom.dcmread(path, stop_before_pixels=True).file_meta.TransferSyntaxUID
         exam, frames = read_one(path, tmp_path)
-        if "too_short" in path.name:
-            verdict = f"refused: {exam.get('error', 'no, it was read')}"
-            wrong += [path.name] if "truncated" not in verdict else []
+        if "too_short" in path.name:  # it has no end mark, though all of its frames
+            whole = reference_frames(path.with_name(path.name.replace("_too_short", "")))
+            wrong += [path.name] if greatest_difference(frames, whole[:len(frames)]) > 0 else []
+            verdict = f"{len(frames)} of {len(whole)} frames are whole"
+            wrong += [path.name] if len(frames) < len(whole) - 1 else []
         else:
             difference = greatest_difference(frames, reference_frames(path))
             verdict = "equal" if difference == 0 else f"within {difference}"

@@ -5,8 +5,9 @@ import gzip
 
 import nibabel as nib
 import numpy as np
+import pytest
 
-from frames_helper import read, run
+from frames_helper import kept_frames, read, run, write_manifest
 from nifti_helper import hashes
 
 
@@ -44,7 +45,7 @@ BAD = {
     "intercept": (header(scl_slope=2, scl_inter=np.nan), "its scaling is damaged"),
     "magic": (header(magic=b"n+9"), "no NIfTI-1 or NIfTI-2 header"),
     "pair": (header(magic=b"ni1"), "ends with .img, which is not there"),
-    "short": (header()[:400], "truncated: its header asks for 592 bytes, and it holds at most 400"),
+    "short": (header()[:380], "truncated: its header asks for 592 bytes, and it holds at most 380"),
     "empty_header": (header()[:100], "its first 100 bytes are no NIfTI"),
 }
 
@@ -65,6 +66,44 @@ def test_options_that_the_volume_cannot_meet(tmp_path):
     for slices in ("6:-1:1", "0:7:1", "3:3:1", "0:-1:0"):
         error = read(tmp_path, options=[f"--slices={slices}"])["good"]["error"]
         assert "it has 6 slices along z; --slices asks for" in error
+
+
+@pytest.mark.parametrize("axis", ["0", "1", "2"])
+@pytest.mark.parametrize("upside_down", [False, True])
+def test_of_a_truncated_volume_whole_slices_are_kept(tmp_path, axis, upside_down):
+    voxels = np.random.default_rng(3).integers(0, 255, (6, 5, 8, 2), np.uint8)
+    nib.save(nib.Nifti1Image(voxels, np.diag([1, 1, -1 if upside_down else 1, 1])), tmp_path / "whole.nii")
+    content = (tmp_path / "whole.nii").read_bytes()
+    for length in np.linspace(len(content) // 2, len(content) - 9, 30).astype(int):
+        (tmp_path / f"{length}.nii").write_bytes(content[:length])
+    exams = read(tmp_path, options=[f"--axis={axis}", "--window=127,255"])
+    whole = exams.pop("whole")["slots"]
+    kept = {int(name): kept_frames(exam, whole) for name, exam in exams.items()}
+    assert kept[max(kept)] >= (15 if axis == "2" else 5)
+    assert all("volume" in slot["fault"] for exam in exams.values() for slot in exam.get("slots", []) if slot["fault"])
+
+
+def test_a_damaged_compressed_volume_leaves_the_others_of_its_exam(tmp_path):
+    rng = np.random.default_rng(3)
+    for name in "abc":
+        nib.save(nib.Nifti1Image(rng.integers(0, 255, (6, 5, 4), np.uint8), np.eye(4)), tmp_path / f"{name}.nii.gz")
+    manifest = write_manifest(tmp_path, [{"exam": "e", "path": f"{name}.nii.gz"} for name in "abc"])
+    whole = read(manifest)["e"]["slots"]
+    content = (tmp_path / "b.nii.gz").read_bytes()
+    (tmp_path / "b.nii.gz").write_bytes(content[:-9])
+    slots = read(manifest)["e"]["slots"]
+    assert [slot["sha256"] for slot in slots[:4] + slots[8:]] == [slot["sha256"] for slot in whole[:4] + whole[8:]]
+    assert all("b.nii.gz" in slot["fault"] for slot in slots[4:8])
+
+
+def test_the_window_of_a_truncated_volume_is_that_of_its_values(tmp_path):
+    voxels = np.random.default_rng(3).integers(0, 255, (50, 40, 8), np.uint8)
+    nib.save(nib.Nifti1Image(voxels, np.eye(4)), tmp_path / "whole.nii")
+    (tmp_path / "cut.nii").write_bytes((tmp_path / "whole.nii").read_bytes()[:352 + 50 * 40 * 4])
+    nib.save(nib.Nifti1Image(voxels[..., :4], np.eye(4)), tmp_path / "half.nii")
+    exams = read(tmp_path, options=["--window=10%,90%"])
+    assert [slot["sha256"] for slot in exams["cut"]["slots"][:4]] == hashes(exams["half"])
+    assert [slot["present"] for slot in exams["cut"]["slots"]] == [True] * 4 + [False] * 4
 
 
 def test_gzip_damage_is_refused(tmp_path):
