@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -10,8 +12,10 @@
 #include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
+#include "extract/frames/dicom/exam_id.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/times.h"
+#include "extract/frames/source.h"
 
 namespace coldframe::frames::dicom {
 namespace {
@@ -49,7 +53,9 @@ SeriesKeys read_keys(DcmItem& root) {
           number_of(root, DCM_InstanceNumber, kUnknown),
           moment.dated,
           moment.acquired,
-          text_of(root, DCM_SOPInstanceUID)};
+          text_of(root, DCM_SOPInstanceUID),
+          text_of(root, DCM_Modality),
+          text_of(root, DCM_PatientID)};
 }
 
 template <typename T>
@@ -99,13 +105,17 @@ void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bo
   if (timed) decisive.push_back(&SeriesKeys::time);
   if (placed) decisive.push_back(&SeriesKeys::position);
   if (all_known(keys, &SeriesKeys::instance)) decisive.push_back(&SeriesKeys::instance);
+  // Where these tell only some apart, UIDs do the rest, for files may come in any order. Where they
+  // tell nothing, the files' names, by which they came, say more than UIDs.
+  const bool told = std::any_of(decisive.begin(), decisive.end(),
+                                [&](Key key) { return count_different(keys, key) > 1; });
   std::vector<std::size_t> order(items.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     for (const Key key : decisive) {
       if (keys[a].*key != keys[b].*key) return keys[a].*key < keys[b].*key;
     }
-    return false;
+    return told && natural_less(keys[a].uid, keys[b].uid);
   });
   reorder(items, order);
   reorder(keys, order);
@@ -113,7 +123,46 @@ void order_series(std::vector<ExamItem>& items, std::vector<SeriesKeys> keys, bo
   for (std::size_t i = 0; i < items.size(); ++i) items[i].time_s = keys[i].time - keys[0].time;
 }
 
+namespace {
+
+// The value that all files agree on, else "": a name must not depend on which of them comes first.
+std::string common_value(const std::vector<SeriesKeys>& keys, std::string SeriesKeys::*value) {
+  const auto same = [&](const SeriesKeys& each) { return each.*value == keys.front().*value; };
+  return std::all_of(keys.begin(), keys.end(), same) ? keys.front().*value : "";
+}
+
+// Two files that state different patients; empty when there are none.
+std::vector<std::size_t> different_patients(const std::vector<SeriesKeys>& keys) {
+  std::size_t first = keys.size();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].patient.empty()) continue;
+    if (first == keys.size()) first = i;
+    if (keys[i].patient != keys[first].patient) return {first, i};
+  }
+  return {};
+}
+
+std::string content_of(const ExamItem& item) {
+  ExamSpec exam;
+  exam.items.push_back(item);
+  return source_digest(exam);
+}
+
+std::string copy_of(const ExamItem& other, const std::string& uid) {
+  return concat("it is a copy of '", other.name, "': both are the image (SOPInstanceUID) ", uid);
+}
+
+}  // namespace
+
 SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
+  try {
+    return take(item, reason);
+  } catch (const DataError&) {
+    return Verdict::kNoName;
+  }
+}
+
+SeriesList::Verdict SeriesList::take(const ExamItem& item, std::string& reason) {
   const DataSet data(std::make_shared<InputFile>(item.path, refuse_unnamed));
   DcmItem& root = data.root();
   if (data.pixels().kind == PixelElement::Kind::kNone) {
@@ -121,47 +170,86 @@ SeriesList::Verdict SeriesList::add(const ExamItem& item, std::string& reason) {
     return Verdict::kNoImage;
   }
   const bool by_study = grouping_ == DicomGrouping::kStudy;
-  const std::string uid = text_of(root, by_study ? DCM_StudyInstanceUID : DCM_SeriesInstanceUID);
-  if (number_of(root, DCM_NumberOfFrames, 1) > 1 || uid.empty()) return Verdict::kClip;
-  const auto [entry, is_new] = index_.try_emplace(uid, series_.size());
-  if (is_new) series_.emplace_back();
-  Series& series = series_[entry->second];
+  std::string uid = text_of(root, by_study ? DCM_StudyInstanceUID : DCM_SeriesInstanceUID);
+  const bool clip = number_of(root, DCM_NumberOfFrames, 1) > 1 || uid.empty();
   SeriesKeys keys = read_keys(root);
-  const auto [first, last] = series.of_uid.equal_range(keys.uid);
+  if (clip) uid = keys.uid;
+  if (uid.empty()) return Verdict::kNoName;
+  const auto [entry, is_new] = index_.try_emplace({clip, uid}, series_.size());
+  if (is_new) series_.push_back({uid, clip, {}, {}, {}});
+  Series& series = series_[entry->second];
+  return clip ? add_clip(series, item, std::move(keys), reason)
+              : add_image(series, item, std::move(keys), reason);
+}
+
+// Software that removes identities may give all clips one UID, and their headers then tell them no
+// more apart: only what is equal to the last byte is a copy.
+SeriesList::Verdict SeriesList::add_clip(Series& clip, const ExamItem& item, SeriesKeys keys,
+                                         std::string& reason) {
+  if (clip.items.size() == 1) clip.places.emplace(content_of(clip.items.front()), 0);
+  if (!clip.items.empty()) {
+    const std::string content = content_of(item);
+    if (const auto other = clip.places.find(content); other != clip.places.end()) {
+      reason = copy_of(clip.items[other->second], clip.uid);
+      return Verdict::kNoImage;
+    }
+    clip.places.emplace(content, clip.items.size());
+  }
+  clip.items.push_back(item);
+  clip.keys.push_back(std::move(keys));
+  return Verdict::kTaken;
+}
+
+SeriesList::Verdict SeriesList::add_image(Series& series, const ExamItem& item, SeriesKeys keys,
+                                          std::string& reason) {
+  const auto [first, last] = series.places.equal_range(keys.uid);
   for (auto other = first; other != last; ++other) {
     if (!keys.is_copy_of(series.keys[other->second])) continue;
-    reason = concat("it is a copy of '", series.items[other->second].name,
-                    "': both are the image (SOPInstanceUID) ", keys.uid);
+    reason = copy_of(series.items[other->second], keys.uid);
     return Verdict::kNoImage;
   }
-  if (!keys.uid.empty()) series.of_uid.emplace(keys.uid, series.items.size());
+  if (!keys.uid.empty()) series.places.emplace(keys.uid, series.items.size());
   series.items.push_back(item);
   series.keys.push_back(std::move(keys));
   return Verdict::kTaken;
 }
 
-std::string SeriesList::name(const Series& series) {
-  const bool by_study = grouping_ == DicomGrouping::kStudy;
-  const auto folder = std::filesystem::path(series.items.front().name).parent_path();
-  const std::string& number = series.keys.front().series_number;
-  const std::string plain = by_study || number.empty() ? "" : concat("-", number);
-  const std::string stem = (folder / concat(by_study ? "study" : "series", plain)).generic_string();
-  const int use = ++uses_[stem];
-  return use == 1 && !by_study ? stem : concat(stem, "-", use);
+std::string SeriesList::name(const Series& series, std::size_t digits) const {
+  if (grouping_ == DicomGrouping::kStudy && !series.clip) return study_id(series.uid, digits);
+  return exam_id(common_value(series.keys, &SeriesKeys::modality),
+                 common_value(series.keys, &SeriesKeys::series_number), series.uid, digits);
 }
 
-std::vector<ExamSpec> SeriesList::take_exams() {
-  std::vector<ExamSpec> exams;
+SeriesList::Exams SeriesList::take_exams() {
+  constexpr std::size_t kDigits = 10, kAllDigits = 64;
+  std::map<std::string, int> uses;
+  for (const Series& series : series_) ++uses[name(series, kDigits)];
+  Exams result;
   for (Series& series : series_) {
+    if (series.clip && series.items.size() > 1) {
+      std::move(series.items.begin(), series.items.end(), std::back_inserter(result.unnamed));
+      continue;
+    }
+    if (const auto two = different_patients(series.keys); !two.empty()) {
+      result.refused.push_back(
+          concat("passed over ", plural(series.items.size(), "file"), ", such as '",
+                 series.items[two[0]].name, "' and '", series.items[two[1]].name,
+                 "': they are of different patients, but state the same ",
+                 grouping_ == DicomGrouping::kStudy ? "StudyInstanceUID" : "SeriesInstanceUID",
+                 "; name their exams in a manifest"));
+      continue;
+    }
     ExamSpec exam;
-    exam.id = name(series);
+    exam.id = name(series, kDigits);
+    if (uses[exam.id] > 1) exam.id = name(series, kAllDigits);
+    exam.id_from_header = true;
     order_series(series.items, std::move(series.keys), grouping_ == DicomGrouping::kSeries);
     exam.items = std::move(series.items);
-    exams.push_back(std::move(exam));
+    result.exams.push_back(std::move(exam));
   }
   series_.clear();
   index_.clear();
-  return exams;
+  return result;
 }
 
 }  // namespace coldframe::frames::dicom

@@ -5,6 +5,7 @@
 #include "common/cli/error.h"
 #include "common/files/byte_cursor.h"
 #include "common/text/text.h"
+#include "extract/frames/frame.h"
 
 namespace coldframe::frames {
 namespace {

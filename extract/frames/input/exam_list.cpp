@@ -5,6 +5,8 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "extract/frames/dicom/directory.h"
+#include "extract/frames/dicom/series.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/source.h"
 
@@ -13,14 +15,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ExamList list_single_file(const fs::path& path) {
-  ExamSpec exam;
-  exam.id = name_of_exam(path);
+ExamList list_single_file(const fs::path& path, bool dicom, const ReaderOptions& options) {
   ExamItem item;
   item.path = path;
   item.name = path.filename().string();
-  exam.items.push_back(std::move(item));
   ExamList list;
+  if (dicom) {
+    dicom::SeriesList series(options.grouping);
+    std::string reason;  // why it names no exam, which opening it will say again
+    series.add(item, reason);
+    list.exams = series.take_exams().exams;
+  }
+  if (!list.exams.empty()) return list;
+  ExamSpec exam;
+  exam.id = name_of_exam(path);
+  exam.items.push_back(std::move(item));
   list.exams.push_back(std::move(exam));
   return list;
 }
@@ -60,7 +69,10 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   }
   if (folder) return list_folder(input.has_filename() ? input : input.parent_path(), options);
   if (manifest) return list_manifest(input, options);
-  if (detect_kind(input) != nullptr) return list_single_file(input);
+  const SourceKind* kind = detect_kind(input);
+  const bool dicom = kind != nullptr && std::string_view(kind->name) == "dicom";
+  if (dicom && dicom::is_directory_file(input)) return list_dicomdir(input, options);
+  if (kind != nullptr) return list_single_file(input, dicom, options.reader);
   throw DataError(concat("input '", input.string(),
                          "' is neither a folder, an image, a clip nor a manifest (a name that ",
                          "ends in .csv)"));

@@ -30,7 +30,8 @@ struct ExamItem {
 
 struct ExamSpec {
   std::string id;
-  std::string patient;  // empty: unknown
+  bool id_from_header = false;  // the files themselves state it, wherever they lie
+  std::string patient;          // empty: unknown
   double start_time =
       std::numeric_limits<double>::quiet_NaN();  // Unix seconds, when times are absolute
   bool times_from_headers = false;  // no item has a time, but the files' headers may state some
@@ -58,8 +59,9 @@ struct ExamListOptions {
 // files exist is for read_exam to find out, so that one bad exam stops no job.
 ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
 
-// The two kinds of input that hold several exams.
+// The kinds of input that hold several exams. A DICOMDIR's are those of the files that it names.
 ExamList list_manifest(const std::filesystem::path& manifest, const ExamListOptions& options);
 ExamList list_folder(const std::filesystem::path& folder, const ExamListOptions& options);
+ExamList list_dicomdir(const std::filesystem::path& dicomdir, const ExamListOptions& options);
 
 }  // namespace coldframe::frames

@@ -9,6 +9,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/file_name.h"
@@ -26,15 +27,18 @@ class FolderWalk {
   FolderWalk(const fs::path& root, const ReaderOptions& options)
       : root_(root), series_(options.grouping) {}
 
-  ExamList list();
+  ExamList list();                                    // all that lies in the folder
+  ExamList list(const std::vector<fs::path>& files);  // these of its files
 
  private:
+  ExamList finish();
   void visit(const fs::path& folder);
   void visit_entry(const fs::path& path, ExamSpec& images);
   void visit_file(const fs::path& path, ExamSpec& images);
   void visit_dicom(const fs::path& path);
   void pass_over(const fs::path& path, const std::string& reason);
   std::string enter(const fs::path& folder);
+  void add_dicoms();
   void add_clips();
   void add(ExamSpec exam);
   std::string relative(const fs::path& path) const {
@@ -50,7 +54,8 @@ class FolderWalk {
   fs::path root_;
   std::vector<fs::path> ancestors_;  // real paths of the folders we are in
   ExamList list_;
-  std::set<std::string> taken_;  // ids in list_
+  std::set<std::string> taken_;   // ids in list_
+  std::vector<ExamSpec> images_;  // exams of image files
   std::vector<fs::path> clips_;
   dicom::SeriesList series_;
   std::size_t hidden_ = 0;
@@ -101,7 +106,7 @@ void FolderWalk::visit(const fs::path& folder) {
   ExamSpec images;
   images.id = folder == root_ ? ancestors_.front().filename().string() : relative(folder);
   for (const fs::path& path : entries) visit_entry(path, images);
-  if (!images.items.empty()) add(std::move(images));
+  if (!images.items.empty()) images_.push_back(std::move(images));
   ancestors_.pop_back();
 }
 
@@ -124,6 +129,7 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
 }
 
 void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
+  if (dicom::is_directory_file(path)) return;  // a list of files that are found without it
   const SourceKind* kind = nullptr;
   try {
     kind = detect_kind(path);
@@ -150,19 +156,24 @@ void FolderWalk::visit_file(const fs::path& path, ExamSpec& images) {
   }
 }
 
-// A damaged header fails as an exam of its own, with the reason.
+// A file that names no exam, for one a damaged one, is one of its own.
 void FolderWalk::visit_dicom(const fs::path& path) {
+  using Verdict = dicom::SeriesList::Verdict;
   std::string reason;
-  auto verdict = dicom::SeriesList::Verdict::kClip;
-  try {
-    verdict = series_.add(item(path), reason);
-  } catch (const DataError&) {
-  }
-  if (verdict == dicom::SeriesList::Verdict::kClip) clips_.push_back(path);
-  if (verdict == dicom::SeriesList::Verdict::kNoImage) pass_over(path, reason);
+  const Verdict verdict = series_.add(item(path), reason);
+  if (verdict == Verdict::kNoName) clips_.push_back(path);
+  if (verdict == Verdict::kNoImage) pass_over(path, reason);
 }
 
-// A folder of images may be called as a series beside it is: the later one gets -2, -3 … behind.
+void FolderWalk::add_dicoms() {
+  auto found = series_.take_exams();
+  for (ExamSpec& exam : found.exams) add(std::move(exam));
+  for (const ExamItem& item : found.unnamed) clips_.push_back(item.path);
+  for (std::string& warning : found.refused) list_.warnings.push_back(std::move(warning));
+}
+
+// A folder of images may be called as another exam is: the later one gets -2, -3 … behind. Those
+// that are named by headers come first and keep their ids.
 void FolderWalk::add(ExamSpec exam) {
   const std::string id = exam.id;
   for (int i = 2; !taken_.insert(exam.id).second; ++i) exam.id = concat(id, "-", i);
@@ -187,7 +198,22 @@ void FolderWalk::add_clips() {
 
 ExamList FolderWalk::list() {
   visit(root_);
-  for (ExamSpec& exam : series_.take_exams()) add(std::move(exam));
+  return finish();
+}
+
+ExamList FolderWalk::list(const std::vector<fs::path>& files) {
+  ExamSpec images;
+  for (const fs::path& file : files) visit_file(file, images);
+  if (!images.items.empty()) {
+    images.id = fs::weakly_canonical(root_).filename().string();
+    images_.push_back(std::move(images));
+  }
+  return finish();
+}
+
+ExamList FolderWalk::finish() {
+  add_dicoms();
+  for (ExamSpec& exam : images_) add(std::move(exam));
   add_clips();
   std::stable_sort(list_.exams.begin(), list_.exams.end(),
                    [](const ExamSpec& a, const ExamSpec& b) { return natural_less(a.id, b.id); });
@@ -207,6 +233,11 @@ ExamList FolderWalk::list() {
 
 ExamList list_folder(const fs::path& folder, const ExamListOptions& options) {
   return FolderWalk(folder, options.reader).list();
+}
+
+ExamList list_dicomdir(const fs::path& dicomdir, const ExamListOptions& options) {
+  const fs::path folder = dicomdir.has_parent_path() ? dicomdir.parent_path() : fs::path(".");
+  return FolderWalk(folder, options.reader).list(dicom::read_directory(dicomdir));
 }
 
 }  // namespace coldframe::frames

@@ -10,6 +10,7 @@
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
+#include "extract/frames/input/exam_names.h"
 #include "extract/frames/input/timestamp.h"
 
 namespace coldframe::frames {
@@ -31,7 +32,7 @@ class ManifestReader {
       : folder_(path.parent_path()),
         options_(options),
         table_(read_csv(path)),
-        exam_(table_.require_column("exam")),
+        exam_(table_.column("exam")),
         path_(table_.require_column("path")),
         frame_(table_.column("frame")),
         time_(table_.column("time")),
@@ -41,14 +42,19 @@ class ManifestReader {
   }
 
   ExamList read() {
-    for (std::size_t row = 0; row < table_.rows.size(); ++row) add_row(row);
-    if (drafts_.empty()) throw DataError(concat("manifest '", table_.name, "' has no rows"));
+    if (table_.rows.empty()) throw DataError(concat("manifest '", table_.name, "' has no rows"));
     ExamList list;
+    name_the_unnamed(list.warnings);
+    for (std::size_t row = 0; row < table_.rows.size(); ++row) add_row(row);
+    if (drafts_.empty())
+      throw DataError(
+          concat("manifest '", table_.name, "' names no image; ", list.warnings.front()));
     for (const std::size_t column : frame_columns_) {
       list.frame_columns.push_back(table_.header[column]);
     }
     for (Draft& draft : drafts_) {
       settle_times(draft);
+      if (draft.spec.id_from_header && draft.spec.times_from_headers) order_by_headers(draft);
       list.exams.push_back(std::move(draft.spec));
     }
     return list;
@@ -56,6 +62,9 @@ class ManifestReader {
 
  private:
   void choose_columns();
+  void name_the_unnamed(std::vector<std::string>& warnings);
+  FilePlace place_of(std::size_t row) const;
+  void order_by_headers(Draft& draft) const;
   void add_row(std::size_t row);
   void check_constant(const Draft& draft, std::size_t row, std::size_t column) const;
   void check_unique(const std::string& exam, std::size_t row);
@@ -78,12 +87,14 @@ class ManifestReader {
   std::filesystem::path folder_;
   const ExamListOptions& options_;
   CsvTable table_;
-  std::size_t exam_, path_;
+  std::optional<std::size_t> exam_;
+  std::size_t path_;
   std::optional<std::size_t> frame_, time_, patient_, crop_;
   std::vector<std::size_t> frame_columns_, exam_columns_;
   std::vector<Draft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
   std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
+  std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
 };
 
 void ManifestReader::choose_columns() {
@@ -102,9 +113,44 @@ void ManifestReader::choose_columns() {
   }
 }
 
+void ManifestReader::name_the_unnamed(std::vector<std::string>& warnings) {
+  std::vector<ExamItem> files;
+  for (std::size_t row = 0; row < table_.rows.size(); ++row) {
+    if (!value(row, exam_).empty()) continue;
+    ExamItem item = make_item(row);
+    if (!item.name.empty()) files.push_back(std::move(item));
+  }
+  places_ = name_exams(files, options_.reader.grouping, warnings);
+}
+
+FilePlace ManifestReader::place_of(std::size_t row) const {
+  FilePlace place;
+  place.exam = value(row, exam_);
+  if (!place.exam.empty()) return place;
+  const auto found = places_.find(trim(value(row, path_)));
+  if (found != places_.end() && (found->second.passed_over || !found->second.exam.empty()))
+    return found->second;
+  if (!exam_) table_.require_column("exam");
+  refuse(row, "column 'exam' is empty; every row names its exam, except those of DICOM files");
+}
+
+// As a folder of the same files gives them.
+void ManifestReader::order_by_headers(Draft& draft) const {
+  auto& items = draft.spec.items;
+  const auto place = [&](const ExamItem& item) -> const FilePlace& {
+    return places_.at(item.name);
+  };
+  std::stable_sort(items.begin(), items.end(), [&](const ExamItem& a, const ExamItem& b) {
+    return place(a).rank < place(b).rank;
+  });
+  for (ExamItem& item : items) item.time_s = place(item).time_s;
+  draft.spec.times_from_headers = false;
+}
+
 void ManifestReader::add_row(std::size_t row) {
-  const std::string exam = trim(value(row, exam_));
-  if (exam.empty()) refuse(row, "column 'exam' is empty; every row names its exam");
+  const FilePlace from = place_of(row);
+  if (from.passed_over) return;
+  const std::string& exam = from.exam;
   if (std::any_of(exam.begin(), exam.end(), [](unsigned char c) { return c < ' '; })) {
     refuse(row, "column 'exam' holds a control character");
   }
@@ -112,6 +158,7 @@ void ManifestReader::add_row(std::size_t row) {
   if (is_new) {
     Draft draft;
     draft.spec.id = exam;
+    draft.spec.id_from_header = from.from_header;
     draft.spec.patient = value(row, patient_);
     for (const std::size_t column : exam_columns_) {
       draft.spec.columns.emplace_back(table_.header[column], value(row, column));
@@ -119,6 +166,7 @@ void ManifestReader::add_row(std::size_t row) {
     drafts_.push_back(std::move(draft));
   }
   Draft& draft = drafts_[place->second];
+  draft.spec.id_from_header = draft.spec.id_from_header && from.from_header;
   if (!is_new) {
     for (const std::size_t column : exam_columns_) check_constant(draft, row, column);
     if (patient_) check_constant(draft, row, *patient_);

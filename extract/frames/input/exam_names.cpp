@@ -1,0 +1,70 @@
+#include "extract/frames/input/exam_names.h"
+
+#include <string_view>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/frames/dicom/series.h"
+#include "extract/frames/input/file_name.h"
+#include "extract/frames/source.h"
+
+namespace coldframe::frames {
+namespace {
+
+enum class Content { kDicom, kOther, kUnreadable };
+
+Content content_of_file(const std::filesystem::path& path) {
+  try {
+    const SourceKind* kind = detect_kind(path);
+    return kind != nullptr && std::string_view(kind->name) == "dicom" ? Content::kDicom
+                                                                      : Content::kOther;
+  } catch (const DataError&) {
+    return Content::kUnreadable;
+  }
+}
+
+FilePlace named_after_path(const ExamItem& item) {
+  std::filesystem::path path = item.name;
+  FilePlace place;
+  place.exam = path.replace_filename(name_of_exam(path)).generic_string();
+  return place;
+}
+
+}  // namespace
+
+std::map<std::string, FilePlace> name_exams(const std::vector<ExamItem>& files,
+                                            DicomGrouping grouping,
+                                            std::vector<std::string>& warnings) {
+  using Verdict = dicom::SeriesList::Verdict;
+  std::map<std::string, FilePlace> places;
+  std::vector<const ExamItem*> unreadable;
+  dicom::SeriesList series(grouping);
+  bool any_dicom = false;
+  for (const ExamItem& item : files) {
+    const auto [place, is_new] = places.try_emplace(item.name);
+    if (!is_new) continue;
+    const Content content = content_of_file(item.path);
+    any_dicom = any_dicom || content == Content::kDicom;
+    if (content == Content::kUnreadable) unreadable.push_back(&item);
+    if (content != Content::kDicom) continue;
+    std::string reason;
+    const Verdict verdict = series.add(item, reason);
+    if (verdict == Verdict::kNoName) place->second = named_after_path(item);
+    place->second.passed_over = verdict == Verdict::kNoImage;
+    if (verdict == Verdict::kNoImage)
+      warnings.push_back(concat("passed over '", item.name, "': ", reason));
+    if (verdict == Verdict::kTaken) place->second.passed_over = true;  // until its exam is named
+  }
+  auto found = series.take_exams();
+  for (const ExamSpec& exam : found.exams) {
+    for (std::size_t rank = 0; rank < exam.items.size(); ++rank)
+      places[exam.items[rank].name] = {exam.id, false, true, rank, exam.items[rank].time_s};
+  }
+  for (const ExamItem& item : found.unnamed) places[item.name] = named_after_path(item);
+  for (std::string& warning : found.refused) warnings.push_back(std::move(warning));
+  for (const ExamItem* item : unreadable)
+    if (any_dicom) places[item->name] = named_after_path(*item);
+  return places;
+}
+
+}  // namespace coldframe::frames
