@@ -115,6 +115,11 @@ void tell_plan(const Plan& plan) {
   for (std::size_t i = 0; i < plan.changes.size() && i < kShown; ++i) log_info(plan.changes[i]);
   if (plan.changes.size() > kShown)
     log_info(concat("… and ", plan.changes.size() - kShown, " more changes"));
+  if (!plan.renamed.empty())
+    log_info(concat(plural(plan.renamed.size(), "exam"), " keep their features under new ids"));
+  if (!plan.removed.empty())
+    log_info(concat(plural(plan.removed.size(), "old id"), " leave the cache: their features were ",
+                    "of what now has another id, or of another exam"));
   if (plan.not_in_input)
     log_warning(concat(plural(plan.not_in_input, "cached exam"),
                        plan.not_in_input == 1 ? " is not in the input; it stays in the cache"
@@ -231,12 +236,15 @@ int run(const std::vector<std::string>& arguments) {
   check_recipe(recipe, cached, options->out);
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
-  const Plan plan = plan_extraction(input, options->selection, cached ? &*cached : nullptr);
+  const Plan plan = plan_extraction(
+      input, {options->selection, options->reader, options->rename, options->replace},
+      cached ? &*cached : nullptr);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   discard_failures_alone(location, cached);
   cached.reset();
   tell_plan(plan);
-  if (!plan.metadata.empty()) cache::update_metadata(location, plan.metadata);
+  cache::rename_exams(location, plan.renamed, plan.removed);
+  cache::update_metadata(location, plan.metadata);
 
   const auto monitor = start_monitor(*options, devices);
   ExtractSummary summary;
@@ -249,7 +257,7 @@ int run(const std::vector<std::string>& arguments) {
                                                            : options->backbone.torchscript)
                         .filename();
   summary.image_size = options->backbone.image_size;
-  summary.metadata_updated = plan.metadata.size();
+  summary.metadata_updated = plan.metadata.size() + plan.renamed.size();
   summary.result = extract(plan, input, *options, recipe, location, devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   if (monitor) summary.resources = monitor->finish();

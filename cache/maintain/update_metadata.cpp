@@ -1,5 +1,9 @@
 #include "cache/maintain/update_metadata.h"
 
+#include <algorithm>
+#include <string_view>
+#include <unordered_set>
+
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/read/collection.h"
@@ -11,75 +15,134 @@
 namespace coldframe::cache {
 namespace {
 
-std::size_t index_of(const Collection& cache, const ExamInfo& info) {
-  const std::size_t index = cache.find(info.id);
+std::size_t index_of(const Collection& cache, const std::string& id, const ExamInfo& info) {
+  const std::size_t index = cache.find(id);
   if (index >= cache.exams().size())
-    throw CacheError(concat("exam '", info.id,
-                            "' is not in the cache, so that its metadata cannot "
-                            "be updated"));
+    throw CacheError(
+        concat("exam '", id, "' is not in the cache, so that its metadata cannot be updated"));
   if (cache.exams()[index].present != info.present)
-    throw CacheError(concat("exam '", info.id, "': the new metadata have other frames (",
-                            info.frames(), ") than the cache (", cache.exams()[index].frames(),
+    throw CacheError(concat("exam '", id, "': the new metadata have other frames (", info.frames(),
+                            ") than the cache (", cache.exams()[index].frames(),
                             "); extract it again"));
   return index;
 }
 
 // Frames that could not be read are still missing in the new revision.
-void carry_lost_frames(const Collection& cache, const ExamInfo& before, std::uint32_t revision,
-                       std::uint64_t ordinal, ShardSequence& shards) {
+void carry_lost_frames(const Collection& cache, const ExamInfo& before, const ExamInfo& now,
+                       ShardSequence& shards) {
   for (Failure failure : cache.failures()) {
     if (failure.exam != before.id || failure.revision != before.revision) continue;
-    failure.revision = revision;
-    failure.ordinal = ordinal;
+    failure.exam = now.id;
+    failure.revision = now.revision;
+    failure.ordinal = now.ordinal;
     shards.add_failure(std::move(failure));
   }
 }
 
-void publish_revisions(const Collection& cache, const Location& location,
-                       const std::vector<ExamInfo>& exams) {
+ShardSequence metadata_shards(const Collection& cache, const Location& location) {
   WriterOptions options;
   options.worker = kMetadataWorker;
-  ShardSequence shards(location, cache.header(), options);
-  const std::size_t row_bytes = cache.header().row_bytes();
+  return ShardSequence(location, cache.header(), options);
+}
+
+// The features that exam `index` has, with `info`.
+void copy_exam(const Collection& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
+  shards.set_precisions(cache.precisions_of(index));
   const std::size_t views = cache.header().views.size();
-  std::vector<std::byte> rows;
-  for (const ExamInfo& exam : exams) {
-    const std::size_t index = index_of(cache, exam);
-    shards.set_precisions(cache.precisions_of(index));
-    ExamInfo info = exam;
-    info.revision = cache.next_revision(info.id);
-    carry_lost_frames(cache, cache.exams()[index], info.revision, info.ordinal, shards);
-    const std::size_t view_bytes = info.frames() * row_bytes;
-    rows.resize(views * view_bytes);
-    std::vector<std::span<const std::byte>> stored;
-    for (std::size_t view = 0; view < views; ++view) {
-      const auto part = std::span(rows).subspan(view * view_bytes, view_bytes);
-      cache.read_rows(index, view, part);
-      stored.push_back(part);
-    }
-    Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
-    if (cache.header().recipe.has_thumbnails()) {
-      thumbnails.bytes.resize(cache.thumbnails(index).bytes());
-      cache.read_thumbnails(index, thumbnails.bytes);
-    }
-    shards.add(std::move(info), stored, std::move(thumbnails));
+  const std::size_t view_bytes = info.frames() * cache.header().row_bytes();
+  std::vector<std::byte> rows(views * view_bytes);
+  std::vector<std::span<const std::byte>> stored;
+  for (std::size_t view = 0; view < views; ++view) {
+    const auto part = std::span(rows).subspan(view * view_bytes, view_bytes);
+    cache.read_rows(index, view, part);
+    stored.push_back(part);
+  }
+  Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
+  if (cache.header().recipe.has_thumbnails()) {
+    thumbnails.bytes.resize(cache.thumbnails(index).bytes());
+    cache.read_thumbnails(index, thumbnails.bytes);
+  }
+  shards.add(std::move(info), stored, std::move(thumbnails));
+}
+
+void publish_revisions(const Collection& cache, const Location& location,
+                       const std::vector<RenamedExam>& exams) {
+  ShardSequence shards = metadata_shards(cache, location);
+  for (const auto& [from, now] : exams) {
+    ExamInfo info = now;
+    info.revision = cache.next_revision(now.id);
+    const std::size_t index = index_of(cache, from, now);
+    carry_lost_frames(cache, cache.exams()[index], info, shards);
+    copy_exam(cache, index, std::move(info), shards);
   }
   shards.publish();
+}
+
+void remove_stale_files(const Location& location) {
+  if (location.single_file) return;
+  const Collection after(location);
+  for (const std::filesystem::path& file : after.stale_files()) remove_file_durably(file);
+}
+
+using Ids = std::unordered_set<std::string_view>;
+
+bool holds_any(const ShardFile& file, const Ids& ids) {
+  const auto& exams = file.contents().exams;
+  const auto& failures = file.contents().failures;
+  return std::any_of(exams.begin(), exams.end(),
+                     [&](const auto& exam) { return ids.contains(exam.info.id); }) ||
+         std::any_of(failures.begin(), failures.end(),
+                     [&](const Failure& failure) { return ids.contains(failure.exam); });
+}
+
+// Earlier revisions and failures go as well, lest they hold again; what stays keeps its revision.
+void remove_exams(const Location& location, const std::vector<std::string>& removed) {
+  if (removed.empty()) return;
+  const Ids ids(removed.begin(), removed.end());
+  std::vector<std::filesystem::path> files;
+  {
+    const Collection cache(location);
+    Ids exams, failures;
+    for (const auto& file : cache.files()) {
+      if (!holds_any(*file, ids)) continue;
+      files.push_back(file->path());
+      for (const auto& exam : file->contents().exams) exams.insert(exam.info.id);
+      for (const Failure& failure : file->contents().failures) failures.insert(failure.exam);
+    }
+    ShardSequence shards = metadata_shards(cache, location);
+    for (std::size_t i = 0; i < cache.exams().size(); ++i) {
+      const ExamInfo& info = cache.exams()[i];
+      if (exams.contains(info.id) && !ids.contains(info.id)) copy_exam(cache, i, info, shards);
+    }
+    for (const Failure& failure : cache.failures())
+      if (failures.contains(failure.exam) && !ids.contains(failure.exam))
+        shards.add_failure(failure);
+    shards.publish();
+  }
+  for (const std::filesystem::path& file : files) remove_file_durably(file);
 }
 
 }  // namespace
 
 void update_metadata(const Location& location, const std::vector<ExamInfo>& exams) {
-  if (exams.empty()) return;
+  std::vector<RenamedExam> same;
+  for (const ExamInfo& exam : exams) same.push_back({exam.id, exam});
+  rename_exams(location, same, {});
+}
+
+void rename_exams(const Location& location, const std::vector<RenamedExam>& renamed,
+                  const std::vector<std::string>& removed) {
+  if (renamed.empty() && removed.empty()) return;
   {
     const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
-    const Collection before(location);
-    for (const ExamInfo& exam : exams) index_of(before, exam);  // refuse before anything is written
-    publish_revisions(before, location, exams);
-    if (!location.single_file) {
-      const Collection after(location);
-      for (const std::filesystem::path& file : after.stale_files()) remove_file_durably(file);
+    {
+      const Collection before(location);
+      // refuse before anything is written
+      for (const auto& [from, now] : renamed) index_of(before, from, now);
+      publish_revisions(before, location, renamed);
     }
+    remove_exams(location, removed);
+    remove_stale_files(location);
   }
   pack(location);
 }

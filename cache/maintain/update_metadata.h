@@ -1,6 +1,7 @@
-// New labels, patients or times without extracting again.
+// New labels, patients, times or ids without extracting again.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cache/format/exam.h"
@@ -12,5 +13,17 @@ namespace coldframe::cache {
 // removes shards in which nothing valid is left. `exams` carry the new metadata; ids must be in the
 // cache and their frames the same. Needs no ShardWriter, but may be called while one is open.
 void update_metadata(const Location& location, const std::vector<ExamInfo>& exams);
+
+struct RenamedExam {
+  std::string from;  // the cached exam whose features these are
+  ExamInfo now;
+};
+
+// Publishes `renamed` under their new ids, of which one may be the old id of another, and then
+// takes `removed` out of the cache: the files that hold one of them go, once what else is valid in
+// them is in a new one. A process that is killed in between leaves features under both ids, and
+// loses none.
+void rename_exams(const Location& location, const std::vector<RenamedExam>& renamed,
+                  const std::vector<std::string>& removed);
 
 }  // namespace coldframe::cache

@@ -65,6 +65,10 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
       "slots of unreadable frames, masked");
   add("strict", po::bool_switch(&options.strict),
       "stop at the first exam or frame that cannot be read");
+  add("rename", po::bool_switch(&options.rename),
+      "exams that are cached under other ids than they have now keep their features");
+  add("replace", po::bool_switch(&options.replace),
+      "extract again exams whose ids name another source or patient than the cached ones");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
   add("recheck", po::value(&words.recheck)->value_name("N"),

@@ -1,20 +1,21 @@
 #include "extract/plan/resume.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <optional>
-#include <span>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/file.h"
-#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/preprocess/steps.h"
+#include "extract/plan/exam_stamp.h"
+#include "extract/plan/id_changes.h"
+#include "extract/plan/slot_items.h"
 
 namespace coldframe::extract {
 namespace {
@@ -22,123 +23,12 @@ namespace {
 using cache::ExamInfo;
 using frames::ExamSpec;
 
-std::string digest_of(const std::string& text) {
-  return to_hex(xxh3_128(std::as_bytes(std::span(text)))).substr(0, 16);
-}
-
-// Name and content of the files, which frames of them and which part of each, and when the input
-// says that they were made.
-struct Stamp {
-  std::string files, ranges, times;
-};
-
-std::string stamp_of_times(const ExamSpec& exam) {
-  std::string times;
-  for (const auto& item : exam.items) {
-    times += concat(std::bit_cast<std::uint64_t>(item.time_s), ';');
-  }
-  return digest_of(times);
-}
-
-Stamp stamp_of(const ExamSpec& exam) {
-  std::string names, ranges;
-  for (const auto& item : exam.items) {
-    names += concat(item.name, '\n');
-    ranges += concat(item.path.empty(), ':', item.first, '-', item.last, ';');
-    if (item.crop) ranges += concat("crop ", preprocess::to_text(*item.crop), ';');
-  }
-  return {concat(frames::source_stamp(exam), '/', digest_of(names)), digest_of(ranges),
-          stamp_of_times(exam)};
-}
-
-std::string to_text(const Stamp& stamp) {
-  return concat(stamp.files, '|', stamp.ranges, '|', stamp.times);
-}
-
-Stamp parse_stamp(const std::string& text) {
-  const auto parts = split(text, '|');
-  return parts.size() == 3 ? Stamp{parts[0], parts[1], parts[2]} : Stamp{};
-}
-
 bool same_time(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
 bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_time);
-}
-
-// True if every slot is a file of its own, so that stated times are labels and no reader computed
-// them.
-bool one_file_per_frame(const ExamInfo& cached) {
-  return cached.source_kind == "image" || cached.source_kind == "images";
-}
-
-bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
-  return one_file_per_frame(cached) ||
-         std::all_of(exam.items.begin(), exam.items.end(), [](const frames::ExamItem& item) {
-           return item.path.empty() || item.first == item.last;
-         });
-}
-
-// The items that single-slot items' selection leaves; as `extract` selected them.
-std::vector<std::size_t> selected_items(const ExamSpec& exam,
-                                        const frames::FrameSelection& selection) {
-  std::vector<double> times;
-  for (const auto& item : exam.items) times.push_back(item.time_s);
-  try {
-    const auto slots = frames::select_frames(times, selection);
-    return {slots.begin(), slots.end()};
-  } catch (const DataError&) {  // the times no longer serve; extraction says why
-    return {};
-  }
-}
-
-// True if the cached slots are the given items', by name; a missing frame names its item.
-bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
-               const ExamInfo& cached) {
-  for (std::size_t slot = 0; slot < items.size(); ++slot) {
-    if (exam.items[items[slot]].name != cached.frame_source[slot]) return false;
-    if (!cached.present[slot] && cached.frame_index[slot] != static_cast<std::int64_t>(items[slot]))
-      return false;
-  }
-  return true;
-}
-
-// Clips: the item whose file and range hold the cached frame; a missing frame names its item, one
-// without a file or whose file cannot be read.
-std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached) {
-  std::vector<std::size_t> item_of_slot;
-  std::size_t item = 0;
-  for (std::size_t slot = 0; slot < cached.frames(); ++slot) {
-    const std::int64_t index = cached.frame_index[slot];
-    if (!cached.present[slot]) item = static_cast<std::size_t>(index);
-    const auto holds = [&](const frames::ExamItem& candidate) {
-      if (!cached.present[slot]) return true;
-      return candidate.name == cached.frame_source[slot] && index >= candidate.first &&
-             (candidate.last < 0 || index <= candidate.last);
-    };
-    while (item < exam.items.size() && !holds(exam.items[item])) ++item;
-    if (item >= exam.items.size()) return {};
-    item_of_slot.push_back(item);
-  }
-  return item_of_slot;
-}
-
-// The item that each cached slot came from; empty when the input no longer tells.
-std::vector<std::size_t> match_slots(const ExamSpec& exam, const frames::FrameSelection& selection,
-                                     const ExamInfo& cached) {
-  // A clip's own times are not known here, nor have they changed.
-  const bool by_item =
-      one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.needs_times());
-  auto items = by_item ? selected_items(exam, selection) : matching_items(exam, cached);
-  if (items.size() != cached.frames()) return {};
-  // A selection by time may fall on other items where the input states other times than before.
-  if (by_item && selection.needs_times() &&
-      stamp_of_times(exam) != parse_stamp(cached.source_stamp).times &&
-      !are_items(items, exam, cached))
-    return {};
-  return items;
 }
 
 // kMetadata: the same pixels, though names, times or the files' dates may differ.
@@ -164,7 +54,7 @@ std::string fault_of_sources(const ExamSpec& exam, const ExamInfo& cached) {
 }
 
 Comparison compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
-  const Stamp before = parse_stamp(cached.source_stamp), now = stamp_of(exam);
+  const ExamStamp before = parse_stamp(cached.source_stamp), now = stamp_of(exam);
   const bool same_frames =
       now.ranges == before.ranges && (now.times == before.times || one_file_per_frame(cached));
   if (same_frames && now.files == before.files) return {Freshness::kMetadata, to_text(now)};
@@ -228,12 +118,15 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
 
 // The cached exam as the input now describes it; empty when only extraction can tell.
 std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTask& task,
-                                    const frames::FrameSelection& selection,
-                                    const ExamInfo& cached) {
+                                    const PlanOptions& options, const ExamInfo& cached) {
   const ExamSpec& exam = *task.exam;
   const auto [freshness, stamp] = compare_sources(exam, cached);
   if (freshness == Freshness::kStale) return std::nullopt;
+  if (freshness == Freshness::kUnreadable && has_other_patient(exam, cached) &&
+      has_other_files(exam, cached))
+    return std::nullopt;
   ExamInfo now = cached;
+  now.id = exam.id;
   now.patient = exam.patient;
   now.ordinal = task.ordinal;
   now.start_time = exam.start_time;
@@ -244,7 +137,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
     now.frame_columns = cached.frame_columns;
     return now;
   }
-  const auto item_of_slot = match_slots(exam, selection, cached);
+  const auto item_of_slot = items_of_slots(exam, options.selection, options.reader, cached);
   if (item_of_slot.empty()) return std::nullopt;
   now.source_stamp = stamp;
   auto stated = frame_columns_of(input, exam, item_of_slot);
@@ -280,11 +173,40 @@ std::vector<std::size_t> absent_exams(const cache::CacheReader& cached,
   return absent;
 }
 
-}  // namespace
+// Carries out what the options say of exams whose ids changed. `absent` loses those that go.
+void settle_ids(const frames::ExamList& input, const PlanOptions& options,
+                const cache::CacheReader& cached, const std::vector<std::size_t>& present,
+                std::vector<std::size_t>& absent, Plan& plan) {
+  std::vector<const ExamSpec*> extracted;
+  for (const ExamTask& task : plan.extract) extracted.push_back(task.exam);
+  const IdChanges changes = find_id_changes(extracted, absent, cached);
+  const std::string refusal = describe(changes, options.rename, options.replace, cached);
+  if (!refusal.empty()) throw CacheError(refusal);
 
-std::string exam_stamp(const ExamSpec& exam) {
-  return to_text(stamp_of(exam));
+  std::unordered_map<const ExamSpec*, const ExamTask*> task_of;
+  for (const ExamTask& task : plan.extract) task_of.emplace(task.exam, &task);
+  std::unordered_set<std::string_view> kept;
+  for (const auto& [from, exam] : changes.moves) {
+    const ExamInfo& before = cached.exams()[from];
+    auto now = as_in_input(input, *task_of.at(exam), options, before);
+    if (!now || cached.views().size() > 1) continue;
+    metadata_differs(before, *now, plan.changes);
+    plan.renamed.push_back({before.id, std::move(*now)});
+    kept.insert(exam->id);
+  }
+  std::erase_if(plan.extract, [&](const ExamTask& task) { return kept.contains(task.exam->id); });
+  std::vector<std::size_t> gone;
+  for (const auto& move : changes.moves) gone.push_back(move.cached);
+  for (const auto& replacement : changes.replaced) gone.push_back(replacement.cached);
+  if (options.rename)
+    for (const std::size_t index : left_by_renaming(absent, present, cached)) gone.push_back(index);
+  std::unordered_set<std::size_t> left(gone.begin(), gone.end());
+  for (const std::size_t index : left)
+    if (!kept.contains(cached.exams()[index].id)) plan.removed.push_back(cached.exams()[index].id);
+  std::erase_if(absent, [&](std::size_t index) { return left.contains(index); });
 }
+
+}  // namespace
 
 std::vector<cache::ExamColumn> columns_of(const ExamSpec& exam) {
   std::vector<cache::ExamColumn> columns;
@@ -324,21 +246,23 @@ std::unordered_set<std::string_view> with_lost_frames(const cache::CacheReader* 
 
 }  // namespace
 
-Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
+Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
                      const cache::CacheReader* cached) {
   Plan plan;
+  std::vector<std::size_t> present;  // cached exams that stay as they are, but for metadata
   const auto lost_frames = with_lost_frames(cached);
   for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
     ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
     const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
     std::optional<ExamInfo> now;
     if (index != cache::CacheReader::npos)
-      now = as_in_input(input, task, selection, cached->exams()[index]);
+      now = as_in_input(input, task, options, cached->exams()[index]);
     if (!now) {
       if (index != cache::CacheReader::npos) task.held = frames_held(cached->exams()[index]);
       plan.extract.push_back(std::move(task));
       continue;
     }
+    present.push_back(index);
     const ExamInfo& before = cached->exams()[index];
     // A failure after the exam was cached: its source is whole again, which a new revision tells.
     const bool failed_since = task.revision > before.revision + 1;
@@ -350,8 +274,9 @@ Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection
           {task.exam, i, task.revision + updated, frames_held(before), before.present});
     if (!updated && !lost) ++plan.unchanged;
   }
-  if (!cached) return plan;
-  const auto absent = absent_exams(*cached, input);
+  if (!cached || stop_requested()) return plan;
+  auto absent = absent_exams(*cached, input);
+  settle_ids(input, options, *cached, present, absent, plan);
   plan.not_in_input = absent.size();
   for (auto& exam : moved_behind(*cached, input.exams.size(), absent))
     plan.metadata.push_back(std::move(exam));

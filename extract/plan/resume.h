@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/maintain/update_metadata.h"
 #include "cache/read/reader.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/source.h"
@@ -22,7 +23,9 @@ struct ExamTask {
 };
 
 struct Plan {
-  std::vector<ExamTask> extract;  // also those whose lost frames are to be tried again
+  std::vector<ExamTask> extract;            // also those whose lost frames are to be tried again
+  std::vector<cache::RenamedExam> renamed;  // cached exams that keep their features under other ids
+  std::vector<std::string> removed;         // ids whose cached features are of other exams now
   std::vector<cache::ExamInfo>
       metadata;  // cached exams whose labels, patients, times or position changed
   std::vector<std::string>
@@ -31,13 +34,19 @@ struct Plan {
   std::size_t not_in_input = 0;  // cached exams that the input no longer names; they stay
 };
 
-// `cached` may be null: nothing there yet. A stop request ends the planning early.
-Plan plan_extraction(const frames::ExamList& input, const frames::FrameSelection& selection,
-                     const cache::CacheReader* cached);
+struct PlanOptions {
+  frames::FrameSelection selection = {};
+  frames::ReaderOptions reader = {};
+  bool rename = false;   // --rename: sources under other ids than they are cached under keep their
+                         // features
+  bool replace = false;  // --replace: ids that name other exams than those cached lose theirs
+};
 
-// Records how an exam's sources look when it is extracted: files (name, size, mtime), frame ranges
-// and stated times.
-std::string exam_stamp(const frames::ExamSpec& exam);
+// `cached` may be null: nothing there yet. A stop request ends the planning early. CacheError: ids
+// and sources no longer go together (id_changes.h), and the options do not say what is meant.
+// Features of augmented views are not kept under another id: their views are drawn by the id.
+Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
+                     const cache::CacheReader* cached);
 
 // The metadata of one slot that the input states for it.
 std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,

@@ -17,6 +17,14 @@ namespace coldframe::extract {
 // A square image of one grey level; the suffix says of which kind.
 void write_grey_image(const std::filesystem::path& path, int level, int size = 16);
 
+// A DICOM file whose frames have one grey level each.
+struct DicomFile {
+  std::string series_uid, sop_uid, patient;
+  int series_number = 1, instance = 1;
+  std::vector<int> levels;
+};
+void write_dicom_file(const std::filesystem::path& path, const DicomFile& file);
+
 void write_text(const std::filesystem::path& path, const std::string& text);
 
 // [B,3,S,S] -> [B,2]: the mean of the red plane and a constant 1. Throws out-of-memory beyond

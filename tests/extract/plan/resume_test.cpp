@@ -1,13 +1,5 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "cache/maintain/update_metadata.h"
-#include "common/cli/error.h"
-#include "common/cli/log.h"
-#include "common/text/text.h"
-#include "extract/pipeline/pipeline.h"
-#include "extract/plan/recipe.h"
-#include "tests/extract/support.h"
+// What is extracted again, and what is not.
+#include "tests/extract/plan/resume_fixture.h"
 
 namespace coldframe::extract {
 namespace {
@@ -15,44 +7,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr const char* kHeader = "exam,path,time,patient,label\n";
-
-class Resume : public ::testing::Test {
- protected:
-  testing::TemporaryFolder scratch;
-  MeanBackbone backbone;
-  frames::ExamList input;
-
-  void SetUp() override {
-    set_quiet(true);
-    for (int i = 0; i < 4; ++i) write_grey_image(scratch / concat(i, ".png"), 10 * i);
-    manifest("A,0.png,0,p1,x\nA,1.png,5,p1,x\nB,2.png,0,p2,y\nB,3.png,7,p2,y\n");
-    extract();
-  }
-
-  void extract(const frames::FrameSelection& selection = {}) {
-    auto options = small_options();
-    options.selection = selection;
-    std::optional<cache::CacheReader> cached;
-    if (!location().files().empty()) cached.emplace(location().path);
-    const Plan plan = plan_extraction(input, selection, cached ? &*cached : nullptr);
-    cached.reset();
-    if (!plan.metadata.empty()) cache::update_metadata(location(), plan.metadata);
-    cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
-    run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
-    writer.finish();
-  }
-  cache::Location location() { return cache::locate(scratch / "out.cache"); }
-  void manifest(const std::string& rows) {
-    write_text(scratch / "exams.csv", kHeader + rows);
-    input = frames::list_exams(scratch / "exams.csv", {});
-  }
-  Plan plan() {
-    const cache::CacheReader cached(scratch / "out.cache");
-    return plan_extraction(input, {}, &cached);
-  }
-};
 
 TEST_F(Resume, NothingToDoWhenNothingChanged) {
   const Plan again = plan();
@@ -163,7 +117,7 @@ TEST_F(Resume, MissingRowsKeepTheirColumnsUnderSelection) {
   const cache::CacheReader cached(scratch / "out.cache");
   const std::vector<std::string> expected{"q0", "q3", "q6"};
   EXPECT_EQ(cached.exams()[0].frame_columns.at(0).values, expected);
-  const Plan again = plan_extraction(input, three, &cached);
+  const Plan again = plan_extraction(input, {.selection = three}, &cached);
   EXPECT_EQ(again.unchanged, 1u);
 }
 
@@ -174,14 +128,14 @@ TEST_F(Resume, OtherTimesMaySelectOtherFrames) {
   extract(late);
   const cache::CacheReader cached(scratch / "out.cache");
   ASSERT_THAT(cached.exams()[0].frame_source, ElementsAre("1.png", "2.png"));
-  EXPECT_EQ(plan_extraction(input, late, &cached).unchanged, 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).unchanged, 1u);
   manifest("A,0.png,0,p1,x\nA,1.png,7,p1,x\nA,2.png,8,p1,x\n");
-  EXPECT_EQ(plan_extraction(input, late, &cached).metadata.size(), 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).metadata.size(), 1u);
   manifest("A,0.png,0,p1,x\nA,1.png,1,p1,x\nA,2.png,2,p1,x\n");
-  EXPECT_EQ(plan_extraction(input, late, &cached).extract.size(), 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = late}, &cached).extract.size(), 1u);
   const frames::FrameSelection early{.end_s = 6};
   manifest("A,1.png,0,p1,x\nA,2.png,1,p1,x\nA,0.png,9,p1,x\n");
-  EXPECT_EQ(plan_extraction(input, early, &cached).extract.size(), 1u);
+  EXPECT_EQ(plan_extraction(input, {.selection = early}, &cached).extract.size(), 1u);
 }
 
 TEST_F(Resume, ARestoredSourceVoidsItsFailure) {

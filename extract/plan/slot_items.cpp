@@ -1,0 +1,144 @@
+#include "extract/plan/slot_items.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "common/cli/error.h"
+#include "extract/frames/opened_exam.h"
+#include "extract/plan/exam_stamp.h"
+
+namespace coldframe::extract {
+namespace {
+
+using cache::ExamInfo;
+using frames::ExamSpec;
+
+bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
+  return one_file_per_frame(cached) ||
+         std::all_of(exam.items.begin(), exam.items.end(), [](const frames::ExamItem& item) {
+           return item.path.empty() || item.first == item.last;
+         });
+}
+
+// The items that single-slot items' selection leaves; as `extract` selected them.
+std::vector<std::size_t> selected_items(const ExamSpec& exam,
+                                        const frames::FrameSelection& selection) {
+  std::vector<double> times;
+  for (const auto& item : exam.items) times.push_back(item.time_s);
+  try {
+    const auto slots = frames::select_frames(times, selection);
+    return {slots.begin(), slots.end()};
+  } catch (const DataError&) {  // the times no longer serve; extraction says why
+    return {};
+  }
+}
+
+// True if the cached slots are the given items', by name; a missing frame names its item.
+bool are_items(const std::vector<std::size_t>& items, const ExamSpec& exam,
+               const ExamInfo& cached) {
+  for (std::size_t slot = 0; slot < items.size(); ++slot) {
+    if (exam.items[items[slot]].name != cached.frame_source[slot]) return false;
+    if (!cached.present[slot] && cached.frame_index[slot] != static_cast<std::int64_t>(items[slot]))
+      return false;
+  }
+  return true;
+}
+
+// Clips: the item whose file and range hold the cached frame; a missing frame names its item, one
+// without a file or whose file cannot be read. `source`: of each slot.
+std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& cached,
+                                        const std::vector<std::string>& source) {
+  std::vector<std::size_t> item_of_slot;
+  std::size_t item = 0;
+  for (std::size_t slot = 0; slot < cached.frames(); ++slot) {
+    const std::int64_t index = cached.frame_index[slot];
+    if (!cached.present[slot]) item = static_cast<std::size_t>(index);
+    const auto holds = [&](const frames::ExamItem& candidate) {
+      if (!cached.present[slot]) return true;
+      return candidate.name == source[slot] && index >= candidate.first &&
+             (candidate.last < 0 || index <= candidate.last);
+    };
+    while (item < exam.items.size() && !holds(exam.items[item])) ++item;
+    if (item >= exam.items.size()) return {};
+    item_of_slot.push_back(item);
+  }
+  return item_of_slot;
+}
+
+std::vector<std::string> distinct(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& name : names)
+    if (!name.empty() && seen.insert(name).second) found.push_back(name);
+  return found;
+}
+
+// The files that the slots came from, as the input names them now. The content is the same, hence
+// so are the files' number and order; empty when a selection left some of them out.
+std::vector<std::string> present_names(const ExamSpec& exam, const ExamInfo& cached) {
+  if (names_part(parse_stamp(cached.source_stamp)) == digest_of_names(exam))
+    return cached.frame_source;
+  std::vector<std::string> names;
+  for (const auto& item : exam.items) names.push_back(item.name);
+  const auto now = distinct(names), before = distinct(cached.frame_source);
+  if (before.size() != now.size()) return {};
+  std::unordered_map<std::string_view, std::string> renamed;
+  for (std::size_t i = 0; i < now.size(); ++i) renamed.emplace(before[i], now[i]);
+  names.clear();
+  for (const std::string& name : cached.frame_source) names.push_back(renamed[name]);
+  return names;
+}
+
+// As extraction would choose them.
+std::vector<std::size_t> opened_items(const ExamSpec& exam, const frames::FrameSelection& selection,
+                                      const frames::ReaderOptions& reader, const ExamInfo& cached) {
+  std::vector<std::size_t> items;
+  try {
+    const frames::OpenedExam opened(exam, reader);
+    for (const std::int64_t slot : opened.select(selection)) {
+      const auto& place = opened.slots()[static_cast<std::size_t>(slot)];
+      if (items.size() >= cached.frames() ||
+          (place.source != nullptr && place.index != cached.frame_index[items.size()]))
+        return {};
+      items.push_back(place.item);
+    }
+  } catch (const DataError&) {  // extraction says why
+    return {};
+  }
+  return items;
+}
+
+}  // namespace
+
+bool one_file_per_frame(const ExamInfo& cached) {
+  return cached.source_kind == "image" || cached.source_kind == "images";
+}
+
+std::vector<std::size_t> items_of_slots(const ExamSpec& exam,
+                                        const frames::FrameSelection& selection,
+                                        const frames::ReaderOptions& reader,
+                                        const ExamInfo& cached) {
+  // A clip's own times are not known here, nor have they changed.
+  const bool by_item =
+      one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.needs_times());
+  std::vector<std::size_t> items;
+  if (by_item) {
+    items = selected_items(exam, selection);
+  } else if (const auto names = present_names(exam, cached); !names.empty()) {
+    items = matching_items(exam, cached, names);
+  } else {
+    items = opened_items(exam, selection, reader, cached);
+  }
+  if (items.size() != cached.frames()) return {};
+  // A selection by time may fall on other items where the input states other times than before.
+  if (by_item && selection.needs_times() &&
+      stamp_of_times(exam) != parse_stamp(cached.source_stamp).times &&
+      !are_items(items, exam, cached))
+    return {};
+  return items;
+}
+
+}  // namespace coldframe::extract
