@@ -61,6 +61,7 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
       "manifest columns that hold one value per frame");
   add("allow-unordered", po::bool_switch(&options.allow_unordered),
       "accept times that decrease within an exam");
+  add("sort", text(sort, "time"), "bring each exam's frames into the order of their times");
   add("window", text(window, "W"),
       "values that become black and white: file (default), CENTER,WIDTH or LOW%,HIGH%");
   add("axis", text(axis, "A"),
@@ -102,6 +103,7 @@ void InputOptions::apply(ExtractOptions& options) const {
   options.input = input;
   apply_selection(options.selection);
   if (!frame_columns.empty()) options.frame_columns = split(frame_columns, ',');
+  options.sort_by_time = !sort.empty() && choice<bool>("sort", sort, {{"time", true}});
   if (!window.empty()) options.reader.window = frames::parse_window(window);
   if (!axis.empty()) options.reader.axis = parse_axis(axis);
   if (!slices.empty()) options.reader.slices = parse_slices(slices);

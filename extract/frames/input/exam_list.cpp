@@ -8,6 +8,7 @@
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/input/file_name.h"
+#include "extract/frames/input/header_times.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -91,7 +92,10 @@ std::vector<std::string> shown_warnings(const ExamList& list) {
 
 ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
   ExamList list = list_any(input, options);
-  for (ExamSpec& exam : list.exams) complete_from_header(exam, options.reader);
+  for (ExamSpec& exam : list.exams) {
+    settle_header_times(exam, options);
+    complete_from_header(exam, options.reader);
+  }
   return list;
 }
 

@@ -52,11 +52,13 @@ struct ExamListOptions {
   std::vector<std::string> frame_columns;  // --frame-columns
   bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
   ReaderOptions reader = {};
+  bool sort_by_time = false;  // --sort time: of each exam's frames
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
-// whose columns disagree, times that decrease. Exams' ids are distinct. Whether the manifest's
-// files exist is for read_exam to find out, so that one bad exam stops no job.
+// whose columns disagree, times that decrease, stated or in headers. Exams' ids are distinct.
+// Whether the manifest's files exist is for read_exam to find out, so that one bad exam stops no
+// job.
 ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
 
 // The kinds of input that hold several exams. A DICOMDIR's are those of the files that it names.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -72,6 +73,7 @@ class ManifestReader {
   void parse_range(std::size_t row, ExamItem& item) const;
   std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
+  void sort_by_time(Draft& draft) const;
   void settle_times(Draft& draft) const;
 
   const std::string& value(std::size_t row, std::size_t column) const {
@@ -247,12 +249,35 @@ std::string in_words(const Timestamp& time, const Timestamp& first) {
   return concat(fixed(time.seconds - (time.absolute ? first.seconds : 0.0), 1), " s");
 }
 
+void ManifestReader::sort_by_time(Draft& draft) const {
+  for (std::size_t i = 0; i < draft.rows.size(); ++i) {
+    if (!draft.times[i])
+      refuse(draft.rows[i], concat("exam '", draft.spec.id, "': frame ", i,
+                                   " has no time, which --sort time needs of all or none"));
+  }
+  std::vector<std::size_t> order(draft.rows.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return draft.times[a]->seconds < draft.times[b]->seconds;
+  });
+  Draft sorted;
+  for (const std::size_t i : order) {
+    sorted.spec.items.push_back(std::move(draft.spec.items[i]));
+    sorted.rows.push_back(draft.rows[i]);
+    sorted.times.push_back(draft.times[i]);
+  }
+  draft.spec.items = std::move(sorted.spec.items);
+  draft.rows = std::move(sorted.rows);
+  draft.times = std::move(sorted.times);
+}
+
 // Makes times relative to the exam's first item and refuses those that decrease.
 void ManifestReader::settle_times(Draft& draft) const {
   const auto& times = draft.times;
   const auto known = [](const auto& time) { return time.has_value(); };
   draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
   if (draft.spec.times_from_headers) return;
+  if (options_.sort_by_time) sort_by_time(draft);
   const std::string& id = draft.spec.id;
   if (!times.front()) {
     refuse(draft.rows.front(), concat("exam '", id, "' has times, but none for its first frame"));
@@ -271,7 +296,7 @@ void ManifestReader::settle_times(Draft& draft) const {
       refuse(draft.rows[i],
              concat("exam '", id, "': frame ", i, " has time ", in_words(*times[i], first),
                     " before frame ", before, " at ", in_words(*times[before], first),
-                    "; sort the manifest or pass --allow-unordered"));
+                    "; sort the manifest, give --sort time or pass --allow-unordered"));
     }
     draft.spec.items[i].time_s = times[i]->seconds - first.seconds;
     before = i;

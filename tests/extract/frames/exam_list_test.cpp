@@ -72,11 +72,36 @@ TEST(Manifest, TakesDecreasingTimesOnlyWhenTold) {
   constexpr std::string_view csv = "exam,path,time\nP12-3,a,0\nP12-3,b,-4\n";
   EXPECT_NE(message_of<DataError>([&] { list(folder, csv); })
                 .find("line 3: exam 'P12-3': frame 1 has time -4.0 s before frame 0 at 0.0 s; "
-                      "sort the manifest or pass --allow-unordered"),
+                      "sort the manifest, give --sort time or pass --allow-unordered"),
             std::string::npos);
   EXPECT_EQ(
       list(folder, csv, {.frame_columns = {}, .allow_unordered = true}).exams[0].items[1].time_s,
       -4.0);
+}
+
+TEST(Manifest, SortsFramesByTime) {
+  const TemporaryFolder folder;
+  ExamListOptions sorted;
+  sorted.sort_by_time = true;
+  sorted.frame_columns = {"phase"};
+  const auto exam = list(folder,
+                         "exam,path,time,phase\na,c,2024-03-02,3\na,b,2024-03-01,2\n"
+                         "a,b2,2024-03-01,2b\na,a,2024-02-01,1\n",
+                         sorted)
+                        .exams.at(0);
+  std::string names, phases;
+  for (const ExamItem& item : exam.items) {
+    names += item.name;
+    phases += item.frame_columns.at(0);
+  }
+  EXPECT_EQ(names, "abb2c");
+  EXPECT_EQ(phases, "122b3");
+  EXPECT_DOUBLE_EQ(exam.start_time, 1706745600);
+  EXPECT_DOUBLE_EQ(exam.items[3].time_s, 30 * 86400.0);
+  EXPECT_NE(message_of<DataError>([&] {
+              list(folder, "exam,path,time,phase\na,b,3,\na,c,,\n", sorted);
+            }).find("line 3: exam 'a': frame 1 has no time, which --sort time needs"),
+            std::string::npos);
 }
 
 TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {

@@ -104,6 +104,10 @@ int main(int argc, char** argv) {
         peak = true;
       } else if (std::string_view(argv[i]).starts_with("--dump=")) {
         dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
+      } else if (std::string_view(argv[i]) == "--sort-by-time") {
+        options.sort_by_time = true;
+      } else if (std::string_view(argv[i]) == "--allow-unordered") {
+        options.allow_unordered = true;
       } else if (!parse_reader_option(argv[i], options.reader)) {
         options.frame_columns.push_back(argv[i]);
       }

@@ -60,16 +60,31 @@ def test_files_of_a_manifest_have_the_times_of_their_headers(tmp_path):
     for name in ("still1.dcm", "still2.dcm"):
         single(tmp_path, name, frames=2, AcquisitionDateTime="20240101")
 
-    def times(*rows):
-        rows = [dict(zip(("exam", "path", "frame"), ("e", *row, ""))) for row in rows]
-        exam, = read(write_manifest(tmp_path, rows)).values()
+    def manifest(*rows):
+        return write_manifest(tmp_path, [dict(zip(("exam", "path", "frame"), ("e", *row, ""))) for row in rows])
+
+    def times(*rows, options=()):
+        exam, = read(manifest(*rows), 0, options).values()
         return [slot["time_s"] for slot in exam["slots"]]
 
     assert times(["a.dcm"], ["b.dcm"], ["c.dcm"]) == [0, 181 * 86400, 365 * 86400]
     assert times(["c.dcm"], ["cine.dcm"]) == [0, 10, 10.5, 11]
     assert times(["cine.dcm", "1-2"], ["undated.dcm"]) == [None] * 3
     assert times(["c.dcm"], ["cine.dcm", "2"], [""]) == [0, 11, None]
-    assert times(["b.dcm"], ["a.dcm"]) == [None] * 2  # against the order of the input
+    done = run(manifest(["c.dcm"], ["b.dcm"], ["a.dcm"]))
+    assert done.returncode == 3 and (
+        "exam 'e': frame 1 ('b.dcm') has time -15897600.0 s before frame 0 at 0.0 s, by their headers; "
+        "sort the manifest, give --sort time or pass --allow-unordered") in done.stderr
+    day = 86400
+    assert times(["c.dcm"], ["a.dcm"], options=["--allow-unordered"]) == [0, -365 * day]
+    assert times(["c.dcm"], ["b.dcm"], ["a.dcm"], options=["--sort-by-time"]) == [0, 181 * day, 365 * day]
+    assert "frame 2 ('a.dcm')" in run(manifest(["c.dcm"], [""], ["a.dcm"])).stderr
+    assert times(["cine.dcm", "1-2"], ["c.dcm"], options=["--sort-by-time"]) == [0, 10.5, 11]
+    single(tmp_path, "late.dcm", frames=2, FrameTime=500, AcquisitionDateTime="20240101000010.7")
+    rows = ["cine.dcm"], ["late.dcm"]
+    assert "frame 3 ('late.dcm') has time 0.7 s before frame 2 at 1.0 s" in run(manifest(*rows)).stderr
+    assert "their clips overlap" in run(manifest(*rows), 0, ["--sort-by-time"]).stderr
+    assert times(*rows, options=["--allow-unordered"]) == pytest.approx([0, 0.5, 1, 0.7, 1.2])
     assert times(["a.dcm"], [""], ["undated.dcm"]) == [None] * 3
     assert times(["still1.dcm", "1"], ["still2.dcm", "1"]) == [None] * 2
 
