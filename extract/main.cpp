@@ -164,7 +164,8 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 // --dry-run. Times that decrease are among its findings, so they are let through here.
 int look_only(const ExtractOptions& options) {
   const frames::ExamList input = list_exams_salted(
-      options.input, {options.frame_columns, true, options.reader, options.sort_by_time});
+      options.input,
+      {options.frame_columns, true, options.reader, options.sort_by_time, options.exam_from});
   const dry_run::Survey survey =
       dry_run::survey(input, {options.selection, options.reader, options.preprocessing,
                               options.decode_threads, options.thumbnails});
@@ -221,8 +222,8 @@ int run(const std::vector<std::string>& arguments) {
   if (options->dry_run) return look_only(*options);
 
   const frames::ExamList input = list_exams_salted(
-      options->input,
-      {options->frame_columns, options->allow_unordered, options->reader, options->sort_by_time});
+      options->input, {options->frame_columns, options->allow_unordered, options->reader,
+                       options->sort_by_time, options->exam_from});
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
   budget_device_memory(options->devices, options->batch.memory_budget);

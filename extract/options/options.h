@@ -33,6 +33,7 @@ struct ExtractOptions {
   std::vector<std::string> frame_columns;
   bool allow_unordered = false;
   bool sort_by_time = false;     // --sort time
+  std::string exam_from;         // --exam-from; "" for none
   frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
 
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker

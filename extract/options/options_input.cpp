@@ -61,6 +61,8 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
       "manifest columns that hold one value per frame");
   add("allow-unordered", po::bool_switch(&options.allow_unordered),
       "accept times that decrease within an exam");
+  add("exam-from", text(options.exam_from, "REGEX"),
+      "of a folder: exams and patients by their paths, e.g. 'P(?<patient>\\d+)/(?<exam>.+)'");
   add("sort", text(sort, "time"), "bring each exam's frames into the order of their times");
   add("window", text(window, "W"),
       "values that become black and white: file (default), CENTER,WIDTH or LOW%,HIGH%");

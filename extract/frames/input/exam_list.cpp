@@ -9,6 +9,7 @@
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/input/header_times.h"
+#include "extract/frames/input/path_pattern.h"
 #include "extract/frames/source.h"
 
 namespace coldframe::frames {
@@ -56,6 +57,14 @@ void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
   }
 }
 
+ExamList list_by_path(const fs::path& folder, const ExamListOptions& options) {
+  if (options.exam_from.empty()) return list_folder(folder, options);
+  const PathPattern pattern(options.exam_from);
+  ExamList list = list_folder(folder, options);
+  name_by_pattern(pattern, list);
+  return list;
+}
+
 ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(input, error);
@@ -68,7 +77,9 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   if (!manifest && !options.frame_columns.empty()) {
     throw ConfigError("--frame-columns needs a CSV manifest as --input");
   }
-  if (folder) return list_folder(input.has_filename() ? input : input.parent_path(), options);
+  if (!folder && !options.exam_from.empty())
+    throw ConfigError("--exam-from needs a folder as --input; a manifest names exams and patients");
+  if (folder) return list_by_path(input.has_filename() ? input : input.parent_path(), options);
   if (manifest) return list_manifest(input, options);
   const SourceKind* kind = detect_kind(input);
   const bool dicom = kind != nullptr && std::string_view(kind->name) == "dicom";

@@ -52,7 +52,8 @@ struct ExamListOptions {
   std::vector<std::string> frame_columns;  // --frame-columns
   bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
   ReaderOptions reader = {};
-  bool sort_by_time = false;  // --sort time: of each exam's frames
+  bool sort_by_time = false;   // --sort time: of each exam's frames
+  std::string exam_from = {};  // --exam-from, as PathPattern has it; "" for none
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam

@@ -12,6 +12,7 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/exam_names.h"
+#include "extract/frames/input/row_files.h"
 #include "extract/frames/input/timestamp.h"
 
 namespace coldframe::frames {
@@ -25,6 +26,7 @@ struct Draft {
   ExamSpec spec;
   std::vector<std::size_t> rows;                // of the table
   std::vector<std::optional<Timestamp>> times;  // one per item
+  bool one_row = false;                         // it is a row's alone, perhaps of a folder
 };
 
 class ManifestReader {
@@ -70,6 +72,8 @@ class ManifestReader {
   void check_constant(const Draft& draft, std::size_t row, std::size_t column) const;
   void check_unique(const std::string& exam, std::size_t row);
   ExamItem make_item(std::size_t row) const;
+  std::vector<ExamItem> make_items(std::size_t row) const;
+  void settle_folder_times(Draft& draft) const;
   void parse_range(std::size_t row, ExamItem& item) const;
   std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
@@ -120,7 +124,8 @@ void ManifestReader::name_the_unnamed(std::vector<std::string>& warnings) {
   for (std::size_t row = 0; row < table_.rows.size(); ++row) {
     if (!value(row, exam_).empty()) continue;
     ExamItem item = make_item(row);
-    if (!item.name.empty()) files.push_back(std::move(item));
+    if (!item.name.empty() && !std::filesystem::is_directory(item.path))
+      files.push_back(std::move(item));
   }
   places_ = name_exams(files, options_.reader.grouping, warnings);
 }
@@ -132,8 +137,15 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
   const auto found = places_.find(trim(value(row, path_)));
   if (found != places_.end() && (found->second.passed_over || !found->second.exam.empty()))
     return found->second;
+  if (const auto path = folder_ / trim(value(row, path_)); std::filesystem::is_directory(path)) {
+    place.exam = trim(value(row, path_));
+    while (place.exam.ends_with('/')) place.exam.pop_back();
+    if (!place.exam.empty()) return place;
+  }
   if (!exam_) table_.require_column("exam");
-  refuse(row, "column 'exam' is empty; every row names its exam, except those of DICOM files");
+  refuse(
+      row,
+      "column 'exam' is empty; every row names its exam, except those of DICOM files and folders");
 }
 
 // As a folder of the same files gives them.
@@ -174,9 +186,43 @@ void ManifestReader::add_row(std::size_t row) {
     if (patient_) check_constant(draft, row, *patient_);
   }
   check_unique(exam, row);
-  draft.spec.items.push_back(make_item(row));
-  draft.times.push_back(time_of(row));
-  draft.rows.push_back(row);
+  const bool alone = draft.rows.empty();
+  for (ExamItem& item : make_items(row)) {
+    const bool first = draft.rows.empty() || draft.rows.back() != row;
+    draft.spec.items.push_back(std::move(item));
+    draft.times.push_back(first ? time_of(row) : std::nullopt);
+    draft.rows.push_back(row);
+  }
+  draft.one_row = alone;
+}
+
+// A folder's times are of use only where they are all that there are.
+void ManifestReader::settle_folder_times(Draft& draft) const {
+  auto& items = draft.spec.items;
+  const auto timed = [](const ExamItem& item) { return !std::isnan(item.time_s); };
+  const bool keep = draft.one_row && draft.spec.times_from_headers &&
+                    std::all_of(items.begin(), items.end(), timed);
+  if (keep) draft.spec.times_from_headers = false;
+  if (keep) return;
+  for (ExamItem& item : items) item.time_s = std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<ExamItem> ManifestReader::make_items(std::size_t row) const {
+  const ExamItem item = make_item(row);
+  std::optional<std::vector<ExamItem>> files;
+  try {
+    files = files_of_row(item, options_);
+  } catch (const DataError& error) {
+    refuse(row, error.what());
+  }
+  if (!files) return {item};
+  if (!value(row, frame_).empty())
+    refuse(row, concat("'", item.name, "' stands for several files; leave its 'frame' empty"));
+  for (ExamItem& each : *files) {
+    each.crop = item.crop;
+    each.frame_columns = item.frame_columns;
+  }
+  return std::move(*files);
 }
 
 void ManifestReader::check_constant(const Draft& draft, std::size_t row, std::size_t column) const {
@@ -276,6 +322,7 @@ void ManifestReader::settle_times(Draft& draft) const {
   const auto& times = draft.times;
   const auto known = [](const auto& time) { return time.has_value(); };
   draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
+  settle_folder_times(draft);
   if (draft.spec.times_from_headers) return;
   if (options_.sort_by_time) sort_by_time(draft);
   const std::string& id = draft.spec.id;

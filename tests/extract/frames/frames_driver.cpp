@@ -104,6 +104,8 @@ int main(int argc, char** argv) {
         peak = true;
       } else if (std::string_view(argv[i]).starts_with("--dump=")) {
         dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
+      } else if (std::string_view(argv[i]).starts_with("--exam-from=")) {
+        options.exam_from = argv[i] + std::string_view("--exam-from=").size();
       } else if (std::string_view(argv[i]) == "--sort-by-time") {
         options.sort_by_time = true;
       } else if (std::string_view(argv[i]) == "--allow-unordered") {

@@ -1,0 +1,80 @@
+#include "extract/frames/input/row_files.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::frames {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<ExamItem> files_of_folder(const ExamItem& row, const ExamListOptions& options) {
+  ExamListOptions plain;
+  plain.reader = options.reader;
+  ExamList list = list_folder(row.path.has_filename() ? row.path : row.path.parent_path(), plain);
+  if (list.exams.size() > 1)
+    throw DataError(concat("the folder '", row.name, "' holds ", list.exams.size(), " exams, '",
+                           list.exams[0].id, "' and '", list.exams[1].id,
+                           "' among them; give each a row of its own"));
+  for (ExamItem& item : list.exams[0].items)
+    item.name = (fs::path(row.name) / item.name).generic_string();
+  return std::move(list.exams[0].items);
+}
+
+std::vector<std::string> matches(const fs::path& pattern) {
+  glob_t found = {};
+  std::vector<std::string> names;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+      std::error_code error;
+      if (fs::is_regular_file(found.gl_pathv[i], error)) names.push_back(found.gl_pathv[i]);
+    }
+  }
+  ::globfree(&found);
+  std::sort(names.begin(), names.end(),
+            [](const auto& a, const auto& b) { return natural_less(a, b); });
+  return names;
+}
+
+// The manifest's folder stands in front of a relative pattern, and must not count as part of it.
+std::string escaped(const std::string& folder) {
+  std::string text;
+  for (const char c : folder) {
+    if (c == '*' || c == '?' || c == '[' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
+  std::string folder = row.path.string();
+  folder.resize(folder.size() - row.name.size());
+  std::vector<ExamItem> items;
+  for (const std::string& path : matches(escaped(folder) + row.name)) {
+    ExamItem item;
+    item.path = path;
+    item.name = path.substr(folder.size());
+    items.push_back(std::move(item));
+  }
+  if (items.empty()) throw DataError(concat("'", row.name, "' matches no file"));
+  return items;
+}
+
+}  // namespace
+
+std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
+                                                  const ExamListOptions& options) {
+  std::error_code error;
+  if (row.path.empty()) return std::nullopt;
+  const fs::file_status status = fs::status(row.path, error);
+  if (fs::is_directory(status)) return files_of_folder(row, options);
+  if (fs::exists(status) || row.name.find_first_of("*?[") == std::string::npos) return std::nullopt;
+  return files_of_pattern(row);
+}
+
+}  // namespace coldframe::frames

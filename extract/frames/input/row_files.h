@@ -1,0 +1,19 @@
+// What the path of a manifest's row stands for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "extract/frames/input/exam_list.h"
+
+namespace coldframe::frames {
+
+// Nothing when the path names one file, there or not. A folder stands for the one exam that it
+// holds, its images in natural order or its DICOM series, and a pattern with *, ? or [ (where no
+// file has that name) for the files that it matches, in natural order. DataError: a folder with
+// several exams or none, a pattern that matches no file.
+std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
+                                                  const ExamListOptions& options);
+
+}  // namespace coldframe::frames
