@@ -66,12 +66,12 @@ void require_usable(const Location& location) {
   if (location.single_file && fs::is_directory(location.path, error))
     throw CacheError(name +
                      ": a folder stands where the cache file should go; choose another "
-                     "--out, or one whose name does not end in .h5");
+                     "name, or one that does not end in .h5");
   if (!location.single_file && fs::exists(location.path, error) &&
       !fs::is_directory(location.path, error))
     throw CacheError(name +
                      ": a file stands where the cache folder should go; choose another "
-                     "--out (a single-file cache has a name that ends in .h5)");
+                     "name (a single-file cache has a name that ends in .h5)");
 }
 
 // "clean" first, then in the order of the first exam.

@@ -32,6 +32,20 @@ TEST(Recipe, StorageChangesOnlyTheCacheDigest) {
   EXPECT_THAT(differences(a, b), ElementsAre("frames: cache has 12, now 8"));
 }
 
+TEST(Recipe, NotesComeBackAndCountForNothing) {
+  const MemoryFolder folder;
+  Recipe plain = make_recipe(), noted = plain;
+  noted.notes["weights"] = "vit.safetensors";
+  EXPECT_EQ(noted.cache_digest(), plain.cache_digest());
+  EXPECT_THAT(differences(noted, plain), IsEmpty());
+  for (const Recipe& recipe : {noted, plain}) {  // the second run goes on without
+    ShardWriter writer(locate(folder / "x.cache"), recipe, 4, {});
+    writer.add(make_exam(recipe.notes.empty() ? "b" : "a", recipe.notes.empty(), 2, 4));
+    writer.finish();
+  }
+  EXPECT_EQ(CacheReader(folder / "x.cache").recipe().notes, noted.notes);
+}
+
 TEST(Recipe, DifferencesNameNestedAndMissingKeys) {
   const Json a = Json::parse(R"({"p": {"size": 224, "mean": [0.5]}, "old": {"k": true}, "e": {}})");
   const Json b = Json::parse(R"({"p": {"size": 392, "mean": [0.5]}, "new": "x"})");

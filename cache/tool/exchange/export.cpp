@@ -235,8 +235,10 @@ int run_export(const std::vector<std::string>& arguments) {
   const std::string ending = out.extension().string();
   const std::string format = ending.empty() ? "" : ending.substr(1);
   if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end())
-    throw ConfigError(concat("'", out.string(), "': the name's ending says the format: .",
-                             join(kFormats, ", .")));
+    throw ConfigError(concat(
+        "'", out.string(), "': the name's ending says the format: .", join(kFormats, ", ."),
+        format == "parquet" ? "; pandas writes Parquet of them, as does examples/read_cache.py"
+                            : ""));
   const fs::path stem = fs::path(out).replace_extension();
   std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv",
                                  stem.string() + ".recipe.json", out};

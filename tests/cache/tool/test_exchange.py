@@ -186,7 +186,8 @@ def test_diff_tells_what_differs(tmp_path):
 
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.parquet"])
 def test_export_says_which_formats_there_are(cache, tmp_path, name):
-    assert "safetensors" in refusal("export", cache[0], tmp_path / name)
+    message = refusal("export", cache[0], tmp_path / name)
+    assert "safetensors" in message and ("read_cache.py" in message) == name.endswith("parquet")
 
 
 def test_export_replaces_only_when_told(cache, tmp_path):
