@@ -102,6 +102,18 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   devices.load(make);
 }
 
+// A cache that was made before EXIF data were followed goes on without.
+void follow_exif_as(const std::optional<cache::CacheReader>& cached,
+                    frames::ReaderOptions& reader) {
+  if (!cached || reader.ignore_exif) return;
+  const Json& features = cached->recipe().features;
+  if (features.contains("reading") && features["reading"].contains("exif")) return;
+  reader.ignore_exif = true;
+  log_info(
+      "the cache holds JPEG images as they are stored, without the turns that their EXIF data "
+      "state, and goes on like that; give another --out to have them upright");
+}
+
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
                   const std::string& path) {
   if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
@@ -166,8 +178,10 @@ int look_only(const ExtractOptions& options) {
   const frames::ExamList input = list_exams_salted(
       options.input,
       {options.frame_columns, true, options.reader, options.sort_by_time, options.exam_from});
+  frames::ReaderOptions reader = options.reader;
+  reader.estimate = true;
   const dry_run::Survey survey =
-      dry_run::survey(input, {options.selection, options.reader, options.preprocessing,
+      dry_run::survey(input, {options.selection, reader, options.preprocessing,
                               options.decode_threads, options.thumbnails});
   const dry_run::Report report{input, survey,
                                dry_run::find_all(input, survey, options.allow_unordered),
@@ -217,7 +231,7 @@ int benchmark(const frames::ExamList& input, const ExtractOptions& options,
 }
 
 int run(const std::vector<std::string>& arguments) {
-  const auto options = parse_extract_options(arguments);
+  auto options = parse_extract_options(arguments);
   if (!options) return 0;
   if (options->dry_run) return look_only(*options);
 
@@ -232,6 +246,7 @@ int run(const std::vector<std::string>& arguments) {
   const cache::Location location = cache::locate(options->out);
   cache::refuse_foreign_folder(location);
   auto cached = open_to_continue(location);
+  follow_exif_as(cached, options->reader);
   load_backbones(devices, *options, input, cached);
   vit::Backbone& backbone = devices.backbone();
   const cache::Recipe recipe = make_recipe(*options, backbone);

@@ -38,13 +38,25 @@ std::uint64_t available_bytes() {
   return proc_field("/proc/meminfo", "MemAvailable:");
 }
 
-double process_cpu_seconds() {
+namespace {
+
+double cpu_seconds(int whose) {
   rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  if (::getrusage(whose, &usage) != 0) return 0;
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+double process_cpu_seconds() {
+  return cpu_seconds(RUSAGE_SELF);
+}
+
+double thread_cpu_seconds() {
+  return cpu_seconds(RUSAGE_THREAD);
 }
 
 }  // namespace coldframe

@@ -26,8 +26,14 @@ struct ReaderOptions {
   int axis = 2;       // --axis
   SliceRange slices;  // --slices; of a 4-D volume: these slices of every time point
 
+  bool ignore_exif = false;  // --ignore-exif; else JPEG images are turned as their EXIF data states
+
   // Clips: those frames before the first damaged one count as all that there are.
   bool accept_broken_tail = false;  // --accept-broken-tail
+
+  // Clips: frames are counted without being decoded, and those that are cheap to decode stand for
+  // the others. For a look before the job, never for the job itself.
+  bool estimate = false;
 
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group
   bool keep_patient_id = false;  // --keep-patient-id; else a hash of it with `patient_salt`

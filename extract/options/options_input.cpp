@@ -64,6 +64,9 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
   add("exam-from", text(options.exam_from, "REGEX"),
       "of a folder: exams and patients by their paths, e.g. 'P(?<patient>\\d+)/(?<exam>.+)'");
   add("sort", text(sort, "time"), "bring each exam's frames into the order of their times");
+  add("ignore-exif", po::bool_switch(&options.reader.ignore_exif),
+      "leave JPEG images as they are stored, whatever turn their EXIF data states, as caches made "
+      "before this option have them");
   add("window", text(window, "W"),
       "values that become black and white: file (default), CENTER,WIDTH or LOW%,HIGH%");
   add("axis", text(axis, "A"),

@@ -15,12 +15,14 @@ std::string to_text(const Window& window) {
   return concat(exact(window.low), "%,", exact(window.high), '%');
 }
 
-// Describes how values and volumes became frames.
+// Describes how values and volumes became frames. Caches without the key `exif` hold JPEG images as
+// they were stored.
 Json describe_reading(const frames::ReaderOptions& reader) {
   Json json = Json::object();
   if (reader.window.kind != Window::Kind::kFile) json["window"] = to_text(reader.window);
   if (reader.axis != frames::ReaderOptions{}.axis)
     json["axis"] = std::string(1, "xyz"[reader.axis]);
+  if (!reader.ignore_exif) json["exif"] = "upright";
   return json;
 }
 

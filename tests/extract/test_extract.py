@@ -106,6 +106,25 @@ def test_another_recipe_is_refused_with_the_difference(tmp_path):
     assert (tmp_path / "x.h5").read_bytes() == before
 
 
+def test_exif_turns_are_part_of_the_recipe_and_caches_without_go_on(tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (70, 90, 3), dtype=np.uint8))
+    image.save(tmp_path / "a.jpg", exif=exif, quality=95)
+    command = ["extract", "--input", tmp_path / "a.jpg", *RANDOM, "--out"]
+    coldframe(*command, tmp_path / "old.h5", "--ignore-exif")
+    coldframe(*command, tmp_path / "new.h5")
+    assert not np.array_equal(read(tmp_path / "old.h5")[1][0], read(tmp_path / "new.h5")[1][0])
+    with h5py.File(tmp_path / "old.h5") as old, h5py.File(tmp_path / "new.h5") as new:
+        assert "reading" not in json.loads(old.attrs["recipe"])["features"]  # as of caches made before the option
+        assert json.loads(new.attrs["recipe"])["features"]["reading"] == {"exif": "upright"}
+    before = (tmp_path / "old.h5").read_bytes()
+    again = coldframe(*command, tmp_path / "old.h5")
+    assert "unchanged  1 exam" in again.stdout and "goes on like that" in again.stderr
+    assert (tmp_path / "old.h5").read_bytes() == before
+    assert "exif" in coldframe(*command, tmp_path / "new.h5", "--ignore-exif", expect=3).stderr
+
+
 def test_stopped_run_continues(tmp_path):
     manifest = make_exams(tmp_path, exams=40, frames=6)
     command = ["extract", "--input", manifest, *RANDOM, "--image-size", "224", "--out", tmp_path / "x.h5", "--batch", "4"]

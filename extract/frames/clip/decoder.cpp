@@ -81,6 +81,12 @@ bool ClipDecoder::next() {
   }
 }
 
+bool ClipDecoder::go_to(std::int64_t timestamp) {
+  if (!input_.go_to(timestamp)) return false;
+  avcodec_flush_buffers(codec_.get());
+  return true;
+}
+
 // False at the end, and where the container is damaged or ends within a packet: frames that the
 // decoder still holds are whole.
 bool ClipDecoder::read_packet() {

@@ -23,6 +23,10 @@ class ClipDecoder {
   // nothing can be read behind it.
   bool next();
 
+  // Next comes the last key frame at or before `timestamp`, in the stream's units; false as
+  // ClipInput::go_to().
+  bool go_to(std::int64_t timestamp);
+
   // These tell of the frame that `next` decoded: its time in seconds on the container's clock (the
   // presentation time stamp), NaN if it has none, and its picture.
   double time_s() const;

@@ -120,4 +120,8 @@ bool ClipInput::read(AVPacket& packet) {
   }
 }
 
+bool ClipInput::go_to(std::int64_t timestamp) {
+  return av_seek_frame(format_.get(), stream_->index, timestamp, AVSEEK_FLAG_BACKWARD) >= 0;
+}
+
 }  // namespace coldframe::frames

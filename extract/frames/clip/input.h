@@ -27,6 +27,9 @@ class ClipInput {
 
   // The stream's next packet; false at the end. DataError when the container is damaged.
   bool read(AVPacket& packet);
+  // Goes to the last key frame at or before `timestamp`, in the stream's units. False where the
+  // container cannot; then the place is unknown.
+  bool go_to(std::int64_t timestamp);
 
  private:
   static int read_bytes(void* self, std::uint8_t* bytes, int size);

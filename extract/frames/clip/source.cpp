@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "extract/frames/clip/container.h"
 #include "extract/frames/clip/decoder.h"
+#include "extract/frames/clip/estimate.h"
 #include "extract/frames/clip/times.h"
 #include "extract/frames/kinds.h"
 
@@ -174,6 +175,7 @@ bool detect_video(std::string_view head, const std::filesystem::path&) {
 
 std::unique_ptr<Source> open_video(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
+  if (options.estimate) return estimate_clip(path, options.accept_broken_tail);
   return std::make_unique<VideoSource>(path, options.accept_broken_tail);
 }
 

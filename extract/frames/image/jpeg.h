@@ -9,7 +9,7 @@
 
 namespace coldframe::frames {
 
-// RGB as Pillow's convert("RGB") gives it: the EXIF rotation is left alone; four colours (CMYK and
+// RGB as Pillow's convert("RGB") gives it: turns that EXIF data state are left to others; four colours (CMYK and
 // YCCK) are taken to be stored inverted, as Adobe stores them, and no colour profile is applied.
 // `size` is what check_image() found. DataError, without the file's name, for data that is damaged,
 // also where libjpeg would make pixels up.

@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
+#include "extract/frames/image/orientation.h"
 #include "extract/frames/image/png.h"
 #include "extract/frames/image/value_scale.h"
 #include "extract/frames/image/webp.h"
@@ -21,8 +22,8 @@ namespace {
 
 class ImageSource : public Source {
  public:
-  ImageSource(std::filesystem::path path, const ValueScale& scale)
-      : path_(std::move(path)), scale_(scale) {}
+  ImageSource(std::filesystem::path path, const ValueScale& scale, bool ignore_exif)
+      : path_(std::move(path)), scale_(scale), ignore_exif_(ignore_exif) {}
 
   std::int64_t frame_count() override { return 1; }
   double time_s(std::int64_t) const override { return 0.0; }
@@ -66,7 +67,7 @@ class ImageSource : public Source {
     const ImageSize size = check_image(bytes);
     switch (image_format(bytes)) {
       case ImageFormat::kJpeg:
-        return decode_jpeg(bytes, size);
+        return upright(decode_jpeg(bytes, size), ignore_exif_ ? 1 : exif_orientation(bytes));
       case ImageFormat::kPng:
         return decode_png(bytes, size);
       default:
@@ -86,6 +87,7 @@ class ImageSource : public Source {
 
   std::filesystem::path path_;
   ValueScale scale_;
+  bool ignore_exif_;
 };
 
 }  // namespace
@@ -102,7 +104,8 @@ std::unique_ptr<Source> open_image(const std::filesystem::path& path,
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
   if (image_format(head) == ImageFormat::kTiff) return open_stack(path, options);
   const Depth depth = is_deep_png(head) ? Depth::k16 : Depth::k8;
-  return std::make_unique<ImageSource>(path, ValueScale{options.window, depth});
+  return std::make_unique<ImageSource>(path, ValueScale{options.window, depth},
+                                       options.ignore_exif);
 }
 
 }  // namespace coldframe::frames

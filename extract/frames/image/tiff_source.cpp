@@ -1,32 +1,16 @@
 // TIFF images, and TIFF stacks as clips: each page is a frame.
 #include <limits>
-#include <opencv2/core.hpp>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
+#include "extract/frames/image/orientation.h"
 #include "extract/frames/image/tiff_file.h"
 #include "extract/frames/kinds.h"
 
 namespace coldframe::frames {
 namespace {
-
-// Turns an image as Pillow's exif_transpose does, which it applies to TIFF (and not to JPEG) when
-// it opens the file.
-Image upright(Image image, int orientation) {
-  if (orientation < 2 || orientation > 8) return image;
-  cv::Mat turned(image.height, image.width, CV_8UC3, image.rgb.data());
-  if (orientation >= 5) cv::transpose(turned.clone(), turned);
-  const bool mirror_columns =
-      orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
-  const bool mirror_rows =
-      orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
-  if (mirror_columns) cv::flip(turned.clone(), turned, 1);
-  if (mirror_rows) cv::flip(turned.clone(), turned, 0);
-  const cv::Mat whole = turned.isContinuous() ? turned : turned.clone();
-  return {whole.cols, whole.rows, {whole.data, whole.data + whole.total() * 3}};
-}
 
 class TiffSource : public Source {
  public:

@@ -16,6 +16,8 @@ constexpr std::size_t kWidth = 384;  // features of a ViT-S
 struct Totals {
   std::size_t exams = 0, unreadable = 0, frames = 0, selected = 0, missing = 0, inputs = 0;
   std::size_t patients = 0, without_patient = 0;
+  double decode_s = 0;
+  bool has_clips = false;
   std::uint64_t cache_bytes = 0, thumbnail_bytes = 0;  // the latter are among the former
 };
 
@@ -34,6 +36,8 @@ Totals total(const Report& report) {
     totals.selected += exam.selected;
     totals.missing += exam.missing;
     totals.inputs += exam.inputs;
+    totals.decode_s += exam.decode_s;
+    totals.has_clips = totals.has_clips || exam.kind.starts_with("video");
     totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
   totals.patients = patients.size();
@@ -136,6 +140,9 @@ std::string totals_text(const Totals& totals, const Report& report) {
   text += "\n";
   if (totals.inputs > totals.selected)
     text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
+  text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
+  if (totals.has_clips)
+    text += "Frames of clips are counted by their packets, an estimate: the job decodes them all\n";
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
                        " features per frame (a ViT-S)",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
@@ -222,6 +229,8 @@ Json to_json(const Report& report) {
                     {"missing", totals.missing},
                     {"inputs", totals.inputs},
                     {"patients", totals.patients},
+                    {"decode_core_seconds", json_number(totals.decode_s)},
+                    {"clips_are_estimates", totals.has_clips},
                     {"exams_without_patient", totals.without_patient},
                     {"cache_bytes", totals.cache_bytes},
                     {"thumbnail_bytes", totals.thumbnail_bytes},

@@ -10,6 +10,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/progress.h"
 #include "common/files/fingerprint.h"
+#include "common/system/memory.h"
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
 #include "extract/frames/opened_exam.h"
@@ -124,18 +125,25 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   const CropPlan crops(exam, opened, settings_.preprocessing);
   StillParts parts;
   std::size_t sampled = 0;
+  double started = thread_cpu_seconds(), decoding = 0;
   opened.read(samples, [&](frames::ExamSlot&& slot) {
     if (!slot.present) {
       note_lost(slot.fault, found);
       return !stop_requested();
     }
     ++sampled;
+    decoding += thread_cpu_seconds() - started;
     const auto crop = crops.crop_of(slot);
     in_context(concat("'", exam.items[slot.item].name, "', frame ", slot.frame.index),
                [&] { look_at_frame(std::move(slot.frame), crop, found, parts); });
+    started = thread_cpu_seconds();
     return !stop_requested();
   });
   if (sampled == 0) throw DataError(found.fault);
+  // The job decodes a clip from the first frame to the last, whichever are selected.
+  const bool is_clip = opened.kind().starts_with("video");
+  found.decode_s = decoding / static_cast<double>(sampled) *
+                   static_cast<double>(is_clip ? found.frames : found.selected);
   found.thumbnail_bytes = found.thumbnail_bytes * present.size() / sampled;
   found.bright = parts.bright_regions();
 }

@@ -35,6 +35,7 @@ struct ExamSurvey {
   std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
   std::string fault;                  // of the first that is lost
   std::size_t selected = 0;           // slots that would be extracted
+  double decode_s = 0;                // of one core for what the job decodes, from the samples
   std::size_t inputs = 0;             // of the backbone, tiles counted, from the sampled frames
   std::uint64_t thumbnail_bytes = 0;  // of all selected frames, from the sampled ones
   Timing timing;                      // of all slots
@@ -51,7 +52,8 @@ struct Survey {
 };
 
 // Opens every exam on `settings.threads` threads, counts its frames, reads their times and decodes
-// up to kSamples of them. Interrupted after a stop request.
+// up to kSamples of them. Where `settings.reader.estimate` holds, counts of clips are estimates.
+// Interrupted after a stop request.
 Survey survey(const frames::ExamList& input, const Settings& settings);
 
 }  // namespace coldframe::extract::dry_run

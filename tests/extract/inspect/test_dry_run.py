@@ -95,3 +95,35 @@ def test_tells_of_frames_that_cannot_be_read(exams):
     finding, = (finding for finding in report["findings"] if finding["kind"] == "lost_frames")
     assert [case["exams"] for case in finding["cases"]] == [["E1"]] and "1-2.png' is empty" in finding["cases"][0]["detail"]
     assert report["totals"]["unreadable"] == 0
+
+
+@pytest.mark.parametrize("name, codec, more", [
+    ("a.mp4", "libx264", ["-g", "12", "-bf", "2"]), ("a.mov", "mpeg4", []), ("a.avi", "mpeg4", []), ("a.avi", "mjpeg", []),
+    ("a.mkv", "libx264", ["-g", "300"]), ("a.webm", "libvpx-vp9", []), ("a.mpg", "mpeg1video", []), ("a.gif", "gif", [])])
+@pytest.mark.parametrize("rate", [10, 25])
+def test_clips_are_estimated_as_the_job_finds_them(tmp_path, name, codec, more, rate):
+    if name == "a.mpg" and rate == 10:
+        pytest.skip("MPEG-1 knows few rates")
+    clip = tmp_path / name
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", f"testsrc2=s=64x48:d=4:r={rate}", "-c:v", codec, *more,
+                    str(clip)], check=True)
+    done = subprocess.run([BUILD / "tests/frames_driver", clip, "0"], capture_output=True, text=True, check=True)
+    slots = json.loads(done.stdout)["slots"]
+    report = json.loads(dry_run(clip, "--json").stdout)
+    exam, = report["exams"]
+    assert report["totals"]["clips_are_estimates"] and report["totals"]["decode_core_seconds"] >= 0
+    assert exam["frames"] == pytest.approx(len(slots), rel=0.05)
+    assert exam["times"]["span_s"] == pytest.approx(slots[-1]["time_s"], rel=0.05)
+    assert exam["times"]["median_interval_s"] == pytest.approx(1 / rate, rel=0.05)
+    assert exam["sizes"] == [[64, 48]]
+    text = dry_run(clip).stdout
+    assert "counted by their packets, an estimate" in text and "of one core" in text
+
+
+def test_a_clip_that_is_cut_off_is_found_without_decoding_it(tmp_path):
+    clip = tmp_path / "a.avi"
+    subprocess.run(["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=s=64x48:d=4:r=10", "-c:v", "mpeg4", str(clip)],
+                   check=True)
+    clip.write_bytes(clip.read_bytes()[:-5000])
+    exam, = json.loads(dry_run(clip, "--json", expect=1).stdout)["exams"]
+    assert exam["failure"] is None and exam["lost"] == 1 and exam["frames"] > 20
