@@ -20,6 +20,9 @@ std::unique_ptr<Source> open_animated_webp(const std::filesystem::path& path,
 bool detect_nifti(std::string_view head, const std::filesystem::path& path);
 std::unique_ptr<Source> open_nifti(const std::filesystem::path& path, const ReaderOptions& options);
 
+bool detect_npy(std::string_view head, const std::filesystem::path& path);
+std::unique_ptr<Source> open_npy(const std::filesystem::path& path, const ReaderOptions& options);
+
 bool detect_stack(std::string_view head, const std::filesystem::path& path);  // of TIFF pages
 std::unique_ptr<Source> open_stack(const std::filesystem::path& path, const ReaderOptions& options);
 

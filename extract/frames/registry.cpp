@@ -15,10 +15,12 @@ constexpr std::array kKinds{
     // Before images: the preamble of a DICOM file may be the header of a TIFF file.
     SourceKind{"dicom", "DICOM", true, detect_dicom, open_dicom, dicom_facts},
     SourceKind{"stack", "TIFF stacks", true, detect_stack, open_stack, nullptr},
-    SourceKind{"image", "JPEG, PNG, TIFF, WebP", false, detect_image, open_image, nullptr},
+    SourceKind{"image", "JPEG, PNG, TIFF, WebP, PGM, PPM", false, detect_image, open_image,
+               nullptr},
     SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF, animated PNG", true,
                detect_video, open_video, nullptr},
     SourceKind{"webp", "animated WebP", true, detect_animated_webp, open_animated_webp, nullptr},
+    SourceKind{"npy", "NumPy arrays", true, detect_npy, open_npy, nullptr},
     SourceKind{"nifti", "NIfTI", true, detect_nifti, open_nifti, nullptr},
 };
 

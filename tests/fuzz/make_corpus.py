@@ -131,6 +131,13 @@ def make_image(folder):
             ("alpha.webp", "RGBA", {"exif": exif})]:
         image = Image.fromarray(picture(17, 19, dtype=np.uint16)) if mode == "I;16" else still.convert(mode)
         image.save(folder / name, **options)
+    for kind, dtype in (("u1", np.uint8), ("u2", ">u2"), ("f4", np.float32)):
+        np.save(folder / f"{kind}.npy", picture(2, 9, 11).astype(dtype))
+    np.save(folder / "rgb.npy", picture(2, 9, 11, 3))
+    still.save(folder / "rgb.ppm")
+    still.convert("L").save(folder / "grey.pgm")
+    (folder / "text.ppm").write_text("P3 # two\n2 1 9\n1 2 3 4 5 9\n")
+    (folder / "deep.pgm").write_bytes(b"P5 3 1 4095\n" + bytes([0, 1, 2, 3, 15, 255]))
     others = [Image.fromarray(picture(17, 19, 3)) for _ in range(2)]
     still.save(folder / "moving.webp", save_all=True, append_images=others, duration=40)
 

@@ -6,6 +6,7 @@
 #include "common/files/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/image/netpbm.h"
 
 namespace coldframe::frames {
 namespace {
@@ -163,6 +164,8 @@ ImageSize check_format(std::string_view bytes) {
     case ImageFormat::kTiff:  // libtiff checks these as it reads
     case ImageFormat::kWebp:
       return check_webp(bytes);
+    case ImageFormat::kNetpbm:
+      return netpbm_size(bytes);
     case ImageFormat::kNone:
       break;
   }
@@ -175,6 +178,7 @@ ImageFormat image_format(std::string_view head) {
   if (head.starts_with("\xff\xd8\xff")) return ImageFormat::kJpeg;
   if (head.starts_with(kPngSignature)) return ImageFormat::kPng;
   if (is_bmp(head)) return ImageFormat::kBmp;
+  if (is_netpbm(head)) return ImageFormat::kNetpbm;
   for (const auto signature : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
     if (head.starts_with(signature)) return ImageFormat::kTiff;
   }

@@ -9,10 +9,10 @@
 
 namespace coldframe::frames {
 
-// RGB as Pillow's convert("RGB") gives it: turns that EXIF data state are left to others; four colours (CMYK and
-// YCCK) are taken to be stored inverted, as Adobe stores them, and no colour profile is applied.
-// `size` is what check_image() found. DataError, without the file's name, for data that is damaged,
-// also where libjpeg would make pixels up.
+// RGB as Pillow's convert("RGB") gives it: turns that EXIF data state are left to others; four
+// colours (CMYK and YCCK) are taken to be stored inverted, as Adobe stores them, and no colour
+// profile is applied. `size` is what check_image() found. DataError, without the file's name, for
+// data that is damaged, also where libjpeg would make pixels up.
 Image decode_jpeg(std::string_view bytes, const ImageSize& size);
 
 // A JPEG file (JFIF, baseline, without any metadata) of `quality` 1 … 100, as libjpeg counts it; of

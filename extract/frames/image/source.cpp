@@ -1,4 +1,4 @@
-// JPEG, PNG and WebP, each through its own library on bytes that were looked at first. (Not
+// JPEG, PNG, WebP and Netpbm, each through its own library on bytes that were looked at first. (Not
 // through OpenCV's imdecode: Debian's build hands what it does not recognise to GDAL and GDCM,
 // which crash and hang on malformed files, prints to stderr, and accepts JPEG with pixels made up.)
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
+#include "extract/frames/image/netpbm.h"
 #include "extract/frames/image/orientation.h"
 #include "extract/frames/image/png.h"
 #include "extract/frames/image/value_scale.h"
@@ -57,6 +58,7 @@ class ImageSource : public Source {
   DeepImage deep_image() const {
     const std::string bytes = file_bytes();
     const ImageSize size = check_image(bytes);
+    if (is_deep_netpbm(bytes)) return decode_deep_netpbm(bytes);
     if (!is_deep_png(bytes)) throw DataError("it has changed while it was read");
     return decode_deep_png(bytes, size);
   }
@@ -70,6 +72,8 @@ class ImageSource : public Source {
         return upright(decode_jpeg(bytes, size), ignore_exif_ ? 1 : exif_orientation(bytes));
       case ImageFormat::kPng:
         return decode_png(bytes, size);
+      case ImageFormat::kNetpbm:
+        return decode_netpbm(bytes);
       default:
         return decode_webp(bytes, size);
     }
@@ -99,11 +103,11 @@ bool detect_image(std::string_view head, const std::filesystem::path&) {
 
 std::unique_ptr<Source> open_image(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
-  std::string head(32, '\0');
+  std::string head(4096, '\0');
   const InputFile file(path);
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
   if (image_format(head) == ImageFormat::kTiff) return open_stack(path, options);
-  const Depth depth = is_deep_png(head) ? Depth::k16 : Depth::k8;
+  const Depth depth = is_deep_png(head) || is_deep_netpbm(head) ? Depth::k16 : Depth::k8;
   return std::make_unique<ImageSource>(path, ValueScale{options.window, depth},
                                        options.ignore_exif);
 }

@@ -12,15 +12,15 @@ namespace {
 
 using Suffixes = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 7> kImages{".jpg", ".jpeg", ".png", ".bmp",
-                                                  ".tif", ".tiff", ".webp"};
+constexpr std::array<std::string_view, 10> kImages{".jpg",  ".jpeg", ".png", ".bmp", ".tif",
+                                                   ".tiff", ".webp", ".pgm", ".ppm", ".pnm"};
 constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
                                                   ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
 // These may have ".gz" behind them.
 constexpr std::array<std::string_view, 3> kVolumes{".nii", ".hdr", ".img"};
-constexpr std::array<std::string_view, 15> kOthers{".dcm",  ".dicom", ".ima", ".apng", ".ogg",
-                                                   ".ogv",  ".asf",   ".flv", ".ts",   ".mts",
-                                                   ".m2ts", ".vob",   ".m2v", ".3gp",  ".qt"};
+constexpr std::array<std::string_view, 16> kOthers{
+    ".npy", ".dcm", ".dicom", ".ima",  ".apng", ".ogg", ".ogv", ".asf",
+    ".flv", ".ts",  ".mts",   ".m2ts", ".vob",  ".m2v", ".3gp", ".qt"};
 
 bool is_among(Suffixes suffixes, const std::filesystem::path& path) {
   const std::string suffix = lower(path.extension().string());
