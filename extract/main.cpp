@@ -175,9 +175,9 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 
 // --dry-run. Times that decrease are among its findings, so they are let through here.
 int look_only(const ExtractOptions& options) {
-  const frames::ExamList input = list_exams_salted(
-      options.input,
-      {options.frame_columns, true, options.reader, options.sort_by_time, options.exam_from});
+  const frames::ExamList input =
+      list_exams_salted(options.input, {options.frame_columns, true, options.reader,
+                                        options.sort_by_time, options.columns, options.exam_from});
   frames::ReaderOptions reader = options.reader;
   reader.estimate = true;
   const dry_run::Survey survey =
@@ -237,7 +237,7 @@ int run(const std::vector<std::string>& arguments) {
 
   const frames::ExamList input = list_exams_salted(
       options->input, {options->frame_columns, options->allow_unordered, options->reader,
-                       options->sort_by_time, options->exam_from});
+                       options->sort_by_time, options->columns, options->exam_from});
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
   budget_device_memory(options->devices, options->batch.memory_budget);

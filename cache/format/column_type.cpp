@@ -27,17 +27,22 @@ const char* column_type_name(ColumnType type) {
   return type == ColumnType::kInteger ? "integer" : type == ColumnType::kNumber ? "number" : "text";
 }
 
-ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& column) {
+ColumnType infer_type(const std::vector<std::string>& values) {
   ColumnType type = ColumnType::kInteger;
   bool any = false;
-  for (const ExamInfo& exam : exams) {
-    const std::string& value = column_value(exam, column);
-    if (value.empty()) continue;
+  for (const std::string& value : values) {
+    if (is_missing(value)) continue;
     any = true;
-    type = std::max(type, type_of(value));
+    type = std::max(type, type_of(trim(value)));
     if (type == ColumnType::kText) break;
   }
   return any ? type : ColumnType::kText;
+}
+
+ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& column) {
+  std::vector<std::string> values;
+  for (const ExamInfo& exam : exams) values.push_back(column_value(exam, column));
+  return infer_type(values);
 }
 
 }  // namespace coldframe::cache

@@ -11,7 +11,8 @@ namespace coldframe::cache {
 enum class ColumnType { kInteger, kNumber, kText };
 const char* column_type_name(ColumnType type);  // "integer", "number", "text"
 
-// Empty values do not count. "007" is text: as a number it would lose its zeros.
+// Missing values (is_missing()) do not count. "007" is text: as a number it would lose its zeros.
+ColumnType infer_type(const std::vector<std::string>& values);
 ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& column);
 
 }  // namespace coldframe::cache

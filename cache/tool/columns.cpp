@@ -34,7 +34,7 @@ Json describe(const CacheReader& cache, std::span<const std::size_t> exams, cons
   std::size_t missing = 0;
   for (const std::size_t exam : exams) {
     const std::string& value = column_value(cache.exams()[exam], name);
-    value.empty() ? ++missing : ++counts[value];
+    is_missing(value) ? ++missing : ++counts[trim(value)];
   }
   std::vector<std::pair<std::string, std::size_t>> frequent(counts.begin(), counts.end());
   std::stable_sort(frequent.begin(), frequent.end(),

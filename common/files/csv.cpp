@@ -18,7 +18,8 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // Reads one record after another; knows on which line it is.
 class Scanner {
  public:
-  Scanner(std::string_view text, const std::string& name) : text_(text), name_(name) {}
+  Scanner(std::string_view text, const std::string& name, char separator)
+      : text_(text), name_(name), separator_(separator) {}
 
   bool at_end() const { return at_ >= text_.size(); }
   std::size_t line() const { return line_; }
@@ -27,7 +28,7 @@ class Scanner {
     std::vector<std::string> fields;
     do {
       fields.push_back(field());
-    } while (take(','));
+    } while (take(separator_));
     end_of_line();
     return fields;
   }
@@ -54,7 +55,7 @@ class Scanner {
   std::string field() {
     if (take('"')) return quoted_field();
     const std::size_t start = at_;
-    while (!at_line_end() && text_[at_] != ',') {
+    while (!at_line_end() && text_[at_] != separator_) {
       if (text_[at_] == '"') {
         refuse(line_,
                "a quote in the middle of a field; quote the whole field and double the "
@@ -77,14 +78,15 @@ class Scanner {
       if (c == '\n') ++line_;
       value += c;
     }
-    if (!at_line_end() && text_[at_] != ',') {
-      refuse(line_, "text after a closing quote; expected a comma or the end of the line");
+    if (!at_line_end() && text_[at_] != separator_) {
+      refuse(line_, "text after a closing quote; expected a separator or the end of the line");
     }
     return value;
   }
 
   std::string_view text_;
   const std::string& name_;
+  char separator_;
   std::size_t at_ = 0;
   std::size_t line_ = 1;
 };
@@ -106,34 +108,25 @@ bool is_blank(const std::vector<std::string>& fields) {
   return fields.size() == 1 && trim(fields[0]).empty();
 }
 
-}  // namespace
-
-std::optional<std::size_t> CsvTable::column(std::string_view title) const {
-  const auto found = std::find(header.begin(), header.end(), title);
-  if (found == header.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - header.begin());
+// What stands between the fields of the first line, outside quotes; a comma if nothing does.
+std::string separators_of_header(std::string_view text) {
+  const auto start = text.find_first_not_of(" \r\n");
+  std::string found;
+  bool quoted = false;
+  for (std::size_t at = std::min(start, text.size()); at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '\n' || c == '\r') break;
+    if ((c == ',' || c == ';' || c == '\t') && found.find(c) == std::string::npos) found += c;
+  }
+  return found.empty() ? "," : found;
 }
 
-std::size_t CsvTable::require_column(std::string_view title) const {
-  if (const auto found = column(title)) return *found;
-  throw DataError(concat(name, ": no column '", title, "'; the columns are: ", join(header, ", ")));
-}
-
-CsvTable read_csv(const std::filesystem::path& path) {
-  return parse_csv(read_text_file(path, kMaxCsvBytes), path.string());
-}
-
-CsvTable parse_csv(std::string_view text, std::string name) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+CsvTable parse_with(std::string_view text, std::string name, char separator) {
   CsvTable table;
   table.name = std::move(name);
-  if (!is_valid_utf8(text)) {
-    throw DataError(concat(table.name, " is not UTF-8 text; save it as 'CSV UTF-8'"));
-  }
-  if (text.find('\0') != std::string_view::npos) {
-    throw DataError(concat(table.name, " holds a NUL byte; expected CSV text"));
-  }
-  Scanner scanner(text, table.name);
+  Scanner scanner(text, table.name, separator);
   while (!scanner.at_end()) {
     const std::size_t line = scanner.line();
     std::vector<std::string> fields = scanner.record();
@@ -155,6 +148,94 @@ CsvTable parse_csv(std::string_view text, std::string name) {
   if (table.header.empty()) {
     throw DataError(concat(table.name, " is empty; expected a header line with column names"));
   }
+  return table;
+}
+
+// The one separator with which every line has as many fields as the header.
+char decide_separator(std::string_view text, const std::string& name,
+                      const std::string& candidates) {
+  std::string fitting;
+  for (const char separator : candidates) {
+    try {
+      parse_with(text, name, separator);
+      fitting += separator;
+    } catch (const DataError&) {
+    }
+  }
+  if (fitting.size() == 1) return fitting[0];
+  if (fitting.empty()) return candidates.find(',') == std::string::npos ? candidates[0] : ',';
+  throw DataError(concat(name, ": its header holds several of comma, semicolon and tab, and each ",
+                         "may be what separates the columns; save it with commas, or quote the "
+                         "names of columns"));
+}
+
+// "-1,5": one comma between digits.
+bool has_decimal_comma(std::string_view value) {
+  const auto comma = value.find(',');
+  if (comma == std::string_view::npos) return false;
+  const auto digits = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::string_view whole = value.substr(value.starts_with('-') ? 1 : 0);
+  return digits(whole.substr(0, whole.find(','))) && digits(value.substr(comma + 1));
+}
+
+// Columns of numbers, some with a comma, become numbers as others write them.
+void take_decimal_commas(CsvTable& table) {
+  for (std::size_t column = 0; column < table.header.size(); ++column) {
+    bool any = false, numbers = true, thousands = true;
+    for (const auto& row : table.rows) {
+      const std::string value = trim(row[column]);
+      double number = 0;
+      const bool decimal = has_decimal_comma(value);
+      numbers = numbers && (decimal || is_missing(value) ||
+                            (parse_double(value, number) && value.find('.') == std::string::npos));
+      if (decimal) thousands = thousands && value.size() - value.find(',') == 4;
+      any = any || decimal;
+    }
+    if (!any || !numbers) continue;
+    if (thousands)
+      throw DataError(concat(table.name, ": column '", table.header[column],
+                             "' holds numbers such as 1,234 alone, with a decimal comma or in "
+                             "thousands; write them with a decimal point"));
+    for (auto& row : table.rows) std::replace(row[column].begin(), row[column].end(), ',', '.');
+  }
+}
+
+}  // namespace
+
+std::optional<std::size_t> CsvTable::column(std::string_view title) const {
+  const auto found = std::find(header.begin(), header.end(), title);
+  if (found == header.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - header.begin());
+}
+
+std::size_t CsvTable::require_column(std::string_view title) const {
+  if (const auto found = column(title)) return *found;
+  throw DataError(concat(name, ": no column '", title, "'; the columns are: ", join(header, ", ")));
+}
+
+CsvTable read_csv(const std::filesystem::path& path) {
+  return parse_csv(read_text_file(path, kMaxCsvBytes), path.string());
+}
+
+CsvTable parse_csv(std::string_view text, std::string name) {
+  if (text.starts_with("PK\x03\x04") || text.starts_with("\xD0\xCF\x11\xE0"))
+    throw DataError(concat(name,
+                           " is an Excel file or an archive; open it and save it as CSV "
+                           "(Excel: 'CSV UTF-8')"));
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (!is_valid_utf8(text)) {
+    throw DataError(concat(name, " is not UTF-8 text; save it as 'CSV UTF-8'"));
+  }
+  if (text.find('\0') != std::string_view::npos) {
+    throw DataError(concat(name, " holds a NUL byte; expected CSV text"));
+  }
+  const std::string candidates = separators_of_header(text);
+  const char separator =
+      candidates.size() > 1 ? decide_separator(text, name, candidates) : candidates[0];
+  CsvTable table = parse_with(text, std::move(name), separator);
+  if (separator != ',') take_decimal_commas(table);
   return table;
 }
 

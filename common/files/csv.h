@@ -1,5 +1,5 @@
 // CSV as RFC 4180 has it: quoted fields, doubled quotes, CRLF or LF, an optional UTF-8 byte-order
-// mark.
+// mark. Semicolons or tabs may stand for the commas, and decimal commas in their numbers then.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,9 @@ struct CsvTable {
 };
 
 // DataError: unreadable, empty, not UTF-8, duplicate or empty column names, a ragged row, a quote
-// that is never closed; the message names the line.
+// that is never closed; the message names the line. Also an Excel file, a header that can be taken
+// apart in two ways, and a column in which commas may be decimal or part thousands. Decimal commas
+// become points.
 CsvTable read_csv(const std::filesystem::path& path);
 CsvTable parse_csv(std::string_view text, std::string name);
 

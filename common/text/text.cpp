@@ -164,6 +164,11 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+bool is_missing(std::string_view value) {
+  const std::string word = lower(trim(value));
+  return word.empty() || word == "nan" || word == "na" || word == "n/a";
+}
+
 bool is_valid_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t length = utf8_sequence(text, at);

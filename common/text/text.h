@@ -32,6 +32,8 @@ std::vector<std::string> split(std::string_view text, char separator);  // keeps
 std::string trim(std::string_view text);
 std::string lower(std::string_view text);  // ASCII only
 bool is_valid_utf8(std::string_view text);
+// True for what a table has in place of a value: nothing, nan, na or n/a, in any case.
+bool is_missing(std::string_view value);
 
 // Whole-string conversions: false when anything but the number is there. "nan" and "inf" are
 // accepted by parse_double; the caller decides whether they make sense.

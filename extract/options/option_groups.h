@@ -16,7 +16,7 @@ inline constexpr int kNotGiven = std::numeric_limits<int>::min();
 // The options on what is read: --input, which of its frames, how files become frames, how patients
 // are named.
 struct InputOptions {
-  std::string input, frame_columns, sort, window, axis, slices, group, patient_salt;
+  std::string input, columns, frame_columns, sort, window, axis, slices, group, patient_salt;
   std::int64_t frames = kNotGiven, every = kNotGiven;
   double fps = kNotGiven, start = kNotGiven, end = kNotGiven;
 

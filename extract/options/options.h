@@ -32,8 +32,9 @@ struct ExtractOptions {
   frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
   std::vector<std::string> frame_columns;
   bool allow_unordered = false;
-  bool sort_by_time = false;     // --sort time
-  std::string exam_from;         // --exam-from; "" for none
+  bool sort_by_time = false;                                 // --sort time
+  std::vector<std::pair<std::string, std::string>> columns;  // --columns
+  std::string exam_from;                                     // --exam-from; "" for none
   frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
 
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker

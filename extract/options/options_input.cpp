@@ -57,6 +57,9 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
   add("end", po::value(&end)->value_name("S"), "leave out what lies at S seconds or later");
   add("accept-broken-tail", po::bool_switch(&options.reader.accept_broken_tail),
       "take a damaged clip's frames before the first damaged one for all that there are");
+  add("columns", text(columns, "A=B,..."),
+      "what the manifest calls its columns: exam=ID,path=File for exam, path, frame, time, "
+      "patient, crop");
   add("frame-columns", text(frame_columns, "A,B"),
       "manifest columns that hold one value per frame");
   add("allow-unordered", po::bool_switch(&options.allow_unordered),
@@ -107,6 +110,14 @@ void InputOptions::apply(ExtractOptions& options) const {
     throw ConfigError("--input is missing: name a folder, a file or a CSV manifest");
   options.input = input;
   apply_selection(options.selection);
+  for (const std::string& pair :
+       columns.empty() ? std::vector<std::string>{} : split(columns, ',')) {
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size())
+      throw ConfigError(
+          concat("--columns '", pair, "': expected our name and yours, as in exam=ID"));
+    options.columns.emplace_back(trim(pair.substr(0, equals)), trim(pair.substr(equals + 1)));
+  }
   if (!frame_columns.empty()) options.frame_columns = split(frame_columns, ',');
   options.sort_by_time = !sort.empty() && choice<bool>("sort", sort, {{"time", true}});
   if (!window.empty()) options.reader.window = frames::parse_window(window);

@@ -98,6 +98,7 @@ TEST(ColumnType, IsInferredFromAllValues) {
   EXPECT_EQ(type({"1", "no"}), "text");
   EXPECT_EQ(type({"007"}), "text");
   EXPECT_EQ(type({"0.5"}), "number");
+  EXPECT_EQ(type({"1", "NaN", "n/a", " 2"}), "integer");
   EXPECT_EQ(type({"nan"}), "text");
   EXPECT_EQ(type({"", ""}), "text");
 }

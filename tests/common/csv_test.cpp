@@ -73,6 +73,10 @@ INSTANTIATE_TEST_SUITE_P(
                            "a\0",
                            4),
                "not UTF-8"},
+        BadCsv{"Excel", "PK\x03\x04", "t.csv is an Excel file"},
+        BadCsv{"OldExcel", "\xD0\xCF\x11\xE0\xA1", "save it as CSV"},
+        BadCsv{"TwoSeparators", "a,b;c\n1,2;3\n", "several of comma, semicolon and tab"},
+        BadCsv{"Thousands", "a;b\n1;1,234\n", "column 'b' holds numbers such as 1,234 alone"},
         BadCsv{"EmptyColumn", "exam,,path\n", "line 1: column 2 of the header has no name"},
         BadCsv{"TrailingComma", "exam,path,\n", "column 3"},
         BadCsv{"DuplicateColumn", "exam,path,exam\n", "'exam' occurs twice"},
@@ -85,6 +89,16 @@ INSTANTIATE_TEST_SUITE_P(
         BadCsv{"QuoteInside", "a,b\n1\"2,3\n", "line 2: a quote in the middle"},
         BadCsv{"LineCountThroughQuotes", "a,b\n\"x\ny\",1\n1\n", "line 4"}),
     [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Csv, TakesSemicolonsTabsAndDecimalCommas) {
+  const CsvTable table = parse_csv("a;b;\"c;d\"\n1,5;x,y;\"p;q\"\n-2;1,2;\nnan;\"1,5\";\n", "t");
+  EXPECT_THAT(table.header, ElementsAre("a", "b", "c;d"));
+  EXPECT_THAT(table.rows,
+              ElementsAre(Row{"1.5", "x,y", "p;q"}, Row{"-2", "1,2", ""}, Row{"nan", "1,5", ""}));
+  EXPECT_THAT(parse_csv("a\tb\n1\t0,25\n", "t").rows, ElementsAre(Row{"1", "0.25"}));
+  EXPECT_THAT(parse_csv("a,b;c\n1,2\n", "t").header, ElementsAre("a", "b;c"));
+  EXPECT_THAT(parse_csv("a,b;c\n1;2\n", "t").header, ElementsAre("a,b", "c"));
+}
 
 TEST(Csv, FieldsSurviveWritingAndReading) {
   const Row fields = {"plain", "",     "a,b",   "\"", "line\nbreak", " spaced ", "\r",

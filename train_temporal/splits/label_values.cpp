@@ -5,14 +5,13 @@
 #include <iterator>
 #include <set>
 
+#include "cache/format/column_type.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
 
 std::string cleaned(const std::string& value) {
-  const std::string word = lower(trim(value));
-  const bool empty = word.empty() || word == "nan" || word == "na" || word == "n/a";
-  return empty ? "" : trim(value);
+  return is_missing(value) ? "" : trim(value);
 }
 
 std::string one_spelling(const std::string& value) {
@@ -24,11 +23,8 @@ std::string one_spelling(const std::string& value) {
 }
 
 SpeltValues one_spelling(std::vector<std::string> values) {
-  double number = 0;
   for (std::string& value : values) value = cleaned(value);
-  const bool numeric = std::ranges::all_of(values, [&](const std::string& value) {
-    return value.empty() || (parse_double(value, number) && std::isfinite(number));
-  });
+  const bool numeric = cache::infer_type(values) != cache::ColumnType::kText;
   for (std::string& value : values) {
     if (numeric) value = one_spelling(value);
   }

@@ -73,10 +73,12 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
                            error ? error.message() : "no such file or folder"));
   }
   const bool folder = fs::is_directory(status);
-  const bool manifest = !folder && lower(input.extension().string()) == ".csv";
+  const bool manifest = !folder && is_named_as_table(input);
   if (!manifest && !options.frame_columns.empty()) {
     throw ConfigError("--frame-columns needs a CSV manifest as --input");
   }
+  if (!manifest && !options.columns.empty())
+    throw ConfigError("--columns needs a CSV manifest as --input");
   if (!folder && !options.exam_from.empty())
     throw ConfigError("--exam-from needs a folder as --input; a manifest names exams and patients");
   if (folder) return list_by_path(input.has_filename() ? input : input.parent_path(), options);

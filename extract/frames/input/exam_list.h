@@ -52,7 +52,9 @@ struct ExamListOptions {
   std::vector<std::string> frame_columns;  // --frame-columns
   bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
   ReaderOptions reader = {};
-  bool sort_by_time = false;   // --sort time: of each exam's frames
+  bool sort_by_time = false;  // --sort time: of each exam's frames
+  // --columns: what the manifest calls the columns "exam", "path", … (ours first)
+  std::vector<std::pair<std::string, std::string>> columns = {};
   std::string exam_from = {};  // --exam-from, as PathPattern has it; "" for none
 };
 

@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 10> kImages{".jpg",  ".jpeg", ".png", ".b
                                                    ".tiff", ".webp", ".pgm", ".ppm", ".pnm"};
 constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
                                                   ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
+constexpr std::array<std::string_view, 5> kTables{".csv", ".tsv", ".xlsx", ".xls", ".ods"};
 // These may have ".gz" behind them.
 constexpr std::array<std::string_view, 3> kVolumes{".nii", ".hdr", ".img"};
 constexpr std::array<std::string_view, 16> kOthers{
@@ -35,6 +36,10 @@ bool is_named_as_image(const std::filesystem::path& path) {
 
 bool is_named_as_clip(const std::filesystem::path& path) {
   return is_among(kClips, path);
+}
+
+bool is_named_as_table(const std::filesystem::path& path) {
+  return is_among(kTables, path);
 }
 
 std::string name_of_exam(const std::filesystem::path& file) {

@@ -6,9 +6,11 @@
 
 namespace coldframe::frames {
 
-// Both go by the suffix; such a file is one that ought to be readable.
+// They go by the suffix; such a file is one that ought to be readable.
 bool is_named_as_image(const std::filesystem::path& path);
 bool is_named_as_clip(const std::filesystem::path& path);
+// A manifest: CSV, or what somebody may have taken for it.
+bool is_named_as_table(const std::filesystem::path& path);
 
 // The file's name without the suffix of a kind that is read: "scan.nii.gz" -> "scan", "lung.2.gif"
 // -> "lung.2"; "1.2.840.113619.2.1" stays.

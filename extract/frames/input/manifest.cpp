@@ -29,12 +29,28 @@ struct Draft {
   bool one_row = false;                         // it is a row's alone, perhaps of a folder
 };
 
+// The manifest with its own columns under the names that they have here.
+CsvTable read_table(const std::filesystem::path& path, const ExamListOptions& options) {
+  CsvTable table = read_csv(path);
+  for (const auto& [own, theirs] : options.columns) {
+    if (std::find(kOwnColumns.begin(), kOwnColumns.end(), own) == kOwnColumns.end())
+      throw ConfigError(concat("--columns ", own, "=", theirs, ": there is no column '", own,
+                               "' to fill; there are exam, path, frame, time, patient and crop"));
+    const std::size_t column = table.require_column(theirs);
+    if (own != theirs && table.column(own))
+      throw ConfigError(concat("--columns ", own, "=", theirs, ": ", table.name, " has a column '",
+                               own, "' as well; rename or remove it"));
+    table.header[column] = own;
+  }
+  return table;
+}
+
 class ManifestReader {
  public:
   ManifestReader(const std::filesystem::path& path, const ExamListOptions& options)
       : folder_(path.parent_path()),
         options_(options),
-        table_(read_csv(path)),
+        table_(read_table(path, options)),
         exam_(table_.column("exam")),
         path_(table_.require_column("path")),
         frame_(table_.column("frame")),
@@ -84,7 +100,10 @@ class ManifestReader {
     return table_.rows[row][column];
   }
   std::string value(std::size_t row, const std::optional<std::size_t>& column) const {
-    return column ? trim(value(row, *column)) : std::string();
+    return column ? present(value(row, *column)) : std::string();
+  }
+  static std::string present(const std::string& text) {
+    return is_missing(text) ? std::string() : trim(text);
   }
   [[noreturn]] void refuse(std::size_t row, const std::string& reason) const {
     throw DataError(concat(table_.name, ", line ", table_.lines[row], ": ", reason));
@@ -228,6 +247,7 @@ std::vector<ExamItem> ManifestReader::make_items(std::size_t row) const {
 void ManifestReader::check_constant(const Draft& draft, std::size_t row, std::size_t column) const {
   const std::size_t first = draft.rows.front();
   if (value(row, column) == value(first, column)) return;
+  if (is_missing(value(row, column)) && is_missing(value(first, column))) return;
   refuse(row, concat("exam '", draft.spec.id, "' has ", table_.header[column], " '",
                      value(row, column), "' here and '", value(first, column), "' on line ",
                      table_.lines[first], "; make them equal, or name the column in ",
@@ -235,7 +255,7 @@ void ManifestReader::check_constant(const Draft& draft, std::size_t row, std::si
 }
 
 void ManifestReader::check_unique(const std::string& exam, std::size_t row) {
-  const std::string path = trim(value(row, path_));
+  const std::string path = present(value(row, path_));
   if (path.empty()) return;  // several frames of an exam may be missing
   const auto [place, is_new] = seen_.try_emplace({exam, path, value(row, frame_)}, row);
   if (!is_new) {
@@ -246,7 +266,7 @@ void ManifestReader::check_unique(const std::string& exam, std::size_t row) {
 
 ExamItem ManifestReader::make_item(std::size_t row) const {
   ExamItem item;
-  item.name = trim(value(row, path_));
+  item.name = present(value(row, path_));
   if (!item.name.empty()) item.path = folder_ / std::filesystem::path(item.name);
   parse_range(row, item);
   item.crop = crop_of(row);

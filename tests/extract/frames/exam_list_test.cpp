@@ -79,6 +79,43 @@ TEST(Manifest, TakesDecreasingTimesOnlyWhenTold) {
       -4.0);
 }
 
+TEST(Manifest, TakesMissingValuesHoweverSpelt) {
+  const TemporaryFolder folder;
+  const auto exam = list(folder,
+                         "exam,path,time,patient,frame,label\na,b,0,NaN,,\n"
+                         "a,c,NA,n/a,nan,NaN\na,NaN,,,,na\n")
+                        .exams.at(0);
+  EXPECT_EQ(exam.patient, "");
+  EXPECT_TRUE(std::isnan(exam.items[1].time_s));
+  EXPECT_EQ(exam.items[1].last, -1);
+  EXPECT_TRUE(exam.items[2].path.empty());
+}
+
+TEST(Manifest, TakesSemicolonsDecimalCommasAndNamesOfOnesOwn) {
+  const TemporaryFolder folder;
+  ExamListOptions options;
+  options.columns = {{"exam", "Study ID"}, {"path", "File"}, {"time", "t"}};
+  const auto exam =
+      list(folder, "Study ID;File;t;weight\n7;b;0;70,5\n7;c;1,25;70,5\n", options).exams.at(0);
+  EXPECT_EQ(exam.id, "7");
+  EXPECT_DOUBLE_EQ(exam.items[1].time_s, 1.25);
+  EXPECT_EQ(exam.columns.at(0).second, "70.5");
+  options.columns = {{"path", "f"}};
+  EXPECT_NE(message_of<ConfigError>([&] {
+              list(folder, "exam,path,f\na,b,c\n", options);
+            }).find("has a column 'path' as well"),
+            std::string::npos);
+  options.columns = {{"pathology", "f"}};
+  EXPECT_NE(message_of<ConfigError>([&] {
+              list(folder, "exam,path,f\na,b,c\n", options);
+            }).find("there is no column 'pathology' to fill"),
+            std::string::npos);
+  EXPECT_NE(message_of<DataError>([&] {
+              list_exams(folder.write("exams.xlsx", "PK\x03\x04..."), {});
+            }).find("is an Excel file or an archive; open it and save it as CSV"),
+            std::string::npos);
+}
+
 TEST(Manifest, SortsFramesByTime) {
   const TemporaryFolder folder;
   ExamListOptions sorted;
@@ -128,7 +165,7 @@ TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {
       {"exam,path,frame\na,b,99999999999999999999\n", "column 'frame' holds"},
       {"exam,path,frame\na,,0-99999999999\n", "one missing frame"},
       {"exam,path,time\na,b,soon\n", "line 2: column 'time' holds 'soon'"},
-      {"exam,path,time\na,b,nan\n", "column 'time' holds 'nan'"},
+      {"exam,path,time\na,b,inf\n", "column 'time' holds 'inf'"},
       {"exam,path,time\na,b,\na,c,1\n", "none for its first frame"},
       {"exam,path,time\na,b,0\na,c,2024-01-01\n", "mixes seconds with dates"},
       {"exam,path,time\na,b,20230101\na,c,20230231\n", "write dates as YYYY-MM-DD"},
