@@ -14,7 +14,7 @@
 namespace coldframe::frames {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
 
 using Slot = OpenedExam::Slot;
 
@@ -66,7 +66,7 @@ void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t las
                           const std::string& fault) {
   if (last - first >= kMostLost) throw DataError(fault);
   for (std::int64_t index = first; index <= last; ++index) {
-    slots_.push_back({item, nullptr, index, kUnknown, fault});
+    slots_.push_back({item, nullptr, index, kUnknownTime, fault});
   }
 }
 
@@ -75,7 +75,7 @@ void OpenedExam::add_lost(std::size_t item, std::int64_t first, std::int64_t las
 void OpenedExam::add_item(std::size_t item) {
   const ExamItem& wanted = exam_.items[item];
   if (wanted.path.empty()) {
-    slots_.push_back({item, nullptr, wanted.first, kUnknown});
+    slots_.push_back({item, nullptr, wanted.first, kUnknownTime});
     return;
   }
   Source* const source = open(wanted.path);
@@ -88,7 +88,7 @@ void OpenedExam::add_item(std::size_t item) {
                      readable = available - (tail.empty() ? 0 : 1);
   const std::int64_t last = wanted.last < 0 ? std::max(available - 1, wanted.first) : wanted.last;
   for (std::int64_t index = wanted.first; index <= std::min(last, readable - 1); ++index) {
-    slots_.push_back({item, source, index, kUnknown});
+    slots_.push_back({item, source, index, kUnknownTime});
   }
   if (last < readable) return;
   add_lost(item, std::max(wanted.first, readable), last,
@@ -124,9 +124,9 @@ void OpenedExam::set_times() {
 // same in all its files, says nothing of the time between them.
 void OpenedExam::set_times_from_headers() {
   std::vector<double> times, known;
-  double first = kUnknown;
+  double first = kUnknownTime;
   for (const Slot& slot : slots_) {
-    times.push_back(kUnknown);
+    times.push_back(kUnknownTime);
     if (slot.source == nullptr) continue;
     const double start = slot.source->start_time();
     if (std::isnan(start)) return;
@@ -212,7 +212,7 @@ void read_slots(std::span<const Slot> slots, const Sink& sink) {
 // before it, so that it does not stand in the way of those whose times are known.
 std::vector<double> OpenedExam::times_to_select_by() const {
   std::vector<double> times;
-  double before = kUnknown;
+  double before = kUnknownTime;
   for (const Slot& slot : slots_) {
     const bool lost = !slot.fault.empty() && std::isnan(slot.time_s);
     times.push_back(lost ? before : slot.time_s);

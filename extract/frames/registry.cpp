@@ -15,8 +15,8 @@ constexpr std::array kKinds{
     // Before images: the preamble of a DICOM file may be the header of a TIFF file.
     SourceKind{"dicom", "DICOM", true, detect_dicom, open_dicom, dicom_facts},
     SourceKind{"stack", "TIFF stacks", true, detect_stack, open_stack, nullptr},
-    SourceKind{"image", "JPEG, PNG, TIFF, WebP, PGM, PPM", false, detect_image, open_image,
-               nullptr},
+    SourceKind{"image", "JPEG, PNG, JPEG 2000, TIFF, WebP, PGM, PPM", false, detect_image,
+               open_image, nullptr},
     SourceKind{"video", "MP4, MOV, AVI, MPEG, MKV, WebM, WMV, Ogg, GIF, animated PNG", true,
                detect_video, open_video, nullptr},
     SourceKind{"webp", "animated WebP", true, detect_animated_webp, open_animated_webp, nullptr},

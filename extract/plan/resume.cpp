@@ -15,6 +15,7 @@
 #include "extract/plan/crop_plan.h"
 #include "extract/plan/exam_stamp.h"
 #include "extract/plan/id_changes.h"
+#include "extract/plan/lost_frames.h"
 #include "extract/plan/slot_items.h"
 
 namespace coldframe::extract {
@@ -225,26 +226,6 @@ std::vector<cache::FrameColumn> frame_columns_of(const frames::ExamList& input,
   }
   return columns;
 }
-
-namespace {
-
-std::size_t frames_held(const ExamInfo& exam) {
-  return static_cast<std::size_t>(std::count(exam.present.begin(), exam.present.end(), 1));
-}
-
-// Exams of which frames could not be read when the revision that holds was extracted.
-std::unordered_set<std::string_view> with_lost_frames(const cache::CacheReader* cached) {
-  std::unordered_set<std::string_view> exams;
-  if (!cached) return exams;
-  for (const cache::Failure& failure : cached->failures()) {
-    const std::size_t index = cached->find(failure.exam);
-    if (index != cache::CacheReader::npos && cached->exams()[index].revision == failure.revision)
-      exams.insert(failure.exam);
-  }
-  return exams;
-}
-
-}  // namespace
 
 Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
                      const cache::CacheReader* cached) {

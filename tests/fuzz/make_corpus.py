@@ -134,6 +134,9 @@ def make_image(folder):
     for kind, dtype in (("u1", np.uint8), ("u2", ">u2"), ("f4", np.float32)):
         np.save(folder / f"{kind}.npy", picture(2, 9, 11).astype(dtype))
     np.save(folder / "rgb.npy", picture(2, 9, 11, 3))
+    for name, mode, options in [("rgb.jp2", "RGB", {}), ("grey.j2k", "L", {}), ("lossy.jp2", "RGBA", {"irreversible": True})]:
+        still.convert(mode).save(folder / name, **options)
+    Image.fromarray(picture(17, 19, dtype=np.uint16)).save(folder / "deep.jp2")
     still.save(folder / "rgb.ppm")
     still.convert("L").save(folder / "grey.pgm")
     (folder / "text.ppm").write_text("P3 # two\n2 1 9\n1 2 3 4 5 9\n")

@@ -6,6 +6,7 @@
 #include "common/files/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/frame.h"
+#include "extract/frames/image/jpeg2000.h"
 #include "extract/frames/image/netpbm.h"
 
 namespace coldframe::frames {
@@ -166,6 +167,8 @@ ImageSize check_format(std::string_view bytes) {
       return check_webp(bytes);
     case ImageFormat::kNetpbm:
       return netpbm_size(bytes);
+    case ImageFormat::kJpeg2000:
+      return jpeg2000_size(bytes);
     case ImageFormat::kNone:
       break;
   }
@@ -179,6 +182,7 @@ ImageFormat image_format(std::string_view head) {
   if (head.starts_with(kPngSignature)) return ImageFormat::kPng;
   if (is_bmp(head)) return ImageFormat::kBmp;
   if (is_netpbm(head)) return ImageFormat::kNetpbm;
+  if (is_jpeg2000(head)) return ImageFormat::kJpeg2000;
   for (const auto signature : {"II*\0"sv, "MM\0*"sv, "II+\0"sv, "MM\0+"sv}) {
     if (head.starts_with(signature)) return ImageFormat::kTiff;
   }

@@ -9,7 +9,7 @@ namespace coldframe::frames {
 
 inline constexpr std::uint64_t kMaxImageFileBytes = 1ull << 30;
 
-enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp, kNetpbm };
+enum class ImageFormat { kNone, kJpeg, kPng, kBmp, kTiff, kWebp, kNetpbm, kJpeg2000 };
 
 ImageFormat image_format(std::string_view head);  // by signature
 bool is_deep_png(std::string_view head);          // of 16 bits per channel

@@ -1,6 +1,7 @@
-// JPEG, PNG, WebP and Netpbm, each through its own library on bytes that were looked at first. (Not
-// through OpenCV's imdecode: Debian's build hands what it does not recognise to GDAL and GDCM,
-// which crash and hang on malformed files, prints to stderr, and accepts JPEG with pixels made up.)
+// JPEG, PNG, WebP, Netpbm and JPEG 2000, each through its own library on bytes that were looked at
+// first. (Not through OpenCV's imdecode: Debian's build hands what it does not recognise to GDAL
+// and GDCM, which crash and hang on malformed files, prints to stderr, and accepts JPEG with pixels
+// made up.)
 #include <algorithm>
 #include <limits>
 #include <type_traits>
@@ -11,6 +12,7 @@
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/jpeg.h"
+#include "extract/frames/image/jpeg2000.h"
 #include "extract/frames/image/netpbm.h"
 #include "extract/frames/image/orientation.h"
 #include "extract/frames/image/png.h"
@@ -58,6 +60,7 @@ class ImageSource : public Source {
   DeepImage deep_image() const {
     const std::string bytes = file_bytes();
     const ImageSize size = check_image(bytes);
+    if (is_deep_jpeg2000(bytes)) return decode_deep_jpeg2000(bytes);
     if (is_deep_netpbm(bytes)) return decode_deep_netpbm(bytes);
     if (!is_deep_png(bytes)) throw DataError("it has changed while it was read");
     return decode_deep_png(bytes, size);
@@ -74,6 +77,8 @@ class ImageSource : public Source {
         return decode_png(bytes, size);
       case ImageFormat::kNetpbm:
         return decode_netpbm(bytes);
+      case ImageFormat::kJpeg2000:
+        return decode_jpeg2000_image(bytes);
       default:
         return decode_webp(bytes, size);
     }
@@ -107,7 +112,10 @@ std::unique_ptr<Source> open_image(const std::filesystem::path& path,
   const InputFile file(path);
   head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
   if (image_format(head) == ImageFormat::kTiff) return open_stack(path, options);
-  const Depth depth = is_deep_png(head) || is_deep_netpbm(head) ? Depth::k16 : Depth::k8;
+  const bool is_deep = is_jpeg2000(head)  // whose header may be of any length
+                           ? is_deep_jpeg2000(read_text_file(path, kMaxImageFileBytes))
+                           : is_deep_png(head) || is_deep_netpbm(head);
+  const Depth depth = is_deep ? Depth::k16 : Depth::k8;
   return std::make_unique<ImageSource>(path, ValueScale{options.window, depth},
                                        options.ignore_exif);
 }

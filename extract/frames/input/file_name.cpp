@@ -12,8 +12,9 @@ namespace {
 
 using Suffixes = std::span<const std::string_view>;
 
-constexpr std::array<std::string_view, 10> kImages{".jpg",  ".jpeg", ".png", ".bmp", ".tif",
-                                                   ".tiff", ".webp", ".pgm", ".ppm", ".pnm"};
+constexpr std::array<std::string_view, 13> kImages{".jpg",  ".jpeg", ".png", ".bmp", ".tif",
+                                                   ".tiff", ".webp", ".pgm", ".ppm", ".pnm",
+                                                   ".jp2",  ".j2k",  ".j2c"};
 constexpr std::array<std::string_view, 10> kClips{".mp4", ".mov",  ".avi", ".mpg", ".mpeg",
                                                   ".mkv", ".webm", ".wmv", ".m4v", ".gif"};
 constexpr std::array<std::string_view, 5> kTables{".csv", ".tsv", ".xlsx", ".xls", ".ods"};

@@ -4,6 +4,7 @@ import cv2
 import numpy as np
 import pytest
 import tifffile
+from PIL import Image
 
 from frames_helper import kept_frames, read, run, sha256
 from nifti_helper import hashes, levels
@@ -121,3 +122,19 @@ def test_flipped_bytes_never_crash_the_reader(tmp_path):
         (tmp_path / f"{at}").mkdir()
         (tmp_path / f"{at}/stack.tif").write_bytes(damaged)
     assert len(read(tmp_path)) >= 390
+
+
+def test_jpeg_2000_of_many_bits_equals_pillow(tmp_path):
+    for suffix in ("jp2", "j2k"):
+        Image.fromarray(deep(30, 41)).save(tmp_path / f"a.{suffix}")
+        slot, = read(tmp_path / f"a.{suffix}")["a"]["slots"]
+        assert slot["sha256"] == shown(np.asarray(Image.open(tmp_path / f"a.{suffix}")))
+
+
+@pytest.mark.parametrize("size", [0xFFFFFFF, 70000, 30000])
+def test_an_absurd_size_of_jpeg_2000_is_refused(tmp_path, size):
+    Image.fromarray(deep(30, 41)).save(tmp_path / "a.j2k")
+    content = bytearray((tmp_path / "a.j2k").read_bytes())
+    content[8:16] = size.to_bytes(4, "big") * 2
+    (tmp_path / "a.j2k").write_bytes(content)
+    assert "a.j2k" in read(tmp_path / "a.j2k")["a"]["error"]

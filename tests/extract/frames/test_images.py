@@ -67,6 +67,12 @@ READABLE = {
     **{f"exif_{way}.jpg": (photo, exif_rotated(way)) for way in range(10)},
     **{f"exif_grey_{way}.jpg": (lambda: photo().convert("L"), little_endian_exif(way)) for way in (3, 8)},
     "exif_cut.jpg": (photo, {"exif": little_endian_exif(6)["exif"][:-8]}),
+    "rgb.jp2": (photo, {}),
+    "grey.j2k": (lambda: photo().convert("L"), {}),
+    "rgba.jp2": (rgba, {}),
+    "grey_alpha.jp2": (lambda: rgba().convert("LA"), {}),
+    "lossy.jp2": (photo, {"irreversible": True, "quality_mode": "rates", "quality_layers": [20]}),
+    "tiles.jp2": (photo, {"tile_size": (64, 64)}),
     "rgb.png": (photo, {}),
     "rgba.png": (rgba, {}),
     "grey.png": (lambda: photo().convert("L"), {}),
@@ -138,7 +144,7 @@ def test_varieties_that_would_not_equal_pillows_are_refused(tmp_path):
         assert name in exams[name]["error"]
 
 
-@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "palette.png",
+@pytest.mark.parametrize("name", ["q75_s2.jpg", "progressive.jpg", "cmyk.jpg", "rgb.png", "palette.png", "rgb.jp2", "grey.j2k",
                                   "rgb.tif", "lzw.tif", "lossy.webp", "lossless.webp"])
 def test_truncation_at_any_length_is_refused(tmp_path, name):
     save(tmp_path, name, *READABLE[name])
