@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/text/text.h"
+#include "extract/inspect/dry_run/file_names.h"
 #include "extract/inspect/dry_run/same_images.h"
 
 namespace coldframe::extract::dry_run {
@@ -77,7 +78,7 @@ std::vector<Check> checks() {
                     : "";
        }},
       {"decreasing_times", "times decrease within the exam",
-       "sort the manifest's rows by time, correct the times, or pass --allow-unordered",
+       "pass --sort time, correct the times, or accept them with --allow-unordered",
        [](const ExamSurvey& exam) { return count_of(exam.timing.decreasing, "time"); }},
       {"duplicate_times", "two frames at the same time",
        "correct the times if the model shall use them; time encodings see an interval of 0",
@@ -165,6 +166,7 @@ std::vector<Finding> find_all(const frames::ExamList& input, const Survey& surve
     const bool accepted = allow_unordered && std::string_view(check.kind) == "decreasing_times";
     if (!accepted) findings.push_back(run_check(check, input, survey));
   }
+  for (Finding& finding : look_at_file_names(input)) findings.push_back(std::move(finding));
   add_same_images(input, survey, findings);
   findings.push_back(marks_across(survey));
   std::erase_if(findings, [](const Finding& finding) { return finding.cases.empty(); });
