@@ -120,14 +120,27 @@ TEST(ExtractOptions, TheSaltMayComeFromTheEnvironment) {
   EXPECT_EQ(salt("--input a --dry-run"), "");
 }
 
-TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
+TEST(ExtractOptions, ExifIsOneKeyThatOldRecipesLack) {
   MeanBackbone backbone;
   const auto plain = make_recipe(small_options(), backbone);
+  EXPECT_EQ(plain.features["reading"].dump(), R"({"exif":"upright"})");
+  auto old = small_options();
+  old.reader.ignore_exif = true;
+  EXPECT_FALSE(make_recipe(old, backbone).features.contains("reading"));
+  EXPECT_TRUE(
+      parse_extract_options(words("--input a --dry-run --ignore-exif"))->reader.ignore_exif);
+}
+
+TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
+  MeanBackbone backbone;
+  auto as_before = small_options();
+  as_before.reader.ignore_exif = true;
+  const auto plain = make_recipe(as_before, backbone);
   EXPECT_EQ(plain.feature_digest(),
             sha256_hex("{\"backbone\":{\"kind\":\"mean of red\"},\"preprocessing\":{\"crop_pct\":"
                        "1.0,\"image_size\":16,\"interpolation\":\"bicubic\",\"mean\":[0.0,0.0,0.0],"
                        "\"resampler\":\"pillow\",\"resize\":\"shortest\",\"std\":[1.0,1.0,1.0]}}"));
-  auto other = small_options();
+  auto other = as_before;
   other.reader.slices.step = 2;
   EXPECT_EQ(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
   EXPECT_NE(make_recipe(other, backbone).cache_digest(), plain.cache_digest());
