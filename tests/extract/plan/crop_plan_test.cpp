@@ -6,6 +6,7 @@
 
 #include <map>
 
+#include "tests/support/dicom_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::extract {
@@ -15,18 +16,7 @@ using frames::Rect;
 
 constexpr int kWidth = 64, kHeight = 48;
 
-std::string little(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 0xFF);
-  return text;
-}
-
-std::string element(unsigned group, unsigned number, const std::string& vr, std::string value) {
-  if (value.size() % 2 != 0) value += ' ';
-  const bool is_long = vr == "OB" || vr == "SQ";
-  return little(group, 2) + little(number, 2) + vr +
-         (is_long ? little(0, 2) + little(value.size(), 4) : little(value.size(), 2)) + value;
-}
+using testing::element, testing::little;
 
 // Columns `left` to `right`, inclusive, of all rows.
 std::string regions(unsigned left, unsigned right) {

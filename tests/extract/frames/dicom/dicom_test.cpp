@@ -10,23 +10,13 @@
 #include "common/cli/error.h"
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/kinds.h"
+#include "tests/support/dicom_bytes.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames::dicom {
 namespace {
 
-std::string little(std::uint64_t value, int bytes) {
-  std::string text;
-  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i & 0xFF);
-  return text;
-}
-
-std::string element(unsigned group, unsigned number, const std::string& vr, std::string value) {
-  if (value.size() % 2 != 0) value += ' ';
-  const bool is_long = vr == "OB" || vr == "OW" || vr == "SQ";
-  return little(group, 2) + little(number, 2) + vr +
-         (is_long ? little(0, 2) + little(value.size(), 4) : little(value.size(), 2)) + value;
-}
+using testing::element, testing::little;
 std::string us(unsigned number, unsigned value) {
   return element(0x28, number, "US", little(value, 2));
 }
