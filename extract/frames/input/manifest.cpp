@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <unordered_map>
 
@@ -12,22 +11,14 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/exam_names.h"
+#include "extract/frames/input/manifest_times.h"
 #include "extract/frames/input/row_files.h"
-#include "extract/frames/input/timestamp.h"
 
 namespace coldframe::frames {
 namespace {
 
 constexpr std::array<std::string_view, 6> kOwnColumns{"exam", "path",    "frame",
                                                       "time", "patient", "crop"};
-
-// An exam while its rows are being read.
-struct Draft {
-  ExamSpec spec;
-  std::vector<std::size_t> rows;                // of the table
-  std::vector<std::optional<Timestamp>> times;  // one per item
-  bool one_row = false;                         // it is a row's alone, perhaps of a folder
-};
 
 // The manifest with its own columns under the names that they have here.
 CsvTable read_table(const std::filesystem::path& path, const ExamListOptions& options) {
@@ -71,8 +62,9 @@ class ManifestReader {
     for (const std::size_t column : frame_columns_) {
       list.frame_columns.push_back(table_.header[column]);
     }
-    for (Draft& draft : drafts_) {
-      settle_times(draft);
+    for (ManifestDraft& draft : drafts_) {
+      settle_times(draft, options_,
+                   [this](std::size_t row, const std::string& reason) { refuse(row, reason); });
       if (draft.spec.id_from_header && draft.spec.times_from_headers) order_by_headers(draft);
       list.exams.push_back(std::move(draft.spec));
     }
@@ -83,18 +75,15 @@ class ManifestReader {
   void choose_columns();
   void name_the_unnamed(std::vector<std::string>& warnings);
   FilePlace place_of(std::size_t row) const;
-  void order_by_headers(Draft& draft) const;
+  void order_by_headers(ManifestDraft& draft) const;
   void add_row(std::size_t row);
-  void check_constant(const Draft& draft, std::size_t row, std::size_t column) const;
+  void check_constant(const ManifestDraft& draft, std::size_t row, std::size_t column) const;
   void check_unique(const std::string& exam, std::size_t row);
   ExamItem make_item(std::size_t row) const;
   std::vector<ExamItem> make_items(std::size_t row) const;
-  void settle_folder_times(Draft& draft) const;
   void parse_range(std::size_t row, ExamItem& item) const;
   std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
-  void sort_by_time(Draft& draft) const;
-  void settle_times(Draft& draft) const;
 
   const std::string& value(std::size_t row, std::size_t column) const {
     return table_.rows[row][column];
@@ -116,7 +105,7 @@ class ManifestReader {
   std::size_t path_;
   std::optional<std::size_t> frame_, time_, patient_, crop_;
   std::vector<std::size_t> frame_columns_, exam_columns_;
-  std::vector<Draft> drafts_;
+  std::vector<ManifestDraft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
   std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
   std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
@@ -168,7 +157,7 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
 }
 
 // As a folder of the same files gives them.
-void ManifestReader::order_by_headers(Draft& draft) const {
+void ManifestReader::order_by_headers(ManifestDraft& draft) const {
   auto& items = draft.spec.items;
   const auto place = [&](const ExamItem& item) -> const FilePlace& {
     return places_.at(item.name);
@@ -189,7 +178,7 @@ void ManifestReader::add_row(std::size_t row) {
   }
   const auto [place, is_new] = draft_of_.try_emplace(exam, drafts_.size());
   if (is_new) {
-    Draft draft;
+    ManifestDraft draft;
     draft.spec.id = exam;
     draft.spec.id_from_header = from.from_header;
     draft.spec.patient = value(row, patient_);
@@ -198,7 +187,7 @@ void ManifestReader::add_row(std::size_t row) {
     }
     drafts_.push_back(std::move(draft));
   }
-  Draft& draft = drafts_[place->second];
+  ManifestDraft& draft = drafts_[place->second];
   draft.spec.id_from_header = draft.spec.id_from_header && from.from_header;
   if (!is_new) {
     for (const std::size_t column : exam_columns_) check_constant(draft, row, column);
@@ -213,17 +202,6 @@ void ManifestReader::add_row(std::size_t row) {
     draft.rows.push_back(row);
   }
   draft.one_row = alone;
-}
-
-// A folder's times are of use only where they are all that there are.
-void ManifestReader::settle_folder_times(Draft& draft) const {
-  auto& items = draft.spec.items;
-  const auto timed = [](const ExamItem& item) { return !std::isnan(item.time_s); };
-  const bool keep = draft.one_row && draft.spec.times_from_headers &&
-                    std::all_of(items.begin(), items.end(), timed);
-  if (keep) draft.spec.times_from_headers = false;
-  if (keep) return;
-  for (ExamItem& item : items) item.time_s = std::numeric_limits<double>::quiet_NaN();
 }
 
 std::vector<ExamItem> ManifestReader::make_items(std::size_t row) const {
@@ -244,7 +222,8 @@ std::vector<ExamItem> ManifestReader::make_items(std::size_t row) const {
   return std::move(*files);
 }
 
-void ManifestReader::check_constant(const Draft& draft, std::size_t row, std::size_t column) const {
+void ManifestReader::check_constant(const ManifestDraft& draft, std::size_t row,
+                                    std::size_t column) const {
   const std::size_t first = draft.rows.front();
   if (value(row, column) == value(first, column)) return;
   if (is_missing(value(row, column)) && is_missing(value(first, column))) return;
@@ -309,65 +288,6 @@ std::optional<Timestamp> ManifestReader::time_of(std::size_t row) const {
                        "2024-03-01T12:30:05"));
   }
   return time;
-}
-
-std::string in_words(const Timestamp& time, const Timestamp& first) {
-  return concat(fixed(time.seconds - (time.absolute ? first.seconds : 0.0), 1), " s");
-}
-
-void ManifestReader::sort_by_time(Draft& draft) const {
-  for (std::size_t i = 0; i < draft.rows.size(); ++i) {
-    if (!draft.times[i])
-      refuse(draft.rows[i], concat("exam '", draft.spec.id, "': frame ", i,
-                                   " has no time, which --sort time needs of all or none"));
-  }
-  std::vector<std::size_t> order(draft.rows.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return draft.times[a]->seconds < draft.times[b]->seconds;
-  });
-  Draft sorted;
-  for (const std::size_t i : order) {
-    sorted.spec.items.push_back(std::move(draft.spec.items[i]));
-    sorted.rows.push_back(draft.rows[i]);
-    sorted.times.push_back(draft.times[i]);
-  }
-  draft.spec.items = std::move(sorted.spec.items);
-  draft.rows = std::move(sorted.rows);
-  draft.times = std::move(sorted.times);
-}
-
-// Makes times relative to the exam's first item and refuses those that decrease.
-void ManifestReader::settle_times(Draft& draft) const {
-  const auto& times = draft.times;
-  const auto known = [](const auto& time) { return time.has_value(); };
-  draft.spec.times_from_headers = std::none_of(times.begin(), times.end(), known);
-  settle_folder_times(draft);
-  if (draft.spec.times_from_headers) return;
-  if (options_.sort_by_time) sort_by_time(draft);
-  const std::string& id = draft.spec.id;
-  if (!times.front()) {
-    refuse(draft.rows.front(), concat("exam '", id, "' has times, but none for its first frame"));
-  }
-  const Timestamp first = *times.front();
-  if (first.absolute) draft.spec.start_time = first.seconds;
-  std::size_t before = 0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (!times[i]) continue;
-    if (times[i]->absolute != first.absolute) {
-      refuse(draft.rows[i],
-             concat("exam '", id,
-                    "' mixes seconds with dates in column 'time'; write dates as YYYY-MM-DD"));
-    }
-    if (times[i]->seconds < times[before]->seconds && !options_.allow_unordered) {
-      refuse(draft.rows[i],
-             concat("exam '", id, "': frame ", i, " has time ", in_words(*times[i], first),
-                    " before frame ", before, " at ", in_words(*times[before], first),
-                    "; sort the manifest, give --sort time or pass --allow-unordered"));
-    }
-    draft.spec.items[i].time_s = times[i]->seconds - first.seconds;
-    before = i;
-  }
 }
 
 }  // namespace
