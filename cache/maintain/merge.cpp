@@ -170,30 +170,34 @@ void Merger::choose_places() {
   }
 }
 
-// A failure holds unless a later revision of its exam is among what was chosen.
+// A failure holds unless a later revision of its exam is among what was chosen. One of the exam's
+// own revision tells of frames that it lacks: it holds for the cache that the exam was chosen from.
 void Merger::choose_failures() {
-  std::unordered_map<std::string_view, const ExamInfo*> exams;
-  for (const StoredExam& exam : contents_.exams) exams.emplace(exam.info.id, &exam.info);
-  std::vector<Failure> failures;
+  std::unordered_map<std::string_view, std::size_t> exams;
+  for (std::size_t i = 0; i < chosen_.size(); ++i) exams.emplace(contents_.exams[i].info.id, i);
+  std::vector<std::pair<Failure, std::size_t>> failures;  // with the cache
   std::unordered_map<std::string, std::uint32_t> latest;
   for (std::size_t c = 0; c < caches_.size(); ++c)
     for (const Failure& failure : caches_[c]->failures()) {
       if (is_left_out(failure.exam)) continue;
-      failures.push_back(failure);
-      failures.back().exam = prefix_of(c) + failure.exam;
-      std::uint32_t& revision = latest[failures.back().exam];
+      failures.emplace_back(failure, c);
+      failures.back().first.exam = prefix_of(c) + failure.exam;
+      std::uint32_t& revision = latest[failures.back().first.exam];
       revision = std::max(revision, failure.revision);
     }
   const std::uint64_t behind = contents_.exams.size();
   std::unordered_map<std::string, std::uint64_t> places;
-  for (Failure& failure : failures) {
+  for (auto& [failure, cache] : failures) {
     const auto exam = exams.find(failure.exam);
     const bool there = exam != exams.end();
-    if (failure.revision < latest[failure.exam] ||
-        (there && exam->second->revision > failure.revision))
+    const ExamInfo* const info = there ? &contents_.exams[exam->second].info : nullptr;
+    const bool of_frames = there && info->revision == failure.revision;
+    if (of_frames ? chosen_[exam->second].cache != cache
+                  : failure.revision < latest[failure.exam] ||
+                        (there && info->revision > failure.revision))
       continue;
     if (there)
-      failure.ordinal = exam->second->ordinal;
+      failure.ordinal = info->ordinal;
     else if (report_.renumbered)
       failure.ordinal = places.emplace(failure.exam, behind + places.size()).first->second;
     contents_.failures.push_back(std::move(failure));

@@ -79,7 +79,7 @@ void publish_revisions(const Collection& cache, const Location& location,
 }
 
 void remove_stale_files(const Location& location) {
-  if (location.single_file) return;
+  if (location.single_file || location.files().empty()) return;
   const Collection after(location);
   for (const std::filesystem::path& file : after.stale_files()) remove_file_durably(file);
 }
@@ -95,17 +95,25 @@ bool holds_any(const ShardFile& file, const Ids& ids) {
                      [&](const Failure& failure) { return ids.contains(failure.exam); });
 }
 
+std::uint32_t latest_revision(const ShardFile& file, const Ids& ids) {
+  std::uint32_t latest = 0;
+  for (const auto& exam : file.contents().exams)
+    if (ids.contains(exam.info.id)) latest = std::max(latest, exam.info.revision);
+  return latest;
+}
+
 // Earlier revisions and failures go as well, lest they hold again; what stays keeps its revision.
 void remove_exams(const Location& location, const std::vector<std::string>& removed) {
   if (removed.empty()) return;
   const Ids ids(removed.begin(), removed.end());
-  std::vector<std::filesystem::path> files;
+  std::vector<std::pair<std::uint32_t, std::filesystem::path>>
+      files;  // with latest revision removed
   {
     const Collection cache(location);
     Ids exams, failures;
     for (const auto& file : cache.files()) {
       if (!holds_any(*file, ids)) continue;
-      files.push_back(file->path());
+      files.emplace_back(latest_revision(*file, ids), file->path());
       for (const auto& exam : file->contents().exams) exams.insert(exam.info.id);
       for (const Failure& failure : file->contents().failures) failures.insert(failure.exam);
     }
@@ -117,9 +125,13 @@ void remove_exams(const Location& location, const std::vector<std::string>& remo
     for (const Failure& failure : cache.failures())
       if (failures.contains(failure.exam) && !ids.contains(failure.exam))
         shards.add_failure(failure);
+    for (const std::uint64_t place : cache.places_taken_out()) shards.add_failure(taken_out(place));
     shards.publish();
   }
-  for (const std::filesystem::path& file : files) remove_file_durably(file);
+  // Earlier revisions go first, so that none of them holds again where this is killed.
+  std::stable_sort(files.begin(), files.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [revision, file] : files) remove_file_durably(file);
 }
 
 }  // namespace
@@ -144,7 +156,7 @@ void rename_exams(const Location& location, const std::vector<RenamedExam>& rena
     remove_exams(location, removed);
     remove_stale_files(location);
   }
-  pack(location);
+  if (!location.files().empty()) pack(location);
 }
 
 }  // namespace coldframe::cache

@@ -142,7 +142,9 @@ void Collection::choose_failures() {
         in_use_[f] = true;
         continue;
       }
-      if (failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
+      const std::size_t exam = find(failure.exam);
+      const bool of_frames = exam < exams_.size() && exams_[exam].revision == failure.revision;
+      if (!of_frames && failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
       failures_.push_back(failure);
       in_use_[f] = true;
     }

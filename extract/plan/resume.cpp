@@ -205,6 +205,8 @@ void settle_ids(const frames::ExamList& input, const PlanOptions& options,
   for (const std::size_t index : left)
     if (!kept.contains(cached.exams()[index].id)) plan.removed.push_back(cached.exams()[index].id);
   std::erase_if(absent, [&](std::size_t index) { return left.contains(index); });
+  for (ExamTask& task : plan.extract)
+    if (left.contains(cached.find(task.exam->id))) task.held = 0;  // of another exam
 }
 
 }  // namespace

@@ -52,7 +52,12 @@ std::vector<double> known_intervals(const cache::ExamInfo& exam) {
 // Seconds by which frames picked evenly from a longer source may lie beside an even grid.
 double rounding_of_picks(const cache::ExamInfo& exam, double duration) {
   if (exam.frame_index.size() != exam.frames()) return 0.0;
-  const std::int64_t span = exam.frame_index.back() - exam.frame_index.front();
+  const auto first = std::ranges::find(exam.present, 1) - exam.present.begin();
+  const auto last =
+      std::find(exam.present.rbegin(), exam.present.rend(), 1).base() - exam.present.begin() - 1;
+  if (last <= first) return 0.0;
+  const std::int64_t span = exam.frame_index[static_cast<std::size_t>(last)] -
+                            exam.frame_index[static_cast<std::size_t>(first)];
   const bool picked = span > static_cast<std::int64_t>(exam.frames()) - 1;
   return picked ? 0.51 * duration / static_cast<double>(span) : 0.0;
 }

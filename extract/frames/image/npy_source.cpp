@@ -99,6 +99,11 @@ void set_shape(const std::vector<std::int64_t>& shape, NpyHeader& array) {
     throw DataError(concat("its shape is [", join(lengths, ", "),
                            "], expected [H, W], [T, H, W] or [T, H, W, 3]"));
   }
+  if (shape.size() == 3 && (shape[2] == 1 || shape[2] == 3 || shape[2] == 4))
+    throw DataError(
+        concat("its shape is [", shape[0], ", ", shape[1], ", ", shape[2],
+               "], which looks like one image with its channels last, where [T, H, W] "
+               "is expected; store a colour image as [1, H, W, 3], a grey one as [H, W]"));
   const std::size_t rows = shape.size() == 2 ? 0 : 1;
   array.frames = rows == 0 ? 1 : shape[0];
   array.height = shape[rows];

@@ -55,6 +55,15 @@ class HeaderReader {
   std::unique_ptr<Source> source_;
 };
 
+// False for files that no kind recognises or that cannot be opened: their frames are lost.
+bool can_be_read(const ExamItem& item) {
+  try {
+    return !item.path.empty() && detect_kind(item.path) != nullptr;
+  } catch (const DataError&) {
+    return false;
+  }
+}
+
 bool states_times(const ExamItem& item) {
   try {
     const SourceKind* kind = detect_kind(item.path);
@@ -64,21 +73,26 @@ bool states_times(const ExamItem& item) {
   }
 }
 
-// Of all items, of which the first is no missing frame; empty when a file does not tell. A missing
-// frame is where the one before it ends.
+// Of all items; empty when a file that can be read does not tell. A missing or lost frame is where
+// the one before it ends, one at the beginning where the next begins.
 std::vector<Span> read_spans(const ExamSpec& exam, const ReaderOptions& options) {
   std::vector<Span> spans;
+  std::size_t unknown = 0;  // at the beginning
   HeaderReader reader(options);
   for (const ExamItem& item : exam.items) {
     Span span{0, 0, 1};
-    if (item.path.empty()) {
+    if (can_be_read(item)) {
+      if (!states_times(item) || !reader.read(item, span)) return {};
+      if (unknown == spans.size())
+        std::fill(spans.begin(), spans.end(), Span{span.first, span.first, 1});
+    } else if (unknown == spans.size()) {
+      ++unknown;
+    } else {
       span.first = span.last = spans.back().last;
-    } else if (!states_times(item) || !reader.read(item, span)) {
-      return {};
     }
     spans.push_back(span);
   }
-  return spans;
+  return unknown == spans.size() ? std::vector<Span>() : spans;
 }
 
 // The first item that begins before the one before it ends; the number of items when none does.

@@ -54,11 +54,10 @@ class ManifestReader {
   ExamList read() {
     if (table_.rows.empty()) throw DataError(concat("manifest '", table_.name, "' has no rows"));
     ExamList list;
-    name_the_unnamed(list.warnings);
+    name_the_unnamed();
     for (std::size_t row = 0; row < table_.rows.size(); ++row) add_row(row);
     if (drafts_.empty())
-      throw DataError(
-          concat("manifest '", table_.name, "' names no image; ", list.warnings.front()));
+      throw DataError(concat("manifest '", table_.name, "' names no image; ", warnings_.front()));
     for (const std::size_t column : frame_columns_) {
       list.frame_columns.push_back(table_.header[column]);
     }
@@ -68,19 +67,20 @@ class ManifestReader {
       if (draft.spec.id_from_header && draft.spec.times_from_headers) order_by_headers(draft);
       list.exams.push_back(std::move(draft.spec));
     }
+    list.warnings = std::move(warnings_);
     return list;
   }
 
  private:
   void choose_columns();
-  void name_the_unnamed(std::vector<std::string>& warnings);
+  void name_the_unnamed();
   FilePlace place_of(std::size_t row) const;
   void order_by_headers(ManifestDraft& draft) const;
   void add_row(std::size_t row);
   void check_constant(const ManifestDraft& draft, std::size_t row, std::size_t column) const;
-  void check_unique(const std::string& exam, std::size_t row);
+  void check_unique(const std::string& exam, std::size_t row, const std::string& name);
   ExamItem make_item(std::size_t row) const;
-  std::vector<ExamItem> make_items(std::size_t row) const;
+  std::vector<ExamItem> make_items(std::size_t row);
   void parse_range(std::size_t row, ExamItem& item) const;
   std::optional<CropRule> crop_of(std::size_t row) const;
   std::optional<Timestamp> time_of(std::size_t row) const;
@@ -107,6 +107,7 @@ class ManifestReader {
   std::vector<std::size_t> frame_columns_, exam_columns_;
   std::vector<ManifestDraft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
+  std::vector<std::string> warnings_;
   std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
   std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
 };
@@ -127,7 +128,7 @@ void ManifestReader::choose_columns() {
   }
 }
 
-void ManifestReader::name_the_unnamed(std::vector<std::string>& warnings) {
+void ManifestReader::name_the_unnamed() {
   std::vector<ExamItem> files;
   for (std::size_t row = 0; row < table_.rows.size(); ++row) {
     if (!value(row, exam_).empty()) continue;
@@ -135,7 +136,7 @@ void ManifestReader::name_the_unnamed(std::vector<std::string>& warnings) {
     if (!item.name.empty() && !std::filesystem::is_directory(item.path))
       files.push_back(std::move(item));
   }
-  places_ = name_exams(files, options_.reader.grouping, warnings);
+  places_ = name_exams(files, options_.reader.grouping, warnings_);
 }
 
 FilePlace ManifestReader::place_of(std::size_t row) const {
@@ -193,9 +194,9 @@ void ManifestReader::add_row(std::size_t row) {
     for (const std::size_t column : exam_columns_) check_constant(draft, row, column);
     if (patient_) check_constant(draft, row, *patient_);
   }
-  check_unique(exam, row);
   const bool alone = draft.rows.empty();
   for (ExamItem& item : make_items(row)) {
+    check_unique(exam, row, item.name);
     const bool first = draft.rows.empty() || draft.rows.back() != row;
     draft.spec.items.push_back(std::move(item));
     draft.times.push_back(first ? time_of(row) : std::nullopt);
@@ -204,11 +205,11 @@ void ManifestReader::add_row(std::size_t row) {
   draft.one_row = alone;
 }
 
-std::vector<ExamItem> ManifestReader::make_items(std::size_t row) const {
+std::vector<ExamItem> ManifestReader::make_items(std::size_t row) {
   const ExamItem item = make_item(row);
   std::optional<std::vector<ExamItem>> files;
   try {
-    files = files_of_row(item, options_);
+    files = files_of_row(item, options_, warnings_);
   } catch (const DataError& error) {
     refuse(row, error.what());
   }
@@ -233,14 +234,14 @@ void ManifestReader::check_constant(const ManifestDraft& draft, std::size_t row,
                      "--frame-columns if it belongs to the frames"));
 }
 
-void ManifestReader::check_unique(const std::string& exam, std::size_t row) {
-  const std::string path = present(value(row, path_));
-  if (path.empty()) return;  // several frames of an exam may be missing
+void ManifestReader::check_unique(const std::string& exam, std::size_t row,
+                                  const std::string& name) {
+  if (name.empty()) return;  // several frames of an exam may be missing
+  const std::string path = std::filesystem::path(name).lexically_normal();
   const auto [place, is_new] = seen_.try_emplace({exam, path, value(row, frame_)}, row);
-  if (!is_new) {
-    refuse(row, concat("exam '", exam, "' names '", path, "' again, as line ",
-                       table_.lines[place->second], " did; remove one of the two rows"));
-  }
+  if (is_new) return;
+  refuse(row, concat("exam '", exam, "' names '", name, "' again, as line ",
+                     table_.lines[place->second], " did; remove one of the two rows"));
 }
 
 ExamItem ManifestReader::make_item(std::size_t row) const {

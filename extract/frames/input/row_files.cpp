@@ -13,17 +13,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<ExamItem> files_of_folder(const ExamItem& row, const ExamListOptions& options) {
+std::optional<ExamList> list_if_any(const fs::path& folder, const ExamListOptions& options) {
+  try {
+    return list_folder(folder, options);
+  } catch (const DataError&) {  // it holds no exam; reading the row as a file says what it is
+    return std::nullopt;
+  }
+}
+
+std::optional<std::vector<ExamItem>> files_of_folder(const ExamItem& row,
+                                                     const ExamListOptions& options,
+                                                     std::vector<std::string>& warnings) {
   ExamListOptions plain;
   plain.reader = options.reader;
-  ExamList list = list_folder(row.path.has_filename() ? row.path : row.path.parent_path(), plain);
-  if (list.exams.size() > 1)
-    throw DataError(concat("the folder '", row.name, "' holds ", list.exams.size(), " exams, '",
-                           list.exams[0].id, "' and '", list.exams[1].id,
+  auto list = list_if_any(row.path.has_filename() ? row.path : row.path.parent_path(), plain);
+  if (!list) return std::nullopt;
+  std::vector<ExamSpec>& exams = list->exams;
+  if (exams.size() > 1)
+    throw DataError(concat("the folder '", row.name, "' holds ", exams.size(), " exams, '",
+                           exams[0].id, "' and '", exams[1].id,
                            "' among them; give each a row of its own"));
-  for (ExamItem& item : list.exams[0].items)
+  for (const std::string& warning : list->warnings)
+    warnings.push_back(concat("'", row.name, "': ", warning));
+  for (ExamItem& item : exams[0].items)
     item.name = (fs::path(row.name) / item.name).generic_string();
-  return std::move(list.exams[0].items);
+  return std::move(exams[0].items);
 }
 
 std::vector<std::string> matches(const fs::path& pattern) {
@@ -68,11 +82,12 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
 }  // namespace
 
 std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
-                                                  const ExamListOptions& options) {
+                                                  const ExamListOptions& options,
+                                                  std::vector<std::string>& warnings) {
   std::error_code error;
   if (row.path.empty()) return std::nullopt;
   const fs::file_status status = fs::status(row.path, error);
-  if (fs::is_directory(status)) return files_of_folder(row, options);
+  if (fs::is_directory(status)) return files_of_folder(row, options, warnings);
   if (fs::exists(status) || row.name.find_first_of("*?[") == std::string::npos) return std::nullopt;
   return files_of_pattern(row);
 }

@@ -9,11 +9,13 @@
 
 namespace coldframe::frames {
 
-// Nothing when the path names one file, there or not. A folder stands for the one exam that it
-// holds, its images in natural order or its DICOM series, and a pattern with *, ? or [ (where no
-// file has that name) for the files that it matches, in natural order. DataError: a folder with
-// several exams or none, a pattern that matches no file.
+// Nothing when the path names one file, there or not, or a folder without any exam. A folder stands
+// for the one exam that it holds, its images in natural order or its DICOM series, and a pattern
+// with *, ? or [ (where no file has that name) for the files that it matches, in natural order.
+// DataError: a folder with several exams, a pattern that matches no file. What a folder holds and
+// is passed over comes as warnings.
 std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
-                                                  const ExamListOptions& options);
+                                                  const ExamListOptions& options,
+                                                  std::vector<std::string>& warnings);
 
 }  // namespace coldframe::frames

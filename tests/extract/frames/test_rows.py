@@ -27,14 +27,19 @@ def test_a_row_may_name_a_folder_or_a_pattern(tmp_path):
 @pytest.mark.parametrize("row, reason", [
     ({"path": "x*.png"}, "line 2: 'x*.png' matches no file"),
     ({"path": "many"}, "line 2: the folder 'many' holds 2 exams, 'one' and 'two' among them"),
-    ({"path": "empty"}, "line 2: folder"),
     ({"path": "many/one", "frame": "3"}, "line 2: 'many/one' stands for several files")])
 def test_a_row_of_several_files_says_what_is_wrong(tmp_path, row, reason):
     image(tmp_path / "many/one/1.png")
     image(tmp_path / "many/two/1.png")
-    (tmp_path / "empty").mkdir()
     done = run(write_manifest(tmp_path, [{"exam": "e", **row}]))
     assert done.returncode == 3 and reason in done.stderr, done.stderr
+
+
+def test_a_folder_that_holds_nothing_is_an_exam_that_cannot_be_read(tmp_path):
+    image(tmp_path / "one.png")
+    (tmp_path / "empty").mkdir()
+    done = run(write_manifest(tmp_path, [{"exam": "e", "path": "one.png"}, {"exam": "f", "path": "empty"}]))
+    assert done.returncode == 0 and "'empty': it is a folder" in done.stdout.replace(str(tmp_path) + "/", ""), done.stdout
 
 
 def patients(source, pattern):

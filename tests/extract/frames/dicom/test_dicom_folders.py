@@ -79,6 +79,10 @@ def test_files_of_a_manifest_have_the_times_of_their_headers(tmp_path):
     assert times(["c.dcm"], ["a.dcm"], options=["--allow-unordered"]) == [0, -365 * day]
     assert times(["c.dcm"], ["b.dcm"], ["a.dcm"], options=["--sort-by-time"]) == [0, 181 * day, 365 * day]
     assert "frame 2 ('a.dcm')" in run(manifest(["c.dcm"], [""], ["a.dcm"])).stderr
+    (tmp_path / "junk.dcm").write_bytes(b"junk")  # its frame is lost, the others' order is not
+    assert "frame 1 ('b.dcm')" in run(manifest(["c.dcm"], ["b.dcm"], ["junk.dcm"])).stderr
+    assert "frame 2 ('b.dcm')" in run(manifest(["junk.dcm"], ["c.dcm"], ["b.dcm"])).stderr
+    assert times(["c.dcm"], ["b.dcm"], ["a.dcm"], ["junk.dcm"], options=["--sort-by-time"]) == [0, None, 181 * day, 365 * day]
     assert times(["cine.dcm", "1-2"], ["c.dcm"], options=["--sort-by-time"]) == [0, 10.5, 11]
     single(tmp_path, "late.dcm", frames=2, FrameTime=500, AcquisitionDateTime="20240101000010.7")
     rows = ["cine.dcm"], ["late.dcm"]
