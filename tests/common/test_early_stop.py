@@ -33,6 +33,7 @@ def jobs(made, out):
 
 
 def pending_interrupt():
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     os.kill(os.getpid(), signal.SIGINT)
 
