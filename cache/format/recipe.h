@@ -16,8 +16,8 @@ struct Recipe {
   // `storage` says which frames and views are stored, and as what: frame selection, views, storage
   // type. Resume and merge compare this too.
   Json storage = Json::object();
-  // What people want to know and no digest counts, since it may change without the features
-  // changing: `weights` is the name of the weights' file, without its folder.
+  // Notes are for people; no digest counts them, since they may change without the features
+  // changing. `weights` is the name of the weights' file, without its folder.
   Json notes = Json::object();
 
   // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".

@@ -10,7 +10,7 @@
 
 namespace coldframe::cache {
 
-// Who writes to the cache just now, each as "process 7 on host, for 42s"; empty: nobody.
+// Names those who write to the cache just now, each as "process 7 on host, for 42s".
 std::vector<std::string> writers_at_work(const Location& location);
 
 class FileLock {

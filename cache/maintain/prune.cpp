@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What nobody sees goes first, so that no older revision of an exam comes to light in between.
+// Unseen revisions go first, so that none of them comes to light in between.
 enum class Step { kUnseen, kSeen };
 
 class Pruner {
@@ -124,7 +124,7 @@ PruneReport Pruner::run() {
   return report;
 }
 
-// What killed writers left may hold the exams too.
+// Files that killed writers left may hold the exams too.
 void remove_all_abandoned(const Location& location) {
   for (const fs::path& file : location.files()) remove_abandoned(file);
   for (const std::uint32_t worker : {std::uint32_t{0}, kMetadataWorker})

@@ -8,7 +8,7 @@
 namespace coldframe::extract {
 namespace {
 
-// What is said of a failure names its exam already: "exam 'a', frame 2: …" becomes "frame 2: …".
+// The message of a failure names its exam already: "exam 'a', frame 2: …" becomes "frame 2: …".
 std::string without_exam(const std::string& reason, const std::string& exam) {
   const std::string name = concat("exam '", exam, "'");
   if (!reason.starts_with(name)) return reason;

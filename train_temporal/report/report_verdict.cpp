@@ -98,7 +98,7 @@ std::string about_order(const std::string& name, const std::string& main, const 
                 figures, ").");
 }
 
-// `what`: "A single frame", "Each frame by itself" or "The mean of the frames".
+// `what`: "The middle frame", "Each frame by itself" or "The mean of the frames".
 std::string about_baseline(const std::string& name, const std::string& main,
                            const std::string& what, const Control& baseline) {
   const std::string figures = concat(name, " ", interval_text(baseline.figure), ", difference ",

@@ -17,7 +17,7 @@ struct ImportWords {
   std::string describe, recipe, store, frame_columns;
 };
 
-// What the cache is made with: the recipe, the type of storage and where the numbers come from.
+// Returns what the cache is made with: recipe, type of storage and origin of the numbers.
 ExportedRecipe described_recipe(const ImportWords& words, const FeatureFile& features) {
   ExportedRecipe made;
   const std::string store = words.store.empty() ? "float16" : words.store;

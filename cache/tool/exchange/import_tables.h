@@ -1,4 +1,4 @@
-// What the tables of an import say of each exam.
+// The tables of an import become the metadata of each exam.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// How exported features were made, in a file of its own, so that they can come back under their
+// A file of its own tells how exported features were made, so that they can come back under their
 // recipe.
 #pragma once
 

@@ -20,7 +20,7 @@ inline bool is_ours(const std::string& name, const std::vector<std::string>& tab
   return name == kThumbnailColumn || std::find(table.begin(), table.end(), name) != table.end();
 }
 
-// Of a column of the input: its name in the table, and back.
+// Both turn the name of an input's column into its name in the table, and back.
 inline std::string name_in_table(const std::string& name, const std::vector<std::string>& table) {
   return is_ours(name, table) ? kOfTheInput + name : name;
 }

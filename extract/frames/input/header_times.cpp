@@ -55,34 +55,26 @@ class HeaderReader {
   std::unique_ptr<Source> source_;
 };
 
-// False for files that no kind recognises or that cannot be opened: their frames are lost.
-bool can_be_read(const ExamItem& item) {
+// Null for missing frames and for files that no kind recognises or that cannot be opened: their
+// frames are lost.
+const SourceKind* kind_of(const ExamItem& item) {
   try {
-    return !item.path.empty() && detect_kind(item.path) != nullptr;
+    return item.path.empty() ? nullptr : detect_kind(item.path);
   } catch (const DataError&) {
-    return false;
+    return nullptr;
   }
 }
 
-bool states_times(const ExamItem& item) {
-  try {
-    const SourceKind* kind = detect_kind(item.path);
-    return kind != nullptr && kind->facts != nullptr;
-  } catch (const DataError&) {
-    return false;
-  }
-}
-
-// Of all items; empty when a file that can be read does not tell. A missing or lost frame is where
-// the one before it ends, one at the beginning where the next begins.
+// Returns the spans of all items; empty when a file that can be read does not tell. A missing or
+// lost frame is where the one before it ends, one at the beginning where the next begins.
 std::vector<Span> read_spans(const ExamSpec& exam, const ReaderOptions& options) {
   std::vector<Span> spans;
   std::size_t unknown = 0;  // at the beginning
   HeaderReader reader(options);
   for (const ExamItem& item : exam.items) {
     Span span{0, 0, 1};
-    if (can_be_read(item)) {
-      if (!states_times(item) || !reader.read(item, span)) return {};
+    if (const SourceKind* const kind = kind_of(item)) {
+      if (kind->facts == nullptr || !reader.read(item, span)) return {};
       if (unknown == spans.size())
         std::fill(spans.begin(), spans.end(), Span{span.first, span.first, 1});
     } else if (unknown == spans.size()) {

@@ -1,4 +1,4 @@
-// What the path of a manifest's row stands for.
+// The path of a manifest's row may stand for several files.
 #pragma once
 
 #include <optional>

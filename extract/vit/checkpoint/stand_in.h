@@ -1,4 +1,4 @@
-// What people have in the place of weights when a download went wrong.
+// Files that lie in the place of weights when a download went wrong are known by their beginning.
 #pragma once
 
 #include <string>
