@@ -6,9 +6,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "cache/format/exam_differences.h"
 #include "cache/format/format.h"
 #include "cache/format/shard_image.h"
+#include "cache/maintain/exam_differences.h"
 #include "cache/read/collection.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"

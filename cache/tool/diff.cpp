@@ -3,7 +3,7 @@
 #include <iostream>
 
 #include "cache/format/contents.h"
-#include "cache/format/exam_differences.h"
+#include "cache/maintain/exam_differences.h"
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
 #include "cache/tool/figures/similarity.h"

@@ -1,4 +1,4 @@
-#include "extract/frames/input/manifest_times.h"
+#include "extract/frames/input/manifest/times.h"
 
 #include <algorithm>
 #include <numeric>

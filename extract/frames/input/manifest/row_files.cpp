@@ -1,4 +1,4 @@
-#include "extract/frames/input/row_files.h"
+#include "extract/frames/input/manifest/row_files.h"
 
 #include <glob.h>
 

@@ -1,5 +1,5 @@
 // Sources: TIFF 6.0 specification (Adobe, 1992); libtiff's TIFFClientOpenExt and TIFFOpenOptions.
-#include "extract/frames/image/tiff_file.h"
+#include "extract/frames/tiff/file.h"
 
 #include <tiffio.h>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/files/file.h"
-#include "extract/frames/image/tiff_bands.h"
 #include "extract/frames/image/value_scale.h"
+#include "extract/frames/tiff/bands.h"
 
 namespace coldframe::frames {
 

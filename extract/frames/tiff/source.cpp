@@ -6,8 +6,8 @@
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 #include "extract/frames/image/orientation.h"
-#include "extract/frames/image/tiff_file.h"
 #include "extract/frames/kinds.h"
+#include "extract/frames/tiff/file.h"
 
 namespace coldframe::frames {
 namespace {

@@ -1,4 +1,4 @@
-#include "cache/format/exam_differences.h"
+#include "cache/maintain/exam_differences.h"
 
 #include <algorithm>
 #include <cmath>

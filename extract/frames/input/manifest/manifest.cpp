@@ -11,8 +11,8 @@
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/exam_names.h"
-#include "extract/frames/input/manifest_times.h"
-#include "extract/frames/input/row_files.h"
+#include "extract/frames/input/manifest/row_files.h"
+#include "extract/frames/input/manifest/times.h"
 
 namespace coldframe::frames {
 namespace {

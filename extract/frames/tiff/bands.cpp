@@ -1,6 +1,6 @@
 // Sources: TIFF 6.0 specification (Adobe, 1992), sections 8 and 15; libtiff's TIFFReadScanline,
 // TIFFReadEncodedStrip and TIFFReadEncodedTile.
-#include "extract/frames/image/tiff_bands.h"
+#include "extract/frames/tiff/bands.h"
 
 #include <tiffio.h>
 
