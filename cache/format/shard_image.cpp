@@ -247,7 +247,7 @@ void publish_shard(const std::filesystem::path& path, const ShardContents& conte
   write_image(image, contents, bytes);
   AtomicFile file(path);
   file.append(image.bytes());
-  file.append(digest_of(image));
+  file.append(trailer_of(image));
   file.finish();
 }
 
@@ -256,7 +256,7 @@ void publish_large(const std::filesystem::path& path, const ShardContents& conte
   AtomicFile file(path);
   hdf5::AtomicFileStore store(file);
   write_image(store, contents, bytes);
-  file.append(digest_of(store));
+  file.append(trailer_of(store));
   file.finish();
 }
 

@@ -21,14 +21,50 @@ constexpr std::size_t kSuperblockBytes = 48;
 constexpr std::size_t kVersionAt = 8, kOffsetSizeAt = 9, kLengthSizeAt = 10, kEndOfFileAt = 28;
 constexpr unsigned char kSuperblockVersion = 3;
 
-std::array<std::byte, 16> digest_of_first(const ByteSource& bytes, std::uint64_t size) {
-  Xxh3Stream stream;
-  std::vector<std::byte> block(std::min<std::uint64_t>(kBlock, size));
-  for (std::uint64_t at = 0; at < size; at += block.size()) {
-    const auto part = std::span(block).first(std::min<std::uint64_t>(block.size(), size - at));
+using Digest = std::array<std::byte, kDigestBytes>;
+
+// Passes the bytes from `begin` to `end` on.
+void update(Xxh3Stream& stream, const ByteSource& bytes, std::uint64_t begin, std::uint64_t end) {
+  std::vector<std::byte> block(std::min<std::uint64_t>(kBlock, end - begin));
+  for (std::uint64_t at = begin; at < end; at += block.size()) {
+    const auto part = std::span(block).first(std::min<std::uint64_t>(block.size(), end - at));
     bytes.read_at(at, part);
     stream.update(part);
   }
+}
+
+Digest digest_of_first(const ByteSource& bytes, std::uint64_t size) {
+  Xxh3Stream stream;
+  update(stream, bytes, 0, size);
+  return stream.digest();
+}
+
+// The chunks of features and thumbnails, in the order of the file.
+std::vector<hdf5::Extent> bulk_of(const hdf5::FileReader& reader) {
+  std::vector<std::string> datasets;
+  for (const std::string& view : reader.names(kFeatures))
+    datasets.push_back(join_path(kFeatures, view));
+  const std::vector<std::string> groups = reader.names("/");
+  if (std::count(groups.begin(), groups.end(), kThumbnails) != 0)
+    datasets.push_back(join_path(kThumbnails, kThumbnailData));
+  std::vector<hdf5::Extent> bulk;
+  for (const std::string& path : datasets) {
+    const std::vector<hdf5::Extent> chunks = reader.dataset(path).chunks();
+    bulk.insert(bulk.end(), chunks.begin(), chunks.end());
+  }
+  std::sort(bulk.begin(), bulk.end(),
+            [](const hdf5::Extent& a, const hdf5::Extent& b) { return a.begin < b.begin; });
+  return bulk;
+}
+
+Digest metadata_digest(const ByteSource& bytes, const hdf5::FileReader& reader) {
+  Xxh3Stream stream;
+  std::uint64_t at = 0;
+  for (const hdf5::Extent& chunk : bulk_of(reader)) {
+    if (chunk.begin > at) update(stream, bytes, at, chunk.begin);
+    at = std::max(at, chunk.end);
+  }
+  if (at < bytes.size()) update(stream, bytes, at, bytes.size());
   return stream.digest();
 }
 
@@ -48,10 +84,43 @@ std::uint64_t end_of_hdf5(const InputFile& file) {
   return end;
 }
 
+// Returns the trailer's length.
+std::uint64_t require_trailer(const InputFile& file, std::uint64_t end) {
+  const std::uint64_t size = file.size();
+  for (const std::uint64_t length : {kTrailerBytes, kDigestBytes})
+    if (size >= length && end == size - length) return length;
+  if (end == size)
+    throw CacheError(concat(file.path().string(),
+                            ": an HDF5 file without Coldframe's checksum at its end; "
+                            "another program wrote or changed it"));
+  throw CacheError(concat(file.path().string(), ": truncated or damaged: ", size, " bytes where ",
+                          end, " + ", kTrailerBytes, " were expected"));
+}
+
+// True if the last bytes are the checksum of all before them.
+bool is_whole(const InputFile& file) {
+  Digest expected{};
+  file.read_at(file.size() - expected.size(), expected);
+  return digest_of_first(file, file.size() - expected.size()) == expected;
+}
+
+[[noreturn]] void refuse_damage(const std::filesystem::path& path) {
+  throw CacheError(path.string() +
+                   ": damaged: its content does not match the checksum at its end; restore the "
+                   "file, or delete it and extract again");
+}
+
 }  // namespace
 
-std::array<std::byte, 16> digest_of(const ByteSource& bytes) {
-  return digest_of_first(bytes, bytes.size());
+std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes) {
+  const Digest metadata = metadata_digest(bytes, hdf5::FileReader(bytes));
+  Xxh3Stream whole;
+  update(whole, bytes, 0, bytes.size());
+  whole.update(metadata);
+  std::array<std::byte, kTrailerBytes> trailer{};
+  std::ranges::copy(metadata, trailer.begin());
+  std::ranges::copy(whole.digest(), trailer.begin() + kDigestBytes);
+  return trailer;
 }
 
 std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path) {
@@ -61,24 +130,26 @@ std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path) {
       });
 }
 
-std::unique_ptr<InputFile> open_checked(const std::filesystem::path& path) {
-  auto file = open_unchecked(path);
-  const std::uint64_t size = file->size(), end = end_of_hdf5(*file);
-  if (end == size)
-    throw CacheError(concat(path.string(),
-                            ": an HDF5 file without Coldframe's checksum at its end; "
-                            "another program wrote or changed it"));
-  if (size < kTrailerBytes || end != size - kTrailerBytes)
-    throw CacheError(concat(path.string(), ": truncated or damaged: ", size, " bytes where ", end,
-                            " + ", kTrailerBytes, " were expected"));
-  std::array<std::byte, kTrailerBytes> trailer{};
-  file->read_at(end, trailer);
-  if (digest_of_first(*file, end) != trailer)
-    throw CacheError(path.string() +
-                     ": damaged: its content does not match the checksum at its end; restore the "
-                     "file, or delete it and extract again");
-  file->hide_from(end);
-  return file;
+CheckedFile open_checked(const std::filesystem::path& path, Check check) {
+  CheckedFile file{open_unchecked(path), nullptr, 0};
+  const InputFile& bytes = *file.bytes;
+  file.size = bytes.size();
+  const std::uint64_t end = end_of_hdf5(bytes);
+  const bool has_metadata_digest = require_trailer(bytes, end) == kTrailerBytes;
+  if ((check == Check::kWhole || !has_metadata_digest) && !is_whole(bytes)) refuse_damage(path);
+  Digest expected{};
+  bytes.read_at(end, expected);
+  file.bytes->hide_from(end);
+  std::string fault;
+  try {
+    file.reader = std::make_unique<hdf5::FileReader>(bytes);
+    if (!has_metadata_digest || metadata_digest(bytes, *file.reader) == expected) return file;
+  } catch (const CacheError& error) {
+    fault = concat(path.string(), ": ", error.what());
+  }
+  // What makes no sense is damage, unless the writer meant it so.
+  if (fault.empty() || !is_whole(*open_unchecked(path))) refuse_damage(path);
+  throw CacheError(fault);
 }
 
 }  // namespace coldframe::cache

@@ -1,22 +1,38 @@
-// The XXH3-128 behind HDF5's own end. It is checked before anything else of a file is believed.
+// The checksums behind HDF5's own end: of the metadata, which is compared when a file is opened,
+// and of the whole file.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
+#include "cache/format/format.h"
+#include "cache/hdf5/file_reader.h"
 #include "common/files/file.h"
 
 namespace coldframe::cache {
 
-std::array<std::byte, 16> digest_of(const ByteSource& bytes);
+// XXH3-128 of all bytes but the chunks of features and thumbnails, then XXH3-128 of all bytes and
+// of the former. `bytes`: a file as FileWriter leaves it.
+std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes);
 
 // The file as it is, errors of reading it being CacheErrors.
 std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path);
 
-// The file with its trailer checked and hidden. CacheError: missing, not a cache, truncated,
-// damaged. Reads the whole file once, at several GB/s from the page cache.
-std::unique_ptr<InputFile> open_checked(const std::filesystem::path& path);
+// kMetadata reads what is not features or thumbnails, whose own checksums are compared when they
+// are read; kWhole reads every byte, at several GB/s from the page cache.
+enum class Check { kMetadata, kWhole };
+
+struct CheckedFile {
+  std::unique_ptr<InputFile> bytes;  // without the trailer
+  std::unique_ptr<hdf5::FileReader> reader;
+  std::uint64_t size = 0;  // with the trailer
+};
+
+// CacheError: missing, not a cache, truncated, damaged. Files of format 1.0 have the second
+// checksum alone and are read whole.
+CheckedFile open_checked(const std::filesystem::path& path, Check check);
 
 }  // namespace coldframe::cache

@@ -157,6 +157,13 @@ const DatasetSpec& DatasetReader::spec() const {
   return state_->spec;
 }
 
+std::vector<Extent> DatasetReader::chunks() const {
+  const std::uint64_t bytes = state_->chunk_rows * state_->spec.row_bytes() + kFletcherBytes;
+  std::vector<Extent> extents;
+  for (const std::uint64_t address : state_->chunks) extents.push_back({address, address + bytes});
+  return extents;
+}
+
 void DatasetReader::read_rows(std::uint64_t first, std::uint64_t count,
                               std::span<std::byte> destination) const {
   const DatasetSpec& spec = state_->spec;

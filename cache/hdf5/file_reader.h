@@ -6,7 +6,7 @@
 // well. What this format uses of HDF5 is small enough to read here with every length, count and
 // address checked against the file before it is used: a hostile file ends in a CacheError. (Opening
 // files in a child process first would cost a second pass and would still leave the library, with
-// another heap, to the parent.) Fletcher32 is not compared: the trailer covers the whole file, and
+// another heap, to the parent.) Fletcher32 is not compared: the trailer covers all metadata, and
 // every exam has a checksum of its own.
 #pragma once
 
@@ -23,10 +23,17 @@ namespace coldframe::cache::hdf5 {
 // CacheError(what) unless the condition holds.
 void require(bool condition, const std::string& what);
 
+// Bytes of the file from `begin` to `end`.
+struct Extent {
+  std::uint64_t begin, end;
+};
+
 // Reads from the ByteSource of the FileReader that made it, which must outlive it.
 class DatasetReader {
  public:
   const DatasetSpec& spec() const;
+  // The place of each chunk in the file, with its checksum, in the order of its rows.
+  std::vector<Extent> chunks() const;
   // `destination`: count · row_bytes. Thread-safe as far as the ByteSource is.
   void read_rows(std::uint64_t first, std::uint64_t count, std::span<std::byte> destination) const;
 

@@ -37,7 +37,7 @@ struct FileCheck {
 
 void FileCheck::look() {
   try {
-    file = std::make_unique<ShardFile>(path);
+    file = std::make_unique<ShardFile>(path, Detail::kAll, Check::kWhole);
   } catch (const CacheError& error) {
     return find("", error.what());
   }

@@ -1,6 +1,6 @@
 // Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
-// what is damaged or hostile ends in a CacheError that names the file. Opening reads every file
-// once to compare the checksum at its end (FORMAT.md says why and what it costs).
+// what is damaged or hostile ends in a CacheError that names the file. Opening reads the metadata
+// and compares its checksum; features and thumbnails are compared when they are read.
 #pragma once
 
 #include <cstdint>

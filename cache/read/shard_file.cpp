@@ -4,7 +4,6 @@
 
 #include "cache/format/format.h"
 #include "cache/format/shard_metadata.h"
-#include "cache/format/trailer.h"
 #include "cache/hdf5/file_reader.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
@@ -15,7 +14,7 @@ namespace coldframe::cache {
 struct ShardFile::State {
   std::filesystem::path path;
   std::string identity;
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = 0, end = 0;  // with and without the trailer
   ShardContents contents;
   std::vector<std::uint64_t> offsets;            // [N+1] rows of the features
   std::vector<std::uint64_t> thumbnail_offsets;  // [N+1] bytes
@@ -47,7 +46,7 @@ void ShardFile::State::reopen() {
   auto again = open_unchecked(path);
   if (again->identity() != identity)
     throw CacheError(path.string() + ": was replaced while it was being read; start again");
-  again->hide_from(bytes - kTrailerBytes);
+  again->hide_from(end);
   bytes_of_file = std::move(again);
   naming_the_file([&] {
     reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);
@@ -55,15 +54,17 @@ void ShardFile::State::reopen() {
   });
 }
 
-ShardFile::ShardFile(const std::filesystem::path& path, Detail detail)
+ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check check)
     : state_(std::make_unique<State>()) {
   State& state = *state_;
   state.path = path;
-  state.bytes_of_file = open_checked(path);
+  CheckedFile file = open_checked(path, check);
+  state.bytes_of_file = std::move(file.bytes);
+  state.reader = std::move(file.reader);
   state.identity = state.bytes_of_file->identity();
-  state.bytes = state.bytes_of_file->size() + kTrailerBytes;
+  state.bytes = file.size;
+  state.end = state.bytes_of_file->size();
   state.naming_the_file([&] {
-    state.reader = std::make_unique<hdf5::FileReader>(*state.bytes_of_file);
     state.contents = read_metadata(*state.reader, detail);
     state.open_features();
   });

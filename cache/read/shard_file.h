@@ -7,13 +7,15 @@
 #include <string>
 
 #include "cache/format/contents.h"
+#include "cache/format/trailer.h"
 
 namespace coldframe::cache {
 
 class ShardFile {
  public:
   // Checks the trailer, the structure and the metadata, and loads the metadata. CacheError.
-  explicit ShardFile(const std::filesystem::path& path, Detail detail = Detail::kAll);
+  explicit ShardFile(const std::filesystem::path& path, Detail detail = Detail::kAll,
+                     Check check = Check::kMetadata);
   ~ShardFile();
   ShardFile(const ShardFile&) = delete;
   ShardFile& operator=(const ShardFile&) = delete;

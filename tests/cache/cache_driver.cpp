@@ -86,11 +86,7 @@ int dump(const std::filesystem::path& path) {
 }
 
 int seal(const std::filesystem::path& path) {
-  hdf5::MemoryStore store;
-  store.write_at(0, read_bytes(path));
-  const auto digest = digest_of(store);
-  store.write_at(store.size(), digest);
-  write_bytes(path, {store.bytes().begin(), store.bytes().end()});
+  write_bytes(path, sealed(read_bytes(path)));
   return 0;
 }
 

@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cache/format/float16.h"
+#include "cache/format/format.h"
 #include "cache/maintain/verify.h"
 #include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 
 namespace coldframe::cache {
@@ -25,15 +29,67 @@ class Damage : public ::testing::Test {
   std::vector<std::byte> bytes_;
 };
 
+// The ids, features and thumbnails that a reader gives.
+std::vector<std::string> read_everything(const fs::path& path) {
+  const CacheReader cache(path);
+  std::vector<std::string> all;
+  for (std::size_t i = 0; i < cache.exams().size(); ++i) {
+    all.push_back(cache.exams()[i].id);
+    const std::vector<float> values = cache.features(i);
+    all.push_back(to_hex(std::as_bytes(std::span(values))));
+    for (const std::string& file : cache.thumbnails(i)) all.push_back(file);
+  }
+  return all;
+}
+
+// A reader compares what it reads. The checksums that HDF5 adds to chunks and the one of the whole
+// file are for others and for `verify`.
 TEST_F(Damage, IsFoundInEveryByte) {
   ASSERT_TRUE(verify(locate(path_)).findings.empty());
+  const auto before = read_everything(path_);
+  std::uint64_t unseen = 0;
   for (std::size_t i = 0; i < bytes_.size(); ++i) {
     std::vector<std::byte> damaged = bytes_;
     damaged[i] ^= std::byte{static_cast<unsigned char>(1u << (i % 8))};
     write_bytes(path_, damaged);
     ASSERT_EQ(verify(locate(path_)).findings.size(), 1u) << "byte " << i;
+    try {
+      ASSERT_EQ(read_everything(path_), before) << "byte " << i;
+      ++unseen;
+    } catch (const CacheError&) {
+      // As it should be.
+    }
+  }
+  EXPECT_EQ(unseen, 2 * kFletcherBytes + kDigestBytes) << "a chunk each of features and JPEGs";
+}
+
+TEST_F(Damage, OfFormat10IsFoundAtOpening) {
+  bytes_ = sealed({bytes_.begin(), bytes_.end() - kTrailerBytes}, Sealed::kAsFormat10);
+  write_bytes(path_, bytes_);
+  ASSERT_TRUE(verify(locate(path_)).findings.empty());
+  ASSERT_FALSE(read_everything(path_).empty());
+  for (std::size_t i = 0; i < bytes_.size(); ++i) {
+    std::vector<std::byte> damaged = bytes_;
+    damaged[i] ^= std::byte{static_cast<unsigned char>(1u << (i % 8))};
+    write_bytes(path_, damaged);
     ASSERT_THROW(CacheReader cache(path_), CacheError) << "byte " << i;
   }
+}
+
+TEST_F(Damage, OfOneExamsFeaturesLeavesTheOthersReadable) {
+  const CacheReader whole(path_);
+  const auto values = whole.features(1);  // one row at least is stored in no other exam
+  std::vector<std::uint16_t> stored(values.size());
+  to_half(values, stored);
+  const auto pattern = std::as_bytes(std::span(stored));
+  const auto found = std::search(bytes_.begin(), bytes_.end(), pattern.begin(), pattern.end());
+  ASSERT_NE(found, bytes_.end());
+  flip_byte(path_, static_cast<std::size_t>(found - bytes_.begin()));
+  const CacheReader cache(path_);
+  EXPECT_EQ(cache.exams().size(), 2u);
+  EXPECT_NO_THROW(cache.features(0));
+  EXPECT_THROW(cache.features(1), CacheError);
+  EXPECT_EQ(verify(locate(path_)).findings.size(), 1u);
 }
 
 TEST_F(Damage, IsFoundAtEveryLength) {

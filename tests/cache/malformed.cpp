@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cache/format/format.h"
+#include "cache/format/trailer.h"
 #include "common/files/fingerprint.h"
 
 namespace coldframe::cache {
@@ -103,19 +104,38 @@ class Mutation {
   std::mt19937_64 random_;
 };
 
+// Where no reader can follow the structure, the metadata's checksum is zeros.
+std::array<std::byte, kTrailerBytes> trailer_for(const FileBytes& file) {
+  try {
+    return trailer_of(MemoryBytes({reinterpret_cast<const char*>(file.data()), file.size()}));
+  } catch (const std::exception&) {
+    FileBytes with_zeros = file;
+    with_zeros.resize(file.size() + kDigestBytes);
+    std::array<std::byte, kTrailerBytes> trailer{};
+    std::ranges::copy(xxh3_128(with_zeros), trailer.begin() + kDigestBytes);
+    return trailer;
+  }
+}
+
 }  // namespace
 
-FileBytes sealed(FileBytes file) {
+FileBytes sealed(FileBytes file, Sealed format) {
   const std::uint64_t end = file.size();
   if (end >= kSuperblockBytes) std::memcpy(&file[kEndOfFileAt], &end, sizeof end);
-  const auto digest = xxh3_128(file);
-  file.insert(file.end(), digest.begin(), digest.end());
+  if (format == Sealed::kNow) {
+    const auto trailer = trailer_for(file);
+    file.insert(file.end(), trailer.begin(), trailer.end());
+  } else {
+    const auto digest = xxh3_128(file);
+    file.insert(file.end(), digest.begin(), digest.end());
+  }
   return file;
 }
 
 FileBytes malformed(const FileBytes& valid, std::uint64_t seed) {
   FileBytes content(valid.begin(), valid.end() - static_cast<std::ptrdiff_t>(kTrailerBytes));
-  return sealed(Mutation(std::move(content), seed).run());
+  return sealed(Mutation(std::move(content), seed).run(),
+                seed % 2 == 0 ? Sealed::kNow : Sealed::kAsFormat10);
 }
 
 }  // namespace coldframe::cache
