@@ -21,9 +21,9 @@ def fake_cluster(folder, code):
     return dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}", SLURM_JOB_ID="17", COLDFRAME="coldframe")
 
 
-def submit(script, arguments, folder, code=0):
-    done = subprocess.run(["bash", EXAMPLES / "slurm" / script, *arguments], env=fake_cluster(folder, code),
-                          capture_output=True, text=True)
+def submit(script, arguments, folder, code=0, **environment):
+    done = subprocess.run(["bash", EXAMPLES / "slurm" / script, *arguments],
+                          env=fake_cluster(folder, code) | environment, capture_output=True, text=True)
     calls = folder / "calls"
     return done.returncode, calls.read_text().splitlines() if calls.exists() else []
 
@@ -42,7 +42,17 @@ def test_a_job_is_requeued_only_when_it_was_stopped(tmp_path, script, code, requ
     assert calls[0] == "srun coldframe " + JOBS[script]
     assert calls[1:] == (["scontrol requeue 17"] if requeued else [])
     header = (EXAMPLES / "slurm" / script).read_text()
-    assert "#SBATCH --requeue" in header and "#SBATCH --signal=TERM@" in header
+    assert all(f"#SBATCH --{option}" in header for option in ("requeue", "signal=TERM@", "open-mode=append"))
+
+
+@pytest.mark.parametrize("script", JOBS)
+def test_a_stopped_task_of_an_array_is_requeued_alone_and_not_for_ever(tmp_path, script):
+    task = {"SLURM_ARRAY_JOB_ID": "17", "SLURM_ARRAY_TASK_ID": "3"}
+    for restarts, requeued in (("19", ["scontrol requeue 17_3"]), ("20", [])):
+        folder = tmp_path / restarts
+        folder.mkdir()
+        result, calls = submit(script, ["a", "b", "-c"], folder, 75, **task, SLURM_RESTART_COUNT=restarts)
+        assert (result, calls[1:]) == (75, requeued)
 
 
 def test_the_example_of_the_training_job_is_a_command_that_train_understands(tmp_path):
