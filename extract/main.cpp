@@ -17,15 +17,16 @@
 #include "common/torch/device_memory.h"
 #include "extract/inspect/benchmark/benchmark.h"
 #include "extract/inspect/dry_run/report.h"
-#include "extract/inspect/first_frames.h"
 #include "extract/inspect/recheck.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/compute_devices.h"
+#include "extract/pipeline/load_backbones.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/summary.h"
 #include "extract/plan/patient_salt.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume.h"
+#include "extract/plan/reuse.h"
 
 namespace coldframe::extract {
 namespace {
@@ -50,61 +51,9 @@ void discard_failures_alone(const cache::Location& location,
   for (const auto& file : location.files()) remove_file_durably(file);
 }
 
-// `auto` is decided once per cache: what is there already decides for those who continue it.
-Precision decide_precision(const ExtractOptions& options,
-                           const std::optional<cache::CacheReader>& cached,
-                           const torch::Device& device) {
-  const bool has_one = cached && cached->precisions().size() == 1;
-  if (options.precision == "auto" && has_one)
-    return parse_precision(cached->precisions().front(), device);
-  const Precision precision = options.precision == "auto"
-                                  ? vit::automatic_precision(options.backbone, device)
-                                  : parse_precision(options.precision, device);
-  if (cached && !options.allow_mixed_precision &&
-      cached->precisions() != std::vector{to_string(precision)})
-    throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
-                            ", this run would compute in ", to_string(precision), "; give ",
-                            has_one ? "--precision " + cached->precisions().front() + ", " : "",
-                            "another --out, or --allow-mixed-precision"));
-  return precision;
-}
-
-// True if a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
-// a cache.
-bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
-                const torch::Device& device) {
-  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return false;
-  return device.is_cuda() || (!cached && precision != Precision::kFp32);
-}
-
-// Further devices compute in what the first one computes in.
-void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
-                    const frames::ExamList& input,
-                    const std::optional<cache::CacheReader>& cached) {
-  Precision precision = decide_precision(options, cached, devices.first());
-  bool decided = cached.has_value();
-  torch::Tensor images;  // of the checks, read once
-  const auto make = [&](const torch::Device& device) {
-    vit::BackboneOptions wanted = options.backbone;
-    if (is_checked(options, decided, precision, device)) {
-      if (!images.defined()) images = first_frames(input, options, 4);
-      wanted.check_images = images;
-    }
-    auto backbone = vit::make_backbone(wanted, device, precision);
-    if (decided && backbone->precision() != precision)
-      throw SystemError(concat(device.str(), " strays in ", to_string(precision),
-                               ", in which the rest is computed; use another device, or begin "
-                               "another --out on it"));
-    decided = true;
-    precision = backbone->precision();
-    return backbone;
-  };
-  devices.load(make);
-}
-
-// A cache that was made before EXIF data were followed goes on without.
-void follow_exif_as(const std::optional<cache::CacheReader>& cached,
-                    frames::ReaderOptions& reader) {
+// A cache that was made before EXIF data were followed goes on without, and so does one that takes
+// over its features.
+void follow_exif_as(const cache::CacheReader* cached, frames::ReaderOptions& reader) {
   if (!cached || reader.ignore_exif) return;
   const Json& features = cached->recipe().features;
   if (features.contains("reading") && features["reading"].contains("exif")) return;
@@ -112,6 +61,17 @@ void follow_exif_as(const std::optional<cache::CacheReader>& cached,
   log_info(
       "the cache holds JPEG images as they are stored, without the turns that their EXIF data "
       "state, and goes on like that; give another --out to have them upright");
+}
+
+// The cache of --reuse. CacheError when it is the one that is to be written.
+std::optional<ReusableCache> open_reused(const ExtractOptions& options,
+                                         const cache::Location& location) {
+  if (options.reuse.empty()) return std::nullopt;
+  std::error_code error;
+  if (std::filesystem::equivalent(cache::locate(options.reuse).path, location.path, error))
+    throw CacheError(concat("--reuse ", options.reuse.string(),
+                            ": it is --out as well; name a new cache with --out"));
+  return ReusableCache(options.reuse);
 }
 
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
@@ -220,7 +180,7 @@ std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
 
 int benchmark(const frames::ExamList& input, const ExtractOptions& options,
               ComputeDevices& devices) {
-  load_backbones(devices, options, input, std::nullopt);
+  load_backbones(devices, options, input, nullptr, nullptr);
   const cache::Recipe recipe = make_recipe(options, devices.backbone());
   const BenchmarkReport report = run_benchmark(input, options, recipe, devices.all());
   std::cout << (options.json
@@ -246,16 +206,21 @@ int run(const std::vector<std::string>& arguments) {
   const cache::Location location = cache::locate(options->out);
   cache::refuse_foreign_folder(location);
   auto cached = open_to_continue(location);
-  follow_exif_as(cached, options->reader);
-  load_backbones(devices, *options, input, cached);
+  auto reused = open_reused(*options, location);
+  const cache::CacheReader* const continued = cached ? &*cached : nullptr;
+  const cache::CacheReader* const taken_over = reused ? &reused->reader() : nullptr;
+  follow_exif_as(continued ? continued : taken_over, options->reader);
+  load_backbones(devices, *options, input, continued, taken_over);
   vit::Backbone& backbone = devices.backbone();
   const cache::Recipe recipe = make_recipe(*options, backbone);
   check_recipe(recipe, cached, options->out);
+  if (reused) reused->serve(recipe, to_string(backbone.precision()));
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
-  const Plan plan = plan_extraction(
-      input, {options->selection, options->reader, options->rename, options->replace},
-      cached ? &*cached : nullptr);
+  const PlanOptions planning{options->selection, options->reader, options->rename,
+                             options->replace};
+  Plan plan = plan_extraction(input, planning, continued);
+  if (reused) reused->mark(planning, plan);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
   discard_failures_alone(location, cached);
   cached.reset();
@@ -270,9 +235,8 @@ int run(const std::vector<std::string>& arguments) {
   summary.precision = to_string(backbone.precision());
   summary.dimension = backbone.dimension();
   summary.backbone = backbone.describe();
-  summary.weights = (options->backbone.torchscript.empty() ? options->backbone.weights
-                                                           : options->backbone.torchscript)
-                        .filename();
+  summary.weights = recipe.notes.value("weights", "");
+  summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
   summary.metadata_updated = plan.metadata.size() + plan.renamed.size();
   summary.result = extract(plan, input, *options, recipe, location, devices);

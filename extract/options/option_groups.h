@@ -44,7 +44,7 @@ struct PixelOptions {
 
 // Augmented versions of the frames, beside them in the cache.
 struct ViewOptions {
-  std::string augment;
+  std::string augment, reuse;
   std::int64_t views = kNotGiven, seed = kNotGiven;
 
   void describe(boost::program_options::options_description& description);

@@ -20,6 +20,7 @@ namespace coldframe::extract {
 struct ExtractOptions {
   std::filesystem::path input;  // a folder, a file or a CSV manifest
   std::filesystem::path out;    // x.h5 (one file) or a folder of shards
+  std::filesystem::path reuse;  // --reuse: a cache whose features are taken over; "": none
   bool dry_run = false;         // look at the input only; no backbone and no `out` are needed
 
   vit::BackboneOptions

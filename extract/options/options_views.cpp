@@ -24,9 +24,14 @@ void ViewOptions::describe(po::options_description& description) {
       "store K augmented views of every exam beside the clean one, for `train` to draw from");
   add("augment", po::value(&augment)->value_name("LIST"), help.c_str());
   add("augment-seed", po::value(&seed)->value_name("N"), "of the random views (default 0)");
+  add("reuse", po::value(&reuse)->value_name("OLD"),
+      "take the features that the cache OLD has, of unchanged exams, and compute only the views "
+      "and "
+      "thumbnails that it lacks; --out is a new cache, and OLD stays as it is");
 }
 
 void ViewOptions::apply(ExtractOptions& options) const {
+  options.reuse = reuse;
   augment::Augmentation& augmentation = options.augmentation;
   if (views == kNotGiven || views == 0) {
     if (!augment.empty() || seed != kNotGiven)

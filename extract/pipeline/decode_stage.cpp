@@ -175,6 +175,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   const frames::OpenedExam opened(exam, settings_.reader);
   const auto selected = opened.select(settings_.selection);
   if (is_as_before(opened, selected, result)) return;
+  result.known = known_features(tasks_[result.task].reusable, opened, selected);
   const CropPlan plan(exam, opened, settings_.preprocessing);
   augment::ExamViews views(settings_.augmentation, exam.id);
   std::vector<std::size_t> item_of_slot;
@@ -190,11 +191,12 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
       const auto frame =
           prepare(settings_.preprocessing, exam, std::move(slot), crop_of_slot.back());
       if (settings_.thumbnails > 0) thumbnail = make_thumbnail(frame.image(), settings_.thumbnails);
-      stopped = !frame.make_inputs(views, [&](preprocess::Input&& input) {
+      const auto push = [&](preprocess::Input&& input) {
         place.view = input.view;
         place.tiles = input.tiles;
         return !stop_requested() && queue_.push(DecodedFrame{place, std::move(input.pixels)});
-      });
+      };
+      stopped = !frame.make_inputs(views, push, result.known.of_slot(place.slot));
     }
     if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
     stopped = stopped || stop_requested();

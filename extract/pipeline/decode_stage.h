@@ -18,6 +18,7 @@
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 #include "extract/pipeline/frame_place.h"
+#include "extract/pipeline/known_features.h"
 #include "extract/plan/resume.h"
 #include "extract/preprocess/preprocessing.h"
 
@@ -42,7 +43,8 @@ struct DecodedExam {
   std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
   std::vector<LostFrames> lost = {};
-  bool as_before = false;  // as the cache holds it, since the frames lost then are lost still
+  bool as_before = false;    // as the cache holds it, since the frames lost then are lost still
+  KnownFeatures known = {};  // of which no frame was handed over
 };
 
 using Decoded = std::variant<DecodedFrame, DecodedExam>;

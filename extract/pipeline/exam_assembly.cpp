@@ -35,12 +35,13 @@ void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const 
 }
 
 void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
-                            std::vector<std::string> thumbnails) {
+                            std::vector<std::string> thumbnails, KnownFeatures known) {
   Pending& pending = pending_[task];
-  pending.expected = views_.size() * static_cast<std::size_t>(
-                                         std::count(info.present.begin(), info.present.end(), 1));
+  for (std::size_t slot = 0; slot < info.frames(); ++slot)
+    if (info.present[slot] != 0) pending.expected += views_.size() - known.of_slot(slot);
   pending.info = std::move(info);
   pending.thumbnails = std::move(thumbnails);
+  pending.known = std::move(known);
   release_if_complete(task);
 }
 
@@ -50,17 +51,29 @@ void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
   release_(std::move(failure));
 }
 
+cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
+  cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
+  const auto width = static_cast<std::size_t>(dimension_);
+  const std::vector<float> missing(exam.info.frames() * width,
+                                   std::numeric_limits<float>::quiet_NaN());
+  for (const std::string& view : views_) exam.views.push_back({view, missing});
+  const auto put = [&](const Row& row, std::span<const float> feature) {
+    std::ranges::copy(feature, exam.views[row.first].values.begin() +
+                                   static_cast<std::ptrdiff_t>(row.second * width));
+  };
+  for (std::size_t slot = 0; slot < exam.info.frames(); ++slot) {
+    if (exam.info.present[slot] == 0) continue;
+    for (std::size_t view = 0; view < pending.known.of_slot(slot); ++view)
+      put({view, slot}, std::span(pending.known.views[view]).subspan(slot * width, width));
+  }
+  for (const auto& [row, feature] : pending.features) put(row, feature);
+  return exam;
+}
+
 void ExamAssembly::release_if_complete(std::size_t task) {
   Pending& pending = pending_[task];
   if (!pending.info || pending.features.size() < pending.expected) return;
-  cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
-  const std::vector<float> missing(exam.info.frames() * static_cast<std::size_t>(dimension_),
-                                   std::numeric_limits<float>::quiet_NaN());
-  for (const std::string& view : views_) exam.views.push_back({view, missing});
-  for (const auto& [row, feature] : pending.features)
-    std::copy(feature.begin(), feature.end(),
-              exam.views[row.first].values.begin() +
-                  static_cast<std::ptrdiff_t>(row.second * feature.size()));
+  cache::ExamFeatures exam = put_together(std::move(pending));
   pending_.erase(task);
   release_(std::move(exam));
 }

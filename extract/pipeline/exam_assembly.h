@@ -14,6 +14,7 @@
 
 #include "cache/format/exam.h"
 #include "extract/pipeline/frame_place.h"
+#include "extract/pipeline/known_features.h"
 
 namespace coldframe::extract {
 
@@ -29,8 +30,10 @@ class ExamAssembly {
                std::vector<std::string> views = {"clean"});
 
   void add_feature(const FramePlace& place, std::span<const float> feature);
-  // After its last frame was decoded; `thumbnails` as ExamFeatures has them.
-  void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {});
+  // After its last frame was decoded; `thumbnails` as ExamFeatures has them. Of frames whose
+  // features are known no others come.
+  void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
+                KnownFeatures known = {});
   void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
 
  private:
@@ -45,8 +48,10 @@ class ExamAssembly {
     std::map<Row, std::vector<float>> features;  // complete
     std::optional<cache::ExamInfo> info;
     std::vector<std::string> thumbnails;
-    std::size_t expected = 0;  // rows of present slots, once `info` is there
+    KnownFeatures known;
+    std::size_t expected = 0;  // rows of present slots to be computed, once `info` is there
   };
+  cache::ExamFeatures put_together(Pending&& exam) const;
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
   void release_if_complete(std::size_t task);
 

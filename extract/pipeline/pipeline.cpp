@@ -58,10 +58,14 @@ class Gathering {
       progress_.add();
       return;
     }
-    if (exam.failure)
+    if (exam.failure) {
       assembly_.add_failure(exam.task, std::move(*exam.failure));
-    else
-      assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails));
+      return;
+    }
+    for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
+      if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
+    assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
+                       std::move(exam.known));
   }
 
   void tell_rate() {
@@ -80,6 +84,7 @@ class Gathering {
     PipelineResult result;
     result.exams = counts.exams;
     result.frames = frames_;
+    result.reused = reused_;
     result.failures = std::move(counts.failures);
     result.lost = std::move(counts.lost);
     result.unchanged = unchanged_;
@@ -101,6 +106,7 @@ class Gathering {
   ExamAssembly assembly_;
   std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
   std::size_t unchanged_ = 0;              // exams
+  std::size_t reused_ = 0;                 // features of another cache
 };
 
 struct DeviceResult {

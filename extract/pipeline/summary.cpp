@@ -7,10 +7,10 @@
 namespace coldframe::extract {
 namespace {
 
-// Each view of a frame counts.
+// Each view of a frame counts, but for those of another cache.
 double frames_per_second(const PipelineResult& result) {
-  return result.seconds > 0 ? static_cast<double>(result.frames * result.views) / result.seconds
-                            : 0;
+  const std::size_t computed = result.frames * result.views - result.reused;
+  return result.seconds > 0 ? static_cast<double>(computed) / result.seconds : 0;
 }
 
 // Says how busy the backbone was, and with how much at once.
@@ -40,7 +40,7 @@ std::string shape_of(const Json& backbone) {
 std::string describe_backbone(const ExtractSummary& summary) {
   const Json& backbone = summary.backbone;
   const std::string source =
-      summary.weights.empty()
+      backbone.contains("seed")
           ? concat("random weights of seed ", backbone["seed"].get<std::uint64_t>())
           : concat(summary.weights, " (SHA-256 ",
                    backbone["sha256"].get<std::string>().substr(0, 12), "…)");
@@ -93,6 +93,8 @@ std::string to_text(const ExtractSummary& summary) {
                human_duration(result.seconds), " (", fixed(frames_per_second(result), 1),
                " frames/s on ", summary.device, ", ", summary.precision, ")\n");
   if (result.exams) text += computed(summary);
+  if (result.reused)
+    text += concat("reused     ", plural(result.reused, "feature"), " of ", summary.reused, "\n");
   if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
   if (summary.unchanged)
     text += concat("unchanged  ", plural(summary.unchanged, "exam"), ", nothing to extract\n");
@@ -131,6 +133,7 @@ Json to_json(const ExtractSummary& summary) {
             {"frames_per_second", json_number(frames_per_second(result))},
             {"compute_seconds", json_number(result.compute_s)},
             {"repeated_frames", result.repeated},
+            {"reused_features", result.reused},
             {"batch", result.batch},
             {"peak_device_bytes", result.peak_device_bytes},
             {"unchanged", summary.unchanged},

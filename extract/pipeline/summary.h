@@ -16,6 +16,7 @@ struct ExtractSummary {
   std::int64_t dimension = 0;
   Json backbone;        // Backbone::describe()
   std::string weights;  // name of its file, empty for random weights
+  std::string reused;   // the cache of --reuse, empty for none
   std::int64_t image_size = 0;
   PipelineResult result;
   std::size_t unchanged = 0, metadata_updated = 0;

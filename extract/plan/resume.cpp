@@ -10,10 +10,9 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
-#include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/plan/exam_stamp.h"
+#include "extract/plan/freshness.h"
 #include "extract/plan/id_changes.h"
 #include "extract/plan/lost_frames.h"
 #include "extract/plan/slot_items.h"
@@ -30,43 +29,6 @@ bool same_time(double a, double b) {
 
 bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_time);
-}
-
-// kMetadata: the same pixels, though names, times or the files' dates may differ.
-enum class Freshness { kUnreadable, kMetadata, kStale };
-
-struct Comparison {
-  Freshness freshness;
-  std::string stamp;  // of the sources as they are now
-};
-
-// Says why a file that gave a cached frame cannot be opened any more; "" where all can.
-std::string fault_of_sources(const ExamSpec& exam, const ExamInfo& cached) {
-  std::unordered_set<std::string_view> sources;
-  for (std::size_t slot = 0; slot < cached.frames(); ++slot)
-    if (cached.present[slot]) sources.insert(cached.frame_source[slot]);
-  try {
-    for (const auto& item : exam.items)
-      if (sources.erase(item.name) > 0) const InputFile opened(item.path);
-  } catch (const DataError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-Comparison compare_sources(const ExamSpec& exam, const ExamInfo& cached) {
-  const ExamStamp before = parse_stamp(cached.source_stamp), now = stamp_of(exam);
-  const bool same_frames =
-      now.ranges == before.ranges && (now.times == before.times || one_file_per_frame(cached));
-  if (same_frames && now.files == before.files) return {Freshness::kMetadata, to_text(now)};
-  if (const std::string fault = fault_of_sources(exam, cached); !fault.empty()) {
-    log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
-                       "be read any more: ", fault));
-    return {Freshness::kUnreadable, ""};
-  }
-  // Content is read only when nothing cheaper decides.
-  const bool same = same_frames && frames::source_digest(exam) == cached.source_digest;
-  return {same ? Freshness::kMetadata : Freshness::kStale, to_text(now)};
 }
 
 void note_column_changes(const ExamInfo& before, const ExamInfo& now,
@@ -121,7 +83,10 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
 std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTask& task,
                                     const PlanOptions& options, const ExamInfo& cached) {
   const ExamSpec& exam = *task.exam;
-  const auto [freshness, stamp] = compare_sources(exam, cached);
+  const auto [freshness, stamp, fault] = compare_sources(exam, cached);
+  if (freshness == Freshness::kUnreadable)
+    log_warning(concat("exam '", exam.id, "': its cached features are kept, but its source cannot ",
+                       "be read any more: ", fault));
   if (freshness == Freshness::kStale) return std::nullopt;
   if (freshness == Freshness::kUnreadable && has_other_patient(exam, cached) &&
       has_other_files(exam, cached))

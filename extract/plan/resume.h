@@ -12,6 +12,13 @@
 
 namespace coldframe::extract {
 
+// Features of an exam that another cache has, and that count as if they had been computed again.
+struct ReusableExam {
+  const cache::CacheReader* cache = nullptr;  // null: there are none
+  std::size_t exam = 0;                       // index into its exams()
+  std::size_t views = 0;                      // its first ones, `clean` among them
+};
+
 // An exam to extract.
 struct ExamTask {
   const frames::ExamSpec* exam = nullptr;
@@ -20,6 +27,7 @@ struct ExamTask {
   std::size_t held = 0;        // frames that the cache has of it
   // Of a cached exam that is tried again, since frames of it could not be read: which could.
   std::vector<std::uint8_t> present = {};
+  ReusableExam reusable = {};
 };
 
 struct Plan {

@@ -32,11 +32,11 @@ class PreparedFrame {
   // Inputs of the clean view. DataError as plan_tiles.
   std::size_t tiles() const { return tiles_of(image_).size(); }
 
-  // Hands each Input to `sink`, view by view, the clean one first, until it returns false; so does
-  // this then. `views` makes the augmented ones, as augment::ExamViews: warp() before the tiles,
+  // Hands each Input to `sink`, view by view from `first` on, until it returns false; so does this
+  // then. `views` makes the augmented ones, as augment::ExamViews: warp() before the tiles,
   // finish() behind the resize. DataError as plan_tiles and resize_frame.
   template <typename Views, typename Sink>
-  bool make_inputs(Views& views, const Sink& sink) const;
+  bool make_inputs(Views& views, const Sink& sink, std::size_t first = 0) const;
 
  private:
   std::vector<frames::Rect> tiles_of(const frames::Image& view) const;
@@ -47,8 +47,8 @@ class PreparedFrame {
 };
 
 template <typename Views, typename Sink>
-bool PreparedFrame::make_inputs(Views& views, const Sink& sink) const {
-  for (std::size_t view = 0; view <= views.count(); ++view) {
+bool PreparedFrame::make_inputs(Views& views, const Sink& sink, std::size_t first) const {
+  for (std::size_t view = first; view <= views.count(); ++view) {
     const frames::Image warped = view > 0 ? views.warp(view, image_) : frames::Image{};
     const frames::Image& image = view > 0 ? warped : image_;
     const auto tiles = tiles_of(image);

@@ -129,5 +129,23 @@ TEST_F(Assembly, AFailureDropsEarlyAndLateFeatures) {
   EXPECT_EQ(exam_at(1).info.id, "fine");
 }
 
+TEST_F(Assembly, KnownFeaturesAreNotWaitedFor) {
+  assembly =
+      ExamAssembly(2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
+                   {"clean", "view1"});
+  assembly.add_exam(0, exam("grown", {1, 1, 0}), {}, {{{1, -1, 9, 9, 8, 8}}, {1, 0, 1}});
+  EXPECT_TRUE(released.empty());
+  for (const FramePlace& place : {FramePlace{0, 0, 1, 1}, {0, 1, 1, 0}, {0, 1, 1, 1}})
+    assembly.add_feature(place, std::vector{2.0f, 3.0f});
+  ASSERT_EQ(released.size(), 1u);
+  const auto& clean = exam_at(0).views.at(0).values;
+  EXPECT_EQ(std::vector<float>(clean.begin(), clean.begin() + 4),
+            (std::vector<float>{1, -1, 2, 3}));
+  EXPECT_TRUE(std::isnan(clean[4]) && std::isnan(exam_at(0).views.at(1).values[5]));
+  assembly.add_exam(1, exam("whole", {1}), {}, {{{5, 6}, {7, 8}}, {1}});
+  ASSERT_EQ(released.size(), 2u);
+  EXPECT_EQ(exam_at(1).views.at(1).values, (std::vector<float>{7, 8}));
+}
+
 }  // namespace
 }  // namespace coldframe::extract

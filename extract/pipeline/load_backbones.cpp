@@ -1,0 +1,62 @@
+#include "extract/pipeline/load_backbones.h"
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/inspect/first_frames.h"
+
+namespace coldframe::extract {
+namespace {
+
+Precision decide_precision(const ExtractOptions& options, const cache::CacheReader* cached,
+                           const cache::CacheReader* reused, const torch::Device& device) {
+  const cache::CacheReader* earlier = cached ? cached : reused;
+  const bool has_one = earlier && earlier->precisions().size() == 1;
+  if (options.precision == "auto" && has_one)
+    return parse_precision(earlier->precisions().front(), device);
+  const Precision precision = options.precision == "auto"
+                                  ? vit::automatic_precision(options.backbone, device)
+                                  : parse_precision(options.precision, device);
+  if (cached && !options.allow_mixed_precision &&
+      cached->precisions() != std::vector{to_string(precision)})
+    throw CacheError(concat("the cache was computed in ", join(cached->precisions(), " and "),
+                            ", this run would compute in ", to_string(precision), "; give ",
+                            has_one ? "--precision " + cached->precisions().front() + ", " : "",
+                            "another --out, or --allow-mixed-precision"));
+  return precision;
+}
+
+// True if a backbone on this device is held against fp32: a GPU in every run, a CPU when it begins
+// a cache.
+bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
+                const torch::Device& device) {
+  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return false;
+  return device.is_cuda() || (!cached && precision != Precision::kFp32);
+}
+
+}  // namespace
+
+void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
+                    const frames::ExamList& input, const cache::CacheReader* cached,
+                    const cache::CacheReader* reused) {
+  Precision precision = decide_precision(options, cached, reused, devices.first());
+  bool decided = cached != nullptr || reused != nullptr;
+  torch::Tensor images;  // of the checks, read once
+  const auto make = [&](const torch::Device& device) {
+    vit::BackboneOptions wanted = options.backbone;
+    if (is_checked(options, decided, precision, device)) {
+      if (!images.defined()) images = first_frames(input, options, 4);
+      wanted.check_images = images;
+    }
+    auto backbone = vit::make_backbone(wanted, device, precision);
+    if (decided && backbone->precision() != precision)
+      throw SystemError(concat(device.str(), " strays in ", to_string(precision),
+                               ", in which the rest is computed; use another device, or begin "
+                               "another --out on it"));
+    decided = true;
+    precision = backbone->precision();
+    return backbone;
+  };
+  devices.load(make);
+}
+
+}  // namespace coldframe::extract
