@@ -51,8 +51,8 @@ ROOMS = {
     "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
                                        "train_temporal/models", "train_temporal/models/kernels",
                                        "train_temporal/tasks"},
-    "train_temporal/training": COMMON | {"common/torch", "common/processes"} | MODELS | {
-        "train_temporal/splits", "train_temporal/tasks"},
+    "train_temporal/training": COMMON | {"common/torch",
+                                         "common/processes"} | EVALUATION | MODELS,
     # What the report and predict show of single exams; it reads finished runs.
     "train_temporal/explain": COMMON | {"common/torch", "cache", "train_temporal/data",
                                         "train_temporal/explain", "train_temporal/models",

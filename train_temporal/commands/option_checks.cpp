@@ -48,6 +48,37 @@ void check_time_encoding(const TrainOptions& options) {
   }
 }
 
+// Both change labels where that has a meaning.
+void check_soft_labels(const TrainOptions& options, const Targets& targets) {
+  const ObjectiveOptions& objective = options.fit.objective;
+  const auto nominal = [](const Labels& one) {
+    return one.task == Task::kBinary || one.task == Task::kMulticlass;
+  };
+  if (objective.label_smoothing > 0) {
+    if (objective.loss.kind == LossKind::kFocal) {
+      throw ConfigError(
+          "--label-smoothing changes the cross-entropy, and --loss focal is another loss; give "
+          "one");
+    }
+    if (std::ranges::none_of(targets, nominal)) {
+      throw ConfigError(concat("--label-smoothing needs binary or multi-class labels, and '",
+                               targets[0].name, "' is learnt as ", task_name(targets[0].task)));
+    }
+  }
+  if (options.fit.mixup == 0) return;
+  if (targets.per_frame()) {
+    throw ConfigError(concat("--mixup mixes whole exams, and '", targets.names(),
+                             "' has a value per frame; leave the option out"));
+  }
+  for (const Labels& one : targets) {
+    if (one.task != Task::kOrdinal) continue;
+    throw ConfigError(concat("--mixup has no meaning for '", one.name,
+                             "': between two ranks lie others; leave the option out, or learn it "
+                             "as ",
+                             one.name, ":multiclass"));
+  }
+}
+
 }  // namespace
 
 void check_model_options(const TrainOptions& options) {
@@ -61,6 +92,7 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
     throw ConfigError(concat("--loss ", to_string(loss), " fits no target here: '", targets[0].name,
                              "' is learnt as ", task_name(targets[0].task)));
   }
+  check_soft_labels(options, targets);
   const bool classes = std::ranges::any_of(targets, &Labels::has_classes);
   if (options.fit.objective.class_weights && !classes) {
     throw ConfigError(concat("--class-weights needs classes, and '", targets[0].name,

@@ -67,7 +67,7 @@ class TrainingRun {
   Experiment experiment() const {
     return {dataset_, cohort_.targets, splits_, options_, base_, device_, group_};
   }
-  void warn_of_diverged_fits(const std::vector<FinishedFit>& fits);
+  void warn_of_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
   StudyReport report(const std::vector<ModelFolds>& models,
                      const std::vector<FinishedFit>& fits) const;
@@ -184,7 +184,7 @@ int TrainingRun::run(RunFolder* writable) {
   if (group_ != nullptr) group_->leave();
   if (writable == nullptr) return 0;
   RunFolder& folder = *writable;
-  warn_of_diverged_fits(fits);
+  warn_of_fits(fits);
   const auto models = assemble(fits, cohort_.targets, options_.seeds);
   write_tables(folder, fits, models);
   write_models(folder, fits, models.front(), experiment());
@@ -208,13 +208,10 @@ int TrainingRun::benchmark() const {
   return 0;
 }
 
-void TrainingRun::warn_of_diverged_fits(const std::vector<FinishedFit>& fits) {
-  for (const FinishedFit& fit : fits) {
-    if (!fit.record.diverged) continue;
-    cohort_.warnings.push_back(concat(
-        fit.name.stem(), ": the loss was not a finite number in epoch ", fit.record.history.size(),
-        "; the best epoch before it, ", fit.record.best_epoch, ", is used (try a lower --lr)"));
-    log_warning(cohort_.warnings.back());
+void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
+  for (const std::string& warning : fit_warnings(fits, options_.model)) {
+    cohort_.warnings.push_back(warning);
+    log_warning(warning);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/text/text.h"
 #include "train_temporal/splits/split_parts.h"
 
 namespace coldframe::temporal {
@@ -52,6 +53,31 @@ FoldCurve curve_of(const FinishedFit& fit) {
     curve.validation_loss.push_back(losses.validation);
   }
   return curve;
+}
+
+std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
+                                      const std::string& model) {
+  std::vector<std::string> warnings;
+  std::size_t count = 0, first = 0;
+  for (const FinishedFit& fit : fits) {
+    const FitRecord& record = fit.record;
+    if (record.diverged) {
+      warnings.push_back(concat(fit.name.stem(), ": the loss was not a finite number in epoch ",
+                                record.history.size(), "; the best epoch before it, ",
+                                record.best_epoch, ", is used (try a lower --lr)"));
+    }
+    if (fit.name.model != model) continue;
+    ++count;
+    first += record.best_epoch == 0 && record.history.size() > 1;
+  }
+  if (first > 0) {
+    warnings.push_back(concat(
+        first, " of ", plural(count, "fit"), " of ", model,
+        " kept the first epoch: the validation part got no better after it, so these have "
+        "learnt next to nothing that holds on other patients (there may be nothing to learn; "
+        "else try a lower --lr, more --noise or --dropout, or --search)"));
+  }
+  return warnings;
 }
 
 void flatten(const std::string& prefix, const Json& json, KeyValues& out) {

@@ -13,6 +13,10 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
 FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort);
 FoldCurve curve_of(const FinishedFit& fit);
 
+// Warns of fits that diverged, and of those of `model` that kept the weights of their first epoch.
+std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
+                                      const std::string& model);
+
 // Appends the entries of nested objects as "outer.inner".
 void flatten(const std::string& prefix, const Json& json, KeyValues& out);
 

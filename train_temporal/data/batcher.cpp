@@ -26,15 +26,31 @@ std::array<float, kTimeColumns> time_row(const Sequence& sequence,
   return row;
 }
 
+// The frame of the partner that is as far into its sequence as `step` is into one of `steps`.
+std::int64_t partner_row(const Dataset& dataset, const Partner& partner, std::size_t step,
+                         std::size_t steps) {
+  const double place = steps > 1 ? double(step) / double(steps - 1) : 0.5;
+  const auto at =
+      static_cast<std::size_t>(std::lround(place * double(partner.features.size() - 1)));
+  return dataset.sequences[partner.exam].first_row + partner.features[at] +
+         dataset.rows_before(partner.view);
+}
+
 torch::Tensor int_tensor(const std::vector<std::int64_t>& values) {
   return torch::tensor(values, torch::kInt64);
 }
 
 torch::Tensor clock_tensor(const Dataset& dataset, const SequenceBatch& batch) {
   std::vector<float> values;
-  for (std::size_t exam : batch.exams) {
-    const std::vector<float>& clock = dataset.sequences[exam].clock;
+  for (std::size_t b = 0; b < batch.exams.size(); ++b) {
+    const std::vector<float>& clock = dataset.sequences[batch.exams[b]].clock;
     values.insert(values.end(), clock.begin(), clock.end());
+    if (!batch.mixed()) continue;
+    const std::vector<float>& partner = dataset.sequences[batch.partners[b]].clock;
+    const auto share = static_cast<float>(batch.shares[b]);
+    float* own = values.data() + values.size() - clock.size();
+    for (std::size_t i = 0; i < clock.size(); ++i)
+      own[i] = share * own[i] + (1 - share) * partner[i];
   }
   return torch::tensor(values).view({batch.size(), -1});
 }
@@ -60,6 +76,9 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
   packing.times.clear();
   packing.exam_keys.clear();
   packing.row_keys.clear();
+  packing.partner_rows.clear();
+  packing.partners.clear();
+  packing.shares.clear();
   const std::size_t longest = items.front().frames.features.size();
   for (std::size_t step = 0; step < longest; ++step) {
     std::int64_t reaching = 0;
@@ -71,6 +90,10 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       packing.times.push_back(time_row(sequence, item.frames.times, step));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       packing.frame_rows.back() += dataset.rows_before(item.view);
+      if (item.partner) {
+        packing.partner_rows.push_back(
+            partner_row(dataset, *item.partner, step, item.frames.features.size()));
+      }
       ++reaching;
     }
     packing.sequences.push_back(reaching);
@@ -79,6 +102,9 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
     packing.exams.push_back(item.exam);
     packing.exam_keys.push_back(dataset.sequences[item.exam].key);
     packing.frames.push_back(static_cast<std::int64_t>(item.frames.features.size()));
+    if (!item.partner) continue;
+    packing.partners.push_back(item.partner->exam);
+    packing.shares.push_back(item.partner->share);
   }
 }
 
@@ -95,8 +121,21 @@ SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
 }
 
 torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch) {
-  const torch::Tensor rows = batch.rows.to(dataset.features.device());
-  return dataset.features.index_select(0, rows).to(dataset.device).to(torch::kFloat32);
+  const auto gather = [&](const torch::Tensor& rows) {
+    return dataset.features.index_select(0, rows.to(dataset.features.device()))
+        .to(dataset.device)
+        .to(torch::kFloat32);
+  };
+  const torch::Tensor own = gather(batch.rows);
+  if (!batch.mixed()) return own;
+  std::vector<float> shares;
+  for (std::int64_t reaching : batch.sequences) {
+    for (std::size_t b = 0; b < static_cast<std::size_t>(reaching); ++b) {
+      shares.push_back(static_cast<float>(batch.shares[b]));
+    }
+  }
+  const torch::Tensor share = torch::tensor(shares).unsqueeze(1).to(dataset.device);  // [N, 1]
+  return share * own + (1 - share) * gather(int_tensor(batch.partner_rows));
 }
 
 }  // namespace coldframe::temporal

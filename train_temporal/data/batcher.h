@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/torch/tensor.h"
@@ -21,10 +22,19 @@ enum TimeColumn : std::int64_t {
   kTimeColumns,
 };
 
+// An exam that mixup adds to another one: `share` of the sum is the other one's.
+struct Partner {
+  std::size_t exam = 0;
+  std::vector<std::int64_t> features;  // as DrawnFrames has them
+  std::size_t view = 0;
+  double share = 1;
+};
+
 struct BatchItem {
   std::size_t exam;  // index into Dataset::sequences
   DrawnFrames frames;
   std::size_t view = 0;  // index into Dataset::views
+  std::optional<Partner> partner = {};
 };
 
 // B exams with N frames altogether, the longest with T.
@@ -37,7 +47,13 @@ struct Packing {
   std::vector<std::array<float, kTimeColumns>> times;  // [N]
   std::vector<std::uint64_t> exam_keys;                // [B]
   std::vector<std::uint64_t> row_keys;                 // [N] of exam and step
+  // With mixup; else empty. The features of a frame are share · its own + (1 − share) · its
+  // partner's, which is as far into the partner's sequence. Times and lengths stay.
+  std::vector<std::int64_t> partner_rows;  // [N]
+  std::vector<std::size_t> partners;       // [B] exams
+  std::vector<double> shares;              // [B]
 
+  bool mixed() const { return !shares.empty(); }
   std::int64_t size() const { return static_cast<std::int64_t>(exams.size()); }
 };
 

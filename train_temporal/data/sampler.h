@@ -19,6 +19,8 @@ enum class Stream : std::uint64_t {
   kProjectionDropout,
   kHeadDropout,
   kView,
+  kInputNoise,
+  kMixup,
   kLayerDropout = 256,  // behind the GRU's first layer; one more for each layer after it
 };
 

@@ -19,9 +19,7 @@ void Dropout::fill(Stream layer, std::span<const std::uint64_t> keys, std::int64
       static_cast<std::uint16_t>(std::min(std::round(probability_ * kSteps), kSteps - 1));
   const auto scale = static_cast<float>(kSteps / (kSteps - static_cast<double>(threshold)));
   for (std::uint64_t key : keys) {
-    const std::uint64_t start =
-        CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
-    kernels().drop(width, {start, threshold, scale}, out);
+    kernels().drop(width, {start_of_row(layer, key), threshold, scale}, out);
     out += width;
   }
 }
@@ -36,6 +34,23 @@ torch::Tensor Dropout::mask(Stream layer, std::span<const std::uint64_t> keys,
 torch::Tensor Dropout::operator()(const torch::Tensor& x, Stream layer,
                                   std::span<const std::uint64_t> keys) const {
   return active() ? x * mask(layer, keys, x.size(1)).to(x.device()) : x;
+}
+
+void Dropout::add_noise(std::span<const std::uint64_t> keys, std::int64_t width, float* x) const {
+  if (!noisy()) return;
+  const auto deviation = static_cast<float>(noise_);
+  for (std::uint64_t key : keys) {
+    kernels().add_noise(width, {start_of_row(Stream::kInputNoise, key), deviation}, x);
+    x += width;
+  }
+}
+
+torch::Tensor Dropout::with_noise(const torch::Tensor& x,
+                                  std::span<const std::uint64_t> keys) const {
+  if (!noisy()) return x;
+  torch::Tensor noise = torch::zeros(x.sizes());
+  add_noise(keys, x.size(1), noise.data_ptr<float>());
+  return x + noise.to(x.device());
 }
 
 }  // namespace coldframe::temporal

@@ -1,5 +1,5 @@
-// Dropout whose masks depend on (seed, epoch, exam, frame, layer) only, so that a batch gives the
-// same result in one piece or in micro-batches, on any thread.
+// Dropout, and noise on the inputs, that depend on (seed, epoch, exam, frame, layer) only, so that
+// a batch gives the same result in one piece or in micro-batches, on any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,9 @@ namespace coldframe::temporal {
 class Dropout {
  public:
   Dropout() = default;  // evaluation: passes everything through
-  Dropout(double probability, std::uint64_t seed, std::uint64_t epoch)
-      : probability_(probability), seed_(seed), epoch_(epoch) {}
+  // `noise`: the standard deviation of what is added to standardised inputs.
+  Dropout(double probability, std::uint64_t seed, std::uint64_t epoch, double noise = 0)
+      : probability_(probability), noise_(noise), seed_(seed), epoch_(epoch) {}
 
   bool active() const { return probability_ > 0; }
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
@@ -25,8 +26,17 @@ class Dropout {
   torch::Tensor operator()(const torch::Tensor& x, Stream layer,
                            std::span<const std::uint64_t> keys) const;
 
+  bool noisy() const { return noise_ > 0; }
+  // Adds noise to standardised inputs x [R, W]; keys: [R]
+  void add_noise(std::span<const std::uint64_t> keys, std::int64_t width, float* x) const;
+  torch::Tensor with_noise(const torch::Tensor& x, std::span<const std::uint64_t> keys) const;
+
  private:
-  double probability_ = 0;
+  std::uint64_t start_of_row(Stream layer, std::uint64_t key) const {
+    return CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
+  }
+
+  double probability_ = 0, noise_ = 0;
   std::uint64_t seed_ = 0, epoch_ = 0;
 };
 

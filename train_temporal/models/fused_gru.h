@@ -70,7 +70,8 @@ class FusedPass {
 
  private:
   PackedSteps steps(const Packing& batch) const;
-  void gather(const Dataset& dataset, const Packing& batch);
+  void gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
+  void gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows, Buffer& to);
   void project(const Packing& batch, const Dropout& dropout);
   void add_time(const Packing& batch);
   void draw_layer_masks(const Packing& batch, const Dropout& dropout);
@@ -83,7 +84,8 @@ class FusedPass {
   GruShape shape_;
   bool dropped_ = false;
   GruPass gru_;
-  Buffer features_, x_, pooled_, logits_;      // [N, D], [N, I], [R, W], [R, C]
+  Buffer features_, partners_;                 // [N, D]
+  Buffer x_, pooled_, logits_;                 // [N, I], [R, W], [R, C]
   Buffer projection_mask_, head_mask_;         // [N, H], [R, W]
   Buffer d_pooled_, d_output_, d_last_, d_x_;  // [R, W], [N, W], [2, B, H], [N, I]
   Buffer attention_, d_attention_;             // [N]

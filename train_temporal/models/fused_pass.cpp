@@ -38,7 +38,7 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
   const std::int64_t size = model_.output_rows(batch), width = shape_.width();
   const std::int64_t classes = model_.config_.classes;
   dropped_ = dropout.active();
-  gather(dataset, batch);
+  gather(dataset, batch, dropout);
   project(batch, dropout);
   if (model_.config_.time) add_time(batch);
   draw_layer_masks(batch, dropout);
@@ -56,11 +56,28 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
   return logits;
 }
 
-void FusedPass::gather(const Dataset& dataset, const Packing& batch) {
+void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout) {
   const std::int64_t dimension = model_.config_.dimension;
-  const Gather request{batch.frame_rows, dimension, model_.values("feature_mean"),
+  gather_rows(dataset, batch.frame_rows, features_);
+  if (batch.mixed()) {
+    gather_rows(dataset, batch.partner_rows, partners_);
+    for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+      float* own = features_.data() + row * dimension;
+      const float* partner = partners_.data() + row * dimension;
+      const auto share = static_cast<float>(batch.shares[static_cast<std::size_t>(exam)]);
+      for (std::int64_t i = 0; i < dimension; ++i)
+        own[i] = share * own[i] + (1 - share) * partner[i];
+    });
+  }
+  if (!model_.config_.blank) dropout.add_noise(batch.row_keys, dimension, features_.data());
+}
+
+void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,
+                            Buffer& to) {
+  const std::int64_t dimension = model_.config_.dimension;
+  const Gather request{rows, dimension, model_.values("feature_mean"),
                        model_.feature_scale_.const_data_ptr<float>(),
-                       features_.sized(steps(batch).rows * dimension)};
+                       to.sized(static_cast<std::int64_t>(rows.size()) * dimension)};
   if (dataset.features.scalar_type() == torch::kFloat16) {
     const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
     kernels().gather_half(request, table);

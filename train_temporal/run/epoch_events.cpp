@@ -2,7 +2,7 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/run/predictions.h"
+#include "train_temporal/training/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,20 +19,15 @@ std::vector<Metric> watched(Scale scale) {
   return {main_metric(scale)};
 }
 
-// Adds the figures of every target, where they are defined, at the threshold 0.5 and without a
-// temperature: both are fitted after the last epoch only.
+// Adds the figures of every target, where they are defined.
 void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
   const Targets& targets = trainer.task().targets;
   const Split& split = trainer.task().split;
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    const Labels& labels = targets[t];
-    const auto outputs = columns(trainer.last_epoch().validation_logits, targets.outputs(),
-                                 targets.first_output(t), labels.outputs());
-    const auto scores = scores_of(labels, reading_of(labels, split.train), outputs);
     const ScoredExams rows =
-        scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
-    const std::string of = targets.size() > 1 ? labels.name + "/" : "";
-    for (const Metric metric : watched(labels.scale())) {
+        validation_rows(targets, t, split, trainer.last_epoch().validation_logits);
+    const std::string of = targets.size() > 1 ? targets[t].name + "/" : "";
+    for (const Metric metric : watched(rows.scale)) {
       const Figure figure = compute_metric(metric, rows);
       if (!figure.defined()) continue;
       scalars.push_back(

@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/tasks/target_list.h"
+#include "train_temporal/training/mixup.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -32,7 +33,7 @@ const CommandHelp kPredictHelp{
 struct Words {
   std::string cache, labels, out, splits, compare, run, explain, memory_budget, features = "auto";
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
-  std::string loss = "auto", sampler = "order", amp = "off";
+  std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   std::string views = "auto";
 };
@@ -125,7 +126,19 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
   add("views", text(words.views, "WHICH")->default_value(words.views),
       "train on the cache's augmented views, another one per exam and epoch: clean (none of them), "
       "all, or auto (all that there are)");
-  add("patience", number(fit.patience), "epochs without a better validation loss, 0: never stop");
+  add("patience", number(fit.patience),
+      "epochs without a better validation part after which to stop, 0: never");
+  add("early-stopping-metric",
+      text(words.stopping_metric, "KIND")->default_value(words.stopping_metric),
+      "what is better, also for the weights that are kept: a lower loss, or a higher metric "
+      "(AUROC, "
+      "ordinal: quadratic kappa, regression: R²)");
+  add("noise", number(fit.noise),
+      "add Gaussian noise of this standard deviation to the standardised features of every frame");
+  add("mixup", number(fit.mixup),
+      "mix every exam with another one of its batch, by shares from Beta(N, N); 0: none");
+  add("label-smoothing", number(fit.objective.label_smoothing),
+      "classes: share of a label that all classes get alike");
   add("amp", text(words.amp, "KIND")->default_value(words.amp)->implicit_value("bf16"),
       "mixed precision: matrix products in bf16, or in fp16 with scaled gradients; off");
   add("class-weights", po::bool_switch(&fit.objective.class_weights),
@@ -165,6 +178,11 @@ void check_numbers(const TrainOptions& options) {
   require(fit.learning_rate > 0, "lr", "more than 0");
   require(fit.weight_decay >= 0, "weight-decay", "0 or more");
   require(fit.clip >= 0, "clip", "0 or more");
+  require(fit.noise >= 0 && fit.noise <= 100, "noise", "0 to 100");
+  require(fit.mixup == 0 || (fit.mixup >= kLeastMixup && fit.mixup <= kMostMixup), "mixup",
+          "0, or 0.01 to 4");
+  require(fit.objective.label_smoothing >= 0 && fit.objective.label_smoothing < 1,
+          "label-smoothing", "0 or more and less than 1");
   require(fit.train_frames >= 0, "train-frames", "0 or more");
   require(options.resamples >= 1 && options.resamples <= 1000000, "bootstrap", "1 to 1000000");
 }
@@ -208,6 +226,8 @@ void apply_words(const Words& words, TrainOptions& options) {
       "views", words.views,
       {{"auto", ViewChoice::kAuto}, {"clean", ViewChoice::kClean}, {"all", ViewChoice::kAll}});
   options.architecture.time_encoding = choice("time-encoding", words.time_encoding, kTimeEncodings);
+  options.fit.stopping_metric =
+      choice("early-stopping-metric", words.stopping_metric, kStoppingMetrics);
   options.fit.schedule = choice("schedule", words.schedule, kSchedules);
   choice("task", options.data.task, task_words());
   options.fit.objective.loss = parse_loss(words.loss);

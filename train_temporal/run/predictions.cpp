@@ -27,26 +27,6 @@ void add_prediction(std::vector<std::string>& row, const Target& target,
   if (target.has_classes()) row.push_back(target.classes[static_cast<std::size_t>(decision)]);
 }
 
-ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
-                        std::span<const double> scores, std::span<const int> decision) {
-  ScoredExams result;
-  result.classes = labels.scores();
-  result.scale = labels.scale();
-  std::size_t next = 0;
-  for (std::size_t exam : exams) {
-    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
-      const double label = labels.at(exam, row);
-      if (std::isnan(label)) continue;
-      const auto own = scores.subspan(next * result.classes, result.classes);
-      result.probability.insert(result.probability.end(), own.begin(), own.end());
-      result.label.push_back(labels.has_classes() ? static_cast<int>(label) : 0);
-      result.decision.push_back(decision[next]);
-      if (!labels.has_classes()) result.number.push_back(label);
-    }
-  }
-  return result;
-}
-
 std::vector<std::size_t> present_slots(const cache::ExamInfo& exam) {
   std::vector<std::size_t> slots;
   for (std::size_t t = 0; t < exam.frames(); ++t) {

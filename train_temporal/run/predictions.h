@@ -22,11 +22,6 @@ std::string label_text(const Target& target, double label);
 void add_prediction(std::vector<std::string>& row, const Target& target,
                     std::span<const double> scores, int decision);
 
-// The rows of `exams`, or of their frames, that have a label, as metrics want them. `scores` and
-// `decision` have all rows.
-ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
-                        std::span<const double> scores, std::span<const int> decision);
-
 // The number of each present frame among all of the exam's: what the column `frame` says.
 std::vector<std::size_t> present_slots(const cache::ExamInfo& exam);
 

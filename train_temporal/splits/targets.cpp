@@ -94,6 +94,26 @@ bool Targets::is_class(std::size_t stratum) const {
   return all_[find_stratum(all_, stratum).first].has_classes();
 }
 
+ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
+                        std::span<const double> scores, std::span<const int> decision) {
+  ScoredExams result;
+  result.classes = labels.scores();
+  result.scale = labels.scale();
+  std::size_t next = 0;
+  for (std::size_t exam : exams) {
+    for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
+      const double label = labels.at(exam, row);
+      if (std::isnan(label)) continue;
+      const auto own = scores.subspan(next * result.classes, result.classes);
+      result.probability.insert(result.probability.end(), own.begin(), own.end());
+      result.label.push_back(labels.has_classes() ? static_cast<int>(label) : 0);
+      result.decision.push_back(decision[next]);
+      if (!labels.has_classes()) result.number.push_back(label);
+    }
+  }
+  return result;
+}
+
 Reading reading_of(const Labels& labels, const std::vector<std::size_t>& train) {
   Reading reading;
   if (labels.has_classes()) return reading;

@@ -48,6 +48,11 @@ class Targets {
   std::vector<Labels> all_;
 };
 
+// The rows of `exams`, or of their frames, that have a label, as metrics want them. `scores` and
+// `decision` have all rows.
+ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
+                        std::span<const double> scores, std::span<const int> decision);
+
 // The target's statistics over a training part: mean and deviation of a regression.
 Reading reading_of(const Labels& labels, const std::vector<std::size_t>& train);
 

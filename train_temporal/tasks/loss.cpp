@@ -81,9 +81,10 @@ ClassWeights balanced_weights(std::span<const std::size_t> count) {
 }
 
 TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-                       const Reading& reading)
+                       const Reading& reading, double smoothing)
     : outputs_(target.outputs()),
       parameter_(options.parameter),
+      smoothing_(smoothing),
       weights_(std::move(weights)),
       reading_(reading) {
   const bool asked = applies(options, target.task);
@@ -123,8 +124,9 @@ double TargetLoss::operator()(std::span<const double> z, double value, double to
   return of_classes(z, label, total, gradient);
 }
 
-// Cross-entropy, with the factor (1 − p)^γ in the focal form. With p that of the true class, the
-// derivative by logit c of the latter is (γ (1 − p)^(γ−1) p log p − (1 − p)^γ) (1_c − p_c).
+// Cross-entropy, whose label smoothing turns from 1_c into (1 − ε) 1_c + ε / C; or with the factor
+// (1 − p)^γ in the focal form. With p that of the true class, the derivative by logit c of the
+// latter is (γ (1 − p)^(γ−1) p log p − (1 − p)^γ) (1_c − p_c).
 double TargetLoss::of_classes(std::span<const double> z, std::size_t label, double total,
                               float* gradient) const {
   const double highest = *std::max_element(z.begin(), z.end());
@@ -145,11 +147,16 @@ double TargetLoss::of_classes(std::span<const double> z, std::size_t label, doub
           parameter_ * std::pow(rest, parameter_ - 1) * std::exp(-cross_entropy) * cross_entropy;
     }
   }
+  const double spread = form_ == Form::kCrossEntropy ? smoothing_ : 0;
+  const double to_each = spread / static_cast<double>(z.size());
   for (std::size_t c = 0; gradient != nullptr && c < z.size(); ++c) {
-    const double error = std::exp(z[c] - log_total) - (c == label ? 1.0 : 0.0);
-    gradient[c] = static_cast<float>(weights_[label] / total * slope * error);
+    const double wanted = to_each + (c == label ? 1 - spread : 0.0);
+    gradient[c] =
+        static_cast<float>(weights_[label] / total * slope * (std::exp(z[c] - log_total) - wanted));
   }
-  return weights_[label] * factor * cross_entropy;
+  double loss = (1 - spread) * factor * cross_entropy;
+  for (std::size_t c = 0; spread > 0 && c < z.size(); ++c) loss += to_each * (log_total - z[c]);
+  return weights_[label] * loss;
 }
 
 // Output k learns from the exams whose class is k or more whether it is more.

@@ -39,13 +39,15 @@ class TargetLoss {
  public:
   // `weights`: of the classes; regression: none. Where `options` do not apply to the task, the loss
   // is the one of kAuto.
+  // `smoothing`: where the loss is the cross-entropy, so much of a label is shared by all classes
+  // alike (Szegedy et al. 2016).
   TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-             const Reading& reading);
+             const Reading& reading, double smoothing = 0);
 
   std::size_t outputs() const { return outputs_; }
   const ClassWeights& weights() const { return weights_; }
   // Cross-entropy without more: LibTorch has it, too.
-  bool is_cross_entropy() const { return form_ == Form::kCrossEntropy; }
+  bool is_cross_entropy() const { return form_ == Form::kCrossEntropy && smoothing_ == 0; }
 
   // `value`: the number of the class, or the number in the unit of the column; NaN: no label.
   // A row of this value adds so much to the divisor of a mean; 0 without a label.
@@ -63,7 +65,7 @@ class TargetLoss {
 
   Form form_;
   std::size_t outputs_;
-  double parameter_;
+  double parameter_, smoothing_;
   ClassWeights weights_;
   Reading reading_;
 };

@@ -12,7 +12,7 @@ constexpr const char* kWeightPrefix = "model.";
 Json history_json(const std::vector<EpochLosses>& history) {
   Json rows = Json::array();
   for (const EpochLosses& row : history) {
-    rows.push_back(Json::array({row.train, row.validation, row.learning_rate}));
+    rows.push_back(Json::array({row.train, row.validation, row.learning_rate, row.figure}));
   }
   return rows;
 }
@@ -20,7 +20,8 @@ Json history_json(const std::vector<EpochLosses>& history) {
 std::vector<EpochLosses> history_from_json(const Json& rows) {
   std::vector<EpochLosses> history;
   for (const Json& row : rows) {
-    history.push_back({row.at(0).get<double>(), row.at(1).get<double>(), row.at(2).get<double>()});
+    history.push_back({row.at(0).get<double>(), row.at(1).get<double>(), row.at(2).get<double>(),
+                       row.at(3).get<double>()});
   }
   return history;
 }
@@ -75,6 +76,7 @@ Json state_json(const FitState& state) {
   json["seed"] = state.seed;
   json["steps"] = state.steps;
   json["best_loss"] = json_number(state.early_stop.best_loss);
+  json["best_figure"] = state.early_stop.best_figure;
   json["best_epoch"] = state.early_stop.best_epoch;
   json["epochs"] = state.early_stop.epochs;
   json["history"] = history_json(state.history);
@@ -89,6 +91,7 @@ void read_state(const Json& json, FitState& state) {
   if (!json.at("best_loss").is_null()) {
     state.early_stop.best_loss = json.at("best_loss").get<double>();
   }
+  state.early_stop.best_figure = json.at("best_figure").get<double>();
   state.early_stop.best_epoch = json.at("best_epoch").get<std::size_t>();
   state.early_stop.epochs = json.at("epochs").get<std::size_t>();
   state.history = history_from_json(json.at("history"));
@@ -130,6 +133,10 @@ Json fit_json(const FitOptions& fit) {
   json["clip"] = fit.clip;
   json["train_frames"] = fit.train_frames;
   json["patience"] = fit.patience;
+  json["early_stopping_metric"] = word_for(kStoppingMetrics, fit.stopping_metric);
+  json["noise"] = fit.noise;
+  json["mixup"] = fit.mixup;
+  json["label_smoothing"] = fit.objective.label_smoothing;
   json["class_weights"] = fit.objective.class_weights;
   json["loss"] = to_string(fit.objective.loss);
   json["sampler"] = fit.balanced ? "balanced" : "order";

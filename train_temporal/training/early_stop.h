@@ -1,23 +1,35 @@
-// Stops when the validation loss has not improved for a while. A plain value, so that a checkpoint
-// can hold it.
+// Stops when the validation part has not done better for a while. A plain value, so that a
+// checkpoint can hold it.
 #pragma once
 
 #include <cstddef>
 #include <limits>
 
+#include "common/text/word_table.h"
+
 namespace coldframe::temporal {
+
+// What early stopping compares: the higher figure, and of equal figures the lower loss.
+enum class StoppingMetric {
+  kLoss,    // figures are 0 throughout
+  kMetric,  // see validation_figure()
+};
+inline const WordTable<StoppingMetric> kStoppingMetrics{{"loss", StoppingMetric::kLoss},
+                                                        {"metric", StoppingMetric::kMetric}};
 
 struct EarlyStop {
   std::size_t patience = 10;  // epochs without improvement after which to stop; 0 never stops
 
+  double best_figure = -std::numeric_limits<double>::max();
   double best_loss = std::numeric_limits<double>::infinity();
   std::size_t best_epoch = 0;  // counted from 0, as are the calls of update()
   std::size_t epochs = 0;      // losses seen
 
-  // True when `loss`, a finite number, is the best so far: keep these weights.
-  bool update(double loss) {
-    const bool improved = loss < best_loss;
+  // True when this epoch, of finite numbers, is the best so far: keep these weights.
+  bool update(double loss, double figure = 0) {
+    const bool improved = figure > best_figure || (figure == best_figure && loss < best_loss);
     if (improved) {
+      best_figure = figure;
       best_loss = loss;
       best_epoch = epochs;
     }

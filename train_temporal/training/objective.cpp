@@ -4,14 +4,14 @@ namespace coldframe::temporal {
 namespace {
 
 TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
-                   const ObjectiveOptions& options) {
+                   const ObjectiveOptions& options, double smoothing) {
   ClassWeights weights = equal_weights(labels.classes.size());
   if (options.class_weights && labels.has_classes()) {
     std::vector<std::size_t> count(labels.classes.size(), 0);
     for (std::size_t exam : train) labels.count_strata(exam, count);
     weights = balanced_weights(count);
   }
-  return {labels, options.loss, std::move(weights), reading_of(labels, train)};
+  return {labels, options.loss, std::move(weights), reading_of(labels, train), smoothing};
 }
 
 }  // namespace
@@ -41,7 +41,10 @@ LossSum& LossSum::operator+=(const LossSum& other) {
 Objective::Objective(const Targets& targets, const std::vector<std::size_t>& train,
                      const ObjectiveOptions& options)
     : targets_(targets) {
-  for (const Labels& labels : targets) losses_.push_back(loss_of(labels, train, options));
+  for (const Labels& labels : targets) {
+    losses_.push_back(loss_of(labels, train, options, options.label_smoothing));
+    plain_.push_back(loss_of(labels, train, options, 0));
+  }
 }
 
 LossSum Objective::weights_of(std::span<const BatchItem> items) const {
@@ -51,7 +54,12 @@ LossSum Objective::weights_of(std::span<const BatchItem> items) const {
     for (std::size_t i = 0; i < rows; ++i) {
       const auto row = targets_.per_frame() ? static_cast<std::size_t>(item.frames.features[i]) : 0;
       for (std::size_t t = 0; t < losses_.size(); ++t) {
-        sum.targets[t].weight += losses_[t].weight(targets_[t].at(item.exam, row));
+        const double own = losses_[t].weight(targets_[t].at(item.exam, row));
+        const double share = item.partner ? item.partner->share : 1;
+        sum.targets[t].weight += share * own;
+        if (!item.partner) continue;
+        sum.targets[t].weight +=
+            (1 - share) * losses_[t].weight(targets_[t].at(item.partner->exam, 0));
       }
     }
   }
@@ -62,12 +70,27 @@ void Objective::add(const Packing& batch, const float* outputs, const LossSum& t
                     float* d_outputs) const {
   const auto labeled = static_cast<double>(total.labeled_targets());
   std::vector<double> z;
+  std::vector<float> to_partner;
+  std::size_t next = 0;
   for_output_rows(batch, targets_.per_frame(), [&](std::size_t exam, std::size_t row) {
+    const std::size_t b = next++;  // the exam's place, where mixup is
     for (std::size_t t = 0; t < losses_.size(); ++t) {
       const std::size_t width = losses_[t].outputs();
+      const double divisor = total.targets[t].weight * labeled;
       z.assign(outputs, outputs + width);
-      sum.targets[t].loss +=
-          losses_[t](z, targets_[t].at(exam, row), total.targets[t].weight * labeled, d_outputs);
+      double loss = losses_[t](z, targets_[t].at(exam, row), divisor, d_outputs);
+      if (batch.mixed()) {
+        to_partner.resize(width);
+        const double other =
+            losses_[t](z, targets_[t].at(batch.partners[b], 0), divisor, to_partner.data());
+        const double share = batch.shares[b];
+        loss = share * loss + (1 - share) * other;
+        for (std::size_t c = 0; c < width; ++c) {
+          d_outputs[c] = static_cast<float>(share * double(d_outputs[c]) +
+                                            (1 - share) * double(to_partner[c]));
+        }
+      }
+      sum.targets[t].loss += loss;
       outputs += width;
       d_outputs += width;
     }
@@ -82,8 +105,8 @@ LossSum Objective::of(std::span<const double> outputs,
       for (std::size_t t = 0; t < losses_.size(); ++t) {
         const double value = targets_[t].at(exam, row);
         const auto z = outputs.first(losses_[t].outputs());
-        sum.targets[t].loss += losses_[t](z, value, 1, nullptr);
-        sum.targets[t].weight += losses_[t].weight(value);
+        sum.targets[t].loss += plain_[t](z, value, 1, nullptr);
+        sum.targets[t].weight += plain_[t].weight(value);
         outputs = outputs.subspan(z.size());
       }
     }

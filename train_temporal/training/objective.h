@@ -27,6 +27,7 @@ struct LossSum {
 
 struct ObjectiveOptions {
   LossOptions loss;
+  double label_smoothing = 0;  // classes: this share of a label goes to all of them alike
   bool class_weights = false;  // every class counts the same, by the labels of the training part
 };
 
@@ -43,7 +44,8 @@ class Objective {
   // `total`.
   void add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
-  // The losses of outputs [n, C] in the order of `exams` and their frames.
+  // The losses of outputs [n, C] in the order of `exams` and their frames, of labels as they are
+  // (without smoothing).
   LossSum of(std::span<const double> outputs, const std::vector<std::size_t>& exams) const;
 
   // True for the plain cross-entropy of one target of exams, which LibTorch computes where the
@@ -53,7 +55,7 @@ class Objective {
 
  private:
   const Targets& targets_;
-  std::vector<TargetLoss> losses_;
+  std::vector<TargetLoss> losses_, plain_;  // in training, in evaluation
 };
 
 }  // namespace coldframe::temporal

@@ -20,11 +20,11 @@ void Ranks::adopt(SequenceModel& model) const {
 
 void Ranks::adopt(EpochLosses& losses) const {
   if (group_ == nullptr) return;
-  const torch::Tensor values =
-      torch::tensor({losses.train, losses.validation, losses.learning_rate}, torch::kFloat64);
+  const torch::Tensor values = torch::tensor(
+      {losses.train, losses.validation, losses.learning_rate, losses.figure}, torch::kFloat64);
   group_->broadcast(values);
   const double* value = values.const_data_ptr<double>();
-  losses = {value[0], value[1], value[2]};
+  losses = {value[0], value[1], value[2], value[3]};
 }
 
 void Ranks::adopt(FitState& state) const {

@@ -8,7 +8,7 @@ namespace {
 // Takes the gradient of the loss, whose values are added to `sum`, back through the model.
 void differentiate(const torch::Tensor& outputs, const SequenceBatch& batch,
                    const Objective& objective, const LossSum& total, LossSum& sum) {
-  if (objective.is_cross_entropy()) {
+  if (objective.is_cross_entropy() && !batch.mixed()) {
     const torch::Tensor loss = objective.cross_entropy(outputs, batch);
     (loss / total.targets[0].weight).backward();
     sum.targets[0].loss += loss.item<double>();

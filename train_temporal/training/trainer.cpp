@@ -13,6 +13,8 @@
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/mixup.h"
+#include "train_temporal/training/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -95,30 +97,42 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   const FitOptions& options = task_.options;
   const std::int64_t steps = steps_per_epoch() * static_cast<std::int64_t>(options.epochs);
   const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
-  const Dropout dropout(task_.config.dropout, task_.seed, epoch);
+  const Dropout dropout(task_.config.dropout, task_.seed, epoch, options.noise);
   const auto order = order_of(epoch);
-  const auto view_of = [this, epoch](std::size_t exam) {
-    return draw_view(task_.dataset.views.size(), task_.seed, task_.dataset.sequences[exam].key,
-                     epoch);
-  };
-  if (stream_) stream_->plan(in_groups(order, options.batch), view_of);
+  if (stream_) {
+    stream_->plan(in_groups(order, options.batch),
+                  [this, epoch](std::size_t exam) { return view_of(exam, epoch); });
+  }
   LossSum total;
   for (std::size_t start = 0; start < order.size(); start += options.batch) {
     if (stream_) stream_->next();
-    std::vector<BatchItem> items;
-    for (std::size_t i = start; i < std::min(start + options.batch, order.size()); ++i) {
-      const Sequence& sequence = dataset_.sequences[order[i]];
-      items.push_back({order[i], sampler_.for_training(sequence.frames(), sequence.key, epoch)});
-    }
-    if (!stream_) {  // which delivers the drawn view alone
-      for (BatchItem& item : items) item.view = view_of(item.exam);
-    }
-    total += gradients(items, dropout);
+    const auto exams = std::span(order).subspan(start);
+    total +=
+        gradients(batch_items(exams.first(std::min(options.batch, exams.size())), epoch), dropout);
     learning_rate = options.learning_rate *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
     update_parameters(learning_rate);
   }
   return total.mean();
+}
+
+std::vector<BatchItem> Trainer::batch_items(std::span<const std::size_t> exams,
+                                            std::size_t epoch) const {
+  std::vector<BatchItem> items;
+  for (std::size_t exam : exams) {
+    const Sequence& sequence = dataset_.sequences[exam];
+    items.push_back({exam, sampler_.for_training(sequence.frames(), sequence.key, epoch)});
+    if (!stream_) items.back().view = view_of(exam, epoch);  // a stream delivers that one alone
+  }
+  if (task_.options.mixup > 0) {
+    draw_partners(items, dataset_, task_.options.mixup, task_.seed, epoch);
+  }
+  return items;
+}
+
+std::size_t Trainer::view_of(std::size_t exam, std::size_t epoch) const {
+  const Dataset& dataset = task_.dataset;
+  return draw_view(dataset.views.size(), task_.seed, dataset.sequences[exam].key, epoch);
 }
 
 std::vector<std::size_t> Trainer::order_of(std::size_t epoch) const {
@@ -221,12 +235,17 @@ void Trainer::run_epoch() {
   const std::chrono::duration<double> training = Clock::now() - begun;
   auto logits = predict(task_.split.validation);
   losses.validation = objective_.of(logits, task_.split.validation).mean();
+  if (task_.options.stopping_metric == StoppingMetric::kMetric) {
+    losses.figure = validation_figure(task_.targets, task_.split, logits);
+  }
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
   ranks_.adopt(losses);
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
-  if (early_stop_.update(losses.validation)) best_parameters_.copy_(optimizer_.parameters());
+  if (early_stop_.update(losses.validation, losses.figure)) {
+    best_parameters_.copy_(optimizer_.parameters());
+  }
   history_.push_back(losses);
 }
 

@@ -28,6 +28,9 @@ struct FitOptions {
   double clip = 1.0;              // of the gradient's norm; 0: none
   std::size_t patience = 12;      // epochs without a better validation loss; 0: never stop early
   std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
+  double noise = 0;               // deviation of what is added to standardised inputs
+  double mixup = 0;               // α of the shares, see mixup.h; 0: none
+  StoppingMetric stopping_metric = StoppingMetric::kLoss;
   ObjectiveOptions objective;
   bool balanced = false;  // every class has the same number of exams in an epoch
   torch::ScalarType precision = torch::kFloat32;  // of matrix products; see MixedPrecision
@@ -43,6 +46,7 @@ struct PieceSizes {
 
 struct EpochLosses {
   double train = 0, validation = 0, learning_rate = 0;
+  double figure = 0;  // what early stopping watches beside the loss, see StoppingMetric
 };
 
 // The factor that keeps float16 gradients from underflow: halved when a gradient is no finite
@@ -123,6 +127,8 @@ class Trainer {
 
  private:
   double train_epoch(std::size_t epoch, double& learning_rate);
+  std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
+  std::size_t view_of(std::size_t exam, std::size_t epoch) const;
   void update_parameters(double learning_rate);
   LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
   LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);

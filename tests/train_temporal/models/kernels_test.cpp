@@ -45,6 +45,31 @@ TEST_P(EveryKernel, DropsWhatTheBitsSay) {
   }
 }
 
+TEST_P(EveryKernel, AddsTheNoiseThatTheBitsChoose) {
+  const float* quantile = normal_quantiles();
+  for (const std::int64_t n : {1, 3, 4, 31, 64, 130}) {
+    std::vector<float> x = noise(n, 3), expected = x;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::uint64_t bits = mix_bits(77 + static_cast<std::uint64_t>(i - i % 4));
+      expected[static_cast<std::size_t>(i)] += 0.7f * quantile[(bits >> (16 * (i % 4))) & 0xfff];
+    }
+    ours().add_noise(n, {77, 0.7f}, x.data());
+    EXPECT_EQ(x, expected) << n;
+  }
+}
+
+TEST(NormalQuantiles, AreThoseOfTheStandardNormalDistribution) {
+  const float* quantile = normal_quantiles();
+  double squares = 0;
+  for (std::size_t i = 0; i < kQuantiles; ++i) {
+    const auto z = static_cast<double>(quantile[i]);
+    EXPECT_NEAR(0.5 * std::erfc(-z / std::sqrt(2.0)), (double(i) + 0.5) / double(kQuantiles), 1e-7);
+    EXPECT_EQ(quantile[i], -quantile[kQuantiles - 1 - i]);
+    squares += z * z;
+  }
+  EXPECT_NEAR(squares / double(kQuantiles), 1, 1e-3);
+}
+
 // Sizes around the tiles' edges: rows 4 and 8, columns 3, 24 and 48, terms 128.
 TEST_P(EveryKernel, MultipliesAsInDoubleAndToTheSameBits) {
   const std::int64_t sizes[][3] = {{1, 1, 1},    {3, 2, 5},     {8, 48, 16},    {9, 49, 17},

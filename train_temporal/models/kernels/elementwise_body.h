@@ -241,6 +241,17 @@ void drop(std::int64_t n, const Drop& s, float* out) {
   }
 }
 
+void add_noise(std::int64_t n, const Noise& s, float* x) {
+  const float* quantile = normal_quantiles();
+  for (std::int64_t i = 0; i < n; i += 4) {
+    const std::uint64_t bits = mixed_word(s.start + static_cast<std::uint64_t>(i));
+    const std::int64_t end = n - i < 4 ? n - i : 4;
+    for (std::int64_t part = 0; part < end; ++part) {
+      x[i + part] += s.deviation * quantile[(bits >> (16 * part)) & (kQuantiles - 1)];
+    }
+  }
+}
+
 void transpose(std::int64_t m, std::int64_t n, const float* from, float* to, std::int64_t to_row) {
   constexpr std::int64_t kBlock = 16;  // a cache line of each
   for (std::int64_t i = 0; i < m; i += kBlock) {

@@ -76,17 +76,29 @@ struct Drop {
   float scale;
 };
 
+// One row of Gaussian noise.
+struct Noise {
+  std::uint64_t start;
+  float deviation;
+};
+
+// Noise takes one of so many equally likely quantiles of the standard normal distribution.
+inline constexpr std::size_t kQuantiles = 4096;
+const float* normal_quantiles();  // [kQuantiles], ascending
+
 // So many values are drawn at once; mix_bits() of counter_random.h multiplies by these.
 inline constexpr std::int64_t kDropBlock = 32;
 inline constexpr std::uint64_t kMix1 = 0xbf58476d1ce4e5b9, kMix2 = 0x94d049bb133111eb;
+inline std::uint64_t mixed_word(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * kMix1;
+  x = (x ^ (x >> 27)) * kMix2;
+  return x ^ (x >> 31);
+}
 // Serves instruction sets without vectors of 64-bit products.
 inline void drop_block_by_words(std::uint64_t start, std::uint16_t threshold, float scale,
                                 float* out) {
   for (std::uint64_t i = 0; i < kDropBlock; i += 4) {
-    std::uint64_t x = start + i;
-    x = (x ^ (x >> 30)) * kMix1;
-    x = (x ^ (x >> 27)) * kMix2;
-    x ^= x >> 31;
+    const std::uint64_t x = mixed_word(start + i);
     for (int part = 0; part < 64; part += 16) {
       *out++ = ((x >> part) & 0xffff) >= threshold ? scale : 0.0f;
     }
@@ -113,6 +125,8 @@ struct SequenceKernels {
                     std::int64_t to_row);
   // out[i] = 0 or s.scale: 16 bits of mix_bits(start + i − i mod 4) decide, the lowest first
   void (*drop)(std::int64_t n, const Drop& s, float* out);
+  // x[i] += s.deviation · z: 12 bits of the 16 that drop() would read choose the quantile z
+  void (*add_noise)(std::int64_t n, const Noise& s, float* x);
   // y[i] = 1 / (1 + exp(−x[i])), and tanh: within 2e-7.
   void (*sigmoid)(std::int64_t n, const float* x, float* y);
   void (*tanh)(std::int64_t n, const float* x, float* y);

@@ -113,6 +113,7 @@ void multiply(const Product& p) {
 }
 
 constexpr SequenceKernels table_of(const char* name) {
-  return {name,       multiply, gates,   gate_gradients, gather_half, gather_float, add_rows, scale,
-          add_scaled, dot,      add_all, adam,           transpose,   drop,         sigmoid,  tanh};
+  return {name,      multiply,   gates, gate_gradients, gather_half, gather_float, add_rows,
+          scale,     add_scaled, dot,   add_all,        adam,        transpose,    drop,
+          add_noise, sigmoid,    tanh};
 }
