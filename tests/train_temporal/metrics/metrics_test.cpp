@@ -147,6 +147,15 @@ TEST(EarlyStop, StopsAfterItsPatienceWithoutImprovement) {
   EXPECT_EQ(stop.best_loss, 0.8);
 }
 
+TEST(EarlyStop, ComparesFiguresBeforeLosses) {
+  EarlyStop stop{.patience = 2};
+  EXPECT_TRUE(stop.update(0.5, 0.8));
+  EXPECT_FALSE(stop.update(0.3, 0.7));
+  EXPECT_TRUE(stop.update(0.4, 0.8));
+  EXPECT_TRUE(stop.update(0.9, 0.9));
+  EXPECT_EQ(stop.best_epoch, 3u);
+}
+
 TEST(EarlyStop, NeverStopsWithoutPatience) {
   EarlyStop stop{.patience = 0};
   for (int i = 0; i < 100; ++i) stop.update(1.0);

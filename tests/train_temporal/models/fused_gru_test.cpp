@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/training/mixup.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -60,8 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
   AdamW optimizer(*model_, 0);
-  const Dropout dropout(0.4, 7, 2);
-  const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, true});
+  const Dropout dropout(0.4, 7, 2, 0.5);
+  const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, 0.1, true});
+  draw_partners(items_, dataset_, 0.4, 7, 2);
   const LossSum expected = accumulate_gradients(*model_, dataset_, items_, objective, dropout, 0);
   const torch::Tensor gradients = optimizer.gradients().clone();
   optimizer.gradients().fill_(NAN);  // all are written

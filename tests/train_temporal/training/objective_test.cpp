@@ -52,12 +52,19 @@ torch::Tensor huber(const torch::Tensor& z, const std::vector<double>& value) {
   return torch::huber_loss(z, standardised(value), at::Reduction::Sum, 0.8);
 }
 
+constexpr double kSmoothing = 0.15;
+
+torch::Tensor smoothed(const torch::Tensor& z, const std::vector<double>& value) {
+  return torch::cross_entropy_loss(z, index_of(value), {}, at::Reduction::Sum, -100, kSmoothing);
+}
+
 struct LossCase {
   const char* name;
   Task task;
   std::size_t classes;
   LossOptions options;
   Reference reference;
+  double smoothing = 0;
 };
 
 class EveryLoss : public ::testing::TestWithParam<LossCase> {};
@@ -66,6 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
     Tasks, EveryLoss,
     ::testing::Values(LossCase{"binary", Task::kBinary, 2, {}, cross_entropy},
                       LossCase{"multiclass", Task::kMulticlass, 5, {}, cross_entropy},
+                      LossCase{"smoothed", Task::kMulticlass, 4, {}, smoothed, kSmoothing},
                       LossCase{"focal", Task::kMulticlass, 3, {LossKind::kFocal, 1.7}, focal},
                       LossCase{"ordinal", Task::kOrdinal, 4, {}, corn},
                       LossCase{"regression", Task::kRegression, 0, {}, squared},
@@ -75,7 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(EveryLoss, EqualsAutogradInValueAndGradient) {
   const LossCase& of = GetParam();
   const Target target{"t", of.task, std::vector<std::string>(of.classes, "c")};
-  const TargetLoss loss(target, of.options, equal_weights(of.classes), {3.0, 2.5, 1, 0.5});
+  const TargetLoss loss(target, of.options, equal_weights(of.classes), {3.0, 2.5, 1, 0.5},
+                        of.smoothing);
   const auto width = static_cast<std::int64_t>(target.outputs());
   CounterRandom random({7});
   std::vector<double> outputs, value;

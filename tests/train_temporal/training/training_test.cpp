@@ -8,6 +8,7 @@
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
+#include "train_temporal/training/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -111,6 +112,9 @@ TEST_F(Training, GivesTheSameLossesInMicroBatchesOfAnySize) {
   options.batch = 8;
   options.train_frames = 5;
   options.objective.class_weights = true;
+  options.objective.label_smoothing = 0.1;
+  options.noise = 0.5;
+  options.mixup = 0.4;
   const auto losses = [&](std::size_t micro_batch) {
     options.micro_batch = micro_batch;
     const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 9};
@@ -130,7 +134,11 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
   Targets labels;
   const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
   const Split split = testing::thirds(60);
-  const FitTask task{dataset, labels, split, testing::small_config(dataset), quick(8), 4};
+  FitOptions options = quick(8);
+  options.noise = 0.5;
+  options.mixup = 0.4;
+  options.stopping_metric = StoppingMetric::kMetric;
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
   const FitResult whole = testing::run_to_end(task);
 
   Trainer first(task);
@@ -198,6 +206,37 @@ TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
   EXPECT_DOUBLE_EQ(kept, result.history[result.best_epoch].validation);
   for (const EpochLosses& losses : result.history) EXPECT_LE(kept, losses.validation);
   EXPECT_EQ(result.history.size(), std::min<std::size_t>(40, result.best_epoch + 5));
+}
+
+TEST_F(Training, KeepsTheEpochOfTheHighestMetricWhereThatIsWatched) {
+  Targets labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
+  const Split split = testing::thirds(60);
+  FitOptions options = quick(12);
+  options.stopping_metric = StoppingMetric::kMetric;
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
+  const FitResult result = testing::run_to_end(task);
+  const EpochLosses& kept = result.history[result.best_epoch];
+  EXPECT_EQ(kept.figure, validation_figure(labels, split, result.validation_logits));
+  for (const EpochLosses& epoch : result.history) {
+    EXPECT_TRUE(epoch.figure < kept.figure ||
+                (epoch.figure == kept.figure && epoch.validation >= kept.validation));
+  }
+}
+
+// AUROC is undefined there; the loss decides.
+TEST_F(Training, WatchesTheLossWhereTheValidationPartHasOneClass) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
+  const Targets labels = testing::classes_of({0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1});
+  FitOptions options = quick(6);
+  options.stopping_metric = StoppingMetric::kMetric;
+  const FitTask task{dataset, labels, testing::thirds(12), testing::small_config(dataset),
+                     options, 4};
+  const FitResult result = testing::run_to_end(task);
+  for (const EpochLosses& epoch : result.history) {
+    EXPECT_EQ(epoch.figure, 0);
+    EXPECT_GE(epoch.validation, result.history[result.best_epoch].validation);
+  }
 }
 
 TEST(Optimizer, FollowsWarmUpAndCosine) {
