@@ -25,6 +25,7 @@
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results.h"
+#include "train_temporal/run/search.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -63,10 +64,13 @@ class TrainingRun {
 
  private:
   void resolve_model();
+  void resolve_search();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {dataset_, cohort_.targets, splits_, options_, base_, device_, group_};
+    return {dataset_, cohort_.targets, splits_,   options_,     base_,
+            device_,  group_,          settings_, found_.chosen};
   }
+  void search(const RunFolder* folder);
   void warn_of_fits(const std::vector<FinishedFit>& fits);
   std::string data_digest() const;
   StudyReport report(const std::vector<ModelFolds>& models,
@@ -86,6 +90,8 @@ class TrainingRun {
   std::vector<Split> splits_;
   std::vector<std::string> source_kinds_;
   ModelConfig base_;
+  std::vector<Setting> settings_;  // of --search
+  SearchResult found_;
   Placement placement_;
   Dataset dataset_;
   double load_seconds_ = 0;
@@ -109,6 +115,7 @@ void TrainingRun::resolve_model() {
   if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
   base_.clock_width =
       static_cast<std::int64_t>(clock_descriptor(used.front(), source_kinds_).size());
+  resolve_search();
   base_.time = options_.time == TimeInput::kOn;
   if (options_.time != TimeInput::kAuto) return;
   base_.time = times_are_informative(used);
@@ -120,6 +127,21 @@ void TrainingRun::resolve_model() {
   log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
                       : "time intervals are unknown or even: not shown to the GRU (--time on to "
                         "show them)");
+}
+
+void TrainingRun::resolve_search() {
+  if (options_.search == 0) return;
+  ModelConfig main = base_;
+  set_model(main, options_.model);
+  settings_ = draw_settings(main, options_.fit, options_.search, options_.seed);
+}
+
+void TrainingRun::search(const RunFolder* folder) {
+  if (settings_.empty()) return;
+  log_info(search_cost(experiment()));
+  found_ = search_settings(experiment(), folder);
+  if (folder == nullptr) return;
+  write_file_atomically(folder->file("search.csv"), search_csv(found_, experiment()));
 }
 
 // The digest covers everything that the fits depend on: splits, labels and which features of which
@@ -165,6 +187,8 @@ Json TrainingRun::config() const {
   json["compare"] = options_.compare;
   json["model"] = to_json(base_);
   json["fit"] = fit_json(options_.fit);
+  json["search"] = Json::array();
+  for (const Setting& setting : settings_) json["search"].push_back(to_json(setting));
   json["views"] = dataset_.views;
   json["bootstrap"] = options_.resamples;
   json["device"] = device_.str();
@@ -180,6 +204,7 @@ Json TrainingRun::config() const {
 int TrainingRun::run(RunFolder* writable) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
+  search(writable);
   const auto fits = run_fits(experiment(), writable);
   if (group_ != nullptr) group_->leave();
   if (writable == nullptr) return 0;
@@ -232,7 +257,6 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
   const auto models = models_folder(folder.file(""));
   std::filesystem::create_directories(models);
   ModelCard card;
-  card.config = experiment.config(options_.model);
   card.recipe = cohort_.cache.recipe();
   card.targets = cohort_.targets.list();
   card.source_kinds = source_kinds_;
@@ -245,6 +269,7 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
     card.fold = name.fold;
     card.seed = name.seed;
     card.fit_seed = fits[i].record.seed;
+    card.config = experiment.task(name, *fits[i].split).config;
     card.readings.clear();
     for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
     write_model(models / model_file_name(name.repeat, name.fold, name.seed, repeated),

@@ -45,6 +45,10 @@ constexpr const char* kBothWays = "bigru";
 
 }  // namespace
 
+std::string word_of(TemporalPool pool) {
+  return word_for(kPools, pool);
+}
+
 Json to_json(const ModelConfig& config) {
   Json json;
   json["architecture"] = word_for(kArchitectures, config.architecture);
@@ -56,7 +60,7 @@ Json to_json(const ModelConfig& config) {
   json["hidden"] = config.hidden;
   json["layers"] = config.layers;
   json["bidirectional"] = config.bidirectional;
-  json["temporal_pool"] = word_for(kPools, config.pool);
+  json["temporal_pool"] = word_of(config.pool);
   json["time"] = config.time;
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;

@@ -48,6 +48,7 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
 };
+std::string word_of(TemporalPool pool);
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 

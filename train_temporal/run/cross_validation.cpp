@@ -81,9 +81,11 @@ bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>
 std::vector<FinishedFit> plan(const Experiment& experiment) {
   std::vector<FinishedFit> fits;
   for (const std::string& model : experiment.options.models()) {
-    for (const Split& split : experiment.splits) {
+    for (std::size_t s = 0; s < experiment.splits.size(); ++s) {
+      const Split& split = experiment.splits[s];
+      const std::size_t setting = experiment.chosen.empty() ? 0 : experiment.chosen[s];
       for (std::size_t seed = 0; seed < experiment.options.seeds; ++seed) {
-        fits.push_back({{model, split.repeat, split.fold, seed}, &split, {}});
+        fits.push_back({{model, split.repeat, split.fold, seed, setting}, &split, {}});
       }
     }
   }
@@ -93,11 +95,12 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
 // Threads that take one fit after another. The first error stops all and is rethrown.
 class FitWorkers {
  public:
-  FitWorkers(const Experiment& experiment, const RunFolder* folder, std::vector<FinishedFit>& fits)
+  FitWorkers(const Experiment& experiment, const RunFolder* folder, const char* verb,
+             std::vector<FinishedFit>& fits)
       : experiment_(experiment),
         folder_(folder),
         fits_(fits),
-        progress_("train", "fits", fits.size()) {}
+        progress_(verb, "fits", fits.size()) {}
 
   void run() {
     const FitPlan plan = plan_fits(experiment_);
@@ -199,14 +202,21 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
 FitTask Experiment::task(const FitName& fit, const Split& split) const {
   FitTask task{dataset, targets, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
   task.group = group;
+  if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   return task;
+}
+
+// The best fit of a split has the run's first seed: it is not repeated.
+std::size_t Experiment::searched_fits() const {
+  return settings.size() > 1 ? splits.size() * (settings.size() - 1) : 0;
 }
 
 FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
   FitPlan plan;
-  plan.fits = options.models().size() * experiment.splits.size() * options.seeds;
+  plan.fits = options.models().size() * experiment.splits.size() * options.seeds +
+              experiment.searched_fits();
   // One device, and one budget, is shared by all fits: side by side they would compete for it.
   const bool shared =
       !experiment.device.is_cpu() || options.memory_budget > 0 || experiment.group != nullptr;
@@ -218,9 +228,15 @@ FitPlan plan_fits(const Experiment& experiment) {
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder) {
   std::vector<FinishedFit> fits = plan(experiment);
+  run_fits(experiment, folder, "train", fits);
+  return fits;
+}
+
+void run_fits(const Experiment& experiment, const RunFolder* folder, const char* verb,
+              std::vector<FinishedFit>& fits) {
   std::size_t done = 0;
   try {
-    FitWorkers workers(experiment, folder, fits);
+    FitWorkers workers(experiment, folder, verb, fits);
     workers.run();
     done = workers.done();
   } catch (const c10::OutOfMemoryError&) {
@@ -232,7 +248,6 @@ std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder*
     throw Interrupted(concat("stopped with ", done, " of ", plural(fits.size(), "fit"),
                              " done; run the same command with --resume to continue"));
   }
-  return fits;
 }
 
 }  // namespace coldframe::temporal

@@ -7,6 +7,7 @@
 
 #include "train_temporal/run/options.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/search_space.h"
 #include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
@@ -24,12 +25,15 @@ struct Experiment {
   const TrainOptions& options;
   ModelConfig base;  // as the options and the cache make it, before set_model()
   torch::Device device;
-  ProcessGroup* group = nullptr;  // with which this process shares every fit; null: alone
+  ProcessGroup* group = nullptr;         // with which this process shares every fit; null: alone
+  std::vector<Setting> settings = {};    // of --search
+  std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
 
   bool leads() const { return group == nullptr || group->leads(); }
   ModelConfig config(const std::string& model) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
+  std::size_t searched_fits() const;  // with --search: before those of the run
 };
 
 // A fit that is done, without its weights: those stay in RunFolder::record().
@@ -39,16 +43,20 @@ struct FinishedFit {
   FitRecord record;
 };
 
-// Counts the fits, those that run side by side, and the threads of each.
+// Counts the fits, --search's included, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
 };
 FitPlan plan_fits(const Experiment& experiment);
 
-// All fits: by model, then split, then seed. Those whose record exists are not repeated; one that
+// All fits of a run: by model, then split, then seed, with the setting that was chosen for the
+// split. Those whose record exists are not repeated; one that
 // was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
 // epochs have been saved. Of several processes the one that leads has the folder; the others get
 // null for it, and fits without what is in their records.
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder);
+// The same for given fits; `verb` is what the progress bar says.
+void run_fits(const Experiment& experiment, const RunFolder* folder, const char* verb,
+              std::vector<FinishedFit>& fits);
 
 }  // namespace coldframe::temporal

@@ -8,11 +8,23 @@
 
 namespace coldframe::temporal {
 
+namespace {
+
+// `--search` may have given every fold a setting of its own.
+bool same_but_for_search(ModelConfig a, const ModelConfig& b) {
+  a.hidden = b.hidden;
+  a.dropout = b.dropout;
+  if (a.per_frame() == b.per_frame()) a.pool = b.pool;
+  return a == b;
+}
+
+}  // namespace
+
 Ensemble::Ensemble(const std::filesystem::path& run) {
   for (const auto& path : model_files(run)) {
     models_.push_back(read_model(path));
     const ModelCard& added = models_.back().card;
-    if (added.config != card().config || added.targets != card().targets ||
+    if (!same_but_for_search(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest()) {
       throw DataError(
           concat("'", path.string(),

@@ -8,6 +8,20 @@
 
 namespace coldframe::temporal {
 
+namespace {
+
+std::uint64_t predicted_fit(const FitTask& task, std::uint64_t budget, std::uint64_t features) {
+  PieceSizes pieces = first_pieces(task);
+  if (budget > features) {
+    const std::uint64_t fixed = predict_memory(task, pieces).fixed;
+    const std::uint64_t left = budget - features;
+    pieces = pieces_that_fit(task, pieces, left - std::min(left, fixed));
+  }
+  return predict_memory(task, pieces).total();
+}
+
+}  // namespace
+
 std::uint64_t predicted_peak(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const FitPlan plan = plan_fits(experiment);
@@ -15,15 +29,12 @@ std::uint64_t predicted_peak(const Experiment& experiment) {
   std::uint64_t most = 0;
   for (const std::string& model : options.models()) {
     for (const Split& split : experiment.splits) {
-      FitTask task = experiment.task({model, split.repeat, split.fold, 0}, split);
-      task.threads = plan.threads_per_fit;
-      PieceSizes pieces = first_pieces(task);
-      if (options.memory_budget > features) {
-        const std::uint64_t fixed = predict_memory(task, pieces).fixed;
-        const std::uint64_t left = options.memory_budget - features;
-        pieces = pieces_that_fit(task, pieces, left - std::min(left, fixed));
+      for (std::size_t setting = 0; setting < std::max<std::size_t>(experiment.settings.size(), 1);
+           ++setting) {
+        FitTask task = experiment.task({model, split.repeat, split.fold, 0, setting}, split);
+        task.threads = plan.threads_per_fit;
+        most = std::max(most, predicted_fit(task, options.memory_budget, features));
       }
-      most = std::max(most, predict_memory(task, pieces).total());
     }
   }
   return features + plan.side_by_side * most;

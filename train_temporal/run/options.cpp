@@ -148,6 +148,10 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
       "numbers; auto: cross-entropy, squared error");
   add("sampler", text(words.sampler, "KIND")->default_value(words.sampler),
       "order: every exam once per epoch; balanced: as many exams of every class");
+  add("search", number(options.search),
+      "try N settings of hidden, temporal-pool, dropout, noise, lr and weight-decay on every fold "
+      "and take the best on its inner validation part; the first is the one given, and what "
+      "differs from the defaults stays; 0: none");
   add("bootstrap", number(options.resamples), "resamples for intervals");
 }
 
@@ -178,6 +182,7 @@ void check_numbers(const TrainOptions& options) {
   require(fit.learning_rate > 0, "lr", "more than 0");
   require(fit.weight_decay >= 0, "weight-decay", "0 or more");
   require(fit.clip >= 0, "clip", "0 or more");
+  require(options.search <= 1000 && options.search != 1, "search", "0, or 2 to 1000");
   require(fit.noise >= 0 && fit.noise <= 100, "noise", "0 to 100");
   require(fit.mixup == 0 || (fit.mixup >= kLeastMixup && fit.mixup <= kMostMixup), "mixup",
           "0, or 0.01 to 4");

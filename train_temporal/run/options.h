@@ -43,6 +43,8 @@ struct TrainOptions {
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;
 
+  std::size_t search = 0;  // settings that every fold tries; 0: those given
+
   std::size_t resamples = 2000;
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core

@@ -52,7 +52,12 @@ void create_folders(const fs::path& path) {
 }  // namespace
 
 std::string FitName::stem() const {
-  return concat(model, "-repeat-", repeat, "-fold-", fold, "-seed-", seed);
+  return concat(model, "-", stem_of_model());
+}
+
+std::string FitName::stem_of_model() const {
+  return concat("repeat-", repeat, "-fold-", fold, "-seed-", seed,
+                setting > 0 ? concat("-setting-", setting) : "");
 }
 
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
@@ -163,8 +168,8 @@ fs::path RunFolder::checkpoint(const FitName& fit) const {
 
 // TensorBoard reads files whose name holds "tfevents".
 fs::path RunFolder::events(const FitName& fit) const {
-  const std::string name = concat("repeat-", fit.repeat, "-fold-", fit.fold, "-seed-", fit.seed);
-  return working_ / "tensorboard" / fit.model / name / "events.out.tfevents.coldframe";
+  return working_ / "tensorboard" / fit.model / fit.stem_of_model() /
+         "events.out.tfevents.coldframe";
 }
 
 fs::path models_folder(const fs::path& run) {

@@ -15,8 +15,10 @@ namespace coldframe::temporal {
 struct FitName {
   std::string model;
   std::size_t repeat = 0, fold = 0, seed = 0;
+  std::size_t setting = 0;  // of --search; 0: that of the options
 
-  std::string stem() const;  // "gru-repeat-0-fold-2-seed-1"
+  std::string stem() const;           // "gru-repeat-0-fold-2-seed-1", "…-setting-3"
+  std::string stem_of_model() const;  // without the model
 };
 
 // A run of the same name is continued if it is unfinished, or replaced if it is finished. With

@@ -176,7 +176,8 @@ def test_targets_of_different_tasks_share_a_model_and_mask_gaps(tmp_path):
     assert re.search("Result of .{1,6}age", report) and re.search("Splits of .{1,6}ill", report)
 
 
-@pytest.mark.parametrize("words", [["--loss", "focal"], ["--loss", "focal=0.5", "--class-weights"],
+@pytest.mark.parametrize("words", [["--noise", 0.3, "--label-smoothing", 0.1], ["--mixup", 0.2],
+                                   ["--early-stopping-metric", "metric"], ["--loss", "focal"], ["--loss", "focal=0.5", "--class-weights"],
                                    ["--sampler", "balanced", "--micro-batch", 5]])
 def test_other_losses_and_samplers_learn_too(cache, tmp_path, words):
     summary, _, _ = train(cache, tmp_path / "run", "ill", *words)
@@ -311,6 +312,10 @@ ERRORS = {
     "gamma below zero": ("ill", ["--loss", "focal=-1"], 2, "focal=-1"),
     "delta of zero": ("age", ["--loss", "huber=0"], 2, "huber=0"),
     "a parameter of mse": ("age", ["--loss", "mse=2"], 2, "mse=2"),
+    "smoothed numbers": ("age", ["--label-smoothing", 0.1], 2, "'age' is learnt as regression"),
+    "smoothed and focal": ("ill", ["--label-smoothing", 0.1, "--loss", "focal"], 2, "--loss focal"),
+    "mixed frames": ("phase", ["--mixup", 0.2], 2, "'phase' has a value per frame"),
+    "mixed ranks": ("grade", ["--task", "ordinal", "--mixup", 0.2], 2, "between two ranks"),
     "unknown sampler": ("ill", ["--sampler", "random"], 2, "--sampler"),
     "balanced of several": ("a,b", ["--sampler", "balanced"], 2, "single target"),
     "frames without a sequence": ("phase", ["--model", "mean"], 2, "single (every frame by itself)"),

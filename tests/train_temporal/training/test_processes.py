@@ -87,6 +87,17 @@ def test_models_of_autograd_have_the_same_loss_curve(cache, tmp_path, model):
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "alone"), rtol=1e-5)
 
 
+def test_regularisation_and_search_equal_those_of_one(cache, tmp_path):
+    fits = [*FITS, "--noise", 0.5, "--mixup", 0.4, "--label-smoothing", 0.1, "--early-stopping-metric", "metric",
+            "--search", 2]
+    alone = coldframe(*words(cache, tmp_path / "alone", *fits))
+    assert alone.returncode == 0, alone.stderr
+    result = torchrun(2, words(cache, tmp_path / "two", *fits))
+    assert result.returncode == 0, result.stderr
+    assert content(tmp_path / "two") == content(tmp_path / "alone")
+    assert (tmp_path / "two" / "search.csv").exists()
+
+
 def test_srun_s_environment(cache, tmp_path):
     port = free_port()
     environments = [{"SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0, "SLURM_PROCID": rank, "SLURM_LOCALID": rank,

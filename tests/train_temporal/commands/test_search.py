@@ -1,0 +1,81 @@
+"""train --search: every fold chooses its setting on its inner validation part alone."""
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from test_run_folder import command, interrupt
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+
+SEARCH = ["--folds", 3, "--epochs", 6, "--search", 3]
+
+
+def train(cache, out, *more):
+    result = coldframe("train", "--cache", cache, "--target", "label", "--out", out, *quick(*more))
+    assert result.returncode == 0, result.stderr
+    return result
+
+
+def content(run):
+    return {path.name: path.read_bytes() for path in [*run.glob("models/*"), *run.glob("*.csv")]}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("search")
+    cache = ramp_cache(folder, 60)
+    return folder, cache, train(cache, folder / "run", *SEARCH, "--seeds", 2, "--compare", "mean")
+
+
+def test_every_fold_takes_the_setting_of_the_lowest_validation_loss(made):
+    folder, _, result = made
+    table = pd.read_csv(folder / "run" / "search.csv")
+    assert len(table) == 9 and list(table.setting) == [0, 1, 2] * 3
+    for _, fold in table.groupby("fold"):
+        best = fold.validation_loss.idxmin()
+        assert list(fold.chosen) == [int(row == best) for row in fold.index]
+    assert "are 9 fits, of 6 epochs at most; with the run's own there are 18" in result.stderr
+
+
+def test_the_given_setting_is_tried_first_and_what_was_asked_for_stays(made):
+    table = pd.read_csv(made[0] / "run" / "search.csv")
+    assert set(table.hidden) == {16} and set(table.lr) == {0.005}  # quick() gives both
+    assert table[table.setting > 0].dropout.nunique() > 1
+    config = json.loads((made[0] / "run" / "config.json").read_text())
+    first = table[table.setting == 0].iloc[0]
+    assert first.dropout == config["model"]["dropout"] and first.noise == config["fit"]["noise"]
+
+
+def test_the_test_parts_have_no_say(made, tmp_path):
+    folder, _, _ = made
+    splits = pd.read_csv(folder / "run" / "splits.csv")
+    test = splits[(splits.fold == 0) & (splits.part == "test")].exam
+    exams, features = ramp_exams(60)
+    for entry in exams:
+        if entry["id"] in set(test):
+            entry["columns"]["label"] = str(1 - int(entry["columns"]["label"]))
+    one_fold = tmp_path / "splits.csv"
+    splits[splits.fold == 0].to_csv(one_fold, index=False)
+    other = make_cache(tmp_path, exams, features)
+    words = ["--epochs", 6, "--search", 3, "--splits", one_fold]
+    train(made[1], tmp_path / "as it is", *words)
+    train(other, tmp_path / "turned round", *words)
+    tables = [(tmp_path / run / "search.csv").read_text() for run in ("as it is", "turned round")]
+    assert tables[0] == tables[1]
+
+
+def test_a_run_is_evaluated_with_the_settings_of_its_folds(made, tmp_path):
+    folder, cache, _ = made
+    result = coldframe("predict", "--run", folder / "run", "--cache", cache, "--out", tmp_path / "p.csv")
+    assert result.returncode == 0, result.stderr
+    assert np.isfinite(pd.read_csv(tmp_path / "p.csv").p_1).all()
+
+
+def test_a_search_that_was_interrupted_resumes_to_the_same_bytes(made, tmp_path):
+    cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2]
+    train(cache, tmp_path / "whole", *words)
+    interrupt(command(cache, tmp_path / "run", *words), tmp_path / "run")
+    train(cache, tmp_path / "run", *words, "--resume")
+    assert content(tmp_path / "run") == content(tmp_path / "whole")
+    shutil.rmtree(tmp_path / "run")

@@ -1,0 +1,81 @@
+#include "train_temporal/run/search_space.h"
+
+#include <array>
+#include <cmath>
+
+#include "common/threads/counter_random.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::uint64_t kSearchStream = 0x736561726368;  // "search": apart from the fits' keys
+constexpr std::array<std::int64_t, 3> kHidden = {32, 64, 128};
+constexpr std::array kPools = {TemporalPool::kMean, TemporalPool::kAttention, TemporalPool::kLast};
+
+// Hundredths, and two significant digits: settings are read by people.
+double between(CounterRandom& random, double low, double high) {
+  return std::round(100 * (low + (high - low) * random.uniform())) / 100;
+}
+double by_logarithm(CounterRandom& random, double low, double high) {
+  const double value = low * std::pow(high / low, random.uniform());
+  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
+  return std::round(value / unit) * unit;
+}
+
+Setting draw(CounterRandom random) {
+  Setting setting;
+  setting.hidden = kHidden[random.below(kHidden.size())];
+  setting.pool = kPools[random.below(kPools.size())];
+  setting.dropout = between(random, 0, 0.6);
+  setting.noise = between(random, 0, 1);
+  setting.learning_rate = by_logarithm(random, 5e-4, 5e-3);
+  setting.weight_decay = by_logarithm(random, 1e-3, 0.1);
+  return setting;
+}
+
+template <typename T>
+void keep(T& drawn, const T& given, const T& standard) {
+  if (given != standard) drawn = given;
+}
+
+}  // namespace
+
+void Setting::apply(ModelConfig& config, FitOptions& fit) const {
+  config.hidden = hidden;
+  config.pool = pool;
+  config.dropout = dropout;
+  fit.noise = noise;
+  fit.learning_rate = learning_rate;
+  fit.weight_decay = weight_decay;
+}
+
+Setting setting_of(const ModelConfig& config, const FitOptions& fit) {
+  return {config.hidden, config.pool,       config.dropout,
+          fit.noise,     fit.learning_rate, fit.weight_decay};
+}
+
+Json to_json(const Setting& setting) {
+  return {{"hidden", setting.hidden},    {"temporal_pool", word_of(setting.pool)},
+          {"dropout", setting.dropout},  {"noise", setting.noise},
+          {"lr", setting.learning_rate}, {"weight_decay", setting.weight_decay}};
+}
+
+std::vector<Setting> draw_settings(const ModelConfig& config, const FitOptions& fit,
+                                   std::size_t count, std::uint64_t seed) {
+  const Setting given = setting_of(config, fit), standard = setting_of({}, {});
+  std::vector<Setting> settings = {given};
+  for (std::uint64_t number = 1; number < count; ++number) {
+    Setting drawn = draw(CounterRandom({seed, kSearchStream, number}));
+    keep(drawn.hidden, given.hidden, standard.hidden);
+    keep(drawn.pool, given.pool, standard.pool);
+    keep(drawn.dropout, given.dropout, standard.dropout);
+    keep(drawn.noise, given.noise, standard.noise);
+    keep(drawn.learning_rate, given.learning_rate, standard.learning_rate);
+    keep(drawn.weight_decay, given.weight_decay, standard.weight_decay);
+    if (!is_recurrent(config.architecture)) drawn.pool = given.pool;
+    settings.push_back(drawn);
+  }
+  return settings;
+}
+
+}  // namespace coldframe::temporal
