@@ -78,6 +78,11 @@ struct Failure {
   std::string reason;
 };
 
+// True of a failure that tells why frames of the exam are masked: it is of the revision that holds.
+inline bool is_of_frames(const Failure& failure, const ExamInfo& exam) {
+  return failure.exam == exam.id && failure.revision == exam.revision;
+}
+
 // A row of failures without an exam keeps the place of one that was taken out on purpose, so that
 // nobody looks for it; it is no failure, and readers do not list it.
 inline Failure taken_out(std::uint64_t ordinal) {

@@ -71,6 +71,13 @@ void refuse_foreign_folder(const Location& location) {
   }
 }
 
+void require_new(const Location& location) {
+  if (!location.files().empty())
+    throw ConfigError(concat(location.path.string(),
+                             ": is there already; choose another name, or remove it first"));
+  refuse_foreign_folder(location);
+}
+
 std::string shard_name(std::uint32_t worker, std::uint64_t number) {
   char name[64];
   std::snprintf(name, sizeof name, "shard-%0*u-%0*llu.h5", kWorkerDigits, worker, kNumberDigits,

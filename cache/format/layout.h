@@ -25,6 +25,9 @@ Location locate(const std::filesystem::path& path);
 // somebody's files would be hard to tell from them and to remove.
 void refuse_foreign_folder(const Location& location);
 
+// ConfigError when a cache is there already; CacheError as refuse_foreign_folder.
+void require_new(const Location& location);
+
 // shard-<worker>-<number>.h5, both with leading zeros so that names sort.
 std::string shard_name(std::uint32_t worker, std::uint64_t number);
 bool is_shard_name(const std::string& name);

@@ -191,7 +191,7 @@ void Merger::choose_failures() {
     const auto exam = exams.find(failure.exam);
     const bool there = exam != exams.end();
     const ExamInfo* const info = there ? &contents_.exams[exam->second].info : nullptr;
-    const bool of_frames = there && info->revision == failure.revision;
+    const bool of_frames = there && is_of_frames(failure, *info);
     if (of_frames ? chosen_[exam->second].cache != cache
                   : failure.revision < latest[failure.exam] ||
                         (there && info->revision > failure.revision))
@@ -250,9 +250,7 @@ MergeReport merge_caches(const Location& out, const std::vector<fs::path>& input
     throw ConfigError(concat("--prefix has ", plural(options.prefixes.size(), "part"), " for ",
                              plural(inputs.size(), "cache"),
                              "; give one for each, in their order, such as site1-,site2-"));
-  if (!out.files().empty())
-    throw CacheError(
-        concat(out.path.string(), ": is there already; choose another name, or remove it first"));
+  require_new(out);
   return Merger(out, inputs, options).run();
 }
 

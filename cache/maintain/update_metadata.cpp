@@ -31,7 +31,7 @@ std::size_t index_of(const Collection& cache, const std::string& id, const ExamI
 void carry_lost_frames(const Collection& cache, const ExamInfo& before, const ExamInfo& now,
                        ShardSequence& shards) {
   for (Failure failure : cache.failures()) {
-    if (failure.exam != before.id || failure.revision != before.revision) continue;
+    if (!is_of_frames(failure, before)) continue;
     failure.exam = now.id;
     failure.revision = now.revision;
     failure.ordinal = now.ordinal;

@@ -143,7 +143,7 @@ void Collection::choose_failures() {
         continue;
       }
       const std::size_t exam = find(failure.exam);
-      const bool of_frames = exam < exams_.size() && exams_[exam].revision == failure.revision;
+      const bool of_frames = exam < exams_.size() && is_of_frames(failure, exams_[exam]);
       if (!of_frames && failure.revision + std::uint64_t{1} < next_revision(failure.exam)) continue;
       failures_.push_back(failure);
       in_use_[f] = true;

@@ -13,7 +13,7 @@ std::unordered_set<std::string_view> with_lost_frames(const cache::CacheReader* 
   if (!cached) return exams;
   for (const cache::Failure& failure : cached->failures()) {
     const std::size_t index = cached->find(failure.exam);
-    if (index != cache::CacheReader::npos && cached->exams()[index].revision == failure.revision)
+    if (index != cache::CacheReader::npos && is_of_frames(failure, cached->exams()[index]))
       exams.insert(failure.exam);
   }
   return exams;

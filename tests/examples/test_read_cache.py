@@ -1,7 +1,6 @@
 """examples/read_cache.py against caches that coldframe extract made, and shards written by hand."""
 
 import csv
-import importlib.util
 import io
 import os
 import subprocess
@@ -13,12 +12,10 @@ import pytest
 import torch
 from PIL import Image
 
+import read_cache
+
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
-
-spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
-read_cache = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(read_cache)
 
 
 def run(*command):

@@ -3,19 +3,15 @@
 import csv
 import shutil
 import subprocess
-import sys
-import pathlib
 
 import h5py
 import numpy as np
 import pydicom
 import pytest
 
+from dicom_directory import write_dicomdir
+from test_dicom import new_dataset, store
 from test_extract import RANDOM, coldframe
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "frames/dicom"))
-sys.path.insert(0, str(pathlib.Path(__file__).parent / "frames"))
-from test_dicom import new_dataset, store  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -52,21 +48,6 @@ def place(cohort, folder, path_of):
         pydicom.dcmwrite(path, dataset, enforce_file_format=True)
 
 
-def write_dicomdir(folder, cohort, path_of):
-    directory = pydicom.Dataset()
-    directory.DirectoryRecordSequence = []
-    for key in cohort:
-        record = pydicom.Dataset()
-        record.DirectoryRecordType, record.ReferencedFileID = "IMAGE", path_of(*key).split("/")
-        directory.DirectoryRecordSequence.append(record)
-    directory.file_meta = pydicom.dataset.FileMetaDataset()
-    directory.file_meta.MediaStorageSOPClassUID = pydicom.uid.MediaStorageDirectoryStorage
-    directory.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
-    directory.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    pydicom.dcmwrite(folder / "DICOMDIR", directory, enforce_file_format=True)
-    return folder / "DICOMDIR"
-
-
 def flat(patient, study, name):
     return f"{name}-{(patient * 7) % PATIENTS}-{study}"
 
@@ -91,7 +72,7 @@ def inputs(folder, cohort):
     with open(manifest, "w", newline="") as file:
         csv.writer(file).writerows([["path"], *([f"studies/{by_study(*key)}"] for key in shuffled)])
     return {"flat": folder / "flat", "patients": folder / "patients", "studies": folder / "studies",
-            "disc": write_dicomdir(folder / "disc", shuffled, on_disc), "manifest": manifest}
+            "disc": write_dicomdir(folder / "disc", [on_disc(*key).split("/") for key in shuffled]), "manifest": manifest}
 
 
 def content(cache):

@@ -95,8 +95,7 @@ int run_import(const std::vector<std::string>& arguments) {
   if (!parse_verb(kImportCommand, arguments, options, more)) return 0;
   check_words(options, words);
   const Location out = locate(options.path());
-  if (!out.files().empty())
-    throw ConfigError(concat(options.path(), " is there already; choose another name"));
+  require_new(out);
   const FeatureFile features(options.words[1]);
   const ImportTables tables(
       {options.words.begin() + 2, options.words.end()},

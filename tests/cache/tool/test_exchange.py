@@ -1,5 +1,4 @@
 """export, pack, diff: outputs against numpy, pandas, safetensors and the example reader, bit for bit."""
-import importlib.util
 import json
 import zipfile
 
@@ -8,11 +7,8 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 
-from tool_support import ROOT, driver, dump, refusal, run, tool, tool_json
-
-spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
-read_cache = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(read_cache)
+import read_cache
+from tool_support import driver, dump, refusal, run, tool, tool_json
 
 
 @pytest.fixture(scope="module")

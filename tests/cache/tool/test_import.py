@@ -1,16 +1,12 @@
 """import: what numpy and other programs saved, what export wrote, and what cannot be."""
-import importlib.util
 
 import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
 
-from tool_support import ROOT, driver, dump, refusal, run, tool, tool_json
-
-spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
-read_cache = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(read_cache)
+import read_cache
+from tool_support import driver, dump, refusal, run, tool, tool_json
 
 
 @pytest.fixture(scope="module")
@@ -169,3 +165,14 @@ def test_damaged_feature_files_end_in_one_error(tmp_path):
     (tmp_path / "h.csv").write_text("exam,f0\na,1\na,two\n")
     assert "line 3: 'two' is not a number" in refusal("import", tmp_path / "x.h5", tmp_path / "h.csv", table, "--describe", "t")
     assert not (tmp_path / "x.h5").exists()
+
+
+def test_a_folder_of_other_things_and_an_old_cache_are_left_alone(tmp_path):
+    np.save(tmp_path / "f.npy", np.zeros((1, 2), np.float32))
+    pd.DataFrame({"exam": ["a"]}).to_csv(tmp_path / "f.csv", index=False)
+    words = [tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test"]
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/diary.txt").write_text("dear diary")
+    assert "holds other things" in refusal("import", tmp_path / "notes", *words)
+    run("import", tmp_path / "x.h5", *words)
+    assert "is there already" in refusal("import", tmp_path / "x.h5", *words)

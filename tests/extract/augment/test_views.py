@@ -1,7 +1,6 @@
 """`coldframe extract --views` as a user runs it, with a backbone that hands its input on: the views in the cache are
 compared with Pillow's pixels, and all that deals with caches meets a cache of several views."""
 
-import importlib.util
 import json
 import subprocess
 
@@ -12,7 +11,8 @@ import pytest
 import torch
 from PIL import Image
 
-from augment_helper import BUILD, ROOT, noise, view, with_numpy, with_pillow
+import read_cache
+from augment_helper import BUILD, noise, view, with_numpy, with_pillow
 
 SIZE = 16
 RESAMPLER = "pillow" if int(PIL.__version__.split(".")[0]) >= 13 else "pillow12"
@@ -139,7 +139,7 @@ def test_labels_and_recheck_and_dry_run(job, made, tmp_path):
     one = json.loads(coldframe("extract", "--input", job.folder / "m.csv", "--dry-run", "--json").stdout)["totals"]
     four = json.loads(coldframe("extract", "--input", job.folder / "m.csv", "--dry-run", "--json", *words).stdout)["totals"]
     assert (one["views"], four["views"]) == (1, 4)
-    assert four["cache_bytes"] - one["cache_bytes"] == 3 * 13 * 384 * 2
+    assert four["cache_bytes"] - one["cache_bytes"] == 3 * (13 * 384 * 2 + 4 * 8)  # with a checksum for each of 4 exams
     assert "4 views" in coldframe("extract", "--input", job.folder / "m.csv", "--dry-run", *words).stdout
 
     before = (job.folder / "m.csv").read_text()
@@ -180,20 +180,13 @@ def test_the_verbs_of_cache_take_several_views(job, made, tmp_path):
     coldframe("cache", "report", merged, tmp_path / "x.html")
     assert "view3" in (tmp_path / "x.html").read_text()
 
-    reader = example_reader().Cache(merged)
-    original = example_reader().Cache(made)
+    reader = read_cache.Cache(merged)
+    original = read_cache.Cache(made)
     assert reader.views == ["clean", "view1", "view2", "view3"]
     for exam in job.frames:
         np.testing.assert_array_equal(reader.features(exam, "view2"), original.features(exam, "view2"))
     exported = np.load(tmp_path / "x.npy")
     np.testing.assert_array_equal(exported, np.concatenate([reader.features(row, "view2") for row in range(4)]))
-
-
-def example_reader():
-    spec = importlib.util.spec_from_file_location("read_cache", ROOT / "examples" / "read_cache.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_damage_in_a_view_is_found(made, tmp_path):

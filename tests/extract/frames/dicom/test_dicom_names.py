@@ -1,9 +1,9 @@
 """Names of exams after DICOM headers, wherever the files lie and whoever lists them."""
 
-import pydicom
 import pytest
 from PIL import Image
 
+from dicom_directory import write_dicomdir
 from frames_helper import read, run, write_manifest
 from test_dicom_folders import digits, single
 
@@ -85,22 +85,6 @@ def test_a_manifest_may_leave_the_exams_to_the_headers(tmp_path):
     assert "line 2: column 'exam' is empty" in run(manifest).stderr
     write_manifest(tmp_path, [{"id": "1", "path": "x.png"}])
     assert "no column 'exam'; the columns are: id, path" in run(manifest).stderr
-
-
-def write_dicomdir(folder, names):
-    """A DICOMDIR of image records alone: `names` are lists of components."""
-    directory = pydicom.Dataset()
-    directory.DirectoryRecordSequence = []
-    for name in names:
-        record = pydicom.Dataset()
-        record.DirectoryRecordType, record.ReferencedFileID = "IMAGE", name
-        directory.DirectoryRecordSequence.append(record)
-    directory.file_meta = pydicom.dataset.FileMetaDataset()
-    directory.file_meta.MediaStorageSOPClassUID = pydicom.uid.MediaStorageDirectoryStorage
-    directory.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid()
-    directory.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    pydicom.dcmwrite(folder / "DICOMDIR", directory, enforce_file_format=True)
-    return folder / "DICOMDIR"
 
 
 def test_a_dicomdir_names_the_files_of_its_folder(tmp_path):
