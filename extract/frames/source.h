@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -142,5 +143,10 @@ ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
 // change when a file can no longer be read, or can be again.
 std::string source_stamp(const ExamSpec& exam);
 std::string source_digest(const ExamSpec& exam);
+
+// That digest as it was while some of the files were empty, or could not be read.
+enum class Lack { kEmpty, kUnreadable };
+std::string source_digest_without(const ExamSpec& exam,
+                                  const std::set<std::filesystem::path>& lacking, Lack lack);
 
 }  // namespace coldframe::frames

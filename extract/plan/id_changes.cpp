@@ -1,7 +1,9 @@
 #include "extract/plan/id_changes.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +12,7 @@
 #include "common/text/text.h"
 #include "extract/frames/source.h"
 #include "extract/plan/exam_stamp.h"
+#include "extract/plan/slot_items.h"
 
 namespace coldframe::extract {
 namespace {
@@ -28,6 +31,30 @@ std::string extent_of(const ExamStamp& stamp) {
   return stamp.files.substr(0, stamp.files.find(':'));
 }
 
+// The files of an exam that could not be read when it was cached with these slots.
+std::set<std::filesystem::path> files_lost_then(const ExamSpec& exam, const ExamInfo& cached) {
+  std::set<std::filesystem::path> files;
+  for (std::size_t slot = 0; slot < cached.frames(); ++slot) {
+    const auto item = static_cast<std::size_t>(cached.frame_index[slot]);
+    if (!cached.present[slot] && item < exam.items.size()) files.insert(exam.items[item].path);
+  }
+  return files;
+}
+
+// True if the exam's files are the cached one's, but that those which were lost can be read now:
+// they have the same names, or the others the same content.
+bool is_mended(const ExamSpec& exam, const ExamStamp& now, const ExamInfo& cached) {
+  const ExamStamp before = parse_stamp(cached.source_stamp);
+  if (now.ranges != before.ranges) return false;
+  if (names_part(now) == names_part(before)) return true;
+  if (extent_of(now) != extent_of(before) || !one_file_per_frame(cached)) return false;
+  const auto lost = files_lost_then(exam, cached);
+  return std::ranges::any_of(
+      std::array{frames::Lack::kEmpty, frames::Lack::kUnreadable}, [&](frames::Lack lack) {
+        return frames::source_digest_without(exam, lost, lack) == cached.source_digest;
+      });
+}
+
 // The cached exams whose sources are no longer where they were.
 class LostSources {
  public:
@@ -42,11 +69,21 @@ class LostSources {
     extents_.insert(source_key(extent_of(stamp), stamp));
   }
 
+  // One whose id the input does not have: it may have been mended under another.
+  void add_absent(std::size_t index) {
+    add(index);
+    const auto& present = cached_.exams()[index].present;
+    if (std::ranges::find(present, 0) != present.end()) with_lost_frames_.push_back(index);
+  }
+
   // Each is found once.
   std::optional<std::size_t> take(const ExamSpec& exam, const ExamStamp& stamp) {
     if (const auto found = take_from(by_stamp_, source_key(stamp.files, stamp))) return found;
-    if (!extents_.contains(source_key(extent_of(stamp), stamp))) return std::nullopt;
-    return take_from(by_content_, source_key(frames::source_digest(exam), stamp));
+    if (extents_.contains(source_key(extent_of(stamp), stamp))) {
+      const std::string key = source_key(frames::source_digest(exam), stamp);
+      if (const auto found = take_from(by_content_, key)) return found;
+    }
+    return take_mended(exam, stamp);
   }
 
  private:
@@ -61,8 +98,18 @@ class LostSources {
     return best;
   }
 
+  std::optional<std::size_t> take_mended(const ExamSpec& exam, const ExamStamp& stamp) {
+    for (const std::size_t index : with_lost_frames_) {
+      if (taken_.contains(index) || !is_mended(exam, stamp, cached_.exams()[index])) continue;
+      taken_.insert(index);
+      return index;
+    }
+    return std::nullopt;
+  }
+
   const CacheReader& cached_;
   Places by_stamp_, by_content_;
+  std::vector<std::size_t> with_lost_frames_;
   std::unordered_set<std::string> extents_;
   std::unordered_set<std::size_t> taken_;
 };
@@ -135,7 +182,7 @@ IdChanges find_id_changes(const std::vector<const ExamSpec*>& extracted,
   std::vector<Candidate> candidates;
   for (const ExamSpec* exam : extracted) candidates.push_back(look_at(*exam, cached));
   LostSources lost(cached);
-  for (const std::size_t index : absent) lost.add(index);
+  for (const std::size_t index : absent) lost.add_absent(index);
   for (const Candidate& each : candidates)
     if (each.changed) lost.add(each.cached);
 

@@ -29,7 +29,8 @@ struct IdChanges {
 // `extracted`: exams of the input that the cache has not, or not as they are now. `absent`: cached
 // ones that the input does not name. A source is known by the content of its files, whatever they
 // are called; files are read only when a cached exam of their number and size is without its
-// source. An exam whose files merely changed is no finding, nor is a patient who was unknown.
+// source. So is one whose lost frames were mended since, by its files' names or the content of the
+// others. An exam whose files merely changed is no finding, nor is a patient who was unknown.
 IdChanges find_id_changes(const std::vector<const frames::ExamSpec*>& extracted,
                           const std::vector<std::size_t>& absent, const cache::CacheReader& cached);
 

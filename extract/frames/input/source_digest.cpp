@@ -32,12 +32,16 @@ void add_file(const InputFile& file, Xxh3Stream& digest) {
 }
 
 // A file that cannot be read counts as one of a size that no file has.
+void add_lacking(Lack lack, Xxh3Stream& digest) {
+  const std::uint64_t size = lack == Lack::kEmpty ? 0 : ~std::uint64_t{0};
+  digest.update(std::as_bytes(std::span(&size, 1)));
+}
+
 void add_content(const std::filesystem::path& path, Xxh3Stream& digest) {
-  constexpr std::uint64_t kUnreadable = ~std::uint64_t{0};
   try {
     add_file(InputFile(path), digest);
   } catch (const DataError&) {
-    digest.update(std::as_bytes(std::span(&kUnreadable, 1)));
+    add_lacking(Lack::kUnreadable, digest);
   }
 }
 
@@ -50,6 +54,17 @@ std::string source_stamp(const ExamSpec& exam) {
 std::string source_digest(const ExamSpec& exam) {
   Xxh3Stream digest;
   for (const auto& path : with_voxel_files(distinct_files(exam))) add_content(path, digest);
+  return digest.hex();
+}
+
+std::string source_digest_without(const ExamSpec& exam,
+                                  const std::set<std::filesystem::path>& lacking, Lack lack) {
+  Xxh3Stream digest;
+  for (const auto& path : with_voxel_files(distinct_files(exam)))
+    if (lacking.contains(path))
+      add_lacking(lack, digest);
+    else
+      add_content(path, digest);
   return digest.hex();
 }
 

@@ -24,6 +24,36 @@ TEST_F(IdChanges, ASourceUnderAnotherIdStopsUntilRenamed) {
   EXPECT_EQ(plan().unchanged, 2u);
 }
 
+TEST_F(IdChanges, AnExamThatWasMendedUnderAnotherIdIsKnown) {
+  const std::string a = "A,0.png,0,p1,x\nA,1.png,5,p1,x\n";
+  for (const bool moved : {false, true}) {  // the files lie elsewhere
+    for (const bool empty : {false, true}) {
+      std::filesystem::remove_all(scratch / "out.cache");
+      std::filesystem::remove(scratch / "3.png");
+      if (empty) write_text(scratch / "3.png", "");
+      manifest(a + "B,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+      extract();
+      write_grey_image(scratch / "3.png", 30);
+      const std::string folder = moved ? "moved/" : "";
+      for (const int level : {20, 30})
+        write_grey_image(scratch / concat(folder, level / 10, ".png"), level);
+      manifest(a + "B2," + folder + "2.png,0,p2,y\nB2," + folder + "3.png,7,p2,y\n");
+      EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }),
+                  HasSubstr("exam 'B' is now called 'B2'\nGive --rename"));
+      extract({}, true);
+      EXPECT_THAT(cached_exams(), ElementsAre("A p1 0", "B2 p2 20"));
+      EXPECT_EQ(plan().unchanged, 2u);
+    }
+  }
+  write_grey_image(scratch / "9.png", 90);  // another exam of as many files is another
+  std::filesystem::remove(scratch / "3.png");
+  manifest(a + "B3,2.png,0,p2,y\nB3,3.png,7,p2,y\n");
+  std::filesystem::remove_all(scratch / "out.cache");
+  extract();
+  manifest(a + "C,9.png,0,p2,y\nC,1.png,7,p2,y\n");
+  EXPECT_EQ(plan().not_in_input, 1u);
+}
+
 TEST_F(IdChanges, IdsThatChangedPlacesAreRenamedBothWays) {
   manifest("A,2.png,0,p2,y\nA,3.png,7,p2,y\nB,0.png,0,p1,x\nB,1.png,5,p1,x\n");
   EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }),
