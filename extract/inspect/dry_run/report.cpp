@@ -6,6 +6,7 @@
 
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "extract/inspect/dry_run/cache_size.h"
 
 namespace coldframe::extract::dry_run {
 namespace {
@@ -41,11 +42,7 @@ Totals total(const Report& report) {
     totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
   totals.patients = patients.size();
-  // Bytes that a cache keeps of each frame besides its features: time, index, file name.
-  constexpr std::size_t kFrameBytes = 64;
-  totals.cache_bytes =
-      totals.selected * (kWidth * report.feature_bytes * report.views + kFrameBytes) +
-      totals.thumbnail_bytes;
+  totals.cache_bytes = estimate_cache_bytes(report, kWidth);
   return totals;
 }
 
