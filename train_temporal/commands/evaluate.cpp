@@ -15,6 +15,7 @@
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/same_features.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -118,7 +119,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   Ensemble ensemble(options.run);
   Cohort cohort = open_cohort(options.data, ensemble.targets());
-  require_same_features(ensemble.card().recipe, cohort.cache.recipe(), options.data.cache);
+  require_same_features(ensemble.card().recipe, cohort.cache, options.data.cache);
   const std::size_t known = count_trained_exams(options, cohort);
   if (known > 0) {
     cohort.warnings.push_back(concat(plural(known, "exam"),

@@ -15,6 +15,7 @@
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/same_features.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -136,7 +137,7 @@ int run_predict(const std::vector<std::string>& arguments) {
                              ensemble.targets().front().name,
                              "' has a value per frame; leave it out"));
   }
-  require_same_features(ensemble.card().recipe, cache.recipe(), options.data.cache);
+  require_same_features(ensemble.card().recipe, cache, options.data.cache);
   const auto exams = exams_with_frames(cache);
   const auto scores = ensemble.scores(cache, exams, device);
   write_file_atomically(options.out, predictions(cache, exams, ensemble, scores));

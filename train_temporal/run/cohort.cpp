@@ -217,14 +217,4 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
   return data;
 }
 
-void require_same_features(const cache::Recipe& trained, const cache::Recipe& found,
-                           const std::filesystem::path& cache) {
-  if (trained.feature_digest() == found.feature_digest()) return;
-  // differences() speaks of "cache" and "now": the cache at hand is the one, the run the other.
-  throw CacheError(concat("'", cache.string(), "' was made by another recipe than the run's ",
-                          "(\"now\" is what the run was trained on):\n  ",
-                          join(cache::differences(found.features, trained.features), "\n  "),
-                          "\nextract these exams with the run's recipe"));
-}
-
 }  // namespace coldframe::temporal

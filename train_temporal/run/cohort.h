@@ -34,8 +34,4 @@ std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::stri
 DataOverview overview(const Cohort& cohort, std::size_t target,
                       const std::vector<std::size_t>& used);
 
-// DataError listing the differences when the two recipes' features may not be compared.
-void require_same_features(const cache::Recipe& trained, const cache::Recipe& found,
-                           const std::filesystem::path& cache);
-
 }  // namespace coldframe::temporal

@@ -1,0 +1,16 @@
+// Decides whether a model can be given the features of a cache.
+#pragma once
+
+#include <filesystem>
+
+#include "cache/read/reader.h"
+
+namespace coldframe::temporal {
+
+// CacheError, which lists the differences, when the cache was made by another recipe than the one
+// that the model was trained on. A recipe that merely follows EXIF data, or does not, is the same
+// for exams without image files; for others the error says how to extract them.
+void require_same_features(const cache::Recipe& trained, const cache::CacheReader& cache,
+                           const std::filesystem::path& path);
+
+}  // namespace coldframe::temporal
