@@ -94,8 +94,14 @@ def temperature(logits, target):
     return math.exp(grid[best])
 
 
+def with_noise(batch, model, deviation):
+    """Adds noise of this deviation to the standardised inputs, which the model makes of raw ones."""
+    spread = model.feature_std if hasattr(model, "feature_std") else model.std
+    return (batch[0] + deviation * spread * torch.randn_like(batch[0]), *batch[1:])
+
+
 def fit_one(name, config, exams, label, parts, seed):
-    """Probabilities of the positive class for the test part, by the epoch with the best loss."""
+    """The best epoch's validation loss, and its probabilities of the positive class for the test part."""
     fit = config["fit"]
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
@@ -113,8 +119,10 @@ def fit_one(name, config, exams, label, parts, seed):
         for start in range(0, len(order), fit["batch"]):
             chosen = order[start:start + fit["batch"]]
             names = [parts["train"][i] for i in chosen]
-            logits = model(*view.batch(names, fit["train_frames"], random, True))
-            loss = cross_entropy(logits, target["train"][chosen])
+            batch = view.batch(names, fit["train_frames"], random, True)
+            if fit["noise"] > 0:
+                batch = with_noise(batch, model, fit["noise"])
+            loss = cross_entropy(model(*batch), target["train"][chosen], label_smoothing=fit["label_smoothing"])
             optimizer.zero_grad()
             loss.backward()
             if fit["clip"] > 0:
@@ -132,7 +140,7 @@ def fit_one(name, config, exams, label, parts, seed):
     model.load_state_dict(state)
     with torch.no_grad():
         learnt = temperature(model(*held_out["validation"]), target["validation"])
-        return (model(*held_out["test"]) / learnt).softmax(1)[:, 1].double().numpy()
+        return best, (model(*held_out["test"]) / learnt).softmax(1)[:, 1].double().numpy()
 
 
 def compare(name, run, config, exams, seeds, first_seed):
@@ -147,7 +155,7 @@ def compare(name, run, config, exams, seeds, first_seed):
         truth = [label[exam] for exam in parts["test"]]
         if len(set(truth)) < 2:
             continue  # no AUROC; Coldframe leaves such a fold out of its mean, too
-        mean = np.mean([fit_one(name, config, exams, label, parts, first_seed + s)
+        mean = np.mean([fit_one(name, config, exams, label, parts, first_seed + s)[1]
                         for s in range(seeds)], axis=0)
         held_out = ours[(ours.repeat == repeat) & (ours.fold == fold)].set_index("exam")
         score = held_out.loc[parts["test"], f"p_{positive}"].astype(float)
@@ -177,7 +185,8 @@ def main():
     target = config["targets"][0]
     if (len(config["targets"]) > 1 or target["task"] != "binary" or target["per_frame"]
             or config["fit"]["class_weights"] or config["fit"]["loss"] != "auto"
-            or config["fit"]["sampler"] != "order"):
+            or config["fit"]["sampler"] != "order" or config["fit"]["mixup"] or config["search"]
+            or config["fit"]["early_stopping_metric"] != "loss"):
         parser.error("only plain binary runs are trained again")
     exams, fine = read_cache(options.cache), True
     print(f"{'model':10} {'coldframe':>9} {'pytorch':>9}  difference, its standard error over folds")
