@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "cache/tool/exchange/tables.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "common/text/timestamp.h"
 
 namespace coldframe::cache::tool {
 namespace {
@@ -29,6 +31,19 @@ double read_seconds(const CsvTable& table, std::size_t row, std::size_t column) 
     refuse_row(table, row,
                concat("column '", table.header[column], "' holds '", text, "'; expected seconds"));
   return seconds;
+}
+
+// Seconds or a date; nothing for an empty field.
+std::optional<Timestamp> read_time(const CsvTable& table, std::size_t row, std::size_t column) {
+  const std::string text = trim(table.rows[row][column]);
+  if (text.empty()) return std::nullopt;
+  const auto time = parse_timestamp(text);
+  if (!time)
+    refuse_row(table, row,
+               concat("column '", table.header[column], "' holds '", text,
+                      "'; expected seconds such as 12.5 or a date and time such as "
+                      "2024-03-01T12:30:05"));
+  return time;
 }
 
 std::int64_t read_count(const CsvTable& table, std::size_t row, std::size_t column,
@@ -182,7 +197,8 @@ void ImportTables::fill_frame(ExamInfo& info, std::size_t row, const FeatureFile
                       present ? "there" : "missing", ", the table that it is not"));
   const auto slot = static_cast<std::int64_t>(info.present.size());
   info.present.push_back(present);
-  info.time_s.push_back(roles.time ? read_seconds(frames_, row, *roles.time) : kUnknownTime);
+  const bool relative = roles.time && roles.times_are_relative;
+  info.time_s.push_back(relative ? read_seconds(frames_, row, *roles.time) : kUnknownTime);
   info.frame_index.push_back(
       roles.index ? read_count(frames_, row, *roles.index, "the frame's index, counted from 0")
                   : slot);
@@ -200,10 +216,23 @@ void ImportTables::fill_from_frames(const Exam& exam, ExamInfo& info) const {
     for (const std::size_t row : exam.rows)
       info.frame_columns.back().values.push_back(frames_.rows[row][column]);
   }
-  if (roles.times_are_relative) return;
-  // Seconds since the first frame, if that frame's time is known.
-  const double first = info.time_s[0];
-  for (double& time : info.time_s) time -= first;
+  if (roles.time && !roles.times_are_relative) fill_times(exam, info);
+}
+
+// Seconds since the first frame, if that frame's time is known.
+void ImportTables::fill_times(const Exam& exam, ExamInfo& info) const {
+  const std::size_t column = *frame_roles_.time;
+  const auto first = read_time(frames_, exam.rows[0], column);
+  if (first && first->absolute) info.start_time = first->seconds;
+  for (std::size_t t = 0; t < exam.rows.size(); ++t) {
+    const auto time = read_time(frames_, exam.rows[t], column);
+    if (!time || !first) continue;
+    if (time->absolute != first->absolute)
+      refuse_row(frames_, exam.rows[t],
+                 concat("exam '", info.id, "' mixes seconds with dates in column '",
+                        frames_.header[column], "'; write dates as YYYY-MM-DD"));
+    info.time_s[t] = time->seconds - first->seconds;
+  }
 }
 
 void ImportTables::fill_from_exams(const Exam& exam, ExamInfo& info) const {

@@ -54,6 +54,7 @@ class ImportTables {
   void fill_frame(ExamInfo& info, std::size_t row, const FeatureFile& features,
                   std::span<float> values) const;
   void fill_from_frames(const Exam& exam, ExamInfo& info) const;
+  void fill_times(const Exam& exam, ExamInfo& info) const;
   void fill_from_exams(const Exam& exam, ExamInfo& info) const;
   const std::string& constant(const Exam& exam, std::size_t column) const;
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "common/text/text.h"
-#include "extract/frames/input/timestamp.h"
+#include "common/text/timestamp.h"
 
 namespace coldframe::frames::dicom {
 namespace {

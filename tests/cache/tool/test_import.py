@@ -1,5 +1,6 @@
 """import: what numpy and other programs saved, what export wrote, and what cannot be."""
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -176,3 +177,19 @@ def test_a_folder_of_other_things_and_an_old_cache_are_left_alone(tmp_path):
     assert "holds other things" in refusal("import", tmp_path / "notes", *words)
     run("import", tmp_path / "x.h5", *words)
     assert "is there already" in refusal("import", tmp_path / "x.h5", *words)
+
+
+def test_times_may_be_dates(tmp_path):
+    np.save(tmp_path / "f.npy", np.zeros((5, 2), np.float32))
+    table = pd.DataFrame({"exam": ["a", "a", "a", "b", "b"],
+                          "time": ["2024-03-01T12:30:00", "2024-03-01 12:30:02.5", "20240302T123000", "3", "4.5"]})
+    table.to_csv(tmp_path / "f.csv", index=False)
+    run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test")
+    with h5py.File(tmp_path / "x.h5") as file:
+        assert list(file["frames/time_s"]) == [0, 2.5, 86400, 0, 1.5]
+        assert file["exams/start_time"][0] == pd.Timestamp("2024-03-01T12:30").timestamp()
+        assert np.isnan(file["exams/start_time"][1])
+    for value, said in [("4", "mixes seconds with dates"), ("noon", "expected seconds such as 12.5 or a date")]:
+        table["time"] = ["2024-03-01", value, "2024-03-02", "1", "2"]
+        table.to_csv(tmp_path / "f.csv", index=False)
+        assert said in refusal("import", tmp_path / "y.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test")

@@ -5,7 +5,7 @@
 #include <opencv2/imgcodecs.hpp>
 
 #include "common/cli/error.h"
-#include "extract/frames/input/timestamp.h"
+#include "common/text/timestamp.h"
 #include "extract/frames/source.h"
 #include "tests/support/temporary_folder.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/text/timestamp.h"
 #include "extract/frames/input/exam_list.h"
-#include "extract/frames/input/timestamp.h"
 
 namespace coldframe::frames {
 

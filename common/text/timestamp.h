@@ -1,10 +1,10 @@
-// The manifest's `time` column: seconds, or a date and time as ISO 8601 writes them.
+// A table's column of times: seconds, or dates and times as ISO 8601 writes them.
 #pragma once
 
 #include <optional>
 #include <string_view>
 
-namespace coldframe::frames {
+namespace coldframe {
 
 struct Timestamp {
   double seconds = 0.0;   // since 1970-01-01T00:00:00Z when absolute
@@ -18,4 +18,4 @@ struct Timestamp {
 // other text, an impossible date, nan and inf.
 std::optional<Timestamp> parse_timestamp(std::string_view text);
 
-}  // namespace coldframe::frames
+}  // namespace coldframe

@@ -1,4 +1,4 @@
-#include "extract/frames/input/timestamp.h"
+#include "common/text/timestamp.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,13 +6,13 @@
 
 #include "common/text/text.h"
 
-namespace coldframe::frames {
+namespace coldframe {
 namespace {
 
 // Takes a text apart from its front; once something did not fit, everything fails.
-class Reader {
+class TimestampText {
  public:
-  explicit Reader(std::string_view text) : rest_(text) {}
+  explicit TimestampText(std::string_view text) : rest_(text) {}
 
   bool ok() const { return ok_; }
   bool at_end() const { return rest_.empty(); }
@@ -59,7 +59,7 @@ class Reader {
 };
 
 // Reads a date, with or without hyphens.
-double days_since_epoch(Reader& reader, bool hyphens) {
+double days_since_epoch(TimestampText& reader, bool hyphens) {
   namespace chrono = std::chrono;
   const int year = reader.digits(4);
   if (hyphens) reader.expect('-');
@@ -73,7 +73,7 @@ double days_since_epoch(Reader& reader, bool hyphens) {
 }
 
 // Seconds to subtract for a zone: "+02:00" -> 7200; none and "Z" -> 0.
-double zone_offset(Reader& reader) {
+double zone_offset(TimestampText& reader) {
   if (reader.take('Z') || reader.at_end()) return 0.0;
   const double sign = reader.next_is('-') ? -1.0 : 1.0;
   if (!reader.take('-')) reader.expect('+');
@@ -88,7 +88,7 @@ double zone_offset(Reader& reader) {
 }
 
 // Reads a time of day, with or without colons.
-double time_of_day(Reader& reader) {
+double time_of_day(TimestampText& reader) {
   const int hours = reader.digits(2);
   reader.take(':');
   const int minutes = reader.digits(2);
@@ -102,13 +102,13 @@ double time_of_day(Reader& reader) {
   return hours * 3600.0 + minutes * 60.0 + seconds - zone_offset(reader);
 }
 
-std::optional<Timestamp> finish(const Reader& reader, double seconds) {
+std::optional<Timestamp> finish(const TimestampText& reader, double seconds) {
   if (!reader.ok() || !reader.at_end() || !std::isfinite(seconds)) return std::nullopt;
   return Timestamp{seconds, true};
 }
 
 std::optional<Timestamp> parse_date(std::string_view text) {
-  Reader reader(text);
+  TimestampText reader(text);
   double seconds = days_since_epoch(reader, true) * 86400.0;
   if (reader.ok() && !reader.at_end()) {
     if (!reader.take('T')) reader.expect(' ');
@@ -124,7 +124,7 @@ std::optional<Timestamp> parse_compact_date(std::string_view text) {
   const bool has_letter = digits == 8 && text.size() > 8 && text[8] == 'T';
   if (!has_letter && digits != 14 && text.size() != 8) return std::nullopt;
   if (!text.starts_with("19") && !text.starts_with("20")) return std::nullopt;
-  Reader reader(text);
+  TimestampText reader(text);
   double seconds = days_since_epoch(reader, false) * 86400.0;
   if (reader.ok() && (reader.take('T') || !reader.at_end())) seconds += time_of_day(reader);
   return finish(reader, seconds);
@@ -140,4 +140,4 @@ std::optional<Timestamp> parse_timestamp(std::string_view text) {
   return Timestamp{seconds, false};
 }
 
-}  // namespace coldframe::frames
+}  // namespace coldframe
