@@ -117,6 +117,11 @@ bool has_split_column(std::span<const cache::ExamInfo> exams) {
 
 SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Targets& targets,
                            const std::vector<std::string>& patients, std::uint64_t seed) {
+  if (!has_split_column(exams)) {
+    throw DataError(
+        "the cache has no column 'split'; extract with one in the manifest (train, val or test), "
+        "or leave out --split-column for folds");
+  }
   SplitSet result;
   Split& split = result.splits.emplace_back();
   for (std::size_t i = 0; i < exams.size(); ++i) {
@@ -124,8 +129,9 @@ SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Targets
     const std::string& value = cache::column_value(exams[i], kColumn);
     std::vector<std::size_t>* part = part_named(split, value);
     if (part == nullptr) {
-      throw DataError(
-          concat("exam '", exams[i].id, "' has split '", value, "'; expected train, val or test"));
+      throw DataError(concat("exam '", exams[i].id, "' has ",
+                             trim(value).empty() ? "no split" : concat("split '", value, "'"),
+                             "; expected train, val or test"));
     }
     part->push_back(i);
   }
