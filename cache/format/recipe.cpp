@@ -7,7 +7,7 @@
 namespace coldframe::cache {
 namespace {
 
-void compare(const std::string& key, const Json* cached, const Json* now,
+void compare(const std::string& key, const Json* cached, const Json* now, const std::string& holder,
              std::vector<std::string>& lines) {
   const auto is_object = [](const Json* json) { return json != nullptr && json->is_object(); };
   const auto absent = [](const Json* json) { return json == nullptr; };
@@ -19,14 +19,14 @@ void compare(const std::string& key, const Json* cached, const Json* now,
     const Json& after = now == nullptr ? nothing : *now;
     const std::string prefix = key.empty() ? "" : key + ".";
     for (const auto& [name, value] : before.items())
-      compare(prefix + name, &value, after.contains(name) ? &after[name] : nullptr, lines);
+      compare(prefix + name, &value, after.contains(name) ? &after[name] : nullptr, holder, lines);
     for (const auto& [name, value] : after.items())
-      if (!before.contains(name)) compare(prefix + name, nullptr, &value, lines);
+      if (!before.contains(name)) compare(prefix + name, nullptr, &value, holder, lines);
     return;
   }
   if (cached != nullptr && now != nullptr && canonical_json(*cached) == canonical_json(*now))
     return;
-  lines.push_back(concat(key, ": cache has ", cached == nullptr ? "nothing" : cached->dump(),
+  lines.push_back(concat(key, ": ", holder, " has ", cached == nullptr ? "nothing" : cached->dump(),
                          ", now ", now == nullptr ? "nothing" : now->dump()));
 }
 
@@ -40,9 +40,10 @@ std::string Recipe::cache_digest() const {
   return sha256_hex(canonical_json(to_json(*this)));
 }
 
-std::vector<std::string> differences(const Json& cached, const Json& now) {
+std::vector<std::string> differences(const Json& cached, const Json& now,
+                                     const std::string& holder) {
   std::vector<std::string> lines;
-  compare("", &cached, &now, lines);
+  compare("", &cached, &now, holder, lines);
   return lines;
 }
 

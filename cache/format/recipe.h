@@ -28,8 +28,9 @@ struct Recipe {
 };
 
 // One line per key that differs, nested keys joined with dots:
-// "preprocessing.interpolation: cache has \"bicubic\", now \"bilinear\"".
-std::vector<std::string> differences(const Json& cached, const Json& now);
+// "preprocessing.interpolation: cache has \"bicubic\", now \"bilinear\"". `holder`: of `cached`.
+std::vector<std::string> differences(const Json& cached, const Json& now,
+                                     const std::string& holder = "cache");
 std::vector<std::string> differences(const Recipe& cached, const Recipe& now);
 
 Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}, without notes

@@ -21,6 +21,7 @@ constexpr const char* kConfigFile = "config.json";
 constexpr const char* kStateFolder = "state";
 constexpr const char* kLockFile = "lock";
 constexpr const char* kReplacedFolder = "replaced";
+constexpr const char* kRecordSuffix = ".record";
 
 fs::path without_trailing_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
@@ -39,6 +40,15 @@ bool is_run(const fs::path& path) {
   } catch (const Error&) {
     return false;
   }
+}
+
+// True if a fit of the unfinished run is done.
+bool has_record(const fs::path& working) {
+  std::error_code error;
+  fs::directory_iterator files(working / kStateFolder, error);
+  return std::any_of(begin(files), end(files), [](const fs::directory_entry& file) {
+    return file.path().extension() == kRecordSuffix;
+  });
 }
 
 void create_folders(const fs::path& path) {
@@ -78,7 +88,7 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
                              "' is a finished run; choose another name, or "
                              "--overwrite to replace it"));
   }
-  if (fs::exists(working_)) {
+  if (fs::exists(working_) && has_record(working_)) {
     throw ConfigError(concat("an unfinished run lies in '", unfinished,
                              "'; add --resume to continue it, or --overwrite to start again"));
   }
@@ -101,7 +111,7 @@ void RunFolder::lock() {
 }
 
 void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
-  const auto changes = cache::differences(read_json_file(run / kConfigFile), config);
+  const auto changes = cache::differences(read_json_file(run / kConfigFile), config, "the run");
   if (changes.empty()) return;
   throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
                            join(changes, "\n  "), "\nuse the same options and data, or ", instead));
@@ -159,7 +169,7 @@ void publish_folder(const fs::path& working, const fs::path& out) {
 }
 
 fs::path RunFolder::record(const FitName& fit) const {
-  return working_ / kStateFolder / (fit.stem() + ".record");
+  return working_ / kStateFolder / (fit.stem() + kRecordSuffix);
 }
 
 fs::path RunFolder::checkpoint(const FitName& fit) const {

@@ -21,8 +21,9 @@ struct FitName {
   std::string stem_of_model() const;  // without the model
 };
 
-// A run of the same name is continued if it is unfinished, or replaced if it is finished. With
-// both, an unfinished one is continued and then replaces the finished one.
+// A run of the same name is continued if it is unfinished, or replaced if it is finished; an
+// unfinished one of which no fit is done is in nobody's way. With both, an unfinished one is
+// continued and then replaces the finished one.
 struct ExistingRun {
   bool resume = false, overwrite = false;
 };

@@ -253,3 +253,26 @@ def test_a_damaged_model_is_not_used(made, tmp_path, of):
                        tmp_path / "p.csv")
     assert result.returncode == 3 and "checksum" in result.stderr, result.stderr
     assert not (tmp_path / "p.csv").exists()
+
+
+def test_an_unfinished_run_without_a_fit_is_in_nobodys_way(made, tmp_path):
+    cache, run = made
+    state = tmp_path / "run.unfinished" / "state"
+    state.mkdir(parents=True)
+    shutil.copy(run / "config.json", state.parent)
+    (state / "gru-repeat-0-fold-0-seed-0.checkpoint").write_text("begun")
+    result = train(cache, tmp_path / "run", *SHORT)
+    assert result.returncode == 0, result.stderr
+    assert entries(tmp_path) == ["run"] and content(tmp_path / "run") == content(run)
+    state.mkdir(parents=True)
+    shutil.copy(run / "config.json", state.parent)
+    (state / "gru-repeat-0-fold-0-seed-0.record").write_text("done")
+    (tmp_path / "run.unfinished").rename(tmp_path / "third.unfinished")
+    result = train(cache, tmp_path / "third", *SHORT)
+    assert result.returncode == 2 and "an unfinished run lies in" in result.stderr
+
+
+def test_other_options_are_told_of_the_run_and_not_of_the_cache(made):
+    cache, run = made
+    other = train(cache, run, "--folds", 2, "--epochs", 2, "--resume")
+    assert "fit.epochs: the run has 1, now 2" in other.stderr and "cache has" not in other.stderr
