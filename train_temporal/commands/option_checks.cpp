@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -80,6 +81,18 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
 }
 
 }  // namespace
+
+void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device) {
+  if (precision == torch::kFloat32 || !device.is_cpu()) return;
+  const bool is_bf16 = precision == torch::kBFloat16;
+  const bool has =
+      is_bf16 ? __builtin_cpu_supports("avx512bf16") : __builtin_cpu_supports("avx512fp16");
+  if (has) return;
+  const char* name = is_bf16 ? "bf16" : "fp16";
+  log_warning(concat("--amp ", name, ": this processor has no ", name,
+                     " arithmetic and converts every number, which takes longer than float32; "
+                     "leave --amp out"));
+}
 
 void check_model_options(const TrainOptions& options) {
   check_recurrent(options);

@@ -13,4 +13,7 @@ void check_model_options(const TrainOptions& options);
 // do not allow.
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
+// Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
+void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
+
 }  // namespace coldframe::temporal

@@ -12,6 +12,7 @@
 #include "common/files/json.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/commands/differing_options.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
@@ -119,7 +120,8 @@ ListedRun read_run(const fs::path& folder) {
   run.folder = folder;
   run.value = run.low = run.high = run.seconds = run.peak_bytes = NAN;
   try {
-    read_config(read_json_file(folder / "config.json"), run);
+    run.options = read_json_file(folder / "config.json");
+    read_config(run.options, run);
     run.finished = fs::exists(folder / "summary.json") && folder.extension() != kUnfinished;
     run.fits_done = run.finished ? run.fits : count_records(folder);
     if (run.finished) read_summary(read_json_file(folder / "summary.json"), run);
@@ -170,6 +172,31 @@ std::vector<std::string> row_of(const ListedRun& run) {
           run.backbone.empty() ? "-" : run.backbone};
 }
 
+std::vector<ListedRun> readable(std::vector<ListedRun> runs) {
+  std::erase_if(runs, [](const ListedRun& run) { return !run.problem.empty(); });
+  return runs;
+}
+
+DifferingOptions differences_of(const std::vector<ListedRun>& runs) {
+  std::vector<Json> configs;
+  for (const ListedRun& run : runs) configs.push_back(run.options);
+  return differing_options(configs);
+}
+
+std::string differences_text(const std::vector<ListedRun>& all) {
+  const std::vector<ListedRun> runs = readable(all);
+  const DifferingOptions differing = differences_of(runs);
+  if (differing.names.empty()) return "";
+  TextRows rows = {{"RUN"}};
+  for (const std::string& name : differing.names) rows.front().push_back(name);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    rows.push_back({name_of(runs[i])});
+    for (const std::string& value : differing.values[i])
+      rows.back().push_back(value.empty() ? "-" : value);
+  }
+  return concat("\nOptions that differ\n", table_text(rows));
+}
+
 }  // namespace
 
 std::vector<ListedRun> find_runs(const std::vector<fs::path>& paths) {
@@ -203,11 +230,13 @@ std::string runs_table(const std::vector<ListedRun>& runs) {
   TextRows rows = {{"RUN", "RESULT", "TARGET", "MODEL", "FOLDS × SEEDS", "TENSORS", "TIME",
                     "DATE (UTC)", "FEATURES"}};
   for (const ListedRun& run : runs) rows.push_back(row_of(run));
-  return table_text(rows);
+  return table_text(rows) + differences_text(runs);
 }
 
 std::string runs_json(const std::vector<ListedRun>& runs) {
   Json list = Json::array();
+  const DifferingOptions differing = differences_of(readable(runs));
+  std::size_t at = 0;  // of those that can be read
   for (const ListedRun& run : runs) {
     if (!run.problem.empty()) {
       list.push_back({{"folder", run.folder.string()}, {"problem", run.problem}});
@@ -227,6 +256,10 @@ std::string runs_json(const std::vector<ListedRun>& runs) {
     json["seconds"] = json_number(run.seconds);
     json["date"] = run.date;
     json["features"] = run.backbone;
+    json["options_that_differ"] = Json::object();
+    for (std::size_t i = 0; i < differing.names.size(); ++i)
+      json["options_that_differ"][differing.names[i]] = differing.values[at][i];
+    ++at;
     list.push_back(std::move(json));
   }
   return list.dump(2) + "\n";
@@ -246,7 +279,10 @@ int list_runs(const std::vector<std::string>& arguments) {
   description.add_options()("list", po::value(&words)->multitoken()->value_name("RUNS"),
                             "run folders, or folders that hold runs")(
       "json", po::bool_switch(&json), "print the list as JSON");
-  if (!parse_command_line(kHelp, description, arguments)) return 0;
+  const bool help = std::ranges::any_of(
+      arguments, [](const std::string& word) { return word == "--help" || word == "-h"; });
+  const auto& given = help ? std::vector<std::string>{"--help"} : arguments;
+  if (!parse_command_line(kHelp, description, given)) return 0;
   const auto runs = find_runs({words.begin(), words.end()});
   std::cout << (json ? runs_json(runs) : runs_table(runs));
   for (const ListedRun& run : runs) {

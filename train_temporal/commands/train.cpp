@@ -22,6 +22,7 @@
 #include "train_temporal/data/residence.h"
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/report/report_text.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results.h"
@@ -48,6 +49,7 @@ class TrainingRun {
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
     check_task_options(options, cohort_.targets);
+    warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
     const auto views = training_views(cohort_.cache, options.views);
     if (views.size() > 1)

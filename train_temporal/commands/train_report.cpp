@@ -80,14 +80,4 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
   return warnings;
 }
 
-void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_object()) {
-      flatten(prefix + key + ".", value, out);
-    } else {
-      out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
-    }
-  }
-}
-
 }  // namespace coldframe::temporal

@@ -17,7 +17,4 @@ FoldCurve curve_of(const FinishedFit& fit);
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
                                       const std::string& model);
 
-// Appends the entries of nested objects as "outer.inner".
-void flatten(const std::string& prefix, const Json& json, KeyValues& out);
-
 }  // namespace coldframe::temporal

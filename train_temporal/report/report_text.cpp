@@ -57,4 +57,14 @@ std::string folds_text(const ModelResult& model) {
   return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
 }
 
+void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
+  for (const auto& [key, value] : json.items()) {
+    if (value.is_object()) {
+      flatten(prefix + key + ".", value, out);
+    } else {
+      out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
 }  // namespace coldframe::temporal

@@ -21,4 +21,7 @@ Json to_json(const ModelResult& model);  // its figures, for summary.json
 const char* rows_name(const RunReport& report);  // "exams" or "frames": what figures are over
 std::string folds_text(const ModelResult& model);
 
+// Appends the entries of nested objects as "outer.inner".
+void flatten(const std::string& prefix, const Json& json, KeyValues& out);
+
 }  // namespace coldframe::temporal

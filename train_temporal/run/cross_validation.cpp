@@ -18,6 +18,7 @@
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/run/epoch_events.h"
+#include "train_temporal/run/memory_use.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -240,9 +241,14 @@ void run_fits(const Experiment& experiment, const RunFolder* folder, const char*
     workers.run();
     done = workers.done();
   } catch (const c10::OutOfMemoryError&) {
-    throw SystemError(
-        "there is not enough memory for the features, the model and its gradients; raise "
-        "--memory-budget or lower --hidden");
+    throw SystemError(concat(
+        "there is not enough memory for the features, the model and its gradients, which take "
+        "about ",
+        human_bytes(least_memory(experiment)), " at least",
+        experiment.options.memory_budget > 0
+            ? concat(" where ", human_bytes(experiment.options.memory_budget), " are allowed")
+            : "",
+        "; raise --memory-budget or lower --hidden"));
   }
   if (done < fits.size()) {
     throw Interrupted(concat("stopped with ", done, " of ", plural(fits.size(), "fit"),

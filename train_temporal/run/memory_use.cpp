@@ -40,6 +40,17 @@ std::uint64_t predicted_peak(const Experiment& experiment) {
   return features + plan.side_by_side * most;
 }
 
+std::uint64_t least_memory(const Experiment& experiment) {
+  std::uint64_t most = 0;
+  for (const std::string& model : experiment.options.models()) {
+    for (const Split& split : experiment.splits) {
+      const FitTask task = experiment.task({model, split.repeat, split.fold, 0}, split);
+      most = std::max(most, predict_memory(task, {1, 1}).total());
+    }
+  }
+  return experiment.dataset.loaded_bytes() + most;
+}
+
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment) {
   const std::size_t batch = experiment.options.fit.batch;
   MemoryUse use{peak_device_memory(experiment.device), predicted_peak(experiment),

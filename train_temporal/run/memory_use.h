@@ -19,6 +19,9 @@ MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& exp
 // that it forces.
 std::uint64_t predicted_peak(const Experiment& experiment);
 
+// Features and one fit with one exam at a time: less does not do.
+std::uint64_t least_memory(const Experiment& experiment);
+
 KeyValues to_facts(const MemoryUse& use);
 Json to_json(const MemoryUse& use);
 

@@ -1,10 +1,12 @@
 #include "train_temporal/run/options.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/run/help_groups.h"
 #include "train_temporal/tasks/target_list.h"
 #include "train_temporal/training/mixup.h"
 
@@ -39,8 +41,10 @@ struct Words {
 };
 
 template <typename T>
-auto number(T& value) {
-  return po::value(&value)->value_name("N")->default_value(value);
+auto number(T& value) {  // 0.3, where Boost would show 0.29999999999999999
+  const std::string shown =
+      std::is_floating_point_v<T> ? exact(static_cast<double>(value)) : concat(value);
+  return po::value(&value)->value_name("N")->default_value(value, shown);
 }
 auto text(std::string& value, const char* name) {
   return po::value(&value)->value_name(name);
@@ -272,25 +276,34 @@ std::vector<std::string> TrainOptions::models() const {
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
   Words words;
-  po::options_description description("Options");
-  add_data(description, words, options.data);
-  auto add = description.add_options();
+  po::options_description data, run, splits, model, fit, machine;
+  add_data(data, words, options.data);
+  auto add = data.add_options();
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
       join(task_words(), ", ").c_str());
   add("positive", text(options.data.positive, "VALUE"),
       "binary: which value is the positive class");
+  add = run.add_options();
   add("out", text(words.out, "RUN"), "the run folder to make");
   add("resume", po::bool_switch(&words.resume), "continue an interrupted run");
   add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");
-  add_split(description, words, options);
-  add_model(description, words, options);
-  add_fit(description, words, options);
-  add_machine(description, options.device, options.threads, options.json);
-  add_resources(description, words, options);
+  add_split(splits, words, options);
+  add_model(model, words, options);
+  add_fit(fit, words, options);
+  add_machine(machine, options.device, options.threads, options.json);
+  add_resources(machine, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),
       "train for a few seconds and print what a run will take; nothing is written");
   add("list", po::value<std::string>()->value_name("RUNS"),
       "compare runs instead; see --list --help");
+  const auto description = with_most_used_first({"cache", "target", "out", "labels", "model",
+                                                 "compare", "folds", "seeds", "device", "resume"},
+                                                {{"Target", data},
+                                                 {"Run", run},
+                                                 {"Splits", splits},
+                                                 {"Model", model},
+                                                 {"Training", fit},
+                                                 {"Machine", machine}});
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);
   check_numbers(options);

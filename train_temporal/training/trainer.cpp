@@ -32,11 +32,13 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
 }
 
 // After running out of memory with `size` exams at a time.
-void halve(std::size_t& size, const char* at) {
+void halve(std::size_t& size, const char* at, const FitTask& task) {
   if (size == 1) {
-    throw SystemError(concat("there is not enough memory for one exam in ", at,
-                             "; raise --memory-budget, or lower --train-frames, --hidden or "
-                             "--layers"));
+    throw SystemError(
+        concat("there is not enough memory for one exam in ", at, ": a fit takes about ",
+               human_bytes(predict_memory(task, {1, 1}).total()),
+               " beside the features; raise --memory-budget, or lower --train-frames, --hidden or "
+               "--layers"));
   }
   size = (size + 1) / 2;
   log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
@@ -167,7 +169,7 @@ LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& d
     if (ranks_.add_up(sum, enough_memory)) return sum;
     if (fused_) fused_->release();
     pieces_.training = std::min(pieces_.training, items.size());
-    halve(pieces_.training, "training");
+    halve(pieces_.training, "training", task_);
   }
 }
 
@@ -222,7 +224,7 @@ std::vector<double> Trainer::predict_loaded(const std::vector<std::size_t>& exam
         continue;
       }
       pieces_.evaluation = std::min(pieces_.evaluation, exams.size());
-      halve(pieces_.evaluation, "evaluation");
+      halve(pieces_.evaluation, "evaluation", task_);
     }
   }
 }
