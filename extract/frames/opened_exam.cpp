@@ -41,13 +41,26 @@ OpenedExam::OpenedExam(const ExamSpec& exam, const ReaderOptions& options)
   set_times();
 }
 
+// A selection by time holds for a file's own times where the exam is one whole file that nothing
+// else states times of.
+ReaderOptions OpenedExam::options_for_files() const {
+  ReaderOptions options = options_;
+  const ExamItem& first = exam_.items.front();
+  const bool is_one_file = exam_.items.size() == 1 && first.first == 0 && first.last < 0;
+  if (is_one_file && std::isnan(first.time_s)) return options;
+  const ReaderOptions defaults;
+  options.from_s = defaults.from_s;
+  options.until_s = defaults.until_s;
+  return options;
+}
+
 // Null when the file cannot be opened, for the reason in faults_.
 Source* OpenedExam::open(const std::filesystem::path& path) {
   if (faults_.contains(path)) return nullptr;
   if (const auto known = sources_.find(path); known != sources_.end()) return known->second.get();
   try {
     const SourceKind* kind = nullptr;
-    auto source = open_source(path, options_, kind);
+    auto source = open_source(path, options_for_files(), kind);
     source->frame_count();  // of a clip decodes it
     const std::string name = kind->name;
     if (kind_.empty()) {

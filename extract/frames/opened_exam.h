@@ -43,6 +43,7 @@ class OpenedExam {
   void add_item(std::size_t item);
   void add_lost(std::size_t item, std::int64_t first, std::int64_t last, const std::string& fault);
   Source* open(const std::filesystem::path& path);
+  ReaderOptions options_for_files() const;
   std::vector<double> times_to_select_by() const;
   void set_times();
   void set_times_from_headers();

@@ -31,6 +31,11 @@ struct ReaderOptions {
   // Clips: those frames before the first damaged one count as all that there are.
   bool accept_broken_tail = false;  // --accept-broken-tail
 
+  // Clips: frames outside these times, in seconds since the clip's first one, are not asked for and
+  // need not be decoded.
+  double from_s = -std::numeric_limits<double>::infinity();  // --start
+  double until_s = std::numeric_limits<double>::infinity();  // --end
+
   // Clips: frames are counted without being decoded, and those that are cheap to decode stand for
   // the others. For a look before the job, never for the job itself.
   bool estimate = false;

@@ -110,6 +110,8 @@ void InputOptions::apply(ExtractOptions& options) const {
     throw ConfigError("--input is missing: name a folder, a file or a CSV manifest");
   options.input = input;
   apply_selection(options.selection);
+  options.reader.from_s = options.selection.start_s;
+  options.reader.until_s = options.selection.end_s;
   for (const std::string& pair :
        columns.empty() ? std::vector<std::string>{} : split(columns, ',')) {
     const auto equals = pair.find('=');

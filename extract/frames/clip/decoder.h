@@ -1,5 +1,4 @@
-// The frames of a clip through FFmpeg's decoders: one packet after another from the start, never by
-// seeking, with exact times.
+// The frames of a clip through FFmpeg's decoders: one packet after another, with exact times.
 #pragma once
 
 #include <cstddef>

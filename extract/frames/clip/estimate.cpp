@@ -2,29 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 #include <optional>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
-#include "extract/frames/clip/container.h"
 #include "extract/frames/clip/decoder.h"
+#include "extract/frames/clip/packets.h"
 #include "extract/frames/clip/times.h"
 
 namespace coldframe::frames {
 namespace {
-
-// What a packet says of its frame.
-struct PacketFacts {
-  std::int64_t timestamp = AV_NOPTS_VALUE;
-  bool is_key = false;
-};
-
-double seconds_of(std::int64_t timestamp, const AVRational& unit) {
-  if (timestamp == AV_NOPTS_VALUE) return std::numeric_limits<double>::quiet_NaN();
-  return static_cast<double>(timestamp) * unit.num / unit.den;
-}
 
 class ClipEstimate : public Source {
  public:
@@ -47,54 +35,24 @@ class ClipEstimate : public Source {
     in_context(concat("clip '", path_.string(), "'"), work);
   }
   void look();
-  std::string read_packets(ClipInput& input);
   std::vector<std::size_t> keys_of(std::span<const std::int64_t> indices) const;
 
   std::filesystem::path path_;
   bool accept_broken_tail_;
-  std::vector<PacketFacts> packets_;  // in the order of presentation
+  std::vector<ClipPacket> packets_;  // in the order of presentation
   std::vector<double> times_;
   std::string lost_tail_;
 };
 
-// Returns what is wrong with the container; "" where nothing is.
-std::string ClipEstimate::read_packets(ClipInput& input) {
-  const std::unique_ptr<AVPacket, FfmpegDeleter<av_packet_free>> packet(av_packet_alloc());
-  if (!packet) throw std::bad_alloc();
-  const AVCodecID codec = input.stream().codecpar->codec_id;
-  const bool has_keys = codec != AV_CODEC_ID_GIF && codec != AV_CODEC_ID_APNG;
-  std::string fault;
-  try {
-    check_container(InputFile(path_));
-  } catch (const DataError& error) {
-    fault = error.what();
-  }
-  try {
-    while (input.read(*packet)) {
-      if (packet->flags & AV_PKT_FLAG_CORRUPT) {
-        return fault.empty() ? "its data is cut off or damaged" : fault;
-      }
-      if (packet->size == 0 || packet->flags & AV_PKT_FLAG_DISCARD) continue;
-      const bool is_key = has_keys && packet->flags & AV_PKT_FLAG_KEY;
-      packets_.push_back({packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts, is_key});
-    }
-  } catch (const DataError& error) {
-    if (fault.empty()) fault = error.what();
-  }
-  return fault;
-}
-
 void ClipEstimate::look() {
   ClipInput input(path_);
-  const std::string fault = read_packets(input);
+  ClipPackets packets = read_packets(path_, input);
+  packets_ = std::move(packets.shown);
+  const std::string& fault = packets.fault;
   if (packets_.empty()) {
     throw DataError(fault.empty() ? "not one frame of it can be found" : fault);
   }
-  const auto shown_at = [](const PacketFacts& packet) {  // those without a time come last
-    return packet.timestamp == AV_NOPTS_VALUE ? INT64_MAX : packet.timestamp;
-  };
-  std::ranges::stable_sort(packets_, {}, shown_at);
-  for (const PacketFacts& packet : packets_) {
+  for (const ClipPacket& packet : packets_) {
     times_.push_back(seconds_of(packet.timestamp, input.stream().time_base));
   }
   if (!fault.empty() && !accept_broken_tail_) {

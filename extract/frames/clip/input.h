@@ -23,6 +23,7 @@ class ClipInput {
   ClipInput& operator=(const ClipInput&) = delete;
 
   std::uint64_t file_size() const { return file_.size(); }
+  const char* demuxer() const { return format_->iformat->name; }
   AVStream& stream() const { return *stream_; }  // the first one of moving pictures
 
   // The stream's next packet; false at the end. DataError when the container is damaged.

@@ -1,6 +1,7 @@
-// Clips through FFmpeg, strictly in sequence: containers' frame counts and seeks are not to be
-// trusted.
+// Clips through FFmpeg, in sequence from the first frame on: containers' frame counts are not to be
+// trusted, and seeks only where what comes out shows that they were right.
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <new>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "extract/frames/clip/container.h"
 #include "extract/frames/clip/decoder.h"
 #include "extract/frames/clip/estimate.h"
+#include "extract/frames/clip/seek.h"
 #include "extract/frames/clip/times.h"
 #include "extract/frames/kinds.h"
 
@@ -70,11 +72,14 @@ void KeptFrames::clear() {
 
 class VideoSource : public Source {
  public:
-  VideoSource(std::filesystem::path path, bool accept_broken_tail)
-      : path_(std::move(path)), accept_broken_tail_(accept_broken_tail) {}
+  VideoSource(std::filesystem::path path, const ReaderOptions& options)
+      : path_(std::move(path)),
+        accept_broken_tail_(options.accept_broken_tail),
+        from_s_(options.from_s),
+        until_s_(options.until_s) {}
 
   std::int64_t frame_count() override {
-    if (times_.empty()) count_frames();
+    if (times_.empty() && !count_by_part()) count_frames();
     return static_cast<std::int64_t>(times_.size());
   }
 
@@ -88,6 +93,7 @@ class VideoSource : public Source {
 
  private:
   void count_frames();
+  bool count_by_part();
   void decode_all(std::vector<double>& times);
   void decode_again(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink);
@@ -97,9 +103,11 @@ class VideoSource : public Source {
 
   std::filesystem::path path_;
   bool accept_broken_tail_;
+  double from_s_, until_s_;                 // frames outside are not asked for
+  std::optional<ClipPart> part_;            // these, where they are found without decoding all
   std::vector<double> times_;               // of every frame, once they were counted
   std::string lost_tail_;                   // of which the last frame is no whole one
-  KeptFrames kept_;                         // all frames, or none
+  KeptFrames kept_;                         // all frames (of part_, if there is one), or none
   std::optional<ClipConverter> converter_;  // of kept_
 };
 
@@ -111,6 +119,28 @@ void VideoSource::decode_all(std::vector<double>& times) {
     times.push_back(decoder.time_s());
     keeps = keeps && kept_.add(decoder.picture());
   }
+}
+
+// False, and nothing has changed, where all must be decoded.
+bool VideoSource::count_by_part() {
+  if (std::isinf(from_s_) && std::isinf(until_s_)) return false;
+  try {
+    part_ = find_part(path_, from_s_, until_s_);
+    bool keeps = true;
+    const auto keep = [&](const ClipDecoder& decoder) {
+      if (!converter_) converter_ = decoder.converter();
+      keeps = keeps && kept_.add(decoder.picture());
+    };
+    if (part_ && decode_part(path_, *part_, keep)) {
+      times_ = part_->times;
+      return true;
+    }
+  } catch (const DataError&) {  // decoding all says what is wrong, and where
+  }
+  part_.reset();
+  converter_.reset();
+  kept_.clear();
+  return false;
 }
 
 void VideoSource::count_frames() {
@@ -141,12 +171,16 @@ void VideoSource::count_frames() {
   times_ = settle_times(std::move(times));
 }
 
-// Decodes from the start once more.
+// Decodes from the start once more, or from the part's.
 void VideoSource::decode_again(std::span<const std::int64_t> indices,
                                const std::function<void(Frame&&)>& sink) {
   ClipDecoder decoder(path_);
   ClipConverter converter = decoder.converter();
   std::int64_t at = -1;
+  if (part_ && indices.front() >= part_->key) {
+    if (!go_to_key(decoder, *part_)) throw DataError("it cannot be read any more");
+    at = part_->key;
+  }
   for (const std::int64_t index : indices) {
     while (at < index && decoder.next()) ++at;
     if (at != index) throw DataError(concat("frame ", index, " cannot be decoded any more"));
@@ -159,9 +193,12 @@ void VideoSource::read(std::span<const std::int64_t> indices,
   if (indices.empty()) return;
   if (indices.back() == frame_count() - 1 && !lost_tail_.empty()) throw DataError(lost_tail_);
   try {
-    if (kept_.empty()) return decode_again(indices, sink);
+    const std::int64_t first = part_ ? part_->first : 0;
+    const bool kept =
+        !part_ || (part_->contains(indices.front()) && part_->contains(indices.back()));
+    if (kept_.empty() || !kept) return decode_again(indices, sink);
     for (const std::int64_t index : indices)
-      sink(Frame{index, time_s(index), converter_->to_image(kept_.at(index))});
+      sink(Frame{index, time_s(index), converter_->to_image(kept_.at(index - first))});
   } catch (const DataError& error) {
     throw RestLost(named(error.what()));
   }
@@ -176,7 +213,7 @@ bool detect_video(std::string_view head, const std::filesystem::path&) {
 std::unique_ptr<Source> open_video(const std::filesystem::path& path,
                                    const ReaderOptions& options) {
   if (options.estimate) return estimate_clip(path, options.accept_broken_tail);
-  return std::make_unique<VideoSource>(path, options.accept_broken_tail);
+  return std::make_unique<VideoSource>(path, options);
 }
 
 }  // namespace coldframe::frames

@@ -1,7 +1,8 @@
 // Reads every exam of an input and prints what came out as JSON lines, for the cross-checks:
 //   frames_driver INPUT FRAMES [--axis=0|1|2] [--slices=BEGIN:END:STEP] [--window=…]
-//                 [--by-study] [--keep-patient-id] [--salt=S] [--dump=FILE] [--peak]
-//                 [FRAME_COLUMN …]
+//                 [--start=S] [--end=S] [--decode-all] [--by-study] [--keep-patient-id] [--salt=S]
+//                 [--dump=FILE] [--peak] [FRAME_COLUMN …]
+// --decode-all does so although --start or --end would let a clip be read in part.
 // One line per exam: what its header says, its slots with index, time, size, spacing, region and
 // the SHA-256 of the RGB pixels, or the error. --dump writes the pixels of all frames to FILE.
 // Errors of the list itself go to stderr, exit 3; so does, with --peak, the largest resident set in
@@ -44,8 +45,8 @@ Json describe(const frames::ExamSlot& slot, std::ostream& dump) {
           {"sha256", sha256_hex(bytes)}};
 }
 
-Json read(const frames::ExamSpec& exam, std::int64_t count, const frames::ReaderOptions& options,
-          std::ostream& dump) {
+Json read(const frames::ExamSpec& exam, const frames::FrameSelection& selection,
+          const frames::ReaderOptions& options, std::ostream& dump) {
   Json line{{"id", exam.id},
             {"items", exam.items.size()},
             {"patient", exam.patient},
@@ -56,7 +57,7 @@ Json read(const frames::ExamSpec& exam, std::int64_t count, const frames::Reader
   for (const auto& item : exam.items) line["files"].push_back(item.name);
   Json slots = Json::array();
   try {
-    const auto summary = frames::read_exam(exam, {count}, options, [&](frames::ExamSlot&& slot) {
+    const auto summary = frames::read_exam(exam, selection, options, [&](frames::ExamSlot&& slot) {
       slots.push_back(describe(slot, dump));
       return true;
     });
@@ -98,10 +99,17 @@ int main(int argc, char** argv) {
   try {
     frames::ExamListOptions options;
     std::ofstream dump;
-    bool peak = false;
+    bool peak = false, decode_all = false;
+    frames::FrameSelection selection{std::stoll(argv[2])};
     for (int i = 3; i < argc; ++i) {
       if (std::string_view(argv[i]) == "--peak") {
         peak = true;
+      } else if (std::string_view(argv[i]) == "--decode-all") {
+        decode_all = true;
+      } else if (std::string_view(argv[i]).starts_with("--start=")) {
+        selection.start_s = std::stod(argv[i] + std::string_view("--start=").size());
+      } else if (std::string_view(argv[i]).starts_with("--end=")) {
+        selection.end_s = std::stod(argv[i] + std::string_view("--end=").size());
       } else if (std::string_view(argv[i]).starts_with("--dump=")) {
         dump.open(argv[i] + std::string_view("--dump=").size(), std::ios::binary);
       } else if (std::string_view(argv[i]).starts_with("--exam-from=")) {
@@ -114,10 +122,14 @@ int main(int argc, char** argv) {
         options.frame_columns.push_back(argv[i]);
       }
     }
+    if (!decode_all) {
+      options.reader.from_s = selection.start_s;
+      options.reader.until_s = selection.end_s;
+    }
     const auto list = frames::list_exams(argv[1], options);
     for (const auto& warning : list.warnings) std::cerr << "warning: " << warning << "\n";
     for (const auto& exam : list.exams) {
-      std::cout << read(exam, std::stoll(argv[2]), options.reader, dump).dump() << std::endl;
+      std::cout << read(exam, selection, options.reader, dump).dump() << std::endl;
     }
     if (peak) std::cerr << peak_resident_bytes() << std::endl;
   } catch (const Error& error) {

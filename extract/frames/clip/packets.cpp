@@ -1,0 +1,56 @@
+#include "extract/frames/clip/packets.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+
+#include "common/cli/error.h"
+#include "extract/frames/clip/container.h"
+
+namespace coldframe::frames {
+namespace {
+
+void read_all(ClipInput& input, ClipPackets& packets) {
+  const PacketPointer packet(av_packet_alloc());
+  if (!packet) throw std::bad_alloc();
+  const AVCodecID codec = input.stream().codecpar->codec_id;
+  const bool has_keys = codec != AV_CODEC_ID_GIF && codec != AV_CODEC_ID_APNG;
+  while (input.read(*packet)) {
+    if (packet->flags & AV_PKT_FLAG_CORRUPT) throw DataError("its data is cut off or damaged");
+    if (packet->pts == AV_NOPTS_VALUE) packets.all_shown_when_told = false;
+    if (packet->size == 0 || packet->flags & AV_PKT_FLAG_DISCARD) {
+      packets.all_shown_when_told = false;
+      continue;
+    }
+    const bool is_key = has_keys && packet->flags & AV_PKT_FLAG_KEY;
+    packets.shown.push_back({packet->pts != AV_NOPTS_VALUE ? packet->pts : packet->dts, is_key});
+  }
+}
+
+}  // namespace
+
+ClipPackets read_packets(const std::filesystem::path& path, ClipInput& input) {
+  ClipPackets packets;
+  try {
+    check_container(InputFile(path));
+  } catch (const DataError& error) {
+    packets.fault = error.what();
+  }
+  try {
+    read_all(input, packets);
+  } catch (const DataError& error) {
+    if (packets.fault.empty()) packets.fault = error.what();
+  }
+  const auto shown_at = [](const ClipPacket& packet) {
+    return packet.timestamp == AV_NOPTS_VALUE ? INT64_MAX : packet.timestamp;
+  };
+  std::ranges::stable_sort(packets.shown, {}, shown_at);
+  return packets;
+}
+
+double seconds_of(std::int64_t timestamp, const AVRational& unit) {
+  if (timestamp == AV_NOPTS_VALUE) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(timestamp) * unit.num / unit.den;
+}
+
+}  // namespace coldframe::frames

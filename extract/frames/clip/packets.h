@@ -1,0 +1,29 @@
+// What a clip's packets say of its frames, without any of them being decoded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "extract/frames/clip/input.h"
+
+namespace coldframe::frames {
+
+struct ClipPacket {
+  std::int64_t timestamp = AV_NOPTS_VALUE;  // in the stream's units
+  bool is_key = false;
+};
+
+struct ClipPackets {
+  std::vector<ClipPacket> shown;    // in the order of presentation; those without a time come last
+  std::string fault;                // what is wrong with the container; "" where nothing is
+  bool all_shown_when_told = true;  // no packet is empty, is not to be shown, or tells no time
+};
+
+// Reads all of the clip at `path`, which `input` has opened.
+ClipPackets read_packets(const std::filesystem::path& path, ClipInput& input);
+
+double seconds_of(std::int64_t timestamp, const AVRational& unit);  // NaN where there is none
+
+}  // namespace coldframe::frames
