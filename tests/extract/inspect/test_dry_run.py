@@ -127,3 +127,27 @@ def test_a_clip_that_is_cut_off_is_found_without_decoding_it(tmp_path):
     clip.write_bytes(clip.read_bytes()[:-5000])
     exam, = json.loads(dry_run(clip, "--json", expect=1).stdout)["exams"]
     assert exam["failure"] is None and exam["lost"] == 1 and exam["frames"] > 20
+
+
+@pytest.mark.parametrize("more", [[], ["--thumbnails", "64"], ["--views", "2", "--thumbnails", "--store", "float32"],
+                                  ["--frames", "4"]])
+def test_frames_and_size_are_estimated_within_a_tenth_of_the_jobs(tmp_path, more):
+    rng = np.random.default_rng(3)
+    rows = ["exam,path,patient,label,site"]
+    for exam in range(12):
+        for t in range(3):
+            small = Image.fromarray(rng.integers(0, 256, (6, 7, 3), dtype=np.uint8))
+            small.resize((120 + 20 * (exam % 3), 100), Image.Resampling.BICUBIC).save(tmp_path / f"exam-{exam}-{t}.png")
+            rows.append(f"exam-{exam},exam-{exam}-{t}.png,patient-{exam % 5},{exam % 2},the northern hospital")
+    clip = [Image.fromarray(rng.integers(0, 256, (40, 50), dtype=np.uint8)) for _ in range(9)]
+    clip[0].save(tmp_path / "clip.gif", save_all=True, append_images=clip[1:], duration=80)
+    rows.append("clip,clip.gif,patient-9,1,the northern hospital")
+    (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
+    estimate = json.loads(dry_run(tmp_path / "m.csv", "--json", *more).stdout)["totals"]
+    job = subprocess.run([BUILD / "bin/coldframe", "extract", "--input", tmp_path / "m.csv", "--out", tmp_path / "x.h5", "--json",
+                          "--architecture", "vit_small_patch16_224", "--random-weights", "0", "--pool", "cls", "--mean", "0",
+                          "--std", "1", "--image-size", "16", "--device", "cpu", *more], capture_output=True, text=True)
+    assert job.returncode == 0, job.stderr
+    made = json.loads(job.stdout)["cached"]
+    assert estimate["selected"] == made["frames"]
+    assert abs(estimate["cache_bytes"] / made["bytes"] - 1) < 0.1, (estimate["cache_bytes"], made["bytes"])

@@ -369,31 +369,3 @@ def test_wrong_words(tmp_path, words, code, said):
 def test_help_shows_an_example():
     result = coldframe("train", "--help")
     assert result.returncode == 0 and "Example" in result.stdout and "--compare" in result.stdout
-
-
-def test_help_comes_in_groups_with_the_most_used_options_first():
-    text = coldframe("train", "--help").stdout
-    captions = ["Most used options:", "Target:", "Run:", "Splits:", "Model:", "Training:", "Machine:", "General:"]
-    lines = text.splitlines()
-    places = [lines.index(caption) for caption in captions]
-    assert places == sorted(places)
-    used = [line.split()[0] for line in lines[places[0] + 1:places[1]] if line.startswith("  --")]
-    assert used == ["--cache", "--target", "--out", "--labels", "--model", "--compare", "--folds", "--seeds", "--device", "--resume"]
-    assert all(text.count(f"\n  {name} ") == 1 for name in used)
-    assert "0.29999" not in text and "--dropout N (=0.3)" in text
-
-
-def test_a_split_column_that_is_not_there_is_said(tmp_path):
-    cache = ramp_cache(tmp_path, 20)
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--split-column")
-    assert result.returncode == 3 and "has no column 'split'" in result.stderr and "''" not in result.stderr
-
-
-@pytest.mark.parametrize("kind, flag", [("bf16", "avx512_bf16"), ("fp16", "avx512_fp16")])
-def test_mixed_precision_that_the_processor_lacks_is_warned_of(tmp_path, kind, flag):
-    flags = next(line for line in open("/proc/cpuinfo") if line.startswith("flags")).split()
-    cache = ramp_cache(tmp_path, 20)
-    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
-                       *quick("--amp", kind, "--folds", 2, "--epochs", 1))
-    assert result.returncode == 0, result.stderr
-    assert ("leave --amp out" in result.stderr) == (flag not in flags)
