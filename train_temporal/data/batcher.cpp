@@ -124,9 +124,9 @@ torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch
   const auto gather = [&](const torch::Tensor& rows) {
     return dataset.features.index_select(0, rows.to(dataset.features.device()))
         .to(dataset.device)
-        .to(torch::kFloat32);
+        .to(torch::kFloat32);  // index_select copies: it may be written to
   };
-  const torch::Tensor own = gather(batch.rows);
+  torch::Tensor own = gather(batch.rows);
   if (!batch.mixed()) return own;
   std::vector<float> shares;
   for (std::int64_t reaching : batch.sequences) {
@@ -135,7 +135,7 @@ torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch
     }
   }
   const torch::Tensor share = torch::tensor(shares).unsqueeze(1).to(dataset.device);  // [N, 1]
-  return share * own + (1 - share) * gather(int_tensor(batch.partner_rows));
+  return own.mul_(share).add_(gather(int_tensor(batch.partner_rows)).mul_(1 - share));
 }
 
 }  // namespace coldframe::temporal

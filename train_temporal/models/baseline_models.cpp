@@ -29,7 +29,7 @@ void PooledModel::set_statistics(const InputStatistics& statistics) {
 torch::Tensor PooledModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                    const Dropout& dropout) {
   torch::Tensor x = (features - feature_mean) / feature_std;  // [N, D]
-  if (!blank_) x = dropout.with_noise(x, batch.row_keys);
+  if (!blank_) dropout.add_noise(batch.row_keys, x);
   x = project(x);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
   if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
@@ -85,7 +85,7 @@ torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const SequenceBa
 torch::Tensor ClockModel::forward(const torch::Tensor&, const SequenceBatch& batch,
                                   const Dropout& dropout) {
   torch::Tensor x = (batch.clock - clock_mean) / clock_std;  // [B, F]
-  x = dropout.with_noise(x, batch.exam_keys);
+  dropout.add_noise(batch.exam_keys, x);
   if (per_frame_) x = of_frames(x, batch);
   x = torch::relu(project(x));  // [B, 32]
   return head(dropout(x, Stream::kHeadDropout, per_frame_ ? batch.row_keys : batch.exam_keys));

@@ -45,12 +45,12 @@ void Dropout::add_noise(std::span<const std::uint64_t> keys, std::int64_t width,
   }
 }
 
-torch::Tensor Dropout::with_noise(const torch::Tensor& x,
-                                  std::span<const std::uint64_t> keys) const {
-  if (!noisy()) return x;
+void Dropout::add_noise(std::span<const std::uint64_t> keys, torch::Tensor x) const {
+  if (!noisy()) return;
+  if (x.is_cpu()) return add_noise(keys, x.size(1), x.data_ptr<float>());
   torch::Tensor noise = torch::zeros(x.sizes());
   add_noise(keys, x.size(1), noise.data_ptr<float>());
-  return x + noise.to(x.device());
+  x.add_(noise.to(x.device()));
 }
 
 }  // namespace coldframe::temporal

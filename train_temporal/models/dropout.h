@@ -29,7 +29,7 @@ class Dropout {
   bool noisy() const { return noise_ > 0; }
   // Adds noise to standardised inputs x [R, W]; keys: [R]
   void add_noise(std::span<const std::uint64_t> keys, std::int64_t width, float* x) const;
-  torch::Tensor with_noise(const torch::Tensor& x, std::span<const std::uint64_t> keys) const;
+  void add_noise(std::span<const std::uint64_t> keys, torch::Tensor x) const;  // x: contiguous
 
  private:
   std::uint64_t start_of_row(Stream layer, std::uint64_t key) const {

@@ -59,7 +59,7 @@ void GruModel::set_statistics(const InputStatistics& statistics) {
 torch::Tensor GruModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                 const Dropout& dropout) {
   torch::Tensor x = (features - feature_mean) / feature_std;  // [N, D]
-  if (!config_.blank) x = dropout.with_noise(x, batch.row_keys);
+  if (!config_.blank) dropout.add_noise(batch.row_keys, x);
   x = project(x);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
   if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, H + 3]

@@ -37,10 +37,10 @@ struct ModelConfig {
   std::int64_t dimension = 0;    // D of the cache
   std::int64_t clock_width = 0;  // F of clock_descriptor()
   std::int64_t classes = 2;      // C: outputs of the head
-  std::int64_t hidden = 128;     // H
+  std::int64_t hidden = 64;      // H
   std::int64_t layers = 1;
   bool bidirectional = false;
-  TemporalPool pool = TemporalPool::kMean;
+  TemporalPool pool = TemporalPool::kAttention;
   bool time = false;  // whether the GRU sees intervals
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;

@@ -106,7 +106,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add("layers", number(model.layers), "layers of the GRU or LSTM");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
   add("temporal-pool", text(words.pool, "KIND"),
-      "last, mean (the default) or attention over the outputs of the GRU or LSTM");
+      "last, mean or attention (the default) over the outputs of the GRU or LSTM");
   add("time", text(words.time, "WHEN")->default_value(words.time),
       "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
   add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),

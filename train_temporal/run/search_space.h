@@ -12,7 +12,7 @@ namespace coldframe::temporal {
 
 struct Setting {
   std::int64_t hidden = 0;
-  TemporalPool pool = TemporalPool::kMean;
+  TemporalPool pool = TemporalPool::kAttention;
   double dropout = 0, noise = 0, learning_rate = 0, weight_decay = 0;
 
   void apply(ModelConfig& config, FitOptions& fit) const;

@@ -48,7 +48,7 @@ Frames frames_of(const Dataset& dataset, const std::vector<std::size_t>& exams,
 
 struct Shapes {
   double D, H, C, F, L, dirs, W, I;
-  bool recurrent, attends, clock, per_frame;
+  bool recurrent, attends, clock, per_frame, mixed;
   double gates;
   bool fused;
 
@@ -65,6 +65,7 @@ struct Shapes {
         attends(task.config.architecture == ModelKind::kAttention),
         clock(task.config.architecture == ModelKind::kClock),
         per_frame(task.config.per_frame()),
+        mixed(task.options.mixup > 0),
         gates(task.config.architecture == ModelKind::kLstm ? 4 : 3),
         fused(task.config.architecture == ModelKind::kGru &&
               task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
@@ -79,7 +80,7 @@ struct Shapes {
     return n * (D + I + 3 * H + W * L + 5 * H * L * dirs) + b * (3 * H + H * L * dirs + W + C);
   }
   double backward(double n, double b) const {
-    return n * (I + 4 * H + W * (2 * L - 1)) + b * (H + 3 * W + C);
+    return n * ((mixed ? D : 0) + I + 4 * H + W * (2 * L - 1)) + b * (H + 3 * W + C);
   }
   // The features are there three times as they are standardised, then twice.
   double by_autograd(double n, double b, bool keeps) const {

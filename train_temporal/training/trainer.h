@@ -22,13 +22,13 @@ struct FitOptions {
   std::size_t epochs = 60;        // at most
   std::size_t batch = 16;         // exams per step
   std::size_t micro_batch = 0;    // exams at a time within a step; 0: all
-  double learning_rate = 1e-3;    // at its highest
+  double learning_rate = 2e-3;    // at its highest
   double warmup = 0.05;           // share of all steps
   double weight_decay = 0.01;     // of matrices
   double clip = 1.0;              // of the gradient's norm; 0: none
-  std::size_t patience = 12;      // epochs without a better validation loss; 0: never stop early
+  std::size_t patience = 20;      // epochs without a better validation loss; 0: never stop early
   std::int64_t train_frames = 0;  // frames drawn per exam and epoch; 0: all
-  double noise = 0;               // deviation of what is added to standardised inputs
+  double noise = 1;               // deviation of what is added to standardised inputs
   double mixup = 0;               // α of the shares, see mixup.h; 0: none
   StoppingMetric stopping_metric = StoppingMetric::kLoss;
   ObjectiveOptions objective;

@@ -212,5 +212,21 @@ TEST(Dropout, DependsOnTheExamAndNotOnItsPlaceInTheBatch) {
   EXPECT_TRUE(Dropout()(x, Stream::kHeadDropout, keys).equal(x));
 }
 
+TEST(Dropout, AddsNoiseThatDependsOnTheKeyAlone) {
+  const std::vector<std::uint64_t> keys = {11, 12}, reversed = {12, 11};
+  const auto noise = [](const Dropout& dropout, const std::vector<std::uint64_t>& of) {
+    torch::Tensor x = torch::zeros({2, 4000});
+    dropout.add_noise(of, x);
+    return x;
+  };
+  const Dropout noisy(0, 5, 2, 0.5);
+  const torch::Tensor a = noise(noisy, keys);
+  EXPECT_TRUE(a.equal(noise(noisy, reversed).flip(0)));
+  EXPECT_FALSE(a.equal(noise(Dropout(0, 5, 3, 0.5), keys)));
+  EXPECT_NEAR(a.mean().item<double>(), 0, 0.02);
+  EXPECT_NEAR(a.std().item<double>(), 0.5, 0.02);
+  EXPECT_TRUE(noise(Dropout(0.4, 5, 2), keys).equal(torch::zeros({2, 4000})));
+}
+
 }  // namespace
 }  // namespace coldframe::temporal
