@@ -38,6 +38,11 @@ std::int64_t square_side(std::int64_t rows) {
 
 // pos_embed [1, rows, width]: a square of patches, or the prefix tokens and then the patches.
 void read_positions(const StateDict& weights, Architecture& architecture) {
+  architecture.positions = weights.contains("pos_embed");
+  if (!architecture.positions) {
+    architecture.position_grid = 0;
+    return;
+  }
   const std::int64_t rows = require(weights, "pos_embed", 3).size(1);
   const std::int64_t prefix = architecture.prefix_tokens();
   const std::int64_t alone = square_side(rows), behind = square_side(rows - prefix);
@@ -50,21 +55,74 @@ void read_positions(const StateDict& weights, Architecture& architecture) {
                            "; only square training images are supported"));
 }
 
-void read_blocks(const StateDict& weights, Architecture& architecture) {
+// Where a block of each kind has its first norm, attention, perceptron and layer scale.
+struct BlockNames {
+  BlockKind kind;
+  const char *norm, *attention, *mlp, *scale;
+};
+constexpr BlockNames kBlockNames[] = {
+    {BlockKind::kParallelScaling, "in_norm.", "", "", "ls.gamma"},
+    {BlockKind::kParallelThings, "attns.0.norm.", "attns.0.attn.", "ffns.0.mlp.",
+     "attns.0.ls.gamma"},
+    {BlockKind::kPreNorm, "norm1.", "attn.", "mlp.", "ls1.gamma"},
+};
+
+const BlockNames& block_names(const StateDict& weights) {
+  for (const BlockNames& names : kBlockNames)
+    if (weights.contains(concat("blocks.0.", names.norm, "weight"))) return names;
+  return kBlockNames[std::size(kBlockNames) - 1];
+}
+
+std::int64_t count_blocks(const StateDict& weights, const std::string& norm) {
   // Counted, not taken from the highest number: a gap shows up as a missing tensor later.
-  architecture.depth = 0;
+  std::int64_t count = 0;
   for (const auto& [name, tensor] : weights)
-    if (name.starts_with("blocks.") && name.ends_with(".norm1.weight")) ++architecture.depth;
-  const torch::Tensor& fc1 = require(weights, "blocks.0.mlp.fc1.weight", 2);
-  const torch::Tensor& fc2 = require(weights, "blocks.0.mlp.fc2.weight", 2);
-  architecture.mlp_hidden = fc1.size(0);
-  if (fc1.size(0) == 2 * fc2.size(1))
-    throw DataError(
-        "blocks.0.mlp.fc1 is twice as wide as fc2 takes: a SwiGLU MLP (DINOv2's "
-        "giant), which is not supported; export the model to TorchScript and pass it "
-        "as --backbone");
-  architecture.layer_scale = weights.contains("blocks.0.ls1.gamma");
-  architecture.qkv_bias = weights.contains("blocks.0.attn.qkv.bias");
+    if (name.starts_with("blocks.") && name.ends_with(norm)) ++count;
+  return count;
+}
+
+// in_proj gives the perceptron's hidden layer and queries, keys and values at once.
+void read_parallel_scaling(const StateDict& weights, Architecture& architecture) {
+  architecture.mlp_hidden = require(weights, "blocks.0.mlp_out_proj.weight", 2).size(1);
+  architecture.qkv_bias = weights.contains("blocks.0.in_proj.bias");
+  architecture.projection_bias = weights.contains("blocks.0.attn_out_proj.bias");
+  architecture.qk_norm = weights.contains("blocks.0.q_norm.weight");
+}
+
+void read_branches(const StateDict& weights, const BlockNames& names, Architecture& architecture) {
+  const std::string attention = concat("blocks.0.", names.attention);
+  const std::string mlp = concat("blocks.0.", names.mlp);
+  const torch::Tensor& fc1 = require(weights, mlp + "fc1.weight", 2);
+  const torch::Tensor& fc2 = require(weights, mlp + "fc2.weight", 2);
+  architecture.gated_mlp = fc1.size(0) == 2 * fc2.size(1);
+  architecture.mlp_hidden = architecture.gated_mlp ? fc2.size(1) : fc1.size(0);
+  architecture.mlp_norm = weights.contains(mlp + "norm.weight");
+  architecture.qkv_bias = weights.contains(attention + "qkv.bias");
+  architecture.projection_bias = weights.contains(attention + "proj.bias");
+  architecture.qk_norm = weights.contains(attention + "q_norm.weight");
+  architecture.attention_norm = weights.contains(attention + "norm.weight");
+  const torch::Tensor* table = find(weights, attention + "relative_position_bias_table", 2);
+  architecture.relative_positions = table != nullptr;
+  if (table == nullptr || architecture.positions) return;
+  // (2·grid - 1)² differences of places, and three rows of the class token.
+  architecture.position_grid = (square_side(table->size(0) - 3) + 1) / 2;
+}
+
+void read_blocks(const StateDict& weights, Architecture& architecture) {
+  const BlockNames& names = block_names(weights);
+  const std::string first = concat("blocks.0.", names.norm);
+  architecture.block = names.kind;
+  architecture.depth = count_blocks(weights, concat(".", names.norm, "weight"));
+  architecture.rms_norm = weights.contains(first + "weight") && !weights.contains(first + "bias");
+  architecture.layer_scale = weights.contains(concat("blocks.0.", names.scale));
+  if (names.kind == BlockKind::kParallelScaling) {
+    read_parallel_scaling(weights, architecture);
+    return;
+  }
+  read_branches(weights, names, architecture);
+  while (names.kind == BlockKind::kParallelThings &&
+         weights.contains(concat("blocks.0.attns.", architecture.parallel, ".norm.weight")))
+    ++architecture.parallel;
 }
 
 }  // namespace
@@ -78,66 +136,39 @@ Architecture read_architecture(const StateDict& weights) {
   architecture.width = patches.size(0);
   architecture.patch = patches.size(2);
   architecture.heads = 0;
+  architecture.patch_bias = weights.contains("patch_embed.proj.bias");
+  architecture.patch_norm = weights.contains("patch_embed.norm.weight");
   architecture.class_token = find(weights, "cls_token", 3) != nullptr;
   if (const torch::Tensor* registers = find(weights, "reg_token", 3))
     architecture.registers = registers->size(1);
   read_positions(weights, architecture);
   read_blocks(weights, architecture);
+  if (weights.contains("rope.freqs")) architecture.rotary = Rotary::kMixed;
+  architecture.norm_pre = weights.contains("norm_pre.weight");
+  architecture.norm = weights.contains("norm.weight");
   architecture.fc_norm = weights.contains("fc_norm.weight");
+  architecture.attention_pool = weights.contains("attn_pool.latent");
+  if (architecture.attention_pool)
+    architecture.pool_hidden = require(weights, "attn_pool.mlp.fc1.weight", 2).size(0);
   return architecture;
 }
 
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name) {
   std::vector<std::string> differences;
-  const auto compare = [&](const char* what, std::int64_t found, std::int64_t expected) {
-    if (found != expected)
-      differences.push_back(concat(what, " ", found, " instead of ", expected));
-  };
-  compare("patch size", weights.patch, named.patch);
-  compare("width", weights.width, named.width);
-  compare("depth", weights.depth, named.depth);
-  compare("MLP width", weights.mlp_hidden, named.mlp_hidden);
-  compare("registers", weights.registers, named.registers);
-  compare("class tokens", weights.class_token, named.class_token);
-  compare("layer scale", weights.layer_scale, named.layer_scale);
-  compare("prefix positions", weights.prefix_positions, named.prefix_positions);
-  compare("qkv bias", weights.qkv_bias, named.qkv_bias);
+  for (const Field& field : fields()) {
+    const bool may_differ =
+        field.key == "position_grid" || field.key == "norm" || field.key == "fc_norm";
+    if (field.shown && !may_differ && !field.same(weights, named))
+      differences.push_back(
+          concat(field.what, " ", field.text(weights), " instead of ", field.text(named)));
+  }
+  if ((weights.block == BlockKind::kParallelScaling) !=
+      (named.block == BlockKind::kParallelScaling))
+    differences.push_back(concat("blocks of the kind ", word_for(kBlockKinds, weights.block),
+                                 " instead of ", word_for(kBlockKinds, named.block)));
   if (!differences.empty())
     throw DataError(concat("wrong weights for ", name, ": they have ", join(differences, ", "),
                            "; choose the preset or architecture that they were trained with"));
-}
-
-std::int64_t choose_heads(const Architecture& weights, std::optional<std::int64_t> heads,
-                          const std::string& name) {
-  constexpr std::int64_t kHeadWidth = 64;  // of every standard size up to ViT-L
-  if (!heads && !name.empty()) return named_architecture(name).heads;
-  // ViT-H, the one standard size whose heads are wider (timm, MAE, OpenCLIP alike).
-  if (!heads && weights.width == 1280) return 16;
-  if (!heads && weights.width % kHeadWidth != 0)
-    throw ConfigError(concat("the weights are ", weights.width, " wide, which is no multiple of ",
-                             kHeadWidth, "; say the number of attention heads with --heads"));
-  const std::int64_t chosen = heads.value_or(weights.width / kHeadWidth);
-  if (chosen < 1 || weights.width % chosen != 0)
-    throw ConfigError(
-        concat("--heads ", chosen, " does not divide the weights' width of ", weights.width));
-  return chosen;
-}
-
-Json to_json(const Architecture& architecture) {
-  Json json;
-  json["patch"] = architecture.patch;
-  json["width"] = architecture.width;
-  json["depth"] = architecture.depth;
-  json["heads"] = architecture.heads;
-  json["mlp_hidden"] = architecture.mlp_hidden;
-  json["class_token"] = architecture.class_token;
-  json["registers"] = architecture.registers;
-  json["layer_scale"] = architecture.layer_scale;
-  json["qkv_bias"] = architecture.qkv_bias;
-  json["position_grid"] = architecture.position_grid;
-  json["prefix_positions"] = architecture.prefix_positions;
-  json["norm"] = architecture.fc_norm ? "fc_norm" : "norm";
-  return json;
 }
 
 }  // namespace coldframe::vit

@@ -1,49 +1,128 @@
-// The shape of a plain ViT, as its weights or its name tell it.
+// The shape of a ViT, as its weights, a config beside them, or its name tell it.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <variant>
 
 #include "common/files/json.h"
+#include "common/text/word_table.h"
 #include "common/torch/safetensors.h"
 
 namespace coldframe::vit {
 
+enum class Activation { kGelu, kGeluTanh, kQuickGelu, kSilu };
+inline const WordTable<Activation> kActivations{{"gelu", Activation::kGelu},
+                                                {"gelu_tanh", Activation::kGeluTanh},
+                                                {"quick_gelu", Activation::kQuickGelu},
+                                                {"silu", Activation::kSilu}};
+
+// What a block does; layers/block.h and layers/parallel_block.h spell each.
+enum class BlockKind { kPreNorm, kPostNorm, kParallelThings, kParallelScaling };
+inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
+                                              {"post_norm", BlockKind::kPostNorm},
+                                              {"parallel_things", BlockKind::kParallelThings},
+                                              {"parallel_scaling", BlockKind::kParallelScaling}};
+
+// How queries and keys are turned by their patches' places; layers/rotary.h spells each.
+enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
+inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
+                                         {"axial", Rotary::kAxial},
+                                         {"mixed", Rotary::kMixed},
+                                         {"dinov3", Rotary::kDinov3}};
+
+// How pos_embed is brought to another grid.
+enum class Resampling { kBicubicAntialiased, kBicubic, kBilinearAntialiased };
+inline const WordTable<Resampling> kResamplings{
+    {"bicubic_antialiased", Resampling::kBicubicAntialiased},
+    {"bicubic", Resampling::kBicubic},
+    {"bilinear_antialiased", Resampling::kBilinearAntialiased}};
+
+// The defaults are those of a plain ViT-S/16. Of fields that hold for a part of the models only, 0
+// means none.
 struct Architecture {
+  // Names and shapes of the weights show these.
   std::int64_t patch = 16;          // pixels along a patch's side
   std::int64_t width = 384;         // features of a token
   std::int64_t depth = 12;          // blocks
-  std::int64_t heads = 6;           // not to be seen in the weights
-  std::int64_t mlp_hidden = 1536;   // features between a block's fc1 and fc2
+  std::int64_t mlp_hidden = 1536;   // features that a block's fc2 takes
   std::int64_t position_grid = 14;  // patches along the side of the image that pos_embed is for
-  std::int64_t registers = 0;       // reg_token's rows
+  std::int64_t registers = 0;       // reg_token's rows; a distilled DeiT's second token is one
+  std::int64_t parallel = 1;        // attentions, and perceptrons, side by side in a block
+  std::int64_t pool_hidden = 0;     // features that the attention pooling's fc2 takes
   bool class_token = true;
-  bool prefix_positions = true;  // pos_embed has rows for class token and registers too
+  bool patch_bias = true;
+  bool patch_norm = false;          // a norm follows the patch embedding at once
+  bool positions = true;            // there is a pos_embed
+  bool prefix_positions = true;     // pos_embed has rows for class token and registers too
+  bool relative_positions = false;  // attention has a bias for each difference of two places
+  bool norm_pre = false;            // a norm goes before the blocks
   bool layer_scale = false;
   bool qkv_bias = true;
-  bool fc_norm = false;  // the norm comes after averaging (timm's fc_norm), not before (norm)
+  bool projection_bias = true;  // of attention's proj and of the perceptron
+  bool qk_norm = false;         // queries and keys are normalised in each head
+  bool attention_norm = false;  // what heads give is normalised before proj (sub-LN)
+  bool gated_mlp = false;       // fc1 gives gate and value (SwiGLU)
+  bool mlp_norm = false;        // fc2's input is normalised (sub-LN)
+  bool rms_norm = false;        // norms do not centre and have no bias
+  bool norm = true;             // a norm goes before pooling (timm's norm),
+  bool fc_norm = false;         // or behind averaging (timm's fc_norm)
+  bool attention_pool = false;  // there is an attention pooling (SigLIP's MAP)
+
+  // They do not show these.
+  std::int64_t heads = 6;
+  Activation activation = Activation::kGelu;
+  BlockKind block = BlockKind::kPreNorm;  // but parallel ones they do
+  double norm_epsilon = 1e-6;
+  Rotary rotary = Rotary::kNone;  // but kMixed they do
+  bool rotary_half = false;       // numbers i and i + d/2 turn together; else 2i and 2i + 1
+  bool rotary_xy = false;         // columns go before rows
+  double rotary_temperature = 0;  // the wavelengths' base
+  double rotary_offset = 0;       // patches
+  std::int64_t rotary_grid = 0;   // places are scaled to this many patches a side; 0: as they are
+  Resampling resampling = Resampling::kBicubicAntialiased;
+  std::int64_t pool_heads = 0;
+  Activation pool_activation = Activation::kGelu;
+  bool pool_prefix = false;  // the attention pooling sees class token and registers, too
 
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
 };
 
+// A member of Architecture under the name that recipes and published/table.cpp use.
+struct Field {
+  std::string_view key;
+  std::string_view what;  // in messages
+  bool shown;             // names and shapes show it
+  bool plain;             // the engines of cpu/ and gpu/ compute every value of it
+  std::variant<std::int64_t Architecture::*, bool Architecture::*, double Architecture::*,
+               Activation Architecture::*, BlockKind Architecture::*, Rotary Architecture::*,
+               Resampling Architecture::*>
+      member;
+
+  std::string text(const Architecture& architecture) const;
+  void set(Architecture& architecture, const std::string& text) const;  // DataError
+  bool same(const Architecture& a, const Architecture& b) const { return text(a) == text(b); }
+};
+std::span<const Field> fields();
+const Field* find_field(std::string_view key);  // nullptr if there is none
+
+// A key for each field of plain ViTs, and for others where they differ from one, so that recipes
+// of caches made before a field was there stay the same.
 Json to_json(const Architecture& architecture);
 
-// Reads everything from the shapes of timm-named tensors; heads stay 0. DataError names the tensor
-// that is missing or odd.
+// Reads what canonical names (checkpoint/canonical_names.h) and shapes of tensors show; the other
+// fields stay as they are, heads 0. DataError names the tensor that is missing or odd.
 Architecture read_architecture(const StateDict& weights);
 
-// Takes a timm model name, with or without a tag behind a dot (vit_small_patch16_224.dino).
-// ConfigError lists the names.
-Architecture named_architecture(const std::string& name);
-
 // DataError when the weights are not of the named architecture, with every difference. The size of
-// the images that pos_embed is for, the place of the norm and the heads may differ.
+// the images that pos_embed is for and the place of the last norm may differ.
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name);
 
-// `heads` if given, else the named architecture's, else width / 64 (ViT-H: 16). ConfigError if that
-// is not whole.
-std::int64_t choose_heads(const Architecture& weights, std::optional<std::int64_t> heads,
-                          const std::string& name);
+// What the engines of cpu/ and gpu/ do not compute, "rotary positions (axial)"; empty for a plain
+// ViT.
+std::optional<std::string> beyond_plain(const Architecture& architecture);
 
 }  // namespace coldframe::vit

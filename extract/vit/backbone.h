@@ -12,24 +12,29 @@
 #include "common/text/word_table.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
+#include "extract/vit/architecture.h"
 
 namespace coldframe::vit {
 
-enum class Pooling { kCls, kMean, kClsMean };
-inline const WordTable<Pooling> kPoolings{
-    {"cls", Pooling::kCls}, {"mean", Pooling::kMean}, {"cls+mean", Pooling::kClsMean}};
+enum class Pooling { kCls, kMean, kClsMean, kMap };
+inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
+                                          {"mean", Pooling::kMean},
+                                          {"cls+mean", Pooling::kClsMean},
+                                          {"map", Pooling::kMap}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
 
 struct BackboneOptions {
-  std::filesystem::path weights{};             // a timm-named ViT: .safetensors or .pth
+  // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
+  std::filesystem::path weights{};
   std::filesystem::path torchscript{};         // or a TorchScript module [B,3,S,S] -> [B,D]
   std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
   // timm's name, a tag behind a dot ignored; required with random_seed, else checked against the
-  // weights.
+  // weights. It goes before a config that lies beside the weights.
   std::string architecture{};
-  // Else those of `architecture`, else width / 64: the weights' shapes do not show them.
+  // They go before what the name, the config, or the weights' shapes say (published/identify.h).
   std::optional<std::int64_t> heads{};
+  std::optional<Activation> activation{};
   Pooling pooling = Pooling::kCls;  // ignored for TorchScript
   std::int64_t image_size = 224;
   // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,

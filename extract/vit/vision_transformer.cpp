@@ -1,5 +1,6 @@
 #include "extract/vit/vision_transformer.h"
 
+#include "extract/vit/layers/parallel_block.h"
 #include "extract/vit/position_embedding.h"
 
 namespace coldframe::vit {
@@ -14,37 +15,74 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
   if (shape.registers > 0)
     reg_token = register_parameter("reg_token",
                                    scope.take("reg_token", {1, shape.registers, width}), false);
-  const std::int64_t prefix = shape.prefix_positions ? shape.prefix_tokens() : 0;
-  torch::Tensor positions = scope.take("pos_embed", {1, prefix + grid * grid, width});
-  if (!positions.is_meta())
-    positions = resample_positions(positions, prefix, grid, image_size / shape.patch);
-  pos_embed = register_parameter("pos_embed", positions, false);
-  for (std::int64_t i = 0; i < shape.depth; ++i)
-    blocks->push_back(Block(scope / "blocks" / i, shape));
+  const std::int64_t new_grid = image_size / shape.patch;
+  if (shape.positions) {
+    const std::int64_t prefix = shape.prefix_positions ? shape.prefix_tokens() : 0;
+    torch::Tensor positions = scope.take("pos_embed", {1, prefix + grid * grid, width});
+    if (!positions.is_meta())
+      positions = resample_positions(positions, prefix, grid, new_grid, shape.resampling);
+    pos_embed = register_parameter("pos_embed", positions, false);
+  }
+  if (shape.norm_pre)
+    norm_pre = register_module("norm_pre", Norm(scope / "norm_pre", width, shape));
+  make_blocks(scope, new_grid);
+  if (shape.norm) norm = register_module("norm", Norm(scope / "norm", width, shape));
+  if (shape.fc_norm) fc_norm = register_module("fc_norm", Norm(scope / "fc_norm", width, shape));
+  if (shape.attention_pool)
+    attn_pool = register_module("attn_pool", AttentionPool(scope / "attn_pool", shape));
+}
+
+void VisionTransformerImpl::make_blocks(const Scope& scope, std::int64_t grid) {
+  const Architecture& shape = architecture;
+  if (shape.rotary == Rotary::kMixed)
+    rope_freqs = register_parameter(
+        "rope_freqs",
+        (scope / "rope")
+            .take("freqs", {2, shape.depth, shape.heads, shape.width / shape.heads / 2}),
+        false);
+  for (std::int64_t i = 0; i < shape.depth; ++i) {
+    const Scope place = scope / "blocks" / i;
+    if (shape.block == BlockKind::kParallelThings)
+      blocks->push_back(ParallelThingsBlock(place, shape));
+    else if (shape.block == BlockKind::kParallelScaling)
+      blocks->push_back(ParallelScalingBlock(place, shape));
+    else
+      blocks->push_back(Block(place, shape));
+  }
   register_module("blocks", blocks);
-  if (shape.fc_norm)
-    fc_norm = register_module("fc_norm", LayerNorm(scope / "fc_norm", width));
-  else
-    norm = register_module("norm", LayerNorm(scope / "norm", width));
+  if (!rope_freqs.defined() || !rope_freqs.is_meta())
+    rotations_ = rotations(shape, grid, rope_freqs);
 }
 
 torch::Tensor VisionTransformerImpl::add_positions(const torch::Tensor& patches) {
   std::vector<torch::Tensor> tokens;
   for (const torch::Tensor& prefix : {cls_token, reg_token})
     if (prefix.defined()) tokens.push_back(prefix.expand({patches.size(0), -1, -1}));
-  tokens.push_back(architecture.prefix_positions ? patches : patches + pos_embed);
+  const bool of_patches = pos_embed.defined() && !architecture.prefix_positions;
+  tokens.push_back(of_patches ? patches + pos_embed : patches);
   const torch::Tensor all = torch::cat(tokens, 1);
-  return architecture.prefix_positions ? all + pos_embed : all;
+  return pos_embed.defined() && !of_patches ? all + pos_embed : all;
 }
 
 torch::Tensor VisionTransformerImpl::forward_features(const torch::Tensor& images) {
   torch::Tensor x = add_positions(patch_embed->forward(images));  // [B, prefix + patches, D]
-  for (const auto& block : *blocks) x = block->as<BlockImpl>()->forward(x);
+  if (norm_pre) x = norm_pre->forward(x);
+  for (std::size_t i = 0; i < blocks->size(); ++i) {
+    Rotation& rotation = rotations_[i];
+    if (rotation.sine.defined() && rotation.sine.device() != x.device()) {
+      rotation.sine = rotation.sine.to(x.device());
+      rotation.cosine = rotation.cosine.to(x.device());
+    }
+    x = std::dynamic_pointer_cast<AnyBlock>(blocks->ptr(i))->forward(x, rotation);
+  }
   return norm ? norm->forward(x) : x;
 }
 
 torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens, Pooling pooling) {
   std::vector<torch::Tensor> pooled;
+  if (pooling == Pooling::kMap)
+    return attn_pool->forward(
+        architecture.pool_prefix ? tokens : tokens.slice(1, architecture.prefix_tokens()));
   if (pooling != Pooling::kMean) pooled.push_back(tokens.select(1, 0));  // [B, D]
   if (pooling != Pooling::kCls)
     pooled.push_back(tokens.slice(1, architecture.prefix_tokens()).mean(1));

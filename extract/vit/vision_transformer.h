@@ -7,6 +7,7 @@
 #include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/backbone.h"
+#include "extract/vit/layers/attention_pool.h"
 #include "extract/vit/layers/block.h"
 #include "extract/vit/layers/patch_embed.h"
 
@@ -17,19 +18,26 @@ struct VisionTransformerImpl : torch::nn::Module {
   VisionTransformerImpl(const Scope& scope, const Architecture& shape, std::int64_t image_size);
 
   torch::Tensor forward_features(const torch::Tensor& images);  // [B, 3, S, S] -> [B, tokens, D]
-  torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling);  // -> [B, D or 2·D]
+  // -> [B, D or 2·D]; Pooling::kMap with attention_pool only
+  torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling);
 
   Architecture architecture;
   PatchEmbed patch_embed;
-  torch::Tensor cls_token;  // [1, 1, D], undefined without a class token
-  torch::Tensor reg_token;  // [1, registers, D], undefined without registers
-  torch::Tensor pos_embed;  // [1, (prefix) + patches, D], resampled to the image size
+  torch::Tensor cls_token;   // [1, 1, D], undefined without a class token
+  torch::Tensor reg_token;   // [1, registers, D], undefined without registers
+  torch::Tensor pos_embed;   // [1, (prefix) + patches, D], resampled to the image size
+  torch::Tensor rope_freqs;  // timm's rope.freqs: of Rotary::kMixed, [2, depth, heads, d / 2]
+  Norm norm_pre{nullptr};    // before the blocks (CLIP, Radford et al. 2021, arXiv:2103.00020)
   torch::nn::ModuleList blocks;
-  LayerNorm norm{nullptr};     // before pooling,
-  LayerNorm fc_norm{nullptr};  // or behind it
+  Norm norm{nullptr};     // before pooling,
+  Norm fc_norm{nullptr};  // or behind it
+  AttentionPool attn_pool{nullptr};
 
  private:
+  void make_blocks(const Scope& scope, std::int64_t grid);
   torch::Tensor add_positions(const torch::Tensor& patches);
+
+  std::vector<Rotation> rotations_;  // of each block, float32 whatever the weights are
 };
 TORCH_MODULE(VisionTransformer);
 

@@ -3,30 +3,21 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/log.h"
-#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
-#include "extract/vit/checkpoint/checkpoint.h"
-#include "extract/vit/checkpoint/state_dict_names.h"
+#include "extract/vit/checkpoint/canonical_names.h"
+#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/config/model_config.h"
 #include "extract/vit/cpu/choose.h"
 #include "extract/vit/gpu/choose.h"
+#include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
+#include "extract/vit/resolve_architecture.h"
 #include "extract/vit/vision_transformer.h"
 
 namespace coldframe::vit {
 
 namespace {
-
-void check_options(const BackboneOptions& options, const Architecture& architecture) {
-  const std::int64_t size = options.image_size, patch = architecture.patch;
-  if (size < patch || size % patch != 0)
-    throw ConfigError(concat("--image-size ", size, " is no multiple of the backbone's patch size ",
-                             patch, "; the nearest are ", std::max(patch, size / patch * patch),
-                             " and ", (size / patch + 1) * patch));
-  if (options.pooling != Pooling::kMean && !architecture.class_token)
-    throw ConfigError(concat("--pool ", to_string(options.pooling),
-                             " needs a class token, which this backbone lacks; use --pool mean"));
-}
 
 class VitBackbone : public Backbone {
  public:
@@ -43,8 +34,12 @@ class VitBackbone : public Backbone {
     const bool checks =
         options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
     const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
-    if (device.is_cpu()) engine_ = cpu::make_engine(*model_, image_size_, precision);
-    if (device.is_cuda()) gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
+    if (pooling_ == Pooling::kMap)
+      log_info("attention pooling: computing with LibTorch's operators");
+    else if (device.is_cpu())
+      engine_ = cpu::make_engine(*model_, image_size_, precision);
+    else if (device.is_cuda())
+      gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
     const std::vector<torch::Tensor> weights = detached_parameters();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
     if (checks) check(exact, options.check_images, weights);
@@ -87,7 +82,7 @@ class VitBackbone : public Backbone {
     json["architecture"] = to_json(architecture_);
     json["pooling"] = to_string(pooling_);
     const std::int64_t grid = image_size_ / architecture_.patch;
-    if (grid != architecture_.position_grid)
+    if (architecture_.positions && grid != architecture_.position_grid)
       json["positions_resampled_to"] = grid;  // bicubic, antialiased
     return json;
   }
@@ -107,7 +102,7 @@ class VitBackbone : public Backbone {
     gpu_engine_ = nullptr;
     restore(weights);
     if (device_.is_cpu()) {
-      engine_ = cpu::make_engine(*model_, image_size_, precision_);
+      if (pooling_ != Pooling::kMap) engine_ = cpu::make_engine(*model_, image_size_, precision_);
     } else {
       model_->to(device_, torch::kFloat32);
       const double now = least_cosine(exact, images);
@@ -174,8 +169,12 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
                                           const torch::Device& device, Precision precision) {
   if (options.architecture.empty())
     throw ConfigError("--random-weights needs an architecture; choose a --preset or name one");
-  Architecture architecture = named_architecture(options.architecture);
-  architecture.heads = choose_heads(architecture, options.heads, options.architecture);
+  Architecture architecture = find_published(options.architecture).architecture;
+  architecture.heads = options.heads.value_or(architecture.heads);
+  architecture.activation = options.activation.value_or(architecture.activation);
+  if (architecture.width % architecture.heads != 0)
+    throw ConfigError(concat("--heads ", architecture.heads, " does not divide the width of ",
+                             architecture.width));
   check_options(options, architecture);
   RandomSource source(*options.random_seed);
   VisionTransformer model(Scope(source), architecture, options.image_size);
@@ -187,14 +186,13 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
                                        precision);
 }
 
-VisionTransformer build(StateDict weights, const BackboneOptions& options) {
-  weights = checkpoint_filter(std::move(weights));
-  Architecture architecture = read_architecture(weights);
-  if (!options.architecture.empty())
-    require_same(architecture, named_architecture(options.architecture), options.architecture);
-  architecture.heads = choose_heads(architecture, options.heads, options.architecture);
+VisionTransformer build(const WeightFiles& files, const BackboneOptions& options) {
+  CanonicalWeights weights = canonical_names(load_weights(files));
+  std::optional<ModelConfig> config;
+  if (options.architecture.empty()) config = read_model_config(files);
+  const Architecture architecture = resolve_architecture(weights, options, config);
   check_options(options, architecture);
-  StateDictSource source(std::move(weights));
+  StateDictSource source(std::move(weights.tensors));
   VisionTransformer model(Scope(source), architecture, options.image_size);
   source.finish();
   return model;
@@ -205,12 +203,12 @@ VisionTransformer build(StateDict weights, const BackboneOptions& options) {
 std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device, Precision precision) {
   if (options.random_seed) return random_backbone(options, device, precision);
-  StateDict weights = load_checkpoint(options.weights);
+  const WeightFiles files = find_weight_files(options.weights);
   VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
-                                       [&] { return build(std::move(weights), options); });
+                                       [&] { return build(files, options); });
   Json what;
   what["kind"] = "vit";
-  what["sha256"] = sha256_file(options.weights);
+  what["sha256"] = digest_of(files);
   return std::make_unique<VitBackbone>(std::move(model), std::move(what), options, device,
                                        precision);
 }

@@ -21,8 +21,9 @@ using pickle::Value;
 
 // A training checkpoint keeps the model under one of these. A teacher is the average over its
 // student's steps and what the DINO papers evaluate, hence it goes first.
-constexpr std::array<std::string_view, 4> kContainers = {"teacher", "state_dict", "model",
-                                                         "student"};
+constexpr std::array<std::string_view, 8> kContainers = {
+    "teacher", "target_encoder", "model_ema", "state_dict",
+    "model",   "module",         "encoder",   "student"};
 constexpr int kMaxNesting = 8;
 
 bool has_tensors(const Value& dict) {
@@ -78,11 +79,14 @@ StateDict read_any_pth(const std::filesystem::path& path) {
 
 }  // namespace
 
-StateDict load_checkpoint(const std::filesystem::path& path) {
+StateDict read_tensors(const std::filesystem::path& path) {
   if (std::filesystem::is_regular_file(path) && is_safetensors(path))
-    return strip_prefixes(read_safetensors(path).tensors);
-  return in_context(concat("weights '", path.string(), "'"),
-                    [&] { return strip_prefixes(read_any_pth(path)); });
+    return read_safetensors(path).tensors;
+  return in_context(concat("weights '", path.string(), "'"), [&] { return read_any_pth(path); });
+}
+
+StateDict load_checkpoint(const std::filesystem::path& path) {
+  return strip_prefixes(read_tensors(path));
 }
 
 }  // namespace coldframe::vit

@@ -25,7 +25,7 @@ torch::Tensor defined_scale(const LayerScale& scale) {
 }
 
 const torch::Tensor& final_norm(const VisionTransformerImpl& model, bool weight) {
-  const LayerNormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
+  const NormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
   return weight ? norm.weight : norm.bias;
 }
 
@@ -54,6 +54,7 @@ struct Engine::Workspace {
 };
 
 std::optional<std::string> refusal(const Architecture& shape, const Kernels& kernels) {
+  if (auto reason = beyond_plain(shape)) return reason;
   const std::int64_t unit = elements_per_word(kernels.element);
   for (const std::int64_t size : {shape.width, shape.width / shape.heads, shape.mlp_hidden})
     if (size % unit != 0)

@@ -72,6 +72,7 @@ struct Engine::Workspace {
 };
 
 std::optional<std::string> refusal(const Architecture& shape) {
+  if (auto reason = beyond_plain(shape)) return reason;
   if (shape.width % 4 != 0 || shape.width > cuda::kMostWidth)
     return concat("its tokens have ", shape.width, " features; the kernels take multiples of 4 up ",
                   "to ", cuda::kMostWidth);
@@ -98,7 +99,7 @@ Engine::Engine(const VisionTransformerImpl& model, const EngineOptions& options,
   patch_embed_ = cast(
       at::constant_pad_nd(model.patch_embed->proj->weight.flatten(1), {0, pitch_ - columns}), {});
   for (const auto& module : *model.blocks) blocks_.push_back(cast(*module->as<BlockImpl>()));
-  const LayerNormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
+  const NormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
   norm_ = {to_floats(norm.weight, options.device), to_floats(norm.bias, options.device)};
 }
 
@@ -110,7 +111,7 @@ Engine::Linear Engine::cast(const torch::Tensor& weight, const torch::Tensor& bi
 }
 
 Engine::Block Engine::cast(const BlockImpl& block) const {
-  const auto norm = [&](const LayerNorm& layer) {
+  const auto norm = [&](const vit::Norm& layer) {
     return Norm{to_floats(layer->weight, options_.device), to_floats(layer->bias, options_.device)};
   };
   const auto scale = [&](const LayerScale& layer) {

@@ -2,15 +2,17 @@
 
 namespace coldframe::vit {
 
-PatchProjectionImpl::PatchProjectionImpl(const Scope& scope, std::int64_t patch,
-                                         std::int64_t width) {
-  weight = register_parameter("weight", scope.take("weight", {width, 3, patch, patch}), false);
-  bias = register_parameter("bias", scope.take("bias", {width}), false);
+PatchProjectionImpl::PatchProjectionImpl(const Scope& scope, const Architecture& shape) {
+  weight = register_parameter(
+      "weight", scope.take("weight", {shape.width, 3, shape.patch, shape.patch}), false);
+  if (shape.patch_bias) bias = register_parameter("bias", scope.take("bias", {shape.width}), false);
 }
 
 PatchEmbedImpl::PatchEmbedImpl(const Scope& scope, const Architecture& architecture)
-    : patch(architecture.patch), proj(scope / "proj", architecture.patch, architecture.width) {
+    : patch(architecture.patch), proj(scope / "proj", architecture) {
   register_module("proj", proj);
+  if (architecture.patch_norm)
+    norm = register_module("norm", Norm(scope / "norm", architecture.width, architecture));
 }
 
 // A matrix product stands in for the convolution: it shares apply_linear, and on CUDA it keeps
@@ -21,7 +23,8 @@ torch::Tensor PatchEmbedImpl::forward(const torch::Tensor& images) {
       images.view({batch, 3, grid, patch, grid, patch})
           .permute({0, 2, 4, 1, 3, 5})  // [B, grid, grid, 3, patch, patch]
           .reshape({batch, grid * grid, 3 * patch * patch});
-  return apply_linear(patches, proj->weight.flatten(1), proj->bias);
+  const torch::Tensor tokens = apply_linear(patches, proj->weight.flatten(1), proj->bias);
+  return norm ? norm->forward(tokens) : tokens;
 }
 
 }  // namespace coldframe::vit

@@ -30,9 +30,10 @@
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
 #include "extract/pipeline/transfer/staging.h"
+#include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/checkpoint.h"
-#include "extract/vit/checkpoint/state_dict_names.h"
 #include "extract/vit/gpu/engine.h"
+#include "extract/vit/resolve_architecture.h"
 
 namespace coldframe::vit::gpu {
 namespace {
@@ -66,10 +67,9 @@ Setup read_setup(const std::vector<std::string>& words) {
 }
 
 Engine make_engine(const Setup& setup) {
-  StateDict weights = checkpoint_filter(load_checkpoint(setup.weights));
-  Architecture architecture = read_architecture(weights);
-  architecture.heads = choose_heads(architecture, {}, {});
-  StateDictSource source(std::move(weights));
+  CanonicalWeights weights = canonical_names(load_checkpoint(setup.weights));
+  const Architecture architecture = resolve_architecture(weights, {}, {});
+  StateDictSource source(std::move(weights.tensors));
   VisionTransformer model(Scope(source), architecture, setup.options.image_size);
   const bool cuda = setup.options.device.is_cuda();
   if (cuda && !cuda::kernels()) throw ConfigError("this build has no CUDA kernels");

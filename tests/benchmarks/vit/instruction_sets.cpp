@@ -14,6 +14,7 @@
 
 #include "common/cli/cli.h"
 #include "extract/vit/cpu/engine.h"
+#include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/starting_tokens.h"
 
@@ -101,7 +102,7 @@ class OneDnnVit {
     Layer norm1, norm2, qkv, proj, fc1, fc2;
   };
 
-  Layer norm(const LayerNormImpl& layer) const {
+  Layer norm(const NormImpl& layer) const {
     return {layer.weight.detach().to(type_), layer.bias.detach().to(type_)};
   }
   static at::Tensor normed(const at::Tensor& x, const Layer& layer) {
@@ -142,9 +143,8 @@ int run(const std::vector<std::string>& arguments) {
   const int rounds = number(0, 8), batch = number(1, 16);
   const std::int64_t size = number(2, 224);
   const torch::InferenceMode guard;
-  Architecture shape =
-      named_architecture(arguments.size() > 3 ? arguments[3] : "vit_small_patch16_224");
-  shape.heads = shape.width / 64;
+  const Architecture shape =
+      find_published(arguments.size() > 3 ? arguments[3] : "vit_small_patch16_224").architecture;
   RandomSource source(1);
   VisionTransformer model(Scope(source), shape, size);
   const at::Tensor images = torch::randn({batch, 3, size, size});

@@ -53,6 +53,10 @@ class BackboneTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
 
   std::unique_ptr<Backbone> make(const StateDict& weights, BackboneOptions options) {
+    options.heads = options.heads.value_or(1);  // no published ViT is as wide as small()
+    return make_as_stated(weights, options);
+  }
+  std::unique_ptr<Backbone> make_as_stated(const StateDict& weights, BackboneOptions options) {
     write_safetensors(path_, weights, {});
     options.weights = path_;
     return make_backbone(options, torch::kCPU, Precision::kFp32);
@@ -102,19 +106,23 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         without("no_patches", "patch_embed.proj.weight", "'patch_embed.proj.weight' is missing"),
         without("no_bias", "blocks.0.mlp.fc1.bias", "'blocks.0.mlp.fc1.bias' [128] is missing"),
-        without("no_norm", "norm.weight", "'norm.weight' [64] is missing"),
-        without("no_positions", "pos_embed", "'pos_embed' is missing"),
+        without("no_norm", "norm.weight", "no published ViT has the parts of these weights"),
+        without("no_positions", "pos_embed", "absolute positions 0 instead of 1"),
         with("extra", "blocks.0.extra", {3}, "'blocks.0.extra' [3] has no place"),
         with("gap", "blocks.7.norm1.weight", {64}, "'blocks.1.norm1.weight' [64] is missing"),
         with("shape", "norm.bias", {65}, "'norm.bias' has shape [65], expected [64]"),
-        with("rank", "cls_token", {64}, "tensor 'cls_token' has shape [64], expected 3"),
-        with("channels", "patch_embed.proj.weight", {64, 1, 4, 4}, "expected [width, 3, patch"),
+        with("rank", "cls_token", {2, 2, 2, 2},
+             "tensor 'cls_token' has shape [2, 2, 2, 2], expected 3"),
+        with("channels", "patch_embed.proj.weight", {64, 2, 4, 4}, "expected [width, 3, patch"),
         with("positions", "pos_embed", {1, 12, 64}, "12 rows, which is no square"),
-        with("distilled", "dist_token", {1, 1, 64}, "distilled DeiT"),
-        with("swiglu", "blocks.0.mlp.w12.weight", {1, 1}, "SwiGLU"),
-        with("packed_swiglu", "blocks.0.mlp.fc2.weight", {64, 64}, "SwiGLU"),
-        with("qk_norm", "blocks.0.attn.q_norm.weight", {64}, "qk-norm"),
-        with("clip", "norm_pre.weight", {64}, "CLIP"),
+        with("distilled", "dist_token", {1, 1, 64}, "10 rows, which is no square"),
+        with("swiglu", "blocks.0.mlp.w12.weight", {1, 1}, "two tensors stand for"),
+        with("packed_swiglu", "blocks.0.mlp.fc2.weight", {64, 64}, "gated MLP 1 instead of 0"),
+        with("qk_norm", "blocks.0.attn.q_norm.weight", {64}, "normalised queries and keys 1"),
+        with("clip", "norm_pre.weight", {64}, "no published ViT has the parts"),
+        with("swin", "layers.0.blocks.0.a", {64}, "windows (a Swin transformer)"),
+        with("half_a_pair", "blocks.0.attn.q_bias", {64}, "a part of 'blocks.0.attn.qkv.bias'"),
+        with("two_encoders", "b.patch_embed.proj.weight", {64, 3, 4, 4}, "several image encoders"),
         Change{"integers",
                [](StateDict& weights) { weights["norm.bias"] = torch::ones({64}, torch::kInt64); },
                "'norm.bias' has type"},
@@ -149,26 +157,91 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
               HasSubstr("nearest are 12 and 16"));
   EXPECT_THAT(refusal([&] { make(weights_of(small()), {.heads = 5, .image_size = 12}); }),
               HasSubstr("--heads 5 does not divide"));
-  EXPECT_THAT(refusal([&] { make(weights_of(narrow), {.image_size = 12}); }),
-              HasSubstr("say the number of attention heads"));
+  EXPECT_THAT(refusal([&] { make_as_stated(weights_of(narrow), {.image_size = 12}); }),
+              HasSubstr("do not show the number of attention heads"));
   EXPECT_EQ(refusal([&] { make(weights_of(narrow), {.heads = 3, .image_size = 12}); }), "");
-  EXPECT_THAT(refusal([&] { make(weights_of(without_class_token), {.image_size = 12}); }),
+  EXPECT_THAT(refusal([&] {
+                make(weights_of(without_class_token),
+                     {.activation = Activation::kGelu, .image_size = 12});
+              }),
               HasSubstr("--pool cls needs a class token"));
   EXPECT_EQ(refusal([&] {
-              make(weights_of(without_class_token), {.pooling = Pooling::kMean, .image_size = 12});
+              make(weights_of(without_class_token),
+                   {.activation = Activation::kGelu, .pooling = Pooling::kMean, .image_size = 12});
             }),
             "");
+  EXPECT_THAT(refusal([&] { make(weights_of(without_class_token), {.image_size = 12}); }),
+              HasSubstr("vit_base_patch32_siglip_gap_256 (activation gelu_tanh)"));
   EXPECT_THAT(refusal([&] { make_backbone({}, torch::kCPU, Precision::kFp32); }),
               HasSubstr("no backbone was chosen"));
   EXPECT_THAT(refusal([&] {
                 make_backbone({.random_seed = 1, .architecture = "resnet50"}, torch::kCPU,
                               Precision::kFp32);
               }),
-              HasSubstr("unknown architecture 'resnet50'; known are"));
+              HasSubstr("unknown architecture 'resnet50'; known are timm's names"));
   EXPECT_THAT(refusal([&] {
                 make_backbone({.torchscript = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
               }),
               HasSubstr("No such file or directory"));
+}
+
+// A ViT whose weights other published models could have as well.
+Architecture clip() {
+  Architecture architecture = small();
+  architecture.patch = 32;
+  architecture.width = 768;
+  architecture.mlp_hidden = 3072;
+  architecture.heads = 12;
+  architecture.norm_pre = true;
+  architecture.patch_bias = false;
+  architecture.norm_epsilon = 1e-5;
+  return architecture;
+}
+
+TEST_F(BackboneTest, AsksWhereSeveralPublishedModelsHaveTheseShapes) {
+  const StateDict weights = weights_of(clip());
+  EXPECT_THAT(refusal([&] { make_as_stated(weights, {.image_size = 96}); }),
+              HasSubstr("vit_base_patch32_clip_quickgelu_224 (activation quick_gelu)"));
+  const auto described = [&](BackboneOptions options) {
+    options.image_size = 96;
+    return make_as_stated(weights, options)->describe()["architecture"];
+  };
+  EXPECT_EQ(described({.activation = Activation::kQuickGelu})["activation"], "quick_gelu");
+  EXPECT_FALSE(described({.activation = Activation::kGelu}).contains("activation"));
+  EXPECT_EQ(described({.activation = Activation::kGelu})["heads"], 12);
+}
+
+TEST_F(BackboneTest, TakesWhatAllPublishedModelsOfAWidthHaveInCommon) {
+  Architecture deep = small();
+  deep.width = 1152;
+  deep.heads = 16;
+  deep.mlp_hidden = 4304;
+  deep.patch = 14;
+  deep.class_token = false;
+  const auto backbone =
+      make_as_stated(weights_of(deep), {.pooling = Pooling::kMean, .image_size = 42});
+  const Json architecture = backbone->describe()["architecture"];
+  EXPECT_EQ(architecture["heads"], 16);
+  EXPECT_FALSE(architecture.contains("activation"));  // GELU
+}
+
+// DeiT III's own names are those of a ViT with rotary positions, too.
+TEST_F(BackboneTest, AsksAboutNamesThatTwoRepositoriesGive) {
+  Architecture deit3 = small();
+  deit3.patch = 16;
+  deit3.width = 384;
+  deit3.mlp_hidden = 1536;
+  deit3.heads = 6;
+  deit3.layer_scale = true;
+  deit3.prefix_positions = false;
+  StateDict weights = weights_of(deit3);
+  EXPECT_EQ(refusal([&] { make_as_stated(weights, {.image_size = 48}); }), "");
+  for (const char digit : {'1', '2'}) {
+    auto scale = weights.extract(std::string("blocks.0.ls") + digit + ".gamma");
+    weights[std::string("blocks.0.gamma_") + digit] = scale.mapped();
+  }
+  EXPECT_THAT(refusal([&] { make_as_stated(weights, {.image_size = 48}); }),
+              HasSubstr("vit_small_patch16_rope_ape_224 (rotary positions axial"));
 }
 
 TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {
@@ -201,7 +274,8 @@ void FallBackTest::expect_fall_back(const torch::Device& device) {
   patches = patches * 10 + 1000;
   weights["pos_embed"].zero_();
   write_safetensors(path_, weights, {});
-  BackboneOptions options{.weights = path_, .pooling = Pooling::kMean, .image_size = 12};
+  BackboneOptions options{
+      .weights = path_, .heads = 1, .pooling = Pooling::kMean, .image_size = 12};
   const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
   const torch::Tensor images = torch::linspace(-1, 1, 3 * 12 * 12).view({1, 3, 12, 12});

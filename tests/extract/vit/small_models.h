@@ -44,6 +44,7 @@ inline Architecture without_class_token(Architecture architecture) {
 }
 
 inline Architecture with_fc_norm(Architecture architecture) {
+  architecture.norm = false;
   architecture.fc_norm = true;
   return architecture;
 }

@@ -28,6 +28,8 @@ BackboneOptions options_from(Settings& settings) {
   options.architecture = settings["architecture"];
   if (settings.contains("seed")) options.random_seed = std::stoull(settings["seed"]);
   if (settings.contains("heads")) options.heads = std::stoll(settings["heads"]);
+  if (settings.contains("activation"))
+    options.activation = choice("activation", settings["activation"], kActivations);
   options.pooling = parse_pooling(settings.contains("pool") ? settings["pool"] : "cls");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
   return options;

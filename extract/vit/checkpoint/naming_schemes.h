@@ -1,0 +1,30 @@
+// How repositories name a ViT's tensors: a table of renamings for each.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace coldframe::vit {
+
+// Replaces `from` by `to` wherever it stands in a name; at its beginning only if `from` starts with
+// '^'.
+struct Renaming {
+  std::string_view from, to;
+};
+
+struct NamingScheme {
+  std::string_view name;    // in messages
+  std::string_view marker;  // the end of the name of a tensor that every such checkpoint has
+  std::span<const Renaming> renamings;  // into timm's names, in this order
+  // Several models with other activations, epsilons or norms have these names and shapes: without a
+  // config the model must be named.
+  bool asks = false;
+};
+
+// In the order in which they are tried.
+std::span<const NamingScheme> naming_schemes();
+
+std::string renamed(const NamingScheme& scheme, std::string name);
+
+}  // namespace coldframe::vit

@@ -1,0 +1,34 @@
+// The files that --weights stands for.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/torch/safetensors.h"
+
+namespace coldframe::vit {
+
+struct WeightFiles {
+  std::filesystem::path given;               // what was given
+  std::vector<std::filesystem::path> files;  // one, or shards in the order of their names
+  // Which shard each tensor lies in, as an index file states it; empty without one.
+  std::map<std::string, std::filesystem::path> shard_of;
+  std::filesystem::path folder;  // where a config may lie beside them
+};
+
+// Takes a file of weights, an index of shards (*.index.json), or a folder that has
+// model.safetensors, open_clip_model.safetensors, pytorch_model.bin, open_clip_pytorch_model.bin,
+// an index of shards, or one file of weights of any name. DataError: no or several such files, and
+// an index that names a file outside its folder, or one that is not there.
+WeightFiles find_weight_files(const std::filesystem::path& path);
+
+// All tensors, without prefixes that every name has (state_dict_names.h). DataError: a tensor that
+// lies in two shards, in another one than the index says, or in none.
+StateDict load_weights(const WeightFiles& files);
+
+// Of one file its SHA-256; of several the SHA-256 of the lines "SHA-256 NAME".
+std::string digest_of(const WeightFiles& files);
+
+}  // namespace coldframe::vit

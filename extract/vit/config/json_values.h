@@ -1,0 +1,24 @@
+// Values out of a config, with errors that name the key.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+
+#include "common/files/json.h"
+
+namespace coldframe::vit {
+
+// Nothing where the key is missing or null. DataError: a value of another kind.
+std::optional<std::int64_t> whole_number(const Json& object, const char* key);
+std::optional<double> number(const Json& object, const char* key);
+std::optional<bool> truth(const Json& object, const char* key);
+std::optional<std::string> word(const Json& object, const char* key);
+// One number for all channels, or three.
+std::optional<std::array<float, 3>> channels(const Json& object, const char* key);
+// A number, or a list of two equal ones: a side of square images or patches.
+std::optional<std::int64_t> side(const Json& object, const char* key);
+// The object under the key, an empty one where there is none.
+Json inner(const Json& object, const char* key);
+
+}  // namespace coldframe::vit

@@ -1,0 +1,74 @@
+#include "extract/vit/config/model_config.h"
+
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/text/text.h"
+#include "extract/vit/config/kinds.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+ModelConfig read_kind(const Json& config) {
+  if (!config.is_object()) throw DataError("it holds no object");
+  if (config.contains("model_cfg")) return read_open_clip_config(config);
+  if (config.contains("architecture")) return read_timm_config(config);
+  return read_transformers_config(config);
+}
+
+// A config.json of something else may lie beside a single file.
+bool is_of_a_model(const Json& config) {
+  return config.is_object() && (config.contains("architecture") || config.contains("model_type") ||
+                                config.contains("model_cfg"));
+}
+
+// Weights of open_clip have a config of their own name.
+fs::path config_beside(const WeightFiles& weights) {
+  const std::string name = weights.files.front().filename().string();
+  const fs::path open_clip = weights.folder / "open_clip_config.json";
+  const fs::path usual = weights.folder / "config.json";
+  if (name.starts_with("open_clip") && fs::is_regular_file(open_clip)) return open_clip;
+  if (fs::is_regular_file(usual)) return usual;
+  return fs::is_regular_file(open_clip) ? open_clip : fs::path();
+}
+
+}  // namespace
+
+std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
+  const fs::path file = config_beside(weights);
+  if (file.empty()) return std::nullopt;
+  const Json json = read_json_file(file);
+  const bool in_a_folder = fs::is_directory(weights.given);
+  if (!in_a_folder && !is_of_a_model(json)) return std::nullopt;
+  return in_context(concat("config '", file.string(), "'"), [&]() -> std::optional<ModelConfig> {
+    ModelConfig config = read_kind(json);
+    config.file = file;
+    const fs::path processor = weights.folder / "preprocessor_config.json";
+    if (json.contains("model_type") && fs::is_regular_file(processor))
+      config.pixels = in_context("preprocessor_config.json", [&] {
+        PixelConfig pixels = read_image_processor(read_json_file(processor));
+        if (!pixels.image_size) pixels.image_size = config.pixels.image_size;
+        return pixels;
+      });
+    return config;
+  });
+}
+
+void require_same(const Architecture& weights, const ModelConfig& config) {
+  std::vector<std::string> differences;
+  for (const std::string& key : config.compared) {
+    const Field& field = *find_field(key);
+    if (!field.same(weights, config.architecture))
+      differences.push_back(concat(field.what, " ", field.text(weights), " instead of ",
+                                   field.text(config.architecture)));
+  }
+  if (!differences.empty())
+    throw DataError(concat("the weights are not of ", config.model, ", which '",
+                           config.file.string(), "' names: they have ", join(differences, ", "),
+                           "; put the config of these weights beside them, or name their model "
+                           "with --architecture"));
+}
+
+}  // namespace coldframe::vit

@@ -1,0 +1,195 @@
+#include <array>
+#include <map>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "extract/vit/config/json_values.h"
+#include "extract/vit/config/kinds.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+// What a config leaves out where it is as usual, from transformers/models/*/configuration_*.py.
+struct Kind {
+  const char* type;  // model_type
+  const char* activation;
+  double epsilon;
+  std::int64_t heads;
+  const char* pool;
+  Resampling resampling;
+};
+constexpr Kind kKinds[] = {
+    {"vit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
+    {"vit_mae", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
+    {"deit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
+    {"ijepa", "gelu", 1e-12, 12, "mean", Resampling::kBicubic},
+    {"beit", "gelu", 1e-12, 12, "mean", Resampling::kBicubic},
+    {"dinov2", "gelu", 1e-6, 12, "cls", Resampling::kBicubic},
+    {"dinov2_with_registers", "gelu", 1e-6, 12, "cls", Resampling::kBicubicAntialiased},
+    {"dinov3_vit", "gelu", 1e-5, 6, "cls", Resampling::kBicubicAntialiased},
+    {"clip_vision_model", "quick_gelu", 1e-5, 12, "cls", Resampling::kBicubic},
+    {"siglip_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBicubic},
+    {"siglip2_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map",
+     Resampling::kBilinearAntialiased},
+};
+
+// transformers/activations.py.
+const std::map<std::string, Activation>& activations() {
+  static const auto* table = new std::map<std::string, Activation>{
+      {"gelu", Activation::kGelu},          {"gelu_python", Activation::kGelu},
+      {"gelu_new", Activation::kGeluTanh},  {"gelu_pytorch_tanh", Activation::kGeluTanh},
+      {"gelu_fast", Activation::kGeluTanh}, {"quick_gelu", Activation::kQuickGelu},
+      {"silu", Activation::kSilu},          {"swish", Activation::kSilu}};
+  return *table;
+}
+
+Activation activation_of(const std::string& word) {
+  const auto found = activations().find(word);
+  if (found == activations().end())
+    throw DataError(concat("'hidden_act' is '", word, "', which is not supported"));
+  return found->second;
+}
+
+const Kind& kind_of(const std::string& type) {
+  std::vector<std::string> known;
+  for (const Kind& kind : kKinds) {
+    if (type == kind.type) return kind;
+    known.emplace_back(kind.type);
+  }
+  throw DataError(concat("'model_type' is '", type, "', expected ", join(known, ", "),
+                         ", or clip, siglip or siglip2 with one of them inside; export the model "
+                         "to TorchScript and pass it as --backbone"));
+}
+
+// CLIP and its kin have the image encoder's config inside.
+Json vision_config(const Json& json, std::string& type) {
+  type = word(json, "model_type").value_or("");
+  if (!json.contains("vision_config")) return json;
+  Json vision = inner(json, "vision_config");
+  type = word(vision, "model_type").value_or(type);
+  if (!type.ends_with("_vision_model") && (type == "clip" || type.starts_with("siglip")))
+    type += "_vision_model";
+  return vision;
+}
+
+// A field that the weights show too, to be held against them.
+void compare(const Json& json, const char* key, const char* field, ModelConfig& config) {
+  const auto value = side(json, key);
+  if (!value) return;
+  find_field(field)->set(config.architecture, std::to_string(*value));
+  config.compared.emplace_back(field);
+}
+
+void read_dinov3(const Json& json, Architecture& shape) {
+  const Json rope = inner(json, "rope_parameters");
+  shape.rotary = Rotary::kDinov3;
+  shape.rotary_half = true;
+  shape.rotary_temperature =
+      number(rope, "rope_theta").value_or(number(json, "rope_theta").value_or(100));
+}
+
+void read_parts(const Json& json, const Kind& kind, ModelConfig& config) {
+  Architecture& shape = config.architecture;
+  const std::string type = kind.type;
+  if (type == "dinov3_vit") read_dinov3(json, shape);
+  // transformers' Dinov2SwiGLUFFN takes SiLU whatever hidden_act says.
+  if (truth(json, "use_swiglu_ffn").value_or(false)) shape.activation = Activation::kSilu;
+  if (config.pool == "map" && !truth(json, "vision_use_head").value_or(true)) config.pool = "mean";
+  if (type == "beit" && !truth(json, "use_mean_pooling").value_or(true)) config.pool = "cls";
+  shape.pool_heads = config.pool == "map" ? shape.heads : 0;
+  shape.pool_activation = shape.activation;
+}
+
+void read_size(const Json& processor, PixelConfig& pixels) {
+  const auto square = [&](const Json& size, const char* key) {
+    const auto height = whole_number(size, "height"), width = whole_number(size, "width");
+    if (height != width)
+      throw DataError(concat("'", key, "' is ", size.dump().substr(0, 60),
+                             ", expected a square (only squares are supported)"));
+    return height;
+  };
+  const auto of = [&](const char* key) -> Json {
+    if (!processor.contains(key) || processor[key].is_null()) return Json::object();
+    if (processor[key].is_object()) return processor[key];
+    const auto number = side(processor, key);
+    // Older files: a number is the shortest edge where a crop follows, else both edges.
+    const bool crops = truth(processor, "do_center_crop").value_or(false);
+    if (crops && std::string(key) == "size") return {{"shortest_edge", *number}};
+    return {{"height", *number}, {"width", *number}};
+  };
+  const Json size = of("size"), crop = of("crop_size");
+  const bool crops = truth(processor, "do_center_crop").value_or(false) && !crop.empty();
+  const auto shortest = whole_number(size, "shortest_edge");
+  if (!truth(processor, "do_resize").value_or(true) || size.empty()) return;
+  if (shortest && !crops)
+    throw DataError(
+        "'size' states the shortest edge alone, without a crop: frames would have "
+        "sizes of their own, which is not supported; give --image-size and --resize");
+  const auto scaled = shortest ? shortest : square(size, "size");
+  const auto target = crops ? square(crop, "crop_size") : scaled;
+  if (!scaled || !target || *target < 1 || *target > 4096 || *scaled < *target)
+    throw DataError(concat("'size' is ", size.dump().substr(0, 60),
+                           ", expected height and width, "
+                           "or the shortest edge and a 'crop_size' within"));
+  pixels.image_size = static_cast<int>(*target);
+  pixels.resize = shortest ? "shortest" : "squash";
+  // Resizing goes to floor(size / crop_pct): a little less than the quotient keeps its floor.
+  pixels.crop_pct = *scaled == *target
+                        ? 1.0
+                        : static_cast<double>(*target) / (static_cast<double>(*scaled) + 1e-6);
+}
+
+}  // namespace
+
+ModelConfig read_transformers_config(const Json& json) {
+  ModelConfig config;
+  std::string type;
+  const Json vision = vision_config(json, type);
+  const Kind& kind = kind_of(type);
+  config.model = concat("transformers' ", kind.type);
+  config.pool = kind.pool;
+  Architecture& shape = config.architecture;
+  compare(vision, "hidden_size", "width", config);
+  compare(vision, "num_hidden_layers", "depth", config);
+  compare(vision, "patch_size", "patch", config);
+  compare(vision, "num_register_tokens", "registers", config);
+  shape.heads = whole_number(vision, "num_attention_heads").value_or(kind.heads);
+  shape.activation = activation_of(word(vision, "hidden_act").value_or(kind.activation));
+  shape.norm_epsilon = number(vision, "layer_norm_eps").value_or(kind.epsilon);
+  shape.resampling = kind.resampling;
+  read_parts(vision, kind, config);
+  if (const auto size = side(vision, "image_size"))
+    config.pixels.image_size = static_cast<int>(*size);
+  return config;
+}
+
+PixelConfig read_image_processor(const Json& json) {
+  PixelConfig pixels;
+  read_size(json, pixels);
+  if (truth(json, "do_normalize").value_or(true)) {
+    pixels.mean = channels(json, "image_mean");
+    pixels.std = channels(json, "image_std");
+  } else {
+    pixels.mean = {{0, 0, 0}};
+    pixels.std = {{1, 1, 1}};
+  }
+  const double factor = number(json, "rescale_factor").value_or(1 / 255.0);
+  if (!truth(json, "do_rescale").value_or(true) || std::abs(factor * 255 - 1) > 1e-6)
+    throw DataError(
+        "pixels are not scaled to 0…1, which is not supported; give --mean and --std "
+        "for pixels scaled to 0…1, and take preprocessor_config.json away");
+  // Pillow's numbers of filters.
+  static const std::map<std::int64_t, std::string> filters{
+      {0, "nearest"}, {1, "lanczos"}, {2, "bilinear"}, {3, "bicubic"}, {4, "box"}, {5, "hamming"}};
+  if (const auto resample = whole_number(json, "resample"))
+    pixels.interpolation =
+        interpolation_word(filters.contains(*resample) ? filters.at(*resample) : "unknown");
+  // transformers from version 5 on resizes tensors, as its processors called …Fast did before;
+  // those called …Pil take Pillow.
+  const std::string type = word(json, "image_processor_type").value_or("");
+  pixels.resampler = type.ends_with("Pil") ? "pillow" : "torch";
+  return pixels;
+}
+
+}  // namespace coldframe::vit

@@ -1,0 +1,87 @@
+#include "extract/vit/layers/rotary.h"
+
+#include <cmath>
+
+namespace coldframe::vit {
+
+namespace {
+
+// The place of each patch along one axis, [grid].
+torch::Tensor places(const Architecture& shape, std::int64_t grid) {
+  torch::Tensor at = torch::arange(grid, torch::kFloat32);
+  if (shape.rotary == Rotary::kDinov3)
+    return 2 * ((at + 0.5 + shape.rotary_offset) / static_cast<double>(grid)) - 1;
+  at = at + shape.rotary_offset;
+  if (shape.rotary_grid > 0)
+    at = at / static_cast<double>(grid) * static_cast<double>(shape.rotary_grid);
+  return at;
+}
+
+// [grid², 2]: the places of patches in the order of rows, along the first and the second axis.
+torch::Tensor patch_places(const Architecture& shape, std::int64_t grid) {
+  const torch::Tensor at = places(shape, grid);
+  const torch::Tensor row = at.view({grid, 1}).expand({grid, grid}).reshape({-1});
+  const torch::Tensor column = at.view({1, grid}).expand({grid, grid}).reshape({-1});
+  return shape.rotary_xy ? torch::stack({column, row}, 1) : torch::stack({row, column}, 1);
+}
+
+// [head width / 4]: radians per place.
+torch::Tensor frequencies_of(const Architecture& shape) {
+  const std::int64_t count = shape.width / shape.heads / 4;
+  const torch::Tensor exponent = torch::arange(count, torch::kFloat32) / static_cast<double>(count);
+  const torch::Tensor period = torch::pow(torch::full({}, shape.rotary_temperature), exponent);
+  return shape.rotary == Rotary::kDinov3 ? 2 * M_PI / period : 1 / period;
+}
+
+// Angles of pairs [..., head width / 2] -> of numbers [..., head width].
+torch::Tensor for_each_number(const torch::Tensor& pairs, bool half) {
+  return half ? torch::cat({pairs, pairs}, -1) : pairs.repeat_interleave(2, -1);
+}
+
+Rotation rotation_by(const torch::Tensor& angles, const Architecture& shape) {
+  return {for_each_number(angles.sin(), shape.rotary_half),
+          for_each_number(angles.cos(), shape.rotary_half), shape.rotary_half,
+          shape.prefix_tokens()};
+}
+
+// x [..., d] with each pair (a, b) as (-b, a).
+torch::Tensor quarter_turned(const torch::Tensor& x, bool half) {
+  if (half) {
+    const auto parts = x.chunk(2, -1);
+    return torch::cat({-parts[1], parts[0]}, -1);
+  }
+  const torch::Tensor pairs = x.unflatten(-1, {-1, 2});
+  return torch::stack({-pairs.select(-1, 1), pairs.select(-1, 0)}, -1).flatten(-2);
+}
+
+}  // namespace
+
+std::vector<Rotation> rotations(const Architecture& shape, std::int64_t grid,
+                                const torch::Tensor& frequencies) {
+  std::vector<Rotation> all;
+  if (shape.rotary == Rotary::kNone)
+    return std::vector<Rotation>(static_cast<std::size_t>(shape.depth));
+  const torch::Tensor at = patch_places(shape, grid);  // [N, 2]
+  if (shape.rotary == Rotary::kMixed) {
+    for (std::int64_t block = 0; block < shape.depth; ++block) {
+      const torch::Tensor of_block = frequencies.select(1, block).unsqueeze(2);  // [2, h, 1, d/2]
+      all.push_back(rotation_by(
+          at.select(1, 0).unsqueeze(1) * of_block[0] + at.select(1, 1).unsqueeze(1) * of_block[1],
+          shape));
+    }
+    return all;
+  }
+  const torch::Tensor angles = (at.unsqueeze(2) * frequencies_of(shape)).flatten(1);  // [N, d/2]
+  return std::vector<Rotation>(static_cast<std::size_t>(shape.depth), rotation_by(angles, shape));
+}
+
+torch::Tensor rotate(const torch::Tensor& x, const Rotation& rotation) {
+  if (!rotation.sine.defined()) return x;
+  const torch::Tensor patches = x.slice(2, rotation.prefix);
+  // In float32: angles of many patches lose too much in half the bits.
+  const torch::Tensor turned =
+      patches * rotation.cosine + quarter_turned(patches, rotation.half) * rotation.sine;
+  return torch::cat({x.slice(2, 0, rotation.prefix), turned.to(x.scalar_type())}, 2);
+}
+
+}  // namespace coldframe::vit

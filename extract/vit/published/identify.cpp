@@ -1,0 +1,187 @@
+#include "extract/vit/published/identify.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+using Candidates = std::vector<const Published*>;
+
+// Depth and the images' size do not tell models apart: both are often changed.
+constexpr std::array<std::string_view, 2> kFree = {"depth", "position_grid"};
+// Nor do these where no model has the same shapes.
+constexpr std::array<std::string_view, 7> kSizes = {
+    "width", "patch", "mlp_hidden", "registers", "pool_hidden", "norm", "fc_norm"};
+
+bool is_one_of(std::span<const std::string_view> keys, std::string_view key) {
+  return std::ranges::find(keys, key) != keys.end();
+}
+
+bool is_parallel(const Architecture& architecture) {
+  return architecture.block == BlockKind::kParallelScaling;
+}
+
+bool same_parts(const Architecture& a, const Architecture& b) {
+  const auto normed = [](const Architecture& one) { return one.norm || one.fc_norm; };
+  if (normed(a) != normed(b) || is_parallel(a) != is_parallel(b) ||
+      (a.rotary == Rotary::kMixed) != (b.rotary == Rotary::kMixed))
+    return false;
+  return std::ranges::all_of(fields(), [&](const Field& field) {
+    return !field.shown || is_one_of(kFree, field.key) || is_one_of(kSizes, field.key) ||
+           field.same(a, b);
+  });
+}
+
+bool same_sizes(const Architecture& a, const Architecture& b) {
+  return std::ranges::all_of(kSizes,
+                             [&](std::string_view key) { return find_field(key)->same(a, b); });
+}
+
+Candidates candidates(const StoredNames& names,
+                      const std::function<bool(const Architecture&)>& fits) {
+  Candidates found;
+  for (const Published& model : published_models()) {
+    // timm's models for its own tests say nothing about others.
+    if (model.name.starts_with("test_")) continue;
+    const bool other_names = (model.names.gamma_names && !names.gamma_names) ||
+                             (model.names.split_names && !names.split_names);
+    if (!other_names && fits(model.architecture)) found.push_back(&model);
+  }
+  return found;
+}
+
+// What candidates differ in, of the fields that nobody stated: for each set of values the first
+// model that has them.
+std::map<std::string, std::string> variants(const Candidates& found, const StatedFields& stated,
+                                            bool with_heads) {
+  std::vector<const Field*> differing;
+  for (const Field& field : fields()) {
+    const bool known = field.shown || (field.key == "heads" && (stated.heads || !with_heads)) ||
+                       (field.key == "activation" && stated.activation);
+    if (!known && std::ranges::any_of(found, [&](const Published* model) {
+          return !field.same(model->architecture, found.front()->architecture);
+        }))
+      differing.push_back(&field);
+  }
+  std::map<std::string, std::string> names;
+  for (const Published* model : found) {
+    std::vector<std::string> values;
+    for (const Field* field : differing)
+      values.push_back(concat(field->what, " ", field->text(model->architecture)));
+    names.emplace(join(values, ", "), model->name);
+  }
+  return names;
+}
+
+constexpr const char* kAsk =
+    "name the model with --architecture NAME (timm's), or put its config.json beside the weights";
+
+[[noreturn]] void ask_which(const std::map<std::string, std::string>& names) {
+  std::vector<std::string> lines;
+  for (const auto& [values, name] : names) lines.push_back(concat(name, " (", values, ")"));
+  throw ConfigError(concat("the weights do not show which of these models they are of: ",
+                           join(lines, ", "), "; ", kAsk));
+}
+
+// The parts in which the shown ones differ from a model's.
+std::vector<std::string> differing_parts(const Architecture& shown, const Architecture& model) {
+  std::vector<std::string> differences;
+  for (const Field& field : fields()) {
+    const bool is_norm = field.key == "norm" || field.key == "fc_norm";
+    if (field.shown && !is_one_of(kFree, field.key) && !field.same(shown, model) &&
+        (is_norm || !is_one_of(kSizes, field.key)))
+      differences.push_back(
+          concat(field.what, " ", field.text(shown), " instead of ", field.text(model)));
+  }
+  return differences;
+}
+
+[[noreturn]] void ask_about_unknown(const Architecture& shown) {
+  std::string nearest;
+  std::vector<std::string> least;
+  for (const Published& model : published_models()) {
+    const auto differences = differing_parts(shown, model.architecture);
+    if (differences.empty() || (!nearest.empty() && differences.size() >= least.size())) continue;
+    nearest = model.name;
+    least = differences;
+  }
+  throw ConfigError(concat("no published ViT has the parts of these weights (the nearest, ",
+                           nearest, ", differs in ", join(least, ", "), "): ", kAsk,
+                           ", or give both --heads and --activation for a plain ViT"));
+}
+
+// Those that all models of this width have; 0 where they differ.
+std::int64_t usual_heads(std::int64_t width) {
+  std::int64_t heads = 0;
+  for (const Published& model : published_models()) {
+    if (model.architecture.width != width || model.name.starts_with("test_")) continue;
+    if (heads != 0 && heads != model.architecture.heads) return 0;
+    heads = model.architecture.heads;
+  }
+  return heads;
+}
+
+void fill_in(const StatedFields& stated, Architecture& architecture) {
+  if (stated.heads) architecture.heads = *stated.heads;
+  if (stated.activation) architecture.activation = *stated.activation;
+}
+
+Architecture plain_as_stated(Architecture shown, const StatedFields& stated) {
+  const bool placed = shown.positions || shown.relative_positions;
+  if (!stated.heads || !stated.activation || !placed || shown.attention_pool)
+    ask_about_unknown(shown);
+  fill_in(stated, shown);
+  shown.norm = shown.norm || !shown.fc_norm;
+  return shown;
+}
+
+void set_usual_heads(Architecture& architecture) {
+  architecture.heads = usual_heads(architecture.width);
+  if (architecture.heads == 0)
+    throw ConfigError(
+        concat("the weights do not show the number of attention heads, and published "
+               "ViTs of width ",
+               architecture.width,
+               " have none in common; give --heads N (the width "
+               "divided by 64 is usual), or name the model with --architecture"));
+}
+
+}  // namespace
+
+void take_hidden(const Architecture& source, Architecture& architecture) {
+  for (const Field& field : fields())
+    if (!field.shown) field.set(architecture, field.text(source));
+}
+
+Architecture identify(Architecture shown, const StoredNames& names, const StatedFields& stated) {
+  Candidates found = candidates(names, [&](const Architecture& each) {
+    return same_parts(each, shown) && same_sizes(each, shown);
+  });
+  if (found.empty())
+    found = candidates(names, [&](const Architecture& each) {
+      return same_parts(each, shown) && each.width == shown.width;
+    });
+  const bool has_width = !found.empty();
+  if (!has_width)
+    found = candidates(names, [&](const Architecture& each) { return same_parts(each, shown); });
+  if (found.empty()) return plain_as_stated(shown, stated);
+  const auto differing = variants(found, stated, has_width);
+  if (differing.size() > 1) ask_which(differing);
+  take_hidden(found.front()->architecture, shown);
+  if (!has_width && !stated.heads) set_usual_heads(shown);
+  fill_in(stated, shown);
+  log_info(concat("weights: no config and no name; taken as ", has_width ? "" : "a ViT like ",
+                  found.front()->name, " with ", shown.heads, " heads and activation ",
+                  word_for(kActivations, shown.activation)));
+  return shown;
+}
+
+}  // namespace coldframe::vit

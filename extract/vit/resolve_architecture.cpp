@@ -1,0 +1,96 @@
+#include "extract/vit/resolve_architecture.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "extract/vit/published/identify.h"
+#include "extract/vit/published/published.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+// Weights that lack the last norm are told apart from models that have none by these alone.
+void expect_norm(const Architecture& source, Architecture& shown) {
+  if (!shown.norm && !shown.fc_norm && (source.norm || source.fc_norm)) shown.norm = true;
+}
+
+Architecture as_named(Architecture shown, const std::string& name) {
+  const Architecture& named = find_published(name).architecture;
+  expect_norm(named, shown);
+  require_same(shown, named, name);
+  take_hidden(named, shown);
+  return shown;
+}
+
+Architecture as_configured(Architecture shown, const ModelConfig& config) {
+  expect_norm(config.architecture, shown);
+  require_same(shown, config);
+  const BlockKind kind = shown.block;
+  take_hidden(config.architecture, shown);
+  if (kind != BlockKind::kPreNorm) shown.block = kind;
+  log_info(concat("weights: ", config.model, ", as '", config.file.string(), "' says"));
+  return shown;
+}
+
+void apply_stated(const BackboneOptions& options, Architecture& architecture) {
+  if (options.heads) {
+    if (architecture.pool_heads == architecture.heads) architecture.pool_heads = *options.heads;
+    architecture.heads = *options.heads;
+  }
+  if (options.activation) architecture.activation = *options.activation;
+  const auto divides = [&](std::int64_t heads) {
+    return heads >= 1 && architecture.width % heads == 0;
+  };
+  if (!divides(architecture.heads) ||
+      (architecture.attention_pool && !divides(architecture.pool_heads)))
+    throw ConfigError(concat(options.heads ? "--heads " : "the number of heads ",
+                             architecture.heads, " does not divide the weights' width of ",
+                             architecture.width));
+}
+
+}  // namespace
+
+Architecture resolve_architecture(const CanonicalWeights& weights, const BackboneOptions& options,
+                                  const std::optional<ModelConfig>& config) {
+  Architecture shown = read_architecture(weights.tensors);
+  if (!options.architecture.empty()) {
+    shown = as_named(shown, options.architecture);
+  } else if (config) {
+    shown = as_configured(shown, *config);
+  } else if (weights.asks) {
+    throw ConfigError(
+        concat("the tensors have the names of ", weights.scheme,
+               ", which several models share that differ in what tensors do not show; "
+               "put the model's config.json beside the weights, or name the model "
+               "with --architecture NAME (timm's)"));
+  } else {
+    shown = identify(shown, weights.names, {options.heads, options.activation});
+  }
+  apply_stated(options, shown);
+  return shown;
+}
+
+void check_options(const BackboneOptions& options, const Architecture& architecture) {
+  const std::int64_t size = options.image_size, patch = architecture.patch;
+  if (size < patch || size % patch != 0)
+    throw ConfigError(concat("--image-size ", size, " is no multiple of the backbone's patch size ",
+                             patch, "; the nearest are ", std::max(patch, size / patch * patch),
+                             " and ", (size / patch + 1) * patch));
+  if (architecture.relative_positions && size / patch != architecture.position_grid)
+    throw ConfigError(concat("--image-size ", size, " does not go with the relative positions of ",
+                             "these weights; give --image-size ",
+                             architecture.position_grid * patch));
+  const Pooling pooling = options.pooling;
+  if (pooling == Pooling::kMap && !architecture.attention_pool)
+    throw ConfigError(
+        "--pool map needs an attention pooling (SigLIP), which this backbone lacks; "
+        "use --pool mean or cls");
+  if ((pooling == Pooling::kCls || pooling == Pooling::kClsMean) && !architecture.class_token)
+    throw ConfigError(concat("--pool ", to_string(pooling),
+                             " needs a class token, which this backbone lacks; use --pool mean"));
+}
+
+}  // namespace coldframe::vit
