@@ -3,6 +3,11 @@ import pytest
 from training_support import coldframe, quick, ramp_cache
 
 
+def test_help_shows_an_example():
+    result = coldframe("train", "--help")
+    assert result.returncode == 0 and "Example" in result.stdout and "--compare" in result.stdout
+
+
 def test_help_comes_in_groups_with_the_most_used_options_first():
     text = coldframe("train", "--help").stdout
     captions = ["Most used options:", "Target:", "Run:", "Splits:", "Model:", "Training:", "Machine:", "General:"]

@@ -364,8 +364,3 @@ def test_wrong_words(tmp_path, words, code, said):
     result = coldframe(*words, cwd=tmp_path)
     assert result.returncode == code and said in result.stderr
     assert list(tmp_path.iterdir()) == []
-
-
-def test_help_shows_an_example():
-    result = coldframe("train", "--help")
-    assert result.returncode == 0 and "Example" in result.stdout and "--compare" in result.stdout
