@@ -2,9 +2,11 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 #include "extract/pipeline/thumbnail.h"
+#include "extract/plan/follow_config.h"
 #include "extract/plan/preset.h"
 
 namespace coldframe::extract {
@@ -13,8 +15,8 @@ namespace {
 namespace po = boost::program_options;
 
 const CommandHelp kHelp{
-    "coldframe extract --input PATH --out CACHE (--preset NAME --weights FILE | --weights FILE | "
-    "--backbone FILE.pt | --random-weights SEED) [options]",
+    "coldframe extract --input PATH --out CACHE (--preset NAME --weights FILE | "
+    "--weights FILE|FOLDER | --backbone FILE.pt | --random-weights SEED) [options]",
     "Runs a frozen backbone once over every frame of the input and stores the features in a cache. "
     "The same command again continues where it stopped and extracts only what is missing or has "
     "changed. --dry-run needs --input only and tells what would be extracted and what looks wrong.",
@@ -24,7 +26,7 @@ const CommandHelp kHelp{
 // The command line as it was given, before presets and defaults are applied; empty text means "not
 // given".
 struct Words {
-  std::string out, weights, backbone, random_weights, architecture, preset, pool;
+  std::string out, weights, backbone, random_weights, architecture, activation, preset, pool;
   std::string store = "float16";
   std::int64_t heads = kNotGiven, recheck = kNotGiven;
   int thumbnails = kNotGiven;
@@ -41,16 +43,20 @@ void describe_backbone(Words& words, po::options_description& description) {
   };
   auto add = description.add_options();
   add("out", text(words.out, "CACHE"), "x.h5 for one file, any other name for a folder of shards");
-  add("weights", text(words.weights, "FILE"),
-      "ViT weights with timm's names: .safetensors or .pth");
+  add("weights", text(words.weights, "FILE|FOLDER"),
+      "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
+      "Hugging Face hub, whose config states model and pixels");
   add("backbone", text(words.backbone, "FILE.pt"),
       "a TorchScript module [B,3,S,S] -> [B,D] instead");
   add("random-weights", text(words.random_weights, "SEED"),
       "seeded random weights of --architecture instead");
   add("architecture", text(words.architecture, "NAME"), "timm's name, e.g. vit_small_patch16_224");
-  add("heads", po::value(&words.heads)->value_name("N"), "attention heads (default: width / 64)");
+  add("heads", po::value(&words.heads)->value_name("N"),
+      "attention heads (default: what name, config or published models of these shapes have)");
+  add("activation", text(words.activation, "KIND"),
+      "gelu, gelu_tanh, quick_gelu or silu (default likewise)");
   add("preset", text(words.preset, "NAME"), preset_names().c_str());
-  add("pool", text(words.pool, "KIND"), "cls, mean or cls+mean");
+  add("pool", text(words.pool, "KIND"), "cls, mean, cls+mean or map (SigLIP's attention pooling)");
 }
 
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
@@ -107,6 +113,7 @@ void check_torchscript(const Words& words) {
   if (words.backbone.empty()) return;
   for (const auto& [option, given] :
        {std::pair{"--pool", !words.pool.empty()}, std::pair{"--heads", words.heads != kNotGiven},
+        std::pair{"--activation", !words.activation.empty()},
         std::pair{"--architecture", !words.architecture.empty()}}) {
     if (given)
       throw ConfigError(
@@ -114,17 +121,31 @@ void check_torchscript(const Words& words) {
   }
 }
 
-// Never assumes normalisation or pooling for a checkpoint that no preset describes.
-void check_constants(const Words& words) {
+// Never assumes normalisation or pooling for a checkpoint that neither a preset nor a config beside
+// it describes.
+void check_constants(const Words& words, const std::optional<vit::ModelConfig>& config) {
   if (!words.preset.empty()) return;
   std::vector<std::string> missing;
-  if (words.pixels.mean.empty()) missing.push_back("--mean");
-  if (words.pixels.std.empty()) missing.push_back("--std");
-  if (words.pool.empty() && words.backbone.empty()) missing.push_back("--pool");
+  if (words.pixels.mean.empty() && !(config && config->pixels.mean)) missing.push_back("--mean");
+  if (words.pixels.std.empty() && !(config && config->pixels.std)) missing.push_back("--std");
+  if (words.pool.empty() && words.backbone.empty() && !(config && !config->pool.empty()))
+    missing.push_back("--pool");
   if (missing.empty()) return;
-  throw ConfigError(
-      concat("without --preset, ", join(missing, ", "),
-             " must be given: the right values belong to the checkpoint and are not guessed"));
+  throw ConfigError(concat(
+      "without --preset", config ? " or a config that states them" : "", ", ", join(missing, ", "),
+      " must be given: the right values belong to the checkpoint and are not guessed"));
+}
+
+// What lies beside the weights, where no preset describes them.
+std::optional<vit::ModelConfig> config_of(const Words& words) {
+  if (words.weights.empty() || !words.preset.empty()) return std::nullopt;
+  try {
+    return vit::read_model_config(vit::find_weight_files(words.weights));
+  } catch (const Error& error) {
+    if (words.architecture.empty()) throw;
+    log_warning(concat("left aside, as --architecture is given: ", error.what()));
+    return std::nullopt;
+  }
 }
 
 void check_thumbnails(int side) {
@@ -139,11 +160,15 @@ void check_required(const Words& words, const ExtractOptions& options) {
     throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
   check_backbone_choice(words);
   check_torchscript(words);
-  check_constants(words);
+}
+
+// A folder's name is its last part, with or without a slash behind it.
+std::filesystem::path without_slash(const std::filesystem::path& path) {
+  return path.has_filename() ? path : path.parent_path();
 }
 
 void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
-  backbone.weights = words.weights;
+  backbone.weights = without_slash(words.weights);
   backbone.torchscript = words.backbone;
   if (!words.random_weights.empty()) {
     std::int64_t seed = 0;
@@ -159,6 +184,8 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
     if (words.heads < 1) throw ConfigError(concat("--heads ", words.heads, ": expected 1 or more"));
     backbone.heads = words.heads;
   }
+  if (!words.activation.empty())
+    backbone.activation = choice("activation", words.activation, vit::kActivations);
   if (!words.pool.empty()) backbone.pooling = vit::parse_pooling(words.pool);
 }
 
@@ -188,6 +215,11 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
     options.preprocessing = preset.preprocessing;
     options.backbone.pooling = preset.pooling;
     if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
+  }
+  if (!options.dry_run) {
+    const std::optional<vit::ModelConfig> config = config_of(words);
+    check_constants(words, config);
+    if (config) follow_config(*config, options);
   }
   words.pixels.apply(options);
   words.views.apply(options);

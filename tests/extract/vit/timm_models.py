@@ -11,6 +11,8 @@ def train_like(model, seed):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
+            if parameter.dim() == 0:  # CLIP's temperature
+                continue
             if name.endswith("gamma"):
                 parameter.copy_(1 + 0.3 * noise)
             elif "norm" in name:

@@ -1,0 +1,13 @@
+// What a config beside the weights says of pixels and pooling.
+#pragma once
+
+#include "extract/options/options.h"
+#include "extract/vit/config/model_config.h"
+
+namespace coldframe::extract {
+
+// Sets preprocessing and pooling as the config says them; the rest stays as it is. ConfigError for
+// words that no option knows.
+void follow_config(const vit::ModelConfig& config, ExtractOptions& options);
+
+}  // namespace coldframe::extract
