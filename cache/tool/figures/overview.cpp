@@ -18,6 +18,14 @@ constexpr std::size_t kMostValues = 12;
 
 const Fractions kSpread = {{"min", 0}, {"median", 0.5}, {"max", 1}};
 
+// `digits`: of seconds.
+std::string time_range_text(Json spread, int digits) {
+  if (spread.is_null()) return range_text(spread, digits, "");
+  const TimeUnit unit = time_unit(spread["median"].get<double>());
+  for (Json& value : spread) value = value.get<double>() / unit.seconds;
+  return range_text(spread, unit.seconds > 1 ? 1 : digits, unit.sign);
+}
+
 Json describe_times(const std::vector<ExamInfo>& exams) {
   std::vector<double> spans, steps;
   std::size_t complete = 0;
@@ -142,8 +150,8 @@ TextRows overview_rows(const Json& info) {
       {"patients", patients},
       {"frames", frames},
       {"frames per exam", range_text(info["frames_per_exam"], 0, "")},
-      {"time span", range_text(info["time"]["span_s"], 2, " s")},
-      {"interval", range_text(info["time"]["interval_s"], 3, " s")},
+      {"time span", time_range_text(info["time"]["span_s"], 2)},
+      {"interval", time_range_text(info["time"]["interval_s"], 3)},
       {"features", concat(info["dimension"].dump(), " × ", info["storage"].get<std::string>(),
                           ", computed in ", join(info["precision"], ", "))},
       {"views", join(info["views"], ", ")},

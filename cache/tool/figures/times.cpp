@@ -24,4 +24,11 @@ std::vector<double> intervals(const ExamInfo& exam) {
   return steps;
 }
 
+TimeUnit time_unit(double typical_seconds) {
+  constexpr double kDay = 86400, kYear = 365.25 * kDay;
+  if (typical_seconds >= 2 * kYear) return {"years", " years", kYear};
+  if (typical_seconds >= 2 * kDay) return {"days", " days", kDay};
+  return {"seconds", " s", 1};
+}
+
 }  // namespace coldframe::cache::tool

@@ -16,4 +16,11 @@ double time_span(const ExamInfo& exam);
 // Seconds between neighbouring frames whose times are known.
 std::vector<double> intervals(const ExamInfo& exam);
 
+// Examinations of one patient lie days or years apart, frames of a clip milliseconds.
+struct TimeUnit {
+  const char *name, *sign;  // "days", " d"
+  double seconds = 1;
+};
+TimeUnit time_unit(double typical_seconds);
+
 }  // namespace coldframe::cache::tool

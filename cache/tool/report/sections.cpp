@@ -38,6 +38,16 @@ std::string distribution(const std::string& title, const std::string& unit,
   return html::histogram(title, unit, counted, values);
 }
 
+std::string time_distribution(const std::string& title, const std::string& of,
+                              std::vector<double> seconds) {
+  if (seconds.empty()) return {};
+  std::ranges::nth_element(seconds,
+                           seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2));
+  const TimeUnit unit = time_unit(seconds[seconds.size() / 2]);
+  for (double& each : seconds) each /= unit.seconds;
+  return distribution(title, unit.name, of, seconds);
+}
+
 }  // namespace
 
 std::string without_folders(const std::string& message) {
@@ -65,8 +75,8 @@ std::string sequences_section(const CacheReader& cache) {
   if (frames.empty()) return paragraph("There are no exams.");
   std::string html = distribution("Frames per exam", "frames", "exams", frames);
   if (steps.empty()) return html + paragraph("The times of the frames are unknown.");
-  html += distribution("Time from first to last frame", "seconds", "exams", spans);
-  html += distribution("Time between neighbouring frames", "seconds", "intervals", steps);
+  html += time_distribution("Time from first to last frame", "exams", spans);
+  html += time_distribution("Time between neighbouring frames", "intervals", steps);
   return html;
 }
 

@@ -51,7 +51,9 @@ std::string seconds_text(double seconds) {
   if (seconds < 1) return concat(fixed(seconds * 1000, seconds < 0.0995 ? 1 : 0), " ms");
   if (seconds < 600) return concat(fixed(seconds, seconds < 10 ? 2 : 1), " s");
   if (seconds < 2 * 86400) return concat(fixed(seconds / 3600, 1), " h");
-  return concat(fixed(seconds / 86400, 1), " d");
+  constexpr double kDay = 86400, kYear = 365.25 * kDay;
+  if (seconds < 2 * kYear) return concat(fixed(seconds / kDay, 1), " d");
+  return concat(fixed(seconds / kYear, 1), " years");
 }
 
 // "every 35.0 ms", "3 frames every 2.00 s", "about 2.50 s".

@@ -16,7 +16,7 @@ EXAMS, FRAMES, DIMENSION = 24, 6, 16
 EVIL = "<script>alert(1)</script>\"><img src=http://example.invalid/x onerror='x'>"
 
 
-def make_cache(folder, ids=None, labels=None):
+def make_cache(folder, ids=None, labels=None, step=0.5):
     rng = np.random.default_rng(3)
     values = rng.normal(size=(EXAMS, 1, DIMENSION)) * 3 + rng.normal(size=(EXAMS, FRAMES, DIMENSION)) + 2
     values = values.astype(np.float32)
@@ -27,7 +27,7 @@ def make_cache(folder, ids=None, labels=None):
     lines = ["exam,patient,time,label"]
     for i in range(EXAMS):
         name, label = (quote(text.replace('"', '""')) for text in (ids[i], labels[i]))
-        lines += [f"{name},p{i // 2},{t * t * 0.5},{label}" for t in range(FRAMES)]
+        lines += [f"{name},p{i // 2},{t * t * step},{label}" for t in range(FRAMES)]
     (folder / "f.csv").write_text("\n".join(lines) + "\n")
     result = tool("import", folder / "x.h5", folder / "f.npy", folder / "f.csv", "--describe", "made up",
                   "--store", "float32")
@@ -110,6 +110,14 @@ def test_histograms_count_everything(made):
     assert f"Frames per exam: {FRAMES} frames, in all {EXAMS} exams." in page
     steps = re.findall(r": (\d+) intervals</title>", page)
     assert sum(map(int, steps)) == EXAMS * (FRAMES - 1)
+
+
+@pytest.mark.parametrize("step, unit, span", [(43200, "days", "12.5 days"), (0.3 * 365.25 * 86400, "years", "7.5 years")])
+def test_long_intervals_are_days_and_years(tmp_path, step, unit, span):
+    path, _ = make_cache(tmp_path, step=step)
+    text = tool("info", path).stdout
+    assert span in text and " s," not in text.split("interval")[1].splitlines()[0], text
+    assert f"Time from first to last frame: {span}, in all {EXAMS} exams." in report(path)
 
 
 class Page(html.parser.HTMLParser):
