@@ -94,7 +94,8 @@ void read_summary(const Json& summary, ListedRun& run) {
   const Json& metrics = first.at("models").at(0).at("metrics");
   if (!metrics.empty()) {
     run.metric = metrics.begin().key();
-    const Json& mean = metrics.begin().value().at("mean_over_folds");
+    const Json& first_metric = metrics.begin().value();
+    const Json& mean = first_metric.at(first_metric.value("primary", "mean_over_folds"));
     run.value = number(mean, "value");
     run.low = number(mean, "low");
     run.high = number(mean, "high");
@@ -111,7 +112,7 @@ void read_config(const Json& config, ListedRun& run) {
   run.seeds = config.at("seeds");
   run.backbone = backbone_of(config);
   const auto compared = config.value("compare", Json::array()).size();
-  run.fits = (1 + compared) * run.folds * run.seeds;
+  run.fits = config.value("fits", (1 + compared) * run.folds * run.seeds);
   if (compared > 0) run.model += concat(" + ", compared);
 }
 

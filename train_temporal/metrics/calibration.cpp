@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
 
 namespace coldframe::temporal {
 namespace {
@@ -45,6 +45,24 @@ Slope loss_slope(std::span<const double> logits, std::size_t classes,
     slope.second += square - mean * mean;
   }
   return slope;
+}
+
+// A patient's exams in one bin.
+struct Tally {
+  double exams = 0, hits = 0;
+};
+
+// Of a share as the ratio of sums over patients (Cochran 1977, 6.4).
+Spread spread_of(const std::map<std::size_t, Tally>& tallies, double share) {
+  const auto n = static_cast<double>(tallies.size());
+  double squares = 0, exams = 0;
+  for (const auto& [patient, tally] : tallies) {
+    const double residual = tally.hits - share * tally.exams;
+    squares += residual * residual;
+    exams += tally.exams;
+  }
+  const double freedom = std::max(n - 1, 1.0);
+  return {n / freedom * squares / (exams * exams), freedom, tallies.size()};
 }
 
 }  // namespace
@@ -102,23 +120,31 @@ Threshold youden_threshold(std::span<const double> score, std::span<const int> p
   return best;
 }
 
-std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bins) {
+std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bins,
+                                        std::span<const std::size_t> patients) {
   std::vector<ReliabilityBin> result(bins);
+  std::vector<std::map<std::size_t, Tally>> tallies(bins);  // by patient
   for (std::size_t i = 0; i < exams.size(); ++i) {
     const auto row = std::span(exams.probability).subspan(i * exams.classes, exams.classes);
     const auto most =
         exams.classes == 2 ? row.begin() + 1 : std::max_element(row.begin(), row.end());
-    const double bin = std::floor(*most * static_cast<double>(bins));
-    auto& into =
-        result[static_cast<std::size_t>(std::clamp(bin, 0.0, static_cast<double>(bins - 1)))];
-    ++into.count;
-    into.mean_probability += *most;
-    into.observed += exams.label[i] == static_cast<int>(most - row.begin());
+    const double place = std::floor(*most * static_cast<double>(bins));
+    const auto bin =
+        static_cast<std::size_t>(std::clamp(place, 0.0, static_cast<double>(bins - 1)));
+    const bool hit = exams.label[i] == static_cast<int>(most - row.begin());
+    ++result[bin].count;
+    result[bin].mean_probability += *most;
+    result[bin].observed += hit;
+    Tally& tally = tallies[bin][patients.empty() ? i : patients[i]];
+    tally.exams += 1;
+    tally.hits += hit;
   }
-  for (ReliabilityBin& bin : result) {
+  for (std::size_t b = 0; b < bins; ++b) {
+    ReliabilityBin& bin = result[b];
     if (bin.count == 0) continue;
     bin.mean_probability /= static_cast<double>(bin.count);
     bin.observed /= static_cast<double>(bin.count);
+    bin.spread = spread_of(tallies[b], bin.observed);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/metrics.h"
 
 namespace coldframe::temporal {
@@ -34,9 +35,12 @@ inline constexpr std::size_t kReliabilityBins = 15;
 struct ReliabilityBin {
   std::size_t count = 0;
   double mean_probability = 0, observed = 0;  // 0 in an empty bin
+  Spread spread;                              // of `observed`, by patient
 };
+// `patients`: of each exam; empty: each is another one's.
 std::vector<ReliabilityBin> reliability(const ScoredExams& exams,
-                                        std::size_t bins = kReliabilityBins);
+                                        std::size_t bins = kReliabilityBins,
+                                        std::span<const std::size_t> patients = {});
 // Expected calibration error: Σ count/N · |observed − mean_probability|.
 Figure expected_calibration_error(const ScoredExams& exams, std::size_t bins = kReliabilityBins);
 

@@ -1,6 +1,10 @@
-// 95 % bootstrap intervals by patient, and paired differences between two models on the same
-// resamples. The primary figure is the mean over folds; the pooled one takes all held-out exams of
-// a repeat together.
+// 95 % intervals by patient, and paired differences between two models on the same patients.
+//
+// How much a figure owes to chance among patients is told by leaving out each of them in turn (the
+// jackknife; of rank statistics it is the variance of DeLong et al. 1988, and of Obuchowski 1997
+// where patients have several exams). Patients are compared with those of their own class (and of
+// their fold, where a figure is a mean over folds), so that small folds do not make intervals too
+// narrow, as resamples of them do. bounds.h makes intervals of it.
 #pragma once
 
 #include <cstddef>
@@ -19,71 +23,75 @@ struct FoldScores {
   std::size_t repeat = 0, fold = 0;
   ScoredExams exams;
   std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
-  // The patients whose exams the fold holds out, with or without a label, are drawn. Empty:
-  // `patient`.
+  // The patients whose exams the fold holds out, with or without a label. Empty: `patient`.
   std::vector<std::size_t> drawn_from = {};
 };
 
-struct BootstrapOptions {
-  std::size_t resamples = 2000;
-  std::uint64_t seed = 0;
-  double level = 0.95;
-};
-
-// The interval is the bias-corrected percentile one (Efron 1981): the plain one, moved by how far
-// the estimate lies from the median of the resamples. Resamples of small folds raise figures such
-// as ECE and average precision, whose plain interval can then lie beside the estimate.
 struct Estimate {
   Figure value;
-  Figure low, high;  // undefined when fewer than half of the resamples gave a value
+  Figure low, high;  // undefined, with the reason, where nothing bounds the value
 };
+
+// Ranks compare exams of one fold only, whose scores come from one model: AUROC and AUPRC are means
+// over folds. All other figures are taken from the held-out exams of all folds together, where
+// small folds would bias them, or leave them undefined (Forman and Scholz 2010).
+bool is_mean_over_folds(Metric metric);
 
 struct MetricSummary {
   Metric metric = Metric::kAuroc;
-  Estimate mean_over_folds;      // over the folds in which it is defined
+  Estimate mean_over_folds;      // over the folds in which it is defined; see above
   Estimate pooled;               // of all exams of a repeat, averaged over repeats
   double sd_over_folds = 0;      // n − 1; NaN with fewer than two folds
   std::vector<Figure> per_fold;  // in the order of the folds given
+  // Whether mean_over_folds is the figure to report: it is_mean_over_folds(), and half of the folds
+  // or more have one.
+  bool by_fold = false;
+
+  const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
 };
 
-// The value of every metric in every fold and repeat, on the data as they are and on each resample.
-// NaN where undefined.
+// The value of every metric in every fold and repeat, on the data as they are and without each
+// patient. NaN where undefined.
 struct MetricTable {
-  struct Row {                   // of one metric on one resample
+  struct Row {                   // of one metric
     std::vector<double> fold;    // in the order of the folds given
     std::vector<double> pooled;  // one per repeat
   };
+  struct Block {               // one patient, or some of very many
+    std::size_t fold = 0;      // of the first repeat, among the folds given
+    int of_class = 0;          // the one of most of its exams; −1: it has none here
+    std::vector<Row> without;  // [metric]
+  };
   std::vector<Metric> metrics;
-  std::vector<std::vector<Figure>> per_fold;  // [metric][fold] on the data as they are
-  std::vector<std::vector<Figure>> pooled;    // [metric][repeat] likewise
-  std::vector<std::vector<Row>> resampled;    // [resample][metric]
+  std::vector<std::vector<Figure>> per_fold;  // [metric][fold]
+  std::vector<std::vector<Figure>> pooled;    // [metric][repeat]
+  std::vector<Block> blocks;
+  std::vector<std::size_t> patients_of_class;  // in the first repeat; of numbers: all
+  // Disjoint pairs of patients of one class and of the others within folds, of the class with the
+  // fewest: what an AUROC of 1 rests on.
+  std::size_t pairs = 0;
   double level = 0.95;
 };
 
-// Patients are drawn with replacement within the folds of the first repeat; every repeat sees the
-// same draw, as repeats are not new patients.
-MetricTable resample_metrics(std::span<const FoldScores> folds,
-                             const BootstrapOptions& options = {});
+MetricTable leave_out_patients(std::span<const FoldScores> folds, double level = 0.95);
 
 std::vector<MetricSummary> summarize(const MetricTable& table);
 
-// The mean over several targets of the same exams, resample by resample: macro AUROC and AUPRC of
-// binary targets. Undefined where it is for one of them, as in scikit-learn. The tables must come
-// from the same folds and options.
+// The mean over several targets of the same exams: macro AUROC and AUPRC of binary targets.
+// Undefined where it is for one of them, as in scikit-learn. The tables must come from the same
+// folds.
 MetricTable macro_table(std::span<const MetricTable> targets);
 
-// a − b, fold by fold, on the same resamples. Both tables must come from the same held-out exams
-// in the same folds, with the same options.
+// a − b, fold by fold. Both tables must come from the same held-out exams in the same folds. The
+// interval joins those of a and b (MOVER: Zou and Donner 2008, after Newcombe 1998), so that it
+// means something where one of them is perfect.
 struct PairedDifference {
   Metric metric = Metric::kAuroc;
   Estimate mean_over_folds, pooled;
+  bool by_fold = false;  // as in MetricSummary
+
+  const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
 };
 std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
-
-// Counts how often each patient is drawn in one resample: count[p] for every patient number, given
-// the patients of each stratum.
-std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
-                                         std::size_t patient_count, std::uint64_t seed,
-                                         std::uint64_t resample);
 
 }  // namespace coldframe::temporal

@@ -24,6 +24,7 @@ constexpr std::array kMetrics = {
     MetricInfo{Metric::kBalancedAccuracy, "balanced_accuracy", "Balanced accuracy"},
     MetricInfo{Metric::kF1, "f1", "F1"},
     MetricInfo{Metric::kAccuracy, "accuracy", "Accuracy"},
+    MetricInfo{Metric::kKappa, "kappa", "Kappa"},
     MetricInfo{Metric::kQuadraticKappa, "quadratic_kappa", "Quadratic kappa"},
     MetricInfo{Metric::kBrier, "brier", "Brier score"},
     MetricInfo{Metric::kEce, "ece", "ECE"},
@@ -122,7 +123,14 @@ Figure accuracy(const ScoredExams& exams) {
   return Figure::of(static_cast<double>(right) / static_cast<double>(exams.size()));
 }
 
-Figure quadratic_kappa(const ScoredExams& exams) {
+double quadratic(double distance) {
+  return distance * distance;
+}
+double any_other(double distance) {
+  return distance == 0 ? 0 : 1;
+}
+
+Figure kappa(const ScoredExams& exams, double (*cost)(double)) {
   const Counts counts = confusion_matrix(exams);
   const std::size_t classes = exams.classes;
   std::vector<double> truly(classes, 0), decided(classes, 0);
@@ -135,9 +143,9 @@ Figure quadratic_kappa(const ScoredExams& exams) {
   double observed = 0, expected = 0;
   for (std::size_t i = 0; i < classes; ++i) {
     for (std::size_t j = 0; j < classes; ++j) {
-      const double distance = static_cast<double>(i) - static_cast<double>(j);
-      observed += distance * distance * static_cast<double>(counts[i][j]);
-      expected += distance * distance * truly[i] * decided[j] / static_cast<double>(exams.size());
+      const double weight = cost(static_cast<double>(i) - static_cast<double>(j));
+      observed += weight * static_cast<double>(counts[i][j]);
+      expected += weight * truly[i] * decided[j] / static_cast<double>(exams.size());
     }
   }
   if (expected == 0) return Figure::none("one class only, in labels and decisions");
@@ -219,14 +227,14 @@ std::span<const Metric> metrics_for(std::size_t classes, Scale scale) {
                                          Metric::kBalancedAccuracy,
                                          Metric::kF1,
                                          Metric::kAccuracy,
-                                         Metric::kQuadraticKappa,
+                                         Metric::kKappa,
                                          Metric::kBrier,
                                          Metric::kEce,
                                          Metric::kCalibrationSlope,
                                          Metric::kCalibrationIntercept,
                                          Metric::kLogLoss};
   static constexpr std::array kMany = {Metric::kAuroc, Metric::kAuprc,    Metric::kBalancedAccuracy,
-                                       Metric::kF1,    Metric::kAccuracy, Metric::kQuadraticKappa,
+                                       Metric::kF1,    Metric::kAccuracy, Metric::kKappa,
                                        Metric::kBrier, Metric::kEce,      Metric::kLogLoss};
   static constexpr std::array kOrdered = {Metric::kQuadraticKappa,
                                           Metric::kClassMae,
@@ -270,8 +278,10 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
       return f1(exams);
     case Metric::kAccuracy:
       return accuracy(exams);
+    case Metric::kKappa:
+      return kappa(exams, any_other);
     case Metric::kQuadraticKappa:
-      return quadratic_kappa(exams);
+      return kappa(exams, quadratic);
     case Metric::kBrier:
       return brier(exams);
     case Metric::kEce:

@@ -54,7 +54,8 @@ enum class Metric {
   kBalancedAccuracy,  // mean recall over classes
   kF1,                // binary: of class 1; else macro
   kAccuracy,
-  kQuadraticKappa,        // takes the order of classes as a scale
+  kKappa,                 // Cohen's: classes are equally far from each other
+  kQuadraticKappa,        // ordinal: takes the order of classes as a scale
   kBrier,                 // binary: mean (p − y)²; else summed over classes
   kEce,                   // see calibration.h
   kCalibrationSlope,      // binary, see calibration.h

@@ -22,7 +22,7 @@ std::vector<Step> sweep(std::span<const double> score, std::span<const int> posi
   std::vector<std::size_t> order(score.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto higher = [&](std::size_t a, std::size_t b) { return score[a] > score[b]; };
-  // The bootstrap passes exams that are sorted already.
+  // The jackknife passes exams that are sorted already.
   if (!std::ranges::is_sorted(order, higher)) std::ranges::sort(order, higher);
   std::vector<Step> steps;
   std::uint64_t true_positives = 0, false_positives = 0;

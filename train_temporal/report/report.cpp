@@ -33,8 +33,8 @@ const char* about_figures(const RunReport& report) {
            "by chance; the MAE is in steps between classes. A calibrated model has ECE 0.";
   }
   if (report.classes.size() > 2) {
-    return "AUROC, AUPRC and F1 are means over classes against the rest. Quadratic kappa takes the "
-           "order of classes as a scale. A calibrated model has ECE 0.";
+    return "AUROC, AUPRC and F1 are means over classes against the rest. Kappa is Cohen's, 0 by "
+           "chance. A calibrated model has ECE 0.";
   }
   return "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
          "validation "
@@ -58,25 +58,27 @@ std::string result_section(const RunReport& report) {
   std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
   if (!one_part) {
     header.push_back("SD over folds");
-    header.push_back(concat("pooled [", level, " % interval]"));
+    header.push_back(concat("all folds together [", level, " % interval]"));
   }
   std::vector<std::vector<std::string>> rows;
   for (const MetricSummary& summary : main.summary) {
-    std::vector<std::string> row = {std::string(metric_title(summary.metric)),
-                                    interval_text(summary.mean_over_folds)};
+    std::vector<std::string> row = {
+        std::string(metric_title(summary.metric)),
+        one_part || summary.by_fold ? interval_text(summary.primary()) : std::string("–")};
     if (!one_part) {
-      row.push_back(std::isnan(summary.sd_over_folds) ? "–" : fixed(summary.sd_over_folds, 3));
+      const bool spread = summary.by_fold && !std::isnan(summary.sd_over_folds);
+      row.push_back(spread ? fixed(summary.sd_over_folds, 3) : "–");
       row.push_back(interval_text(summary.pooled));
     }
     rows.push_back(std::move(row));
   }
   body += html::table(header, rows);
   body += paragraph(concat(
-      "Intervals are bias-corrected percentiles of ", report.bootstrap.resamples,
-      " bootstrap resamples of patients within folds. ",
-      one_part ? ""
-               : "Pooled figures rank exams of different folds, whose models differ, against each "
-                 "other. ",
+      "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
+      one_part || report.scale != Scale::kNominal
+          ? ""
+          : "Ranks compare exams of one fold, whose scores come from one model: AUROC and AUPRC "
+            "are means over folds. Other figures are of all folds together. ",
       about_figures(report)));
   return body;
 }
@@ -101,19 +103,19 @@ std::string models_section(const RunReport& report) {
       concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
-    std::vector<std::string> row = {model.name + describe(model.name, report.per_frame)};
+    std::vector<std::string> row = {model_label(model) + describe(model.name, report.per_frame)};
     for (Metric metric : metrics) {
       const MetricSummary* summary = find_metric(model, metric);
-      row.push_back(summary ? interval_text(summary->mean_over_folds) : "–");
+      row.push_back(summary ? interval_text(summary->primary()) : "–");
     }
     const PairedDifference* ahead = find_difference(model, metrics.front());
-    row.push_back(ahead ? difference_text(ahead->mean_over_folds) : "–");
+    row.push_back(ahead ? difference_text(ahead->primary()) : "–");
     rows.push_back(std::move(row));
   }
   return html::table(header, rows) +
          paragraph(
-             "Differences are paired: both models on the same resamples of the same held-out "
-             "exams. An interval that excludes 0 is a difference that chance among patients does "
+             "Differences are paired: both models on the same patients, each left out of both in "
+             "turn. An interval that excludes 0 is a difference that chance among patients does "
              "not explain.") +
          (report.scale == Scale::kNominal ? model_roc_chart(report) : "");
 }

@@ -11,6 +11,7 @@
 #include "common/files/json.h"
 #include "train_temporal/metrics/intervals.h"
 #include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/resample.h"
 
 namespace coldframe::temporal {
 
@@ -32,13 +33,13 @@ struct FoldChoice {
 // One model or control. `name`: one of model_names().
 struct ModelResult {
   std::string name;
-  std::vector<FoldScores> folds;
-  std::vector<MetricSummary> summary;
-  std::vector<PairedDifference> difference;  // main model − this one; empty for the main model
+  std::string frame = {};  // of `single` on one frame: first, middle, last or best
+  std::vector<FoldScores> folds = {};
+  std::vector<MetricSummary> summary = {};
+  std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
 };
 // Fills summary and, for all but the first, difference; returns the tables that they come from.
-std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models,
-                                         const BootstrapOptions& options = {});
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95);
 
 struct DataOverview {
   std::size_t exams = 0, patients = 0, unlabeled = 0;
@@ -82,7 +83,7 @@ struct RunReport {
   KeyValues configuration, recipe, resources;
   bool all_unseen = true;  // false: the model was fitted on some of these patients
   std::vector<std::string> warnings;
-  BootstrapOptions bootstrap;
+  BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals
 };
 
 std::string render_report(const RunReport& report);

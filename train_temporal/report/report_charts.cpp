@@ -1,12 +1,12 @@
 #include "train_temporal/report/report_charts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/report/report_text.h"
 
@@ -31,21 +31,13 @@ Series loss_series(const std::string& name, const std::vector<FoldCurve>& curves
   for (const auto& one : values) lengths.push_back(one.size());
   std::ranges::sort(lengths);
   for (auto& one : values) one.resize(std::min(one.size(), lengths[lengths.size() / 2]));
-  const Averages mean = average(values, Band::kRange);
+  const Averages mean = average(values);
   Series series{name, epochs(mean.mean.size()), mean.mean, {}, {}};
   if (curves.size() > 1) {
     series.low = mean.low;
     series.high = mean.high;
   }
   return series;
-}
-
-// 95 % Wilson interval of a share k/n.
-std::array<double, 2> wilson(double share, double n) {
-  constexpr double kZ = 1.959963984540054;
-  const double scale = 1 + kZ * kZ / n, middle = (share + kZ * kZ / (2 * n)) / scale;
-  const double half = kZ / scale * std::sqrt(share * (1 - share) / n + kZ * kZ / (4 * n * n));
-  return {middle - half, middle + half};
 }
 
 // A histogram's outline: share of `values` (within [0, 1]) per bin.
@@ -70,25 +62,22 @@ Series outline(const std::string& name, const std::vector<double>& values, std::
 
 }  // namespace
 
-Averages average(const std::vector<std::vector<double>>& curves, Band band) {
+Averages average(const std::vector<std::vector<double>>& curves) {
   Averages result;
   std::size_t longest = 0;
   for (const auto& curve : curves) longest = std::max(longest, curve.size());
   for (std::size_t i = 0; i < longest; ++i) {
-    double sum = 0, square = 0, n = 0, least = INFINITY, most = -INFINITY;
+    double sum = 0, n = 0, least = INFINITY, most = -INFINITY;
     for (const auto& curve : curves) {
       if (i >= curve.size() || !std::isfinite(curve[i])) continue;
       sum += curve[i];
-      square += curve[i] * curve[i];
       least = std::min(least, curve[i]);
       most = std::max(most, curve[i]);
       n += 1;
     }
-    const double mean = n > 0 ? sum / n : NAN;
-    const double deviation = n > 1 ? std::sqrt(std::max(0.0, (square - sum * mean) / (n - 1))) : 0;
-    result.mean.push_back(mean);
-    result.low.push_back(band == Band::kRange ? least : mean - deviation);
-    result.high.push_back(band == Band::kRange ? most : mean + deviation);
+    result.mean.push_back(n > 0 ? sum / n : NAN);
+    result.low.push_back(least);
+    result.high.push_back(most);
   }
   return result;
 }
@@ -104,6 +93,15 @@ ScoredExams pooled_exams(const ModelResult& model) {
     all.decision.insert(all.decision.end(), one.decision.begin(), one.decision.end());
     all.number.insert(all.number.end(), one.number.begin(), one.number.end());
     all.scale = one.scale;
+  }
+  return all;
+}
+
+std::vector<std::size_t> pooled_patients(const ModelResult& model) {
+  std::vector<std::size_t> all;
+  for (const FoldScores& fold : model.folds) {
+    if (fold.repeat != model.folds.front().repeat) continue;
+    all.insert(all.end(), fold.patient.begin(), fold.patient.end());
   }
   return all;
 }
@@ -156,7 +154,8 @@ std::string confusion_chart(const RunReport& report) {
 }
 
 std::string reliability_chart(const RunReport& report) {
-  Chart chart{"Calibration, with 95 % intervals",
+  Chart chart{concat("Calibration, with ", fixed(100 * report.bootstrap.level, 0),
+                     " % intervals by patient"),
               report.classes.size() == 2 ? "predicted probability of '" + report.classes[1] + "'"
                                          : "predicted probability of the decision",
               report.classes.size() == 2 ? "observed share" : "share of right decisions",
@@ -165,13 +164,15 @@ std::string reliability_chart(const RunReport& report) {
               true};
   Series line{concat("held-out ", rows_name(report)), {}, {}, {}, {}}, dots{"bins", {}, {}, {}, {}};
   dots.points = true;
-  for (const ReliabilityBin& bin : reliability(pooled_exams(report.models.front()))) {
+  const ModelResult& model = report.models.front();
+  const std::vector<std::size_t> patients = pooled_patients(model);
+  for (const ReliabilityBin& bin : reliability(pooled_exams(model), kReliabilityBins, patients)) {
     if (bin.count == 0) continue;
-    const auto [low, high] = wilson(bin.observed, static_cast<double>(bin.count));
+    const Bounds bounds = share_bounds(bin.observed, bin.spread, report.bootstrap.level);
     line.x.push_back(bin.mean_probability);
     line.y.push_back(bin.observed);
-    line.low.push_back(std::max(0.0, low));
-    line.high.push_back(std::min(1.0, high));
+    line.low.push_back(bounds.low.value);
+    line.high.push_back(bounds.high.value);
   }
   dots.x = line.x;
   dots.y = line.y;

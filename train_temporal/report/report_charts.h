@@ -10,8 +10,8 @@ namespace coldframe::temporal {
 
 // Mean and range over folds and seeds; then the validation loss of each fold.
 std::string loss_charts(const RunReport& report);
-// Mean over folds with a band of one standard deviation, and the pooled curve; one line per class
-// for many classes; the models' ROC together when there are several.
+// Mean over folds with a band by patient, and the pooled curve; one line per class for many
+// classes; the models' ROC together when there are several.
 std::string roc_chart(const RunReport& report);
 std::string precision_recall_chart(const RunReport& report);
 std::string model_roc_chart(const RunReport& report);
@@ -25,16 +25,16 @@ std::string scatter_chart(const RunReport& report);
 
 inline constexpr std::size_t kMostLines = 8;  // as many colours as a chart has
 
-// Mean of several curves point by point, with a band between `low` and `high`. Curves may differ in
-// length: each point takes those that reach it.
+// Mean of several curves point by point, and their range. Curves may differ in length: each point
+// takes those that reach it.
 struct Averages {
   std::vector<double> mean, low, high;
 };
-enum class Band { kRange, kDeviation };
-Averages average(const std::vector<std::vector<double>>& curves, Band band);
+Averages average(const std::vector<std::vector<double>>& curves);
 
 // The held-out exams of all folds of the first repeat together.
 ScoredExams pooled_exams(const ModelResult& model);
+std::vector<std::size_t> pooled_patients(const ModelResult& model);  // of each of them
 
 // y of a curve at each of `grid`. ROC: linear between its points, the highest y at a vertical
 // step. PR: the precision at the highest threshold that reaches the recall, so that the area is

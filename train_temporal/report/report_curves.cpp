@@ -1,4 +1,4 @@
-// ROC and precision–recall, averaged over folds.
+// ROC and precision–recall, averaged over folds, with bands from resamples of patients.
 #include <algorithm>
 #include <cmath>
 
@@ -18,6 +18,13 @@ std::vector<double> unit_grid() {
   return grid;
 }
 
+const ScoredExams& exams_in(const FoldScores& fold) {
+  return fold.exams;
+}
+const ScoredExams& exams_in(const ScoredExams& exams) {
+  return exams;
+}
+
 using CurveOf = Curve (*)(std::span<const double>, std::span<const int>);
 using ValuesAt = std::vector<double> (*)(const Curve&, const std::vector<double>&);
 
@@ -28,24 +35,48 @@ struct CurveKind {
 constexpr CurveKind kRoc = {roc_curve, roc_at};
 constexpr CurveKind kPrecisionRecall = {precision_recall_curve, precision_at};
 
-// The mean runs over the folds in which the curve of one class against the rest exists.
-Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
-                  const CurveKind& kind, bool band) {
-  const std::vector<double> grid = unit_grid();
+// The mean runs over the folds in which the curve of one class against the rest exists; empty where
+// none does.
+template <class Fold>
+std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_class,
+                                const CurveKind& kind) {
   std::vector<std::vector<double>> values;
-  for (const FoldScores& fold : model.folds) {
-    const OneVsRest rest = one_vs_rest(fold.exams, of_class);
+  for (const Fold& fold : folds) {
+    const OneVsRest rest = one_vs_rest(exams_in(fold), of_class);
     const Curve curve = kind.curve_of(rest.score, rest.positive);
-    if (!curve.x.empty()) values.push_back(kind.values_at(curve, grid));
+    if (!curve.x.empty()) values.push_back(kind.values_at(curve, unit_grid()));
   }
-  if (values.empty()) return {name + " (undefined)", {}, {}, {}, {}};
-  const Averages mean = average(values, Band::kDeviation);
-  Series series{name, grid, mean.mean, {}, {}};
-  if (!band || values.size() < 2) return series;
-  for (std::size_t i = 0; i < grid.size(); ++i) {
-    series.low.push_back(std::max(0.0, mean.low[i]));
-    series.high.push_back(std::min(1.0, mean.high[i]));
+  return values.empty() ? std::vector<double>() : average(values).mean;
+}
+
+// Percentiles over resamples of patients, point by point.
+void add_band(Series& series, const RunReport& report, const ModelResult& model,
+              std::size_t of_class, const CurveKind& kind) {
+  const BootstrapOptions& options = report.bootstrap;
+  std::vector<std::vector<double>> at(series.x.size());
+  for (std::size_t r = 0; r < options.resamples; ++r) {
+    const auto mean = mean_values(resample_folds(model.folds, options.seed, r), of_class, kind);
+    for (std::size_t i = 0; i < mean.size(); ++i) at[i].push_back(mean[i]);
   }
+  for (std::vector<double>& values : at) {
+    if (values.empty()) continue;
+    std::ranges::sort(values);
+    series.low.push_back(quantile(values, (1 - options.level) / 2));
+    series.high.push_back(quantile(values, (1 + options.level) / 2));
+  }
+}
+
+Series mean_curve(const std::string& name, const ModelResult& model, std::size_t of_class,
+                  const CurveKind& kind) {
+  const std::vector<double> mean = mean_values(model.folds, of_class, kind);
+  if (mean.empty()) return {name + " (undefined)", {}, {}, {}, {}};
+  return {name, unit_grid(), mean, {}, {}};
+}
+
+Series banded_curve(const std::string& name, const RunReport& report, std::size_t of_class,
+                    const CurveKind& kind) {
+  Series series = mean_curve(name, report.models.front(), of_class, kind);
+  if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind);
   return series;
 }
 
@@ -54,7 +85,7 @@ std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kin
   std::vector<Series> series;
   if (report.classes.size() == 2) {
     const bool folds = model.folds.size() > 1;
-    series.push_back(mean_curve(folds ? "mean over folds ± SD" : model.name, model, 1, kind, true));
+    series.push_back(banded_curve(folds ? "mean over folds" : model.name, report, 1, kind));
     if (folds) {
       const OneVsRest all = one_vs_rest(pooled_exams(model), 1);
       const Curve curve = kind.curve_of(all.score, all.positive);
@@ -63,13 +94,20 @@ std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kin
     return series;
   }
   for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
-    series.push_back(mean_curve(report.classes[c], model, c, kind, report.classes.size() <= 4));
+    const bool band = report.classes.size() <= 4;
+    series.push_back(band ? banded_curve(report.classes[c], report, c, kind)
+                          : mean_curve(report.classes[c], model, c, kind));
   }
   return series;
 }
 
 std::string of_which_class(const RunReport& report) {
   return report.classes.size() == 2 ? ", '" + report.classes[1] + "'" : ", each class vs the rest";
+}
+
+std::string band_text(const RunReport& report) {
+  if (report.classes.size() > 4) return {};
+  return concat(", with ", fixed(100 * report.bootstrap.level, 0), " % bands by patient");
 }
 
 }  // namespace
@@ -101,13 +139,13 @@ std::vector<double> precision_at(const Curve& curve, const std::vector<double>& 
 }
 
 std::string roc_chart(const RunReport& report) {
-  return html::line_chart({"ROC" + of_which_class(report), "1 − specificity", "sensitivity",
-                           ranking_series(report, kRoc), true, true});
+  return html::line_chart({"ROC" + of_which_class(report) + band_text(report), "1 − specificity",
+                           "sensitivity", ranking_series(report, kRoc), true, true});
 }
 
 std::string precision_recall_chart(const RunReport& report) {
-  Chart chart{"Precision and recall" + of_which_class(report), "recall", "precision",
-              ranking_series(report, kPrecisionRecall), true};
+  Chart chart{"Precision and recall" + of_which_class(report) + band_text(report), "recall",
+              "precision", ranking_series(report, kPrecisionRecall), true};
   chart.no_diagonal = true;
   if (report.classes.size() == 2) {
     const std::vector<int> label = pooled_exams(report.models.front()).label;
@@ -123,7 +161,7 @@ std::string model_roc_chart(const RunReport& report) {
   Chart chart{
       "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};
   for (std::size_t m = 0; m < std::min(report.models.size(), kMostLines); ++m) {
-    Series series = mean_curve(report.models[m].name, report.models[m], 1, kRoc, false);
+    Series series = mean_curve(report.models[m].name, report.models[m], 1, kRoc);
     series.dashed = m > 0;
     chart.series.push_back(std::move(series));
   }

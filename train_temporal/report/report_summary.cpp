@@ -28,7 +28,8 @@ Json to_json(const Estimate& estimate) {
 Json to_json(const MetricSummary& summary) {
   Json per_fold = Json::array();
   for (const Figure& figure : summary.per_fold) per_fold.push_back(to_json(figure));
-  return {{"mean_over_folds", to_json(summary.mean_over_folds)},
+  return {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
+          {"mean_over_folds", to_json(summary.mean_over_folds)},
           {"sd_over_folds", json_number(summary.sd_over_folds)},
           {"pooled", to_json(summary.pooled)},
           {"per_fold", per_fold}};
@@ -58,6 +59,7 @@ bool same_exams(const ModelResult& a, const ModelResult& b) {
 
 Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
+  if (!model.frame.empty()) json["frame"] = model.frame;
   for (const MetricSummary& summary : model.summary) {
     json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
   }
@@ -71,14 +73,13 @@ Json to_json(const ModelResult& model) {
   return json;
 }
 
-std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models,
-                                         const BootstrapOptions& options) {
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level) {
   std::vector<MetricTable> tables;
   for (ModelResult& model : models) {
     if (!same_exams(models.front(), model)) {
       throw std::logic_error("models to be compared hold out different exams");
     }
-    tables.push_back(resample_metrics(model.folds, options));
+    tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
     if (tables.size() > 1) model.difference = paired_differences(tables.front(), tables.back());
   }
@@ -96,9 +97,8 @@ Json metrics_json(const RunReport& report) {
                {"unlabeled", report.data.unlabeled},
                {"interval",
                 {{"level", report.bootstrap.level},
-                 {"resamples", report.bootstrap.resamples},
-                 {"seed", report.bootstrap.seed},
-                 {"unit", "patient, within folds"}}},
+                 {"method", "each patient left out in turn (jackknife), score intervals"},
+                 {"unit", "patient"}}},
                {"models", Json::array()},
                {"folds", Json::array()},
                {"verdict", verdict(report)},
@@ -118,21 +118,27 @@ std::string summary_text(const RunReport& report) {
                             report.per_frame ? " of frames" : "", ", ", folds_text(main), ", ",
                             fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
-    text += concat("  ", padded(metric_title(summary.metric), 22),
-                   interval_text(summary.mean_over_folds));
-    if (!one_part) text += concat("   pooled ", interval_text(summary.pooled));
+    text +=
+        concat("  ", padded(metric_title(summary.metric), 22), interval_text(summary.primary()));
+    if (!one_part && summary.by_fold) text += concat("   pooled ", interval_text(summary.pooled));
+    if (!one_part && !summary.by_fold) text += "   pooled";
     text += "\n";
   }
   const Metric metric = main_metric(report.scale);
   if (report.models.size() > 1) {
     text += concat(metric_title(metric), " of the controls, and ", main.name, " ahead by\n");
   }
+  std::size_t width = 8;
+  for (const ModelResult& model : report.models) {
+    width = std::max(width, model_label(model).size());
+  }
   for (const ModelResult& model : report.models) {
     const MetricSummary* figure = find_metric(model, metric);
     const PairedDifference* ahead = find_difference(model, metric);
     if (figure == nullptr || ahead == nullptr) continue;
-    text += concat("  ", padded(model.name, 10), padded(interval_text(figure->mean_over_folds), 24),
-                   difference_text(ahead->mean_over_folds), "\n");
+    text += concat("  ", padded(model_label(model), width + 2),
+                   padded(interval_text(figure->primary()), 24), difference_text(ahead->primary()),
+                   "\n");
   }
   for (const std::string& line : verdict(report)) text += line + "\n";
   return text;

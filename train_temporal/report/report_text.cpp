@@ -42,6 +42,10 @@ const PairedDifference* find_difference(const ModelResult& model, Metric metric)
   return nullptr;
 }
 
+std::string model_label(const ModelResult& model) {
+  return model.frame.empty() ? model.name : concat(model.name, ", ", model.frame, " frame");
+}
+
 const char* rows_name(const RunReport& report) {
   return report.per_frame ? "frames" : "exams";
 }
@@ -65,6 +69,13 @@ void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
       out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
     }
   }
+}
+
+std::string origin_text(const ModelResult& model, const MetricSummary& summary) {
+  if (summary.by_fold || model.folds.size() == 1) return folds_text(model);
+  const std::size_t repeats = model.folds.back().repeat - model.folds.front().repeat + 1;
+  return concat(model.folds.size() / repeats, " folds taken together",
+                repeats == 1 ? "" : concat(", mean over ", repeats, " repeats of the split"));
 }
 
 }  // namespace coldframe::temporal

@@ -18,8 +18,11 @@ const PairedDifference* find_difference(const ModelResult& model, Metric metric)
 Json to_json(const ModelResult& model);  // its figures, for summary.json
 
 // "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
-const char* rows_name(const RunReport& report);  // "exams" or "frames": what figures are over
+std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
+const char* rows_name(const RunReport& report);     // "exams" or "frames": what figures are over
 std::string folds_text(const ModelResult& model);
+// How the figure comes from the folds: the same, or "5 folds taken together".
+std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 
 // Appends the entries of nested objects as "outer.inner".
 void flatten(const std::string& prefix, const Json& json, KeyValues& out);

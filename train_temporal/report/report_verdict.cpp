@@ -1,7 +1,7 @@
 // The figures become plain words here, and what to be wary of.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
@@ -45,8 +45,8 @@ Control find_control(const RunReport& report, const std::string& name) {
     const MetricSummary* figure = find_metric(model, main_metric(report.scale));
     const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
     if (model.name != name || figure == nullptr || ahead == nullptr) continue;
-    if (!ahead->mean_over_folds.value.defined()) continue;
-    return {figure->mean_over_folds, ahead->mean_over_folds, compare(ahead->mean_over_folds), true};
+    if (!ahead->primary().value.defined()) continue;
+    return {figure->primary(), ahead->primary(), compare(ahead->primary()), true};
   }
   return {};
 }
@@ -57,19 +57,21 @@ std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
   const MetricSummary* figure = find_metric(model, main_metric(report.scale));
   const std::string name = main_name(report);
-  if (figure == nullptr || !figure->mean_over_folds.value.defined()) {
+  if (figure == nullptr || !figure->primary().value.defined()) {
     const bool classes = report.scale == Scale::kNominal;
     return concat("The ", name, " of ", model.name, " is undefined: no held-out part has ",
                   classes ? "all classes." : "labels that differ.");
   }
-  const Estimate& estimate = figure->mean_over_folds;
+  const Estimate& estimate = figure->primary();
   const double chance = chance_level(main_metric(report.scale));
   std::string text =
       concat(report.all_unseen ? "On patients that it has not seen, "
                                : "On patients of whom some took part in its training, ",
              model.name, " reaches ", report.scale == Scale::kOrdinal ? "a " : "an ", name, " of ",
-             interval_text(estimate), " (", folds_text(model), ").");
-  if (!estimate.low.defined()) return text;
+             interval_text(estimate), " (", origin_text(model, *figure), ").");
+  if (!estimate.low.defined()) {
+    return text + " Without an interval, nothing can be said of what it has learnt.";
+  }
   if (estimate.high.value < chance)
     return text + concat(" That is worse than chance (", chance, ").");
   if (estimate.low.value > chance) return text;
@@ -96,6 +98,14 @@ std::string about_order(const std::string& name, const std::string& main, const 
   return concat("Whether the order of frames carries part of the result is undecided: ", main,
                 " on shuffled frames may do as well or differ by more than ", kMarginText, " (",
                 figures, ").");
+}
+
+std::string single_text(const RunReport& report) {
+  if (report.per_frame) return "Each frame by itself";
+  const auto single = std::ranges::find(report.models, "single", &ModelResult::name);
+  const bool named = single != report.models.end() && !single->frame.empty();
+  if (named && single->frame == "best") return "The best of the first, middle and last frame";
+  return concat("The ", named ? single->frame : "middle", " frame");
 }
 
 // `what`: "The middle frame", "Each frame by itself" or "The mean of the frames".
@@ -139,11 +149,11 @@ std::string about_blank(const RunReport& report, const Control& blank) {
                 " without them, with times and length alone, may do as well (", figures, ").");
 }
 
-// False where an interval says that the main model may be no better than chance.
-bool may_have_learnt(const RunReport& report) {
+// False where the main model may be no better than chance, or where nothing bounds its figure.
+bool has_learnt(const RunReport& report) {
   const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
-  return figure == nullptr || !figure->mean_over_folds.low.defined() ||
-         figure->mean_over_folds.low.value > chance_level(main_metric(report.scale));
+  return figure != nullptr && figure->primary().low.defined() &&
+         figure->primary().low.value > chance_level(main_metric(report.scale));
 }
 
 // A control that is better than chance on its own.
@@ -177,16 +187,37 @@ std::string about_acquisition(const RunReport& report, const Control& clock) {
 
 void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
-  for (const FoldScores& fold : report.models.front().folds) {
-    const std::set<int> present(fold.exams.label.begin(), fold.exams.label.end());
-    for (std::size_t c = 0; c < report.classes.size(); ++c) {
-      if (present.contains(static_cast<int>(c))) continue;
-      warnings.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold,
-                                " holds out none of the ", rows_name(report), " of class '",
-                                report.classes[c],
-                                "': figures that need it are undefined there and left out of the "
-                                "mean over folds"));
+  const std::vector<FoldScores>& folds = report.models.front().folds;
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    std::vector<std::string> lacking;
+    for (const FoldScores& fold : folds) {
+      if (std::ranges::find(fold.exams.label, static_cast<int>(c)) != fold.exams.label.end())
+        continue;
+      lacking.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold));
     }
+    if (lacking.empty()) continue;
+    const std::string who = lacking.size() == 1
+                                ? concat(lacking.front(), " holds")
+                                : concat(lacking.size(), " of ", folds.size(), " folds hold");
+    warnings.push_back(
+        concat(who, " out none of the ", rows_name(report), " of class '", report.classes[c],
+               "': AUROC and AUPRC are undefined there and left out of the mean over "
+               "folds"));
+  }
+}
+
+// The figures that have a value but no interval, by the reason.
+void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty()) return;
+  std::map<std::string, std::vector<std::string>> figures;
+  for (const MetricSummary& summary : report.models.front().summary) {
+    const Estimate& estimate = summary.primary();
+    if (summary.metric == Metric::kEce || !estimate.value.defined() || estimate.low.defined())
+      continue;
+    figures[estimate.low.undefined].emplace_back(metric_title(summary.metric));
+  }
+  for (const auto& [why, names] : figures) {
+    warnings.push_back(concat("no interval for ", join(names, ", "), ": ", why));
   }
 }
 
@@ -229,13 +260,13 @@ std::vector<std::string> verdict(const RunReport& report) {
   const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
                 single = find_control(report, "single"), mean = find_control(report, "mean"),
                 blank = find_control(report, "blank");
-  const bool learnt = may_have_learnt(report);
+  const bool learnt = has_learnt(report);
   // Other models are not trained on the order in the first place.
   const bool order_matters = main == "gru" || main == "bigru" || main == "lstm";
   if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
-  const char* frame = report.per_frame ? "Each frame by itself" : "The middle frame";
+  const std::string frame = single_text(report);
   for (const auto& [what, baseline] :
-       {std::pair{frame, &single}, std::pair{"The mean of the frames", &mean}}) {
+       {std::pair{frame, &single}, std::pair{std::string("The mean of the frames"), &mean}}) {
     if (baseline->found && (learnt || baseline->main_is == Comparison::kWorse))
       lines.push_back(about_baseline(name, main, what, *baseline));
   }
@@ -259,11 +290,11 @@ std::vector<std::string> data_warnings(const RunReport& report) {
   std::vector<std::string> warnings;
   warn_of_diverged_models(report, warnings);
   warn_of_held_out_parts(report, warnings);
+  warn_of_missing_intervals(report, warnings);
   warn_of_validation_parts(report, warnings);
   if (report.data.patients > 0 && report.data.patients < kFewPatients) {
     warnings.push_back(concat("few patients: ", report.data.patients,
-                              ". The intervals are wide, and at this size bootstrap intervals "
-                              "are still somewhat too narrow"));
+                              ": intervals are wide, and differences that matter may go unseen"));
   }
   return warnings;
 }

@@ -35,7 +35,7 @@ std::string macro_section(const StudyReport& study) {
 void evaluate_study(StudyReport& study) {
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (RunReport& report : study.targets) {
-    std::vector<MetricTable> tables = evaluate_models(report.models, report.bootstrap);
+    std::vector<MetricTable> tables = evaluate_models(report.models, report.bootstrap.level);
     if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "common/threads/counter_random.h"
+#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/resample.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -67,7 +69,7 @@ TEST(DrawPatients, DrawsWithinStrataAndAsManyAsThereAre) {
 
 TEST(Summarize, GivesMeanOverFoldsAndPooledFigure) {
   const auto folds = cohort(60, 5, 1.5, 1);
-  const auto summary = summarize(resample_metrics(folds, {.resamples = 200}));
+  const auto summary = summarize(leave_out_patients(folds));
   double mean = 0;
   ScoredExams all;
   for (const FoldScores& fold : folds) {
@@ -85,9 +87,9 @@ TEST(Summarize, GivesMeanOverFoldsAndPooledFigure) {
   }
 }
 
-TEST(Summarize, IsReproducibleAndIndependentOfTheOrderOfExams) {
+TEST(Summarize, IsIndependentOfTheOrderOfExams) {
   auto folds = cohort(40, 4, 1.0, 2);
-  const auto first = summarize(resample_metrics(folds, {.resamples = 100, .seed = 9}));
+  const auto first = summarize(leave_out_patients(folds));
   for (FoldScores& fold : folds) {  // reverse the exams
     std::ranges::reverse(fold.patient);
     std::ranges::reverse(fold.exams.label);
@@ -97,20 +99,90 @@ TEST(Summarize, IsReproducibleAndIndependentOfTheOrderOfExams) {
       std::swap(fold.exams.probability[i], fold.exams.probability[i + 1]);
     }
   }
-  const auto second = summarize(resample_metrics(folds, {.resamples = 100, .seed = 9}));
+  const auto second = summarize(leave_out_patients(folds));
   EXPECT_EQ(mean_auroc(first).low.value, mean_auroc(second).low.value);
   EXPECT_EQ(mean_auroc(first).high.value, mean_auroc(second).high.value);
-  const auto other = summarize(resample_metrics(folds, {.resamples = 100, .seed = 10}));
-  EXPECT_NE(mean_auroc(first).low.value, mean_auroc(other).low.value);
+}
+
+// Two exams for each of eight patients, perfectly told apart.
+std::vector<FoldScores> perfect(std::size_t patients) {
+  auto folds = cohort(patients, 2, 0, 1);
+  for (FoldScores& fold : folds) {
+    for (std::size_t i = 0; i < fold.exams.size(); ++i) {
+      const double p = fold.exams.label[i] == 1 ? 0.9 : 0.1;
+      fold.exams.probability[2 * i] = 1 - p;
+      fold.exams.probability[2 * i + 1] = p;
+      fold.exams.decision[i] = fold.exams.label[i];
+    }
+  }
+  return folds;
+}
+
+// Eight patients with an AUROC of 1 give four disjoint pairs: an AUROC of 0.025^(1/4) would leave
+// them all in order once in forty times.
+TEST(Summarize, BoundsWhatIsPerfect) {
+  const auto few = summarize(leave_out_patients(perfect(8)));
+  EXPECT_EQ(mean_auroc(few).value.value, 1.0);
+  EXPECT_NEAR(mean_auroc(few).low.value, std::pow(0.025, 0.25), 1e-12);
+  EXPECT_EQ(mean_auroc(few).high.value, 1.0);
+  const auto many = summarize(leave_out_patients(perfect(200)));
+  EXPECT_GT(mean_auroc(many).low.value, 0.96);
+  for (const MetricSummary& one : few) {
+    const Estimate& estimate = one.primary();
+    if (!estimate.low.defined()) continue;
+    EXPECT_LT(estimate.low.value, estimate.high.value) << metric_key(one.metric);
+  }
+  const auto table = leave_out_patients(perfect(8));
+  const Estimate same = paired_differences(table, table)[0].mean_over_folds;
+  EXPECT_LT(same.low.value, -0.5);
+  EXPECT_GT(same.high.value, 0.5);
+}
+
+TEST(Summarize, TakesAllButRanksFromAllFoldsTogether) {
+  for (const MetricSummary& one : summarize(leave_out_patients(cohort(60, 5, 1.0, 3)))) {
+    const bool ranks = one.metric == Metric::kAuroc || one.metric == Metric::kAuprc;
+    EXPECT_EQ(one.by_fold, ranks) << metric_key(one.metric);
+    EXPECT_EQ(one.mean_over_folds.value.defined(), ranks) << metric_key(one.metric);
+    EXPECT_TRUE(one.pooled.value.defined()) << metric_key(one.metric);
+  }
+}
+
+// Folds of one patient each have no AUROC; the exams of all folds have.
+TEST(Summarize, TakesRanksFromAllFoldsWhereNoneHasThem) {
+  const auto summary = summarize(leave_out_patients(cohort(20, 10, 1.0, 3)));
+  auto alone = cohort(20, 1, 1.0, 3);
+  std::vector<FoldScores> folds;
+  for (std::size_t p = 0; p < 20; ++p) {
+    FoldScores& one = folds.emplace_back();
+    one.fold = p;
+    for (std::size_t i = 0; i < alone[0].exams.size(); ++i) {
+      if (alone[0].patient[i] != p) continue;
+      for (int c : {0, 1}) one.exams.probability.push_back(alone[0].exams.score(i, c));
+      one.exams.label.push_back(alone[0].exams.label[i]);
+      one.exams.decision.push_back(alone[0].exams.decision[i]);
+      one.patient.push_back(p);
+    }
+  }
+  const auto left = summarize(leave_out_patients(folds));
+  EXPECT_FALSE(left[0].by_fold);
+  EXPECT_EQ(left[0].primary().value.value, compute_metric(Metric::kAuroc, alone[0].exams).value);
+  EXPECT_TRUE(left[0].primary().low.defined());
+}
+
+TEST(Student, HasTheQuantilesOfTables) {
+  EXPECT_NEAR(student_quantile(0.975, 1e9), 1.95996, 1e-4);
+  EXPECT_NEAR(student_quantile(0.975, 30), 2.0423, 1e-3);
+  EXPECT_NEAR(student_quantile(0.975, 5), 2.5706, 2e-3);
+  EXPECT_NEAR(student_quantile(0.975, 2), 4.3027, 0.05);
 }
 
 TEST(Summarize, CountsPatientsAndNotExams) {
   // The same exams, each its own patient: exams of a patient agree, so that the interval by patient
   // must be the wider one.
   auto folds = cohort(60, 1, 1.0, 3);
-  const auto by_patient = summarize(resample_metrics(folds, {.resamples = 1000}));
+  const auto by_patient = summarize(leave_out_patients(folds));
   std::iota(folds[0].patient.begin(), folds[0].patient.end(), std::size_t{0});
-  const auto by_exam = summarize(resample_metrics(folds, {.resamples = 1000}));
+  const auto by_exam = summarize(leave_out_patients(folds));
   const auto width = [](const Estimate& e) { return e.high.value - e.low.value; };
   EXPECT_GT(width(mean_auroc(by_patient)), 1.15 * width(mean_auroc(by_exam)));
 }
@@ -118,7 +190,7 @@ TEST(Summarize, CountsPatientsAndNotExams) {
 TEST(Summarize, DoesNotTakeRepeatsForNewPatients) {
   const auto width = [](std::size_t repeats) {
     const auto folds = cohort(60, 5, 1.0, 4, repeats);
-    const auto summary = summarize(resample_metrics(folds, {.resamples = 1000}));
+    const auto summary = summarize(leave_out_patients(folds));
     return summary[0].pooled.high.value - summary[0].pooled.low.value;
   };
   EXPECT_NEAR(width(4) / width(1), 1.0, 0.05);
@@ -130,20 +202,22 @@ TEST(Summarize, CoversTheTruthAboutAsOftenAsItSays) {
   int covered = 0;
   constexpr int kTrials = 200;
   for (int trial = 0; trial < kTrials; ++trial) {
-    const auto folds = cohort(80, 1, 1.0, 100 + static_cast<std::uint64_t>(trial));
-    const auto summary = summarize(resample_metrics(folds, {.resamples = 150}));
+    const auto folds = cohort(40, 5, 1.0, 100 + static_cast<std::uint64_t>(trial));
+    const auto summary = summarize(leave_out_patients(folds));
     covered += mean_auroc(summary).low.value <= truth && truth <= mean_auroc(summary).high.value;
   }
-  EXPECT_GE(covered, 0.89 * kTrials);
+  EXPECT_GE(covered, 0.92 * kTrials);
   EXPECT_LE(covered, 0.99 * kTrials);
 }
 
-TEST(Summarize, PutsTheIntervalAroundABiasedFigureToo) {
-  // Resamples repeat exams, which makes bins purer and ECE larger.
-  const auto summary = summarize(resample_metrics(cohort(60, 5, 1.5, 1), {.resamples = 500}));
+TEST(Summarize, PutsTheIntervalAroundEveryFigureAndNoneAroundTheEce) {
+  const auto summary = summarize(leave_out_patients(cohort(60, 5, 1.5, 1)));
   for (const MetricSummary& one : summary) {
-    const Estimate& estimate = one.mean_over_folds;
-    if (!estimate.low.defined()) continue;
+    const Estimate& estimate = one.primary();
+    if (one.metric == Metric::kEce) {
+      EXPECT_EQ(estimate.low.undefined, "binning biases it upwards");
+      continue;
+    }
     EXPECT_LT(estimate.low.value, estimate.value.value) << metric_key(one.metric);
     EXPECT_GT(estimate.high.value, estimate.value.value) << metric_key(one.metric);
   }
@@ -151,18 +225,19 @@ TEST(Summarize, PutsTheIntervalAroundABiasedFigureToo) {
 
 TEST(Summarize, SaysWhyThereIsNoInterval) {
   auto folds = cohort(20, 2, 1.0, 5);
-  std::ranges::fill(folds[0].exams.label, 1);
-  std::ranges::fill(folds[1].exams.label, 1);
-  const auto summary = summarize(resample_metrics(folds, {.resamples = 50}));
+  for (FoldScores& fold : folds) std::ranges::fill(fold.exams.label, 1);
+  auto summary = summarize(leave_out_patients(folds));
   EXPECT_EQ(mean_auroc(summary).value.undefined, "no negative exam");
-  EXPECT_EQ(mean_auroc(summary).low.undefined, "defined in 0 of 50 resamples");
+  EXPECT_FALSE(mean_auroc(summary).low.defined());
+  summary = summarize(leave_out_patients(cohort(6, 2, 1.0, 5)));
+  EXPECT_EQ(mean_auroc(summary).low.undefined, "too small a sample to bound: 3 patients, 4 needed");
 }
 
 TEST(Summarize, LeavesOneClassFoldsOutOfTheMean) {
   auto folds = cohort(40, 4, 1.0, 6);
-  const auto before = summarize(resample_metrics(folds, {.resamples = 20}));
+  const auto before = summarize(leave_out_patients(folds));
   std::ranges::fill(folds[3].exams.label, 0);
-  const auto summary = summarize(resample_metrics(folds, {.resamples = 20}));
+  const auto summary = summarize(leave_out_patients(folds));
   EXPECT_FALSE(summary[0].per_fold[3].defined());
   double mean = 0;
   for (std::size_t f = 0; f < 3; ++f) mean += before[0].per_fold[f].value / 3;
@@ -171,12 +246,12 @@ TEST(Summarize, LeavesOneClassFoldsOutOfTheMean) {
 
 TEST(PairedDifferences, AreZeroForEqualModelsAndTightForSimilarOnes) {
   const auto a = cohort(60, 5, 1.0, 7);
-  const auto table = resample_metrics(a, {.resamples = 300});
+  const auto table = leave_out_patients(a);
   for (const PairedDifference& difference : paired_differences(table, table)) {
-    if (!difference.mean_over_folds.value.defined()) continue;
-    EXPECT_EQ(difference.mean_over_folds.value.value, 0.0);
-    EXPECT_EQ(difference.mean_over_folds.low.value, 0.0);
-    EXPECT_EQ(difference.pooled.high.value, 0.0);
+    EXPECT_EQ(difference.primary().value.value, 0.0);
+    if (difference.metric == Metric::kEce) continue;
+    EXPECT_EQ(difference.primary().low.value, 0.0);
+    EXPECT_EQ(difference.primary().high.value, 0.0);
   }
   auto b = a;  // the same scores with a little noise
   CounterRandom random({8});
@@ -187,7 +262,7 @@ TEST(PairedDifferences, AreZeroForEqualModelsAndTightForSimilarOnes) {
       fold.exams.probability[2 * i + 1] = p;
     }
   }
-  const auto other = resample_metrics(b, {.resamples = 300});
+  const auto other = leave_out_patients(b);
   const Estimate paired = paired_differences(table, other)[0].mean_over_folds;
   const Estimate alone = summarize(table)[0].mean_over_folds;
   EXPECT_LT(paired.high.value - paired.low.value, 0.3 * (alone.high.value - alone.low.value));

@@ -55,7 +55,7 @@ RunReport example(std::vector<ModelResult> models, std::vector<std::string> clas
   report.target = "abnormal";
   report.classes = classes;
   report.split = "5 folds by patient, 3 seeds averaged";
-  report.bootstrap.resamples = 400;
+  report.bootstrap.resamples = 50;
   report.data = {124, 120, 4, {}, {}, {}, {}, 0};
   for (const std::string& name : classes) {
     report.data.exams_per_class.emplace_back(name, 120 / classes.size());
@@ -81,7 +81,7 @@ RunReport example(std::vector<ModelResult> models, std::vector<std::string> clas
   report.recipe = {{"backbone", "vit_small_patch16_224"}, {"pool", "cls"}};
   report.resources = {{"time", "1m 12s"}, {"peak memory", "212 MiB of 500 MiB"}};
   report.warnings = {"4 exams of 124 without a label in 'abnormal': left out"};
-  evaluate_models(models, report.bootstrap);
+  evaluate_models(models);
   report.models = std::move(models);
   return report;
 }
@@ -262,7 +262,7 @@ TEST(SummaryText, NamesTheFiguresAndTheControls) {
 TEST(EvaluateModels, RefusesModelsWithOtherExams) {
   std::vector<ModelResult> models = {model("gru", 1.0), model("mean", 1.0)};
   models[1].folds[0].exams.label[0] = 1 - models[1].folds[0].exams.label[0];
-  EXPECT_THROW(evaluate_models(models, {.resamples = 2}), std::logic_error);
+  EXPECT_THROW(evaluate_models(models), std::logic_error);
 }
 
 TEST(MeanCurves, KeepTheAreaUnderTheCurve) {

@@ -1,0 +1,163 @@
+#include "train_temporal/metrics/bounds.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+enum class Shape {
+  kShare,     // within 0 … 1
+  kSigned,    // within −1 … 1
+  kPositive,  // above 0
+  kBelowOne,  // below 1
+  kAnywhere,
+  kNone,
+};
+
+Shape shape_of(Metric metric) {
+  switch (metric) {
+    case Metric::kAuroc:
+    case Metric::kAuprc:
+    case Metric::kSensitivity:
+    case Metric::kSpecificity:
+    case Metric::kBalancedAccuracy:
+    case Metric::kF1:
+    case Metric::kAccuracy:
+      return Shape::kShare;
+    case Metric::kKappa:
+    case Metric::kQuadraticKappa:
+    case Metric::kPearson:
+    case Metric::kSpearman:
+      return Shape::kSigned;
+    case Metric::kBrier:
+    case Metric::kLogLoss:
+    case Metric::kMae:
+    case Metric::kRmse:
+    case Metric::kClassMae:
+      return Shape::kPositive;
+    case Metric::kR2:
+      return Shape::kBelowOne;
+    case Metric::kCalibrationSlope:
+    case Metric::kCalibrationIntercept:
+      return Shape::kAnywhere;
+    case Metric::kEce:
+      break;
+  }
+  return Shape::kNone;
+}
+
+double normal_quantile(double share) {  // by bisection; ±8 for shares that are nearly 0 or 1
+  double low = -8, high = 8;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+struct Range {
+  double low, high;
+};
+
+Range wilson(double share, double trials, double z) {
+  const double scale = 1 + z * z / trials, middle = (share + z * z / (2 * trials)) / scale;
+  const double half =
+      z / scale * std::sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials));
+  return {middle - half, middle + half};
+}
+
+// As far as trials that all went one way exclude that they go the other way.
+Range without_failure(double share, const Spread& spread, double level) {
+  const double excluded =
+      1 -
+      std::pow((1 - level) / 2, 1.0 / static_cast<double>(std::max<std::size_t>(spread.units, 1)));
+  return share > 0.5 ? Range{1 - excluded, 1} : Range{0, excluded};
+}
+
+Range share_range(double share, const Spread& spread, double z, double level) {
+  if (spread.variance <= 0 || share <= 0 || share >= 1) {
+    return without_failure(share, spread, level);
+  }
+  return wilson(share, share * (1 - share) / spread.variance, z);
+}
+
+// No patient changes the figure, and it is not at an end that only a failure could leave.
+bool is_degenerate(Shape shape, double value, const Spread& spread) {
+  const bool at_the_end = shape == Shape::kShare    ? value <= 0 || value >= 1
+                          : shape == Shape::kSigned ? std::abs(value) >= 1
+                                                    : false;
+  return spread.variance <= 0 && !at_the_end;
+}
+
+}  // namespace
+
+// Abramowitz and Stegun 26.7.5; off by less than 1 % from two degrees of freedom on.
+double student_quantile(double share, double freedom) {
+  const double z = normal_quantile(share), n = std::max(freedom, 2.0), s = z * z;
+  const double terms[] = {z * (s + 1) / 4, z * ((5 * s + 16) * s + 3) / 96,
+                          z * (((3 * s + 19) * s + 17) * s - 15) / 384,
+                          z * ((((79 * s + 776) * s + 1482) * s - 1920) * s - 945) / 92160};
+  double sum = 0;
+  for (int i = 3; i >= 0; --i) sum = (sum + terms[i]) / n;
+  return z + sum;
+}
+
+std::size_t least_patients(Metric metric) {
+  switch (metric) {
+    case Metric::kAuprc:
+    case Metric::kCalibrationSlope:
+    case Metric::kCalibrationIntercept:
+    case Metric::kBrier:
+    case Metric::kLogLoss:
+      return 10;
+    default:
+      return 4;
+  }
+}
+
+Bounds share_bounds(double share, const Spread& spread, double level) {
+  const double z = student_quantile((1 + level) / 2, spread.freedom);
+  const Range range = share_range(share, spread, z, level);
+  return {Figure::of(range.low), Figure::of(range.high)};
+}
+
+Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
+  const Shape shape = shape_of(metric);
+  const auto none = [](const std::string& why) {
+    return Bounds{Figure::none(why), Figure::none(why)};
+  };
+  if (shape == Shape::kNone) return none("binning biases it upwards");
+  if (spread.units < least_patients(metric)) {
+    return none(concat("too small a sample to bound: ", spread.units, " patients, ",
+                       least_patients(metric), " needed"));
+  }
+  if (is_degenerate(shape, value, spread)) {
+    // A model that gives all exams one score ranks none of them before another, whoever they are.
+    if (metric == Metric::kAuroc && value == chance_level(metric)) {
+      return {Figure::of(value), Figure::of(value)};
+    }
+    return none("it is the same without any one patient");
+  }
+  const double z = student_quantile((1 + level) / 2, spread.freedom);
+  const double error = std::sqrt(spread.variance);
+  Range range{value - z * error, value + z * error};
+  if (shape == Shape::kShare) range = share_range(value, spread, z, level);
+  if (shape == Shape::kSigned) {
+    const Spread half{spread.variance / 4, spread.freedom, spread.units};
+    const Range share = share_range((1 + value) / 2, half, z, level);
+    range = {2 * share.low - 1, 2 * share.high - 1};
+  }
+  if (shape == Shape::kPositive || shape == Shape::kBelowOne) {
+    const double size = shape == Shape::kPositive ? value : 1 - value;
+    if (size <= 0) return none("there is no error to bound");
+    const double factor = std::exp(z * error / size);
+    range = shape == Shape::kPositive ? Range{size / factor, size * factor}
+                                      : Range{1 - size * factor, 1 - size / factor};
+  }
+  return {Figure::of(range.low), Figure::of(range.high)};
+}
+
+}  // namespace coldframe::temporal

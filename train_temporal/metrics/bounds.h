@@ -1,0 +1,40 @@
+// Intervals of one figure from its standard error, each on the scale that fits the figure, and the
+// bounds that hold where there is no standard error.
+#pragma once
+
+#include <cstddef>
+
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+
+// What is known of a figure's error.
+struct Spread {
+  double variance = 0;
+  double freedom = 0;     // degrees of it
+  std::size_t units = 0;  // independent patients, or pairs of them, that it rests on
+};
+
+struct Bounds {
+  Figure low, high;
+};
+
+// `level`: 0.95. Shares and rank statistics: the score interval of a proportion (Wilson 1927) among
+// as many trials as have the figure's variance (Korn and Graubard 1998), with Student's quantile;
+// correlations and kappa the same on (1 + x) / 2; errors and losses on the logarithm; R² on the
+// logarithm of 1 − R²; the calibration line as it is. A figure that no patient contradicts, such as
+// an AUROC of 1, is bounded by what `units` independent trials without a failure exclude: α^(1/n),
+// of which 3/n is the rule of thumb. An AUROC is 1 only if all disjoint pairs of an ill and a
+// healthy patient are in order, so that these pairs are its trials. Undefined, with the reason,
+// where the sample is too small, and of the ECE, which binning biases upwards.
+Bounds bounds_of(Metric metric, double value, const Spread& spread, double level);
+
+// Of a share alone, whatever the size of its sample.
+Bounds share_bounds(double share, const Spread& spread, double level);
+
+// The least number of patients in each class (regression: of patients) for an interval.
+std::size_t least_patients(Metric metric);
+
+double student_quantile(double share, double freedom);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,207 @@
+// Figures without each patient.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "train_temporal/metrics/intervals.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// More patients than these are left out some at a time, so that the work grows with the exams
+// alone.
+constexpr std::size_t kMostBlocks = 1000;
+
+const std::vector<std::size_t>& all_patients(const FoldScores& fold) {
+  return fold.drawn_from.empty() ? fold.patient : fold.drawn_from;
+}
+
+// The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
+// statistics.
+FoldScores sorted_by_score(const FoldScores& fold) {
+  if (fold.exams.classes != 2) return fold;
+  std::vector<std::size_t> order(fold.exams.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const bool finite =
+      std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+  if (finite) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      return fold.exams.score(a, 1) > fold.exams.score(b, 1);
+    });
+  }
+  FoldScores sorted{fold.repeat, fold.fold, {}, {}};
+  sorted.exams.scale = fold.exams.scale;
+  for (std::size_t exam : order) {
+    for (std::size_t c = 0; c < 2; ++c) {
+      sorted.exams.probability.push_back(fold.exams.score(exam, c));
+    }
+    sorted.exams.label.push_back(fold.exams.label[exam]);
+    sorted.exams.decision.push_back(fold.exams.decision[exam]);
+    sorted.patient.push_back(fold.patient[exam]);
+  }
+  return sorted;
+}
+
+// The exams of `from` whose patients are not in `block`.
+ScoredExams without(const FoldScores& from, const std::vector<std::size_t>& block_of,
+                    std::size_t block) {
+  ScoredExams left;
+  const std::size_t classes = left.classes = from.exams.classes;
+  left.scale = from.exams.scale;
+  for (std::size_t i = 0; i < from.exams.size(); ++i) {
+    if (block_of[from.patient[i]] == block) continue;
+    const auto row = from.exams.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    left.probability.insert(left.probability.end(), row,
+                            row + static_cast<std::ptrdiff_t>(classes));
+    left.label.push_back(from.exams.label[i]);
+    left.decision.push_back(from.exams.decision[i]);
+    if (left.scale == Scale::kNumber) left.number.push_back(from.exams.number[i]);
+  }
+  return left;
+}
+
+// A patient's place: the fold that holds it out first, and the class of most of its exams.
+struct Place {
+  std::size_t fold = 0;
+  std::map<int, std::size_t> exams;
+
+  int of_class() const {
+    const auto most =
+        std::ranges::max_element(exams, {}, [](const auto& each) { return each.second; });
+    return most == exams.end() ? -1 : most->first;
+  }
+};
+
+std::map<std::size_t, Place> places_of(std::span<const FoldScores> folds) {
+  std::map<std::size_t, Place> places;
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    for (std::size_t patient : all_patients(folds[f])) places.try_emplace(patient, Place{f, {}});
+    for (std::size_t i = 0; i < folds[f].exams.size(); ++i) {
+      Place& place = places[folds[f].patient[i]];
+      if (place.fold == f) ++place.exams[folds[f].exams.label[i]];
+    }
+  }
+  return places;
+}
+
+// The held-out parts of one repeat are pooled. Parts are sorted, so that ranks need no sorting
+// without a patient either.
+struct Parts {
+  std::vector<FoldScores> folds, pooled;
+  std::vector<std::size_t> pool_of;  // of each fold
+
+  explicit Parts(std::span<const FoldScores> given) {
+    for (std::size_t f = 0; f < given.size(); ++f) {
+      folds.push_back(sorted_by_score(given[f]));
+      if (f == 0 || given[f].repeat != given[f - 1].repeat)
+        pooled.emplace_back(given[f]);
+      else
+        append(pooled.back(), given[f]);
+      pool_of.push_back(pooled.size() - 1);
+    }
+    for (FoldScores& pool : pooled) pool = sorted_by_score(pool);
+  }
+
+ private:
+  static void append(FoldScores& to, const FoldScores& from) {
+    const auto add = [](auto& values, const auto& more) {
+      values.insert(values.end(), more.begin(), more.end());
+    };
+    add(to.exams.probability, from.exams.probability);
+    add(to.exams.label, from.exams.label);
+    add(to.exams.decision, from.exams.decision);
+    add(to.exams.number, from.exams.number);
+    add(to.patient, from.patient);
+  }
+};
+
+std::vector<std::vector<Figure>> figures_of(const std::vector<FoldScores>& parts,
+                                            std::size_t metrics) {
+  std::vector<std::vector<Figure>> all(metrics);
+  for (const FoldScores& part : parts) {
+    const std::vector<Figure> figures = compute_metrics(part.exams);
+    for (std::size_t m = 0; m < metrics; ++m) all[m].push_back(figures[m]);
+  }
+  return all;
+}
+
+std::vector<double> values_of(const std::vector<Figure>& figures) {
+  std::vector<double> values;
+  for (const Figure& figure : figures) values.push_back(figure.value);
+  return values;
+}
+
+// Writes the figures of the parts that hold exams of the block, without these.
+void leave_out(MetricTable::Block& block, const Parts& parts,
+               const std::vector<std::size_t>& blocks, std::size_t number) {
+  const auto holds = [&](const FoldScores& part) {
+    return std::ranges::any_of(part.patient, [&](std::size_t p) { return blocks[p] == number; });
+  };
+  const auto write = [&](const std::vector<FoldScores>& from, auto member) {
+    for (std::size_t part = 0; part < from.size(); ++part) {
+      if (!holds(from[part])) continue;
+      const auto figures = compute_metrics(without(from[part], blocks, number));
+      for (std::size_t m = 0; m < figures.size(); ++m) {
+        (block.without[m].*member)[part] = figures[m].value;
+      }
+    }
+  };
+  write(parts.folds, &MetricTable::Row::fold);
+  write(parts.pooled, &MetricTable::Row::pooled);
+}
+
+// The class with the fewest pairs decides; see MetricTable::pairs.
+std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t classes) {
+  std::size_t least = places.size();
+  for (std::size_t c = 0; c < classes; ++c) {
+    std::map<std::size_t, std::array<std::size_t, 2>> in_fold;
+    for (const auto& [patient, place] : places) {
+      if (place.of_class() >= 0) ++in_fold[place.fold][place.of_class() == static_cast<int>(c)];
+    }
+    std::size_t pairs = 0;
+    for (const auto& [fold, count] : in_fold) pairs += std::min(count[0], count[1]);
+    least = std::min(least, pairs);
+  }
+  return least;
+}
+
+}  // namespace
+
+MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) {
+  MetricTable table;
+  table.level = level;
+  if (folds.empty()) return table;
+  const ScoredExams& first = folds.front().exams;
+  const auto metrics = metrics_for(first.classes, first.scale);
+  table.metrics.assign(metrics.begin(), metrics.end());
+  const Parts parts(folds);
+  table.per_fold = figures_of(parts.folds, metrics.size());
+  table.pooled = figures_of(parts.pooled, metrics.size());
+  std::vector<MetricTable::Row> as_they_are;
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});
+  }
+  const auto places = places_of(folds);
+  table.patients_of_class.assign(first.classes, 0);
+  for (const auto& [patient, place] : places) {
+    if (place.of_class() >= 0)
+      ++table.patients_of_class[static_cast<std::size_t>(place.of_class())];
+  }
+  table.pairs = count_pairs(places, first.classes);
+  std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
+  std::size_t next = 0;
+  for (const auto& [patient, place] : places) {
+    block_of[patient] = next++ % kMostBlocks;
+    if (block_of[patient] < table.blocks.size()) continue;
+    const bool alone = places.size() <= kMostBlocks;
+    table.blocks.push_back({alone ? place.fold : 0, alone ? place.of_class() : 0, as_they_are});
+  }
+  for (std::size_t b = 0; b < table.blocks.size(); ++b) {
+    leave_out(table.blocks[b], parts, block_of, b);
+  }
+  return table;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,88 @@
+#include "train_temporal/metrics/resample.h"
+
+#include <algorithm>
+
+#include "common/threads/counter_random.h"
+
+namespace coldframe::temporal {
+namespace {
+
+const std::vector<std::size_t>& drawn_patients(const FoldScores& fold) {
+  return fold.drawn_from.empty() ? fold.patient : fold.drawn_from;
+}
+
+std::size_t patient_count(std::span<const FoldScores> folds) {
+  std::size_t count = 0;
+  for (const FoldScores& fold : folds) {
+    for (std::size_t patient : drawn_patients(fold)) count = std::max(count, patient + 1);
+  }
+  return count;
+}
+
+// The patients of each fold of the first repeat; those seen in later repeats only are one more.
+std::vector<std::vector<std::size_t>> strata_of(std::span<const FoldScores> folds) {
+  std::vector<bool> seen(patient_count(folds), false);
+  std::vector<std::vector<std::size_t>> strata;
+  std::vector<std::size_t> late;
+  for (const FoldScores& fold : folds) {
+    const bool first_repeat = fold.repeat == folds.front().repeat;
+    if (first_repeat) strata.emplace_back();
+    for (std::size_t patient : drawn_patients(fold)) {
+      if (seen[patient]) continue;
+      seen[patient] = true;
+      (first_repeat ? strata.back() : late).push_back(patient);
+    }
+  }
+  strata.push_back(std::move(late));
+  for (auto& stratum : strata) std::ranges::sort(stratum);
+  return strata;
+}
+
+// The exams of `fold`, each as often as its patient was drawn.
+ScoredExams drawn_exams(const FoldScores& fold, std::span<const std::uint32_t> drawn) {
+  ScoredExams exams;
+  const std::size_t classes = exams.classes = fold.exams.classes;
+  exams.scale = fold.exams.scale;
+  for (std::size_t i = 0; i < fold.exams.size(); ++i) {
+    const auto row = fold.exams.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    for (std::uint32_t n = 0; n < drawn[fold.patient[i]]; ++n) {
+      exams.probability.insert(exams.probability.end(), row,
+                               row + static_cast<std::ptrdiff_t>(classes));
+      exams.label.push_back(fold.exams.label[i]);
+      exams.decision.push_back(fold.exams.decision[i]);
+    }
+  }
+  return exams;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size_t>>& strata,
+                                         std::size_t count, std::uint64_t seed,
+                                         std::uint64_t resample) {
+  std::vector<std::uint32_t> drawn(count, 0);
+  for (std::size_t s = 0; s < strata.size(); ++s) {
+    CounterRandom random({seed, resample, s});
+    for (std::size_t i = 0; i < strata[s].size(); ++i) {
+      ++drawn[strata[s][random.below(strata[s].size())]];
+    }
+  }
+  return drawn;
+}
+
+std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::uint64_t seed,
+                                        std::uint64_t resample) {
+  const auto drawn = draw_patients(strata_of(folds), patient_count(folds), seed, resample);
+  std::vector<ScoredExams> result;
+  for (const FoldScores& fold : folds) result.push_back(drawn_exams(fold, drawn));
+  return result;
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+}  // namespace coldframe::temporal
