@@ -47,8 +47,11 @@ class TemporalModel(nn.Module):
                 bidirectional=config["bidirectional"])
             setattr(self, self.kind, layers)
             width = hidden * (2 if config["bidirectional"] else 1)
-        elif self.pool != "none":
-            self.pool = self.kind
+        else:
+            if not config.get("linear", True):
+                self.hidden = nn.Linear(hidden, hidden)
+            if self.pool != "none":
+                self.pool = self.kind
         if self.pool == "attention":
             self.attention = nn.Linear(width, 1)
         self.head = nn.Linear(width, config["classes"])
@@ -56,6 +59,8 @@ class TemporalModel(nn.Module):
 
     def forward(self, features, lengths, time=None):
         x = self.dropout(self.project((features - self.feature_mean) / self.feature_std))
+        if hasattr(self, "hidden"):
+            x = self.hidden(x).relu()
         if time is not None:
             value = (time[..., :2] - self.time_mean) / self.time_std
             value = value * time[..., 2:]
@@ -153,8 +158,8 @@ def predict(run, features, times=None):
     times = np.full(len(x), np.nan) if times is None else np.asarray(times, np.float64)
     total = {}
     for model, card in map(load, files):
-        one = card["model"]["frame_order"] == "middle"
-        frames = slice(len(x) // 2, len(x) // 2 + 1) if one else slice(None)
+        one = {"first": 0, "middle": len(x) // 2, "last": len(x) - 1}.get(card["model"]["frame_order"])
+        frames = slice(None) if one is None else slice(one, one + 1)
         time = time_inputs(times[frames])[None] if card["model"]["time"] else None
         outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time)[0].double()
         parts = outputs.split([output_count(target) for target in card["targets"]], -1)

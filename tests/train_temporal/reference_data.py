@@ -89,8 +89,9 @@ class View:
         keep = np.arange(total)
         if training and 0 < count < total:
             keep = np.sort(random.choice(total, count, replace=False))
-        if self.order == "middle":
-            keep = keep[[len(keep) // 2]]
+        one = {"first": 0, "middle": len(keep) // 2, "last": -1}.get(self.order)
+        if one is not None:
+            keep = keep[[one]]
         if self.order != "shuffled":
             return keep, keep
         if training:

@@ -33,7 +33,7 @@ def view_and_model(name, config, exams):
     settings["time"] = settings["time"] and recurrent
     settings["architecture"] = {"bigru": "gru", "shuffled": "gru", "single": "mean"}.get(name, name)
     settings["bidirectional"] = settings["bidirectional"] or name == "bigru"
-    order = {"single": "middle", "shuffled": "shuffled"}.get(name, "in_order")
+    order = {"single": config.get("single_frame"), "shuffled": "shuffled"}.get(name, "in_order")
     view = View(exams, order, settings["time"], name == "clock")
     if name == "clock":
         width = len(view.clock_of(next(iter(exams))))
@@ -186,7 +186,7 @@ def main():
     if (len(config["targets"]) > 1 or target["task"] != "binary" or target["per_frame"]
             or config["fit"]["class_weights"] or config["fit"]["loss"] != "auto"
             or config["fit"]["sampler"] != "order" or config["fit"]["mixup"] or config["search"]
-            or config["fit"]["early_stopping_metric"] != "loss"):
+            or config["fit"]["early_stopping_metric"] != "loss" or config.get("single_frame") == "best"):
         parser.error("only plain binary runs are trained again")
     exams, fine = read_cache(options.cache), True
     print(f"{'model':10} {'coldframe':>9} {'pytorch':>9}  difference, its standard error over folds")

@@ -7,12 +7,12 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
-#include "common/files/csv.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/same_features.h"
@@ -24,25 +24,53 @@ namespace fs = std::filesystem;
 
 constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.json"};
 
-// Figures on exams that a model was fitted on, or on other exams of their patients, say too much.
-std::size_t count_trained_exams(const ApplyOptions& options, const Cohort& cohort) {
-  const CsvTable splits = read_csv(options.run / "splits.csv");
-  const std::size_t exam = splits.require_column("exam");
-  const auto patient = splits.column("patient");
-  std::set<std::string> exams, patients;
-  for (const auto& row : splits.rows) {
-    exams.insert(row[exam]);
-    if (patient && !options.data.exam_is_patient) patients.insert(row[*patient]);
+// One part, held out by all fits of a model: their average decides on each exam.
+ModelFolds apply(Ensemble& ensemble, const std::string& name, const Split& split,
+                 const Cohort& cohort, const torch::Device& device) {
+  FoldResult fold{&split, {}};
+  std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
+  for (std::size_t t = 0; t < scores.size(); ++t) {
+    Reading reading;
+    reading.threshold = ensemble.threshold(t);
+    auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
+    fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
   }
-  std::size_t known = 0;
-  for (std::size_t i : cohort.labeled()) {
-    known += exams.contains(cohort.exams()[i].id) || patients.contains(cohort.patients[i]);
-  }
-  return known;
+  return {name, {fold}};
 }
 
-StudyReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensemble& ensemble,
-                      const ApplyOptions& options, bool all_unseen) {
+// "middle", or "best" where the fits have chosen different ones; empty for other models.
+std::string frame_of(Ensemble& ensemble) {
+  std::set<FrameOrder> orders;
+  for (const TrainedModel& fit : ensemble.models()) orders.insert(fit.card.config.order);
+  if (!is_one_frame(*orders.begin())) return {};
+  return orders.size() > 1 ? kBestFrame : word_for(single_frames(), *orders.begin());
+}
+
+// A model as it does on the cohort, and the frame that it sees, if it is one.
+struct Examined {
+  ModelFolds folds;
+  std::string frame;
+};
+
+// The main model, then the controls that the run has kept.
+std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& split,
+                              const Cohort& cohort, const torch::Device& device) {
+  std::vector<Examined> all = {
+      {apply(main, model_name(main.card().config), split, cohort, device), frame_of(main)}};
+  for (const auto& [name, files] : control_files(run)) {
+    Ensemble control(files);
+    if (control.targets() != main.targets()) {
+      throw DataError(concat("the control '", name, "' of '", run.string(),
+                             "' has other targets than its main model; they must come from one "
+                             "training"));
+    }
+    all.push_back({apply(control, name, split, cohort, device), frame_of(control)});
+  }
+  return all;
+}
+
+StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
+                      const Ensemble& ensemble, const ApplyOptions& options, bool all_unseen) {
   StudyReport study;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
     RunReport& report = study.targets.emplace_back();
@@ -54,7 +82,10 @@ StudyReport report_of(const ModelFolds& folds, const Cohort& cohort, const Ensem
     if (t == 0) report.warnings = cohort.warnings;
     report.bootstrap.resamples = options.resamples;
     report.bootstrap.seed = options.seed;
-    report.models = {to_result(folds, cohort, t)};
+    for (const auto& [folds, frame] : models) {
+      report.models.push_back(to_result(folds, cohort, t));
+      report.models.back().frame = frame;
+    }
   }
   evaluate_study(study);
   KeyValues& facts = study.targets.front().configuration;
@@ -117,32 +148,33 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
-  Ensemble ensemble(options.run);
+  Ensemble ensemble(model_files(options.run));
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   require_same_features(ensemble.card().recipe, cohort.cache, options.data.cache);
-  const std::size_t known = count_trained_exams(options, cohort);
+  const std::size_t known =
+      count_known(options.run, cohort.exams(),
+                  options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,
+                  cohort.labeled());
   if (known > 0) {
     cohort.warnings.push_back(concat(plural(known, "exam"),
                                      " of this cohort, or others of the same patients, took part "
                                      "in the run's training: the figures are too good; see the "
                                      "run's own held-out predictions for them"));
   }
+  const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
+  if (!lengths.empty()) cohort.warnings.push_back(lengths);
   for (const std::string& warning : cohort.warnings) log_warning(warning);
 
   Split split;
   split.test = cohort.labeled();
-  FoldResult fold{&split, {}};
-  std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
-  for (std::size_t t = 0; t < scores.size(); ++t) {
-    Reading reading;
-    reading.threshold = ensemble.threshold(t);
-    auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
-    fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
-  }
-  const ModelFolds folds{model_name(ensemble.card().config), {fold}};
+  const auto models = examine(options.run, ensemble, split, cohort, device);
 
-  const StudyReport report = report_of(folds, cohort, ensemble, options, known == 0);
-  if (!options.out.empty()) write_results(options.out, report, predictions_csv(folds, cohort));
+  const StudyReport report = report_of(models, cohort, ensemble, options, known == 0);
+  for (const RunReport& target : report.targets) {
+    for (const std::string& warning : data_warnings(target)) log_warning(warning);
+  }
+  if (!options.out.empty())
+    write_results(options.out, report, predictions_csv(models.front().folds, cohort));
   std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
   return static_cast<int>(ExitCode::kDone);
 }

@@ -80,6 +80,10 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
   }
 }
 
+bool has_output_per_exam(const std::string& model) {
+  return model == "mean" || model == "attention";
+}
+
 }  // namespace
 
 void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device) {
@@ -95,8 +99,24 @@ void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device
 }
 
 void check_model_options(const TrainOptions& options) {
+  if (options.single_frame != TrainOptions().single_frame && !options.trains(kSingle)) {
+    throw ConfigError(concat("--single-frame ", options.single_frame, " is for the model single, ",
+                             "which is not among ", join(options.models(), ", "),
+                             "; add it to --compare, or leave the option out"));
+  }
   check_recurrent(options);
   check_time_encoding(options);
+}
+
+std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets) {
+  std::vector<std::string> left_out;
+  if (!targets.per_frame() || !options.default_compare) return left_out;
+  std::erase_if(options.compare, [&](const std::string& model) {
+    const bool of_exams = has_output_per_exam(model);
+    if (of_exams) left_out.push_back(model);
+    return of_exams;
+  });
+  return left_out;
 }
 
 void check_task_options(const TrainOptions& options, const Targets& targets) {
@@ -115,12 +135,17 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
     throw ConfigError("--sampler balanced needs a single target of exams, with classes");
   }
   if (!targets.per_frame()) return;
+  if (options.single_frame != TrainOptions().single_frame) {
+    throw ConfigError(concat("--single-frame names one frame of an exam, but '", targets.names(),
+                             "' has a value per frame, and single then sees each by itself; leave "
+                             "the option out"));
+  }
   if (options.pool_given) {
     throw ConfigError(concat("--temporal-pool makes one output of all frames, but '",
                              targets.names(), "' has a value per frame; leave the option out"));
   }
   for (const std::string& model : options.models()) {
-    if (model != "mean" && model != "attention") continue;
+    if (!has_output_per_exam(model)) continue;
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
                              "' a value per frame; expected gru, bigru, lstm, single (every frame "
                              "by itself), shuffled, blank or clock (its place and time)"));

@@ -11,6 +11,8 @@ void check_model_options(const TrainOptions& options);
 
 // ConfigError for what the options ask and the targets, whose tasks are known once they are read,
 // do not allow.
+// `--compare` alone: takes out, and gives back, what cannot learn these targets.
+std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets);
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
 // Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.

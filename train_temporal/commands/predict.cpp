@@ -13,6 +13,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/same_features.h"
@@ -103,6 +104,20 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
   return explained;
 }
 
+void warn_of_use(const std::filesystem::path& run, const ModelCard& card,
+                 const cache::CacheReader& cache, const std::vector<std::size_t>& exams) {
+  std::vector<std::string> patients;
+  for (const cache::ExamInfo& exam : cache.exams()) patients.push_back(exam.patient);
+  if (const std::size_t known = count_known(run, cache.exams(), patients, exams); known > 0) {
+    log_warning(concat(plural(known, "exam"),
+                       " of this cache, or others of the same patients, took part in the run's "
+                       "training: predictions of them look better than the model is; see the run's "
+                       "own held-out predictions for them"));
+  }
+  const std::string lengths = warn_of_lengths(card, cache.exams(), exams);
+  if (!lengths.empty()) log_warning(lengths);
+}
+
 std::filesystem::path place_of(const std::filesystem::path& file) {
   return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
 }
@@ -130,7 +145,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   }
   const torch::Device device = resolve_device(options.device);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
-  Ensemble ensemble(options.run);
+  Ensemble ensemble(model_files(options.run));
   const cache::CacheReader cache(options.data.cache);
   if (!options.explain.empty() && !can_be_explained(ensemble.targets())) {
     throw ConfigError(concat("--explain tells what frames add to the one output of an exam, but '",
@@ -139,6 +154,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   }
   require_same_features(ensemble.card().recipe, cache, options.data.cache);
   const auto exams = exams_with_frames(cache);
+  warn_of_use(options.run, ensemble.card(), cache, exams);
   const auto scores = ensemble.scores(cache, exams, device);
   write_file_atomically(options.out, predictions(cache, exams, ensemble, scores));
   std::vector<ExplainedExam> explained;

@@ -1,6 +1,7 @@
 // `coldframe train`: cohort → folds → fits → report, in a run folder.
 #include <torch/version.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <optional>
@@ -48,7 +49,12 @@ class TrainingRun {
         splits_(divide(cohort_, options, split_text_)) {
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
-    check_task_options(options, cohort_.targets);
+    const auto left_out = leave_out_controls(options_, cohort_.targets);
+    if (!left_out.empty()) {
+      log_info(concat("--compare without ", join(left_out, ", "), ": one output per exam, and '",
+                      cohort_.targets.names(), "' has a value per frame"));
+    }
+    check_task_options(options_, cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
     const auto views = training_views(cohort_.cache, options.views);
@@ -79,11 +85,11 @@ class TrainingRun {
                      const std::vector<FinishedFit>& fits) const;
   RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
   void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                    const ModelFolds& main, const Experiment& experiment) const;
+                    const std::vector<ModelFolds>& models) const;
   void write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
                     const std::vector<ModelFolds>& models) const;
 
-  const TrainOptions& options_;
+  TrainOptions options_;
   ProcessGroup* group_;
   Clock::time_point started_ = Clock::now();
   torch::Device device_;
@@ -187,6 +193,8 @@ Json TrainingRun::config() const {
   json["seed"] = options_.seed;
   json["name"] = options_.model;
   json["compare"] = options_.compare;
+  json["fits"] = plan_fits(experiment()).fits;
+  if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   json["model"] = to_json(base_);
   json["fit"] = fit_json(options_.fit);
   json["search"] = Json::array();
@@ -214,8 +222,11 @@ int TrainingRun::run(RunFolder* writable) {
   warn_of_fits(fits);
   const auto models = assemble(fits, cohort_.targets, options_.seeds);
   write_tables(folder, fits, models);
-  write_models(folder, fits, models.front(), experiment());
+  write_models(folder, fits, models);
   StudyReport result = report(models, fits);
+  for (const RunReport& target : result.targets) {
+    for (const std::string& warning : data_warnings(target)) log_warning(warning);
+  }
   Json summary = metrics_json(result);
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
@@ -252,29 +263,40 @@ void TrainingRun::write_tables(const RunFolder& folder, const std::vector<Finish
     const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
     write_file_atomically(folder.file(name), predictions_csv(model, cohort_));
   }
+  write_file_atomically(folder.file("validation.csv"), validation_csv(models.front(), cohort_));
 }
 
+// The main model's fits lie in models/, a control's in controls/NAME/.
 void TrainingRun::write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                               const ModelFolds& main, const Experiment& experiment) const {
-  const auto models = models_folder(folder.file(""));
-  std::filesystem::create_directories(models);
+                               const std::vector<ModelFolds>& models) const {
   ModelCard card;
   card.recipe = cohort_.cache.recipe();
   card.targets = cohort_.targets.list();
   card.source_kinds = source_kinds_;
   const bool repeated = std::any_of(splits_.begin(), splits_.end(),
                                     [](const Split& split) { return split.repeat > 0; });
-  for (std::size_t i = 0; i < main.folds.size() * options_.seeds; ++i) {
+  const std::size_t of_model = splits_.size() * options_.seeds;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
     const FitName& name = fits[i].name;
-    const FoldResult& fold = main.folds[i / options_.seeds];
+    const FoldResult& fold = models[i / of_model].folds[i % of_model / options_.seeds];
+    card.config = experiment().config(name);
     card.repeat = name.repeat;
     card.fold = name.fold;
     card.seed = name.seed;
     card.fit_seed = fits[i].record.seed;
     card.config = experiment.task(name, *fits[i].split).config;
+    std::vector<std::size_t> lengths;
+    for (std::size_t exam : fits[i].split->train)
+      lengths.push_back(present_frames(cohort_.exams()[exam]));
+    const auto [least, most] = std::ranges::minmax(lengths);
+    card.least_frames = least;
+    card.most_frames = most;
     card.readings.clear();
     for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
-    write_model(models / model_file_name(name.repeat, name.fold, name.seed, repeated),
+    const auto place = name.model == options_.model ? models_folder(folder.file(""))
+                                                    : control_folder(folder.file(""), name.model);
+    std::filesystem::create_directories(place);
+    write_model(place / model_file_name(name.repeat, name.fold, name.seed, repeated),
                 read_record(folder.record(name)).weights, card);
   }
 }
@@ -289,6 +311,8 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   result.bootstrap.seed = options_.seed;
   for (const ModelFolds& model : models) {
     result.models.push_back(to_result(model, cohort_, target));
+    if (model.model == kSingle && !cohort_.targets.per_frame())
+      result.models.back().frame = options_.single_frame;
   }
   for (const FoldResult& fold : models.front().folds) {
     result.choices.push_back(choice_of(fold, target, cohort_));

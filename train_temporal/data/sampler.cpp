@@ -46,9 +46,11 @@ DrawnFrames FrameSampler::for_evaluation(std::int64_t frames, std::uint64_t exam
 DrawnFrames FrameSampler::arranged(std::vector<std::int64_t> positions,
                                    CounterRandom random) const {
   DrawnFrames selection{positions, positions};
-  if (order_ == FrameOrder::kMiddle) {
-    const std::int64_t middle = positions[positions.size() / 2];
-    return {{middle}, {middle}};
+  if (is_one_frame(order_)) {
+    const std::int64_t one = order_ == FrameOrder::kFirst    ? positions.front()
+                             : order_ == FrameOrder::kMiddle ? positions[positions.size() / 2]
+                                                             : positions.back();
+    return {{one}, {one}};
   }
   if (order_ == FrameOrder::kShuffled) random.shuffle(selection.features);
   return selection;

@@ -30,9 +30,15 @@ constexpr Stream layer_dropout(std::int64_t layer) {
 
 enum class FrameOrder {
   kInOrder,
-  kMiddle,    // the middle frame alone: the `single` baseline
+  kFirst,  // one frame alone: the `single` baseline
+  kMiddle,
+  kLast,
   kShuffled,  // features in random order, times left in place: the `shuffled` control
 };
+
+constexpr bool is_one_frame(FrameOrder order) {
+  return order == FrameOrder::kFirst || order == FrameOrder::kMiddle || order == FrameOrder::kLast;
+}
 
 // Positions among an exam's T frames, [K] each: step k of the sequence has the features of frame
 // features[k] and the time of frame times[k].

@@ -14,6 +14,9 @@ PooledModel::PooledModel(const ModelConfig& config)
   feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
   feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
   project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
+  if (!config.linear) {
+    hidden = register_module("hidden", torch::nn::Linear(config.hidden, config.hidden));
+  }
   if (config.architecture == ModelKind::kAttention) {
     attention = register_module("attention", torch::nn::Linear(config.hidden, 1));
   }
@@ -32,6 +35,7 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Sequence
   if (!blank_) dropout.add_noise(batch.row_keys, x);
   x = project(x);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
+  if (!hidden.is_empty()) x = torch::relu(hidden(x));
   if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
   const torch::Tensor frames = pad_packed(x, batch);                              // [B, T, H]
   x = attention.is_empty() ? mean_over_frames(frames, batch)

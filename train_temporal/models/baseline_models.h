@@ -5,11 +5,12 @@
 
 namespace coldframe::temporal {
 
-// Mean over frames of the projected features, plain or by attention (Ilse et al. 2018, without
-// their hidden layer); `single` is this model on one frame, or of targets per frame on each frame
-// by itself. Tensors: feature_mean, feature_std [D];
-// project.weight [H, D], project.bias; attention.weight [1, H], .bias with attention; head.weight
-// [C, H], head.bias.
+// Mean over frames, plain or by attention (Ilse et al. 2018), of what a layer of rectified units
+// makes of each frame's projected features: the GRU's width and regularisation without its memory,
+// so that it loses for want of the order alone. `single` is this model on one frame, or of targets
+// per frame on each frame by itself. Tensors: feature_mean, feature_std [D]; project.weight [H, D],
+// project.bias; hidden.weight [H, H], hidden.bias (linear models: none); attention.weight [1, H],
+// .bias with attention; head.weight [C, H], head.bias.
 class PooledModel final : public SequenceModel {
  public:
   explicit PooledModel(const ModelConfig& config);
@@ -20,7 +21,7 @@ class PooledModel final : public SequenceModel {
  private:
   bool per_frame_, blank_;
   torch::Tensor feature_mean, feature_std;
-  torch::nn::Linear project{nullptr}, attention{nullptr}, head{nullptr};
+  torch::nn::Linear project{nullptr}, hidden{nullptr}, attention{nullptr}, head{nullptr};
 };
 
 inline constexpr std::int64_t kClockHidden = 32;

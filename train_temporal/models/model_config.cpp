@@ -15,7 +15,9 @@ const WordTable<ModelKind> kArchitectures{{"gru", ModelKind::kGru},
                                           {"lstm", ModelKind::kLstm},
                                           {"attention", ModelKind::kAttention}};
 const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
+                                    {"first", FrameOrder::kFirst},
                                     {"middle", FrameOrder::kMiddle},
+                                    {"last", FrameOrder::kLast},
                                     {"shuffled", FrameOrder::kShuffled}};
 const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
                                      {"mean", TemporalPool::kMean},
@@ -36,7 +38,7 @@ constexpr std::array kModels = {
     NamedModel{"lstm", ModelKind::kLstm, FrameOrder::kInOrder},
     NamedModel{"attention", ModelKind::kAttention, FrameOrder::kInOrder},
     NamedModel{"mean", ModelKind::kMean, FrameOrder::kInOrder},
-    NamedModel{"single", ModelKind::kMean, FrameOrder::kMiddle},
+    NamedModel{kSingle, ModelKind::kMean, FrameOrder::kMiddle},
     NamedModel{kShuffled, ModelKind::kGru, FrameOrder::kShuffled},
     NamedModel{kBlank, ModelKind::kGru, FrameOrder::kInOrder},
     NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
@@ -64,6 +66,7 @@ Json to_json(const ModelConfig& config) {
   json["time"] = config.time;
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
+  json["linear"] = config.linear;
   return json;
 }
 
@@ -95,9 +98,10 @@ ModelConfig model_config_from_json(const Json& json) {
     config.time = json.at("time").get<bool>();
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
+    config.linear = json.value("linear", true);
     const std::string name = model_name(config);  // DataError when there is none
     if (config.per_frame() &&
-        (config.order == FrameOrder::kMiddle || config.architecture == ModelKind::kAttention)) {
+        (is_one_frame(config.order) || config.architecture == ModelKind::kAttention)) {
       throw DataError(concat("model configuration: ", name,
                              " with temporal_pool none, which wants an output per frame; the file "
                              "is damaged or not a Coldframe model"));
@@ -139,9 +143,7 @@ void set_model(ModelConfig& config, const std::string& name) {
   config.order = model.order;
   if (name == kBothWays) config.bidirectional = true;
   // Per frame `single` is every frame by itself.
-  if (config.per_frame() && config.order == FrameOrder::kMiddle) {
-    config.order = FrameOrder::kInOrder;
-  }
+  if (config.per_frame() && is_one_frame(config.order)) config.order = FrameOrder::kInOrder;
 }
 
 std::string model_name(const ModelConfig& config) {
@@ -149,7 +151,8 @@ std::string model_name(const ModelConfig& config) {
   if (is_recurrent(config.architecture) && config.order == FrameOrder::kShuffled) return kShuffled;
   const bool one_by_one = config.per_frame() && config.architecture == ModelKind::kMean &&
                           config.order == FrameOrder::kInOrder;
-  if (one_by_one) return "single";
+  const bool one_frame = config.architecture == ModelKind::kMean && is_one_frame(config.order);
+  if (one_by_one || one_frame) return kSingle;
   for (const NamedModel& model : kModels) {
     if (model.architecture != config.architecture || model.order != config.order) continue;
     const bool gru = config.architecture == ModelKind::kGru;
@@ -157,6 +160,12 @@ std::string model_name(const ModelConfig& config) {
                                                                                : model.name;
   }
   throw DataError("model configuration: no model has this architecture and order of frames");
+}
+
+const WordTable<FrameOrder>& single_frames() {
+  static const WordTable<FrameOrder> table{
+      {"first", FrameOrder::kFirst}, {"middle", FrameOrder::kMiddle}, {"last", FrameOrder::kLast}};
+  return table;
 }
 
 }  // namespace coldframe::temporal

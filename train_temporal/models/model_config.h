@@ -12,11 +12,11 @@
 namespace coldframe::temporal {
 
 enum class ModelKind {
-  kGru,        // frames → projection → GRU → pooling → head
-  kMean,       // frames → projection → mean over frames → head; also `single`, on one frame
+  kGru,   // frames → projection → GRU → pooling → head
+  kMean,  // frames → projection → MLP → mean over frames → head; also `single`, on one frame
   kClock,      // no features: clock_descriptor() → MLP
   kLstm,       // as kGru with an LSTM
-  kAttention,  // frames → projection → attention pooling → head
+  kAttention,  // frames → projection → MLP → attention pooling → head
 };
 // A GRU or LSTM that sees time gets the log of the interval and the seconds since the first frame,
 // and beside them:
@@ -44,6 +44,7 @@ struct ModelConfig {
   bool time = false;  // whether the GRU sees intervals
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
+  bool linear = false;  // kMean, kAttention: no MLP, as models were that are still read
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
@@ -67,8 +68,12 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
 const std::vector<std::string>& model_names();
 // `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
+inline constexpr const char* kSingle = "single";
 bool is_twin(const std::string& name);
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);
+
+// "first", "middle", "last": the frame that `single` sees.
+const WordTable<FrameOrder>& single_frames();
 
 }  // namespace coldframe::temporal

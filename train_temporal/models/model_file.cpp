@@ -49,6 +49,7 @@ Json card_json(const ModelCard& card) {
   json["seed"] = card.seed;
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
+  json["frames"] = {card.least_frames, card.most_frames};
   return json;
 }
 
@@ -66,6 +67,10 @@ ModelCard card_from_json(const Json& json) {
   card.seed = json.at("seed").get<std::size_t>();
   card.fit_seed = json.at("fit_seed").get<std::uint64_t>();
   card.source_kinds = json.at("source_kinds").get<std::vector<std::string>>();
+  if (json.contains("frames")) {
+    card.least_frames = json["frames"].at(0).get<std::size_t>();
+    card.most_frames = json["frames"].at(1).get<std::size_t>();
+  }
   return card;
 }
 

@@ -22,6 +22,8 @@ struct ModelCard {
   std::vector<std::string> source_kinds;  // for the `clock` control
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
+  // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
+  std::size_t least_frames = 0, most_frames = 0;
 };
 // The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
 std::vector<double> scores_of(const ModelCard& card, std::size_t target,

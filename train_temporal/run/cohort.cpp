@@ -103,6 +103,10 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
     how = "as the cache's split column says";
     return split_from_column(cohort.exams(), cohort.targets, cohort.patients, options.seed);
   }
+  if (options.each_patient) {
+    how = "each patient held out once";
+    return leave_one_patient_out(cohort.targets, cohort.patients, options.seed);
+  }
   if (options.folds == 1) {
     how = "one part held out, by patient";
     if (options.repeats > 1) throw ConfigError("--repeats needs --folds of 2 or more");

@@ -79,6 +79,13 @@ bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>
   return true;
 }
 
+// The frames among which a model has to choose; one that has no choice: none by name.
+std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
+  const bool chooses = model == kSingle && experiment.options.single_frame == kBestFrame &&
+                       !experiment.base.per_frame();
+  return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
+}
+
 std::vector<FinishedFit> plan(const Experiment& experiment) {
   std::vector<FinishedFit> fits;
   for (const std::string& model : experiment.options.models()) {
@@ -86,11 +93,33 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
       const Split& split = experiment.splits[s];
       const std::size_t setting = experiment.chosen.empty() ? 0 : experiment.chosen[s];
       for (std::size_t seed = 0; seed < experiment.options.seeds; ++seed) {
-        fits.push_back({{model, split.repeat, split.fold, seed, setting}, &split, {}});
+        for (const std::string& frame : candidates(experiment, model)) {
+          fits.push_back({{model, split.repeat, split.fold, seed, setting, frame}, &split, {}});
+        }
       }
     }
   }
   return fits;
+}
+
+double best_loss(const FinishedFit& fit) {
+  return fit.record.history[fit.record.best_epoch].validation;
+}
+
+// Candidates of the same model, split and seed follow each other.
+std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
+  std::vector<FinishedFit> chosen;
+  for (FinishedFit& fit : fits) {
+    const bool rival = !chosen.empty() && !fit.name.frame.empty() &&
+                       chosen.back().name.model == fit.name.model &&
+                       chosen.back().split == fit.split && chosen.back().name.seed == fit.name.seed;
+    if (!rival) {
+      chosen.push_back(std::move(fit));
+    } else if (best_loss(fit) < best_loss(chosen.back())) {
+      chosen.back() = std::move(fit);
+    }
+  }
+  return chosen;
 }
 
 // Threads that take one fit after another. The first error stops all and is rethrown.
@@ -188,10 +217,13 @@ class FitWorkers {
 
 }  // namespace
 
-ModelConfig Experiment::config(const std::string& model) const {
+ModelConfig Experiment::config(const FitName& fit) const {
   ModelConfig result = base;
-  if (is_twin(model)) set_model(result, options.model);
-  set_model(result, model);
+  if (is_twin(fit.model)) set_model(result, options.model);
+  set_model(result, fit.model);
+  const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
+  if (is_one_frame(result.order))
+    result.order = value_for(single_frames(), frame).value_or(result.order);
   if (!is_recurrent(result.architecture)) result.time = false;
   return result;
 }
@@ -201,7 +233,7 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
 }
 
 FitTask Experiment::task(const FitName& fit, const Split& split) const {
-  FitTask task{dataset, targets, split, config(fit.model), options.fit, fit_seed(split, fit.seed)};
+  FitTask task{dataset, targets, split, config(fit), options.fit, fit_seed(split, fit.seed)};
   task.group = group;
   if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   return task;
@@ -216,8 +248,7 @@ FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
   FitPlan plan;
-  plan.fits = options.models().size() * experiment.splits.size() * options.seeds +
-              experiment.searched_fits();
+  plan.fits = temporal::plan(experiment).size() + experiment.searched_fits();
   // One device, and one budget, is shared by all fits: side by side they would compete for it.
   const bool shared =
       !experiment.device.is_cpu() || options.memory_budget > 0 || experiment.group != nullptr;
@@ -230,7 +261,7 @@ FitPlan plan_fits(const Experiment& experiment) {
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder) {
   std::vector<FinishedFit> fits = plan(experiment);
   run_fits(experiment, folder, "train", fits);
-  return fits;
+  return folder == nullptr ? fits : without_losers(std::move(fits));
 }
 
 void run_fits(const Experiment& experiment, const RunFolder* folder, const char* verb,

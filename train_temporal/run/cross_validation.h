@@ -30,7 +30,7 @@ struct Experiment {
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
 
   bool leads() const { return group == nullptr || group->leads(); }
-  ModelConfig config(const std::string& model) const;
+  ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
@@ -50,7 +50,8 @@ struct FitPlan {
 FitPlan plan_fits(const Experiment& experiment);
 
 // All fits of a run: by model, then split, then seed, with the setting that was chosen for the
-// split. Those whose record exists are not repeated; one that
+// split; of `single` on several frames the one whose validation loss is the least. Those whose
+// record exists are not repeated; one that
 // was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
 // epochs have been saved. Of several processes the one that leads has the folder; the others get
 // null for it, and fits without what is in their records.

@@ -10,21 +10,23 @@ namespace coldframe::temporal {
 
 namespace {
 
-// `--search` may have given every fold a setting of its own.
-bool same_but_for_search(ModelConfig a, const ModelConfig& b) {
+// `--search` may have given every fold a setting of its own, and fits of `single` may each have
+// chosen their frame.
+bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   a.hidden = b.hidden;
   a.dropout = b.dropout;
   if (a.per_frame() == b.per_frame()) a.pool = b.pool;
+  if (is_one_frame(a.order) && is_one_frame(b.order)) a.order = b.order;
   return a == b;
 }
 
 }  // namespace
 
-Ensemble::Ensemble(const std::filesystem::path& run) {
-  for (const auto& path : model_files(run)) {
+Ensemble::Ensemble(const std::vector<std::filesystem::path>& files) {
+  for (const auto& path : files) {
     models_.push_back(read_model(path));
     const ModelCard& added = models_.back().card;
-    if (!same_but_for_search(added.config, card().config) || added.targets != card().targets ||
+    if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest()) {
       throw DataError(
           concat("'", path.string(),

@@ -1,4 +1,4 @@
-// All models of a run, applied together to a cache that none of them has seen.
+// All fits of a model of a run, applied together to a cache that none of them has seen.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,9 @@ namespace coldframe::temporal {
 
 class Ensemble {
  public:
-  // Reads every model of the run. ConfigError when it is not a run, DataError for damaged models.
-  explicit Ensemble(const std::filesystem::path& run);
+  // Reads every file of one model, as model_files() and control_files() list them. DataError for
+  // damaged models, and for those of several trainings.
+  explicit Ensemble(const std::vector<std::filesystem::path>& files);
 
   std::vector<TrainedModel>& models() { return models_; }
   const ModelCard& card() const { return models_.front().card; }

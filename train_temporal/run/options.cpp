@@ -1,6 +1,7 @@
 #include "train_temporal/run/options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <type_traits>
 
 #include "common/cli/cli.h"
@@ -37,7 +38,7 @@ struct Words {
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
-  std::string views = "auto";
+  std::string views = "auto", folds = "0";
 };
 
 template <typename T>
@@ -84,8 +85,10 @@ void add_resources(po::options_description& description, Words& words, TrainOpti
 
 void add_split(po::options_description& description, Words& words, TrainOptions& options) {
   auto add = description.add_options();
-  add("folds", number(options.folds),
-      "folds by patient; 1: one hold-out; 0: the cache's split column if there is one, else 5");
+  add("folds", text(words.folds, "N")->default_value(words.folds),
+      "folds by patient; 1: one hold-out; patients: each patient held out once; 0: the cache's "
+      "split "
+      "column if there is one, else 5");
   add("split-column", po::bool_switch(&options.split_column),
       "use the cache's split column (train, val, test)");
   add("splits", text(words.splits, "FILE.csv"), "use the splits.csv of an earlier run");
@@ -102,7 +105,11 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
       "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, blank, "
       "clock)");
-  add("hidden", number(model.hidden), "width of the projection and of the recurrent layers");
+  add("single-frame", text(options.single_frame, "WHICH")->default_value(options.single_frame),
+      "what the model `single` sees: the first, middle or last frame, or the best of these by the "
+      "validation part of each fold");
+  add("hidden", number(model.hidden),
+      "width of the projection and of the recurrent layers, or of the MLP in their place");
   add("layers", number(model.layers), "layers of the GRU or LSTM");
   add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
   add("temporal-pool", text(words.pool, "KIND"),
@@ -156,7 +163,13 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
       "try N settings of hidden, temporal-pool, dropout, noise, lr and weight-decay on every fold "
       "and take the best on its inner validation part; the first is the one given, and what "
       "differs from the defaults stays; 0: none");
-  add("bootstrap", number(options.resamples), "resamples for intervals");
+  add("bootstrap", number(options.resamples), "resamples for the bands around curves");
+}
+
+std::vector<std::string> single_frame_words() {
+  std::vector<std::string> words = words_in(single_frames());
+  words.push_back(kBestFrame);
+  return words;
 }
 
 void require(bool fine, const char* option, const char* expected) {
@@ -197,13 +210,25 @@ void check_numbers(const TrainOptions& options) {
 }
 
 void check_splits(const TrainOptions& options) {
-  const int ways = (options.folds > 0) + options.split_column + !options.splits.empty();
+  const int ways =
+      (options.folds > 0) + options.each_patient + options.split_column + !options.splits.empty();
   if (ways > 1) {
     throw ConfigError("--folds, --split-column and --splits exclude each other; give one");
+  }
+  if (options.repeats > 1 && options.each_patient) {
+    throw ConfigError("--folds patients can be divided in one way only; leave --repeats out");
   }
   if (options.repeats > 1 && (options.split_column || !options.splits.empty())) {
     throw ConfigError("--repeats divides anew; it needs --folds, not a given split");
   }
+}
+
+void apply_folds(const std::string& word, TrainOptions& options) {
+  options.each_patient = word == "patients";
+  if (options.each_patient) return;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), options.folds);
+  require(error == std::errc() && end == word.data() + word.size(), "folds",
+          "a whole number, or patients");
 }
 
 void apply_words(const Words& words, TrainOptions& options) {
@@ -220,6 +245,7 @@ void apply_words(const Words& words, TrainOptions& options) {
                                         {"device", Residence::kDevice},
                                         {"memory", Residence::kMemory},
                                         {"stream", Residence::kStream}});
+  apply_folds(words.folds, options);
   options.existing = {words.resume, words.overwrite};
   options.pool_given = !words.pool.empty();
   if (options.pool_given) {
@@ -246,6 +272,8 @@ void apply_words(const Words& words, TrainOptions& options) {
       "amp", words.amp,
       {{"off", torch::kFloat32}, {"bf16", torch::kBFloat16}, {"fp16", torch::kFloat16}});
   choice("model", options.model, model_names());
+  choice("single-frame", options.single_frame, single_frame_words());
+  options.default_compare = words.compare == join(comparison_names(), ",");
   for (const std::string& name : split(words.compare, ',')) {
     if (words.compare.empty() || trim(name) == options.model) continue;
     choice("compare", trim(name), model_names());
@@ -272,6 +300,10 @@ std::vector<std::string> TrainOptions::models() const {
   std::vector<std::string> names = {model};
   names.insert(names.end(), compare.begin(), compare.end());
   return names;
+}
+
+bool TrainOptions::trains(const std::string& wanted) const {
+  return model == wanted || std::ranges::find(compare, wanted) != compare.end();
 }
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
@@ -319,7 +351,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add_data(description, words, options.data);
   add("out", text(words.out, "FOLDER"), "write metrics, predictions and report.html here");
   add("overwrite", po::bool_switch(&words.overwrite), "replace files of an earlier evaluation");
-  add("bootstrap", number(options.resamples), "resamples for intervals");
+  add("bootstrap", number(options.resamples), "resamples for the bands around curves");
   add("seed", number(options.seed), "of the resamples");
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;

@@ -21,6 +21,8 @@ struct TargetOptions {
   bool exam_is_patient = false;
 };
 
+inline constexpr const char* kBestFrame = "best";
+
 enum class TimeInput { kAuto, kOn, kOff };
 
 struct TrainOptions {
@@ -29,6 +31,7 @@ struct TrainOptions {
   ExistingRun existing;
 
   std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
+  bool each_patient = false;     // as many folds as patients
   bool split_column = false;     // insist on the `split` column
   std::filesystem::path splits;  // a splits.csv to follow
   std::size_t repeats = 1;
@@ -37,8 +40,10 @@ struct TrainOptions {
 
   std::string model = "gru";
   std::vector<std::string> compare;
-  ModelConfig architecture;  // what the options say of it; the cache decides the rest
-  bool pool_given = false;   // --temporal-pool, which targets per frame have no use for
+  bool default_compare = false;  // --compare alone: what does not apply to the target is left out
+  ModelConfig architecture;      // what the options say of it; the cache decides the rest
+  std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
+  bool pool_given = false;              // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;
@@ -56,6 +61,7 @@ struct TrainOptions {
   Launch launch;  // from the environment
 
   std::vector<std::string> models() const;  // the main one first, then those compared
+  bool trains(const std::string& model) const;
 };
 // False when only help was asked for. ConfigError.
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);

@@ -15,6 +15,18 @@ void add_share(std::vector<double>& sum, const std::vector<double>& values, doub
   for (std::size_t i = 0; i < values.size(); ++i) sum[i] += share * values[i];
 }
 
+// n − 1; empty with one seed.
+std::vector<double> deviations(const std::vector<std::vector<double>>& seeds,
+                               const std::vector<double>& mean) {
+  if (seeds.size() < 2) return {};
+  std::vector<double> result(mean.size(), 0.0);
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    for (const auto& one : seeds) result[i] += (one[i] - mean[i]) * (one[i] - mean[i]);
+    result[i] = std::sqrt(result[i] / static_cast<double>(seeds.size() - 1));
+  }
+  return result;
+}
+
 // The rows of a part that have a label, and their classes; of a regression no row.
 struct LabeledRows {
   std::vector<std::size_t> row;
@@ -55,22 +67,22 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
     return columns(table, targets.outputs(), targets.first_output(t), outputs);
   };
   TargetScores result;
-  std::vector<double> validation_scores;
+  std::vector<std::vector<double>> validation_scores;
   for (const FinishedFit& fit : seeds) {
     const auto logits = at_rows(own(fit.record.validation_logits), outputs, validation.row);
     Reading reading = reading_of(labels, split.train);
     if (labels.scale() == Scale::kNominal) {
       reading.temperature = fit_temperature(logits, outputs, validation.label);
     }
-    add_share(validation_scores, scores_of(labels, reading, logits), share);
+    validation_scores.push_back(scores_of(labels, reading, own(fit.record.validation_logits)));
+    add_share(result.validation, validation_scores.back(), share);
     add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
     result.readings.push_back(reading);
   }
+  result.spread = deviations(validation_scores, result.validation);
   if (labels.binary()) {
     std::vector<double> score;
-    for (std::size_t i = 1; i < validation_scores.size(); i += 2) {
-      score.push_back(validation_scores[i]);
-    }
+    for (std::size_t row : validation.row) score.push_back(result.validation[2 * row + 1]);
     const double threshold = youden_threshold(score, validation.label).value;
     for (Reading& reading : result.readings) reading.threshold = threshold;
   }
@@ -99,6 +111,44 @@ FoldScores scores_of_fold(const FoldResult& fold, const Cohort& cohort, std::siz
     }
   }
   return result;
+}
+
+std::vector<std::string> header_of(const Cohort& cohort) {
+  std::vector<std::string> header = {"repeat", "fold", "exam", "patient"};
+  if (cohort.targets.per_frame()) header.push_back("frame");
+  add_header(header, cohort.targets.list(), WithLabels::kYes);
+  return header;
+}
+
+// The rows of one part of a fold, whose scores are those of `part`.
+std::vector<std::vector<std::string>> rows_of(const FoldResult& fold,
+                                              const std::vector<std::size_t>& exams,
+                                              std::vector<double> TargetScores::*part,
+                                              const Cohort& cohort) {
+  const std::vector<Target> targets = cohort.targets.list();
+  std::vector<std::vector<int>> decisions;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const TargetScores& all = fold.targets[t];
+    decisions.push_back(decide(targets[t], all.*part, all.threshold()));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t exam : exams) {
+    const std::vector<std::size_t> slots = present_slots(cohort.exams()[exam]);
+    for (std::size_t i = 0; i < cohort.targets.rows(exam); ++i) {
+      const std::size_t next = rows.size();
+      std::vector<std::string> row = {concat(fold.split->repeat), concat(fold.split->fold),
+                                      cohort.exams()[exam].id, cohort.patients[exam]};
+      if (cohort.targets.per_frame()) row.push_back(concat(slots[i]));
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const std::size_t width = targets[t].scores();
+        row.push_back(label_text(targets[t], cohort.targets[t].at(exam, i)));
+        const std::span<const double> scores(fold.targets[t].*part);
+        add_prediction(row, targets[t], scores.subspan(next * width, width), decisions[t][next]);
+      }
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
 }
 
 }  // namespace
@@ -135,28 +185,34 @@ void describe_target(RunReport& report, const Cohort& cohort, std::size_t target
 }
 
 std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort) {
+  std::string csv = csv_row(header_of(cohort));
+  for (const FoldResult& fold : folds.folds) {
+    for (const auto& row : rows_of(fold, fold.split->test, &TargetScores::scores, cohort)) {
+      csv += csv_row(row);
+    }
+  }
+  return csv;
+}
+
+std::string validation_csv(const ModelFolds& folds, const Cohort& cohort) {
+  std::vector<std::string> header = header_of(cohort);
   const std::vector<Target> targets = cohort.targets.list();
-  std::vector<std::string> header = {"repeat", "fold", "exam", "patient"};
-  if (cohort.targets.per_frame()) header.push_back("frame");
-  add_header(header, targets, WithLabels::kYes);
+  for (const Target& target : targets) {
+    const std::string prefix = targets.size() > 1 ? target.name + ":sd" : "sd";
+    for (const std::string& name : target.classes) header.push_back(prefix + "_" + name);
+    if (!target.has_classes()) header.push_back(prefix);
+  }
   std::string csv = csv_row(header);
   for (const FoldResult& fold : folds.folds) {
-    std::size_t next = 0;
-    for (std::size_t exam : fold.split->test) {
-      const std::vector<std::size_t> slots = present_slots(cohort.exams()[exam]);
-      for (std::size_t i = 0; i < cohort.targets.rows(exam); ++i, ++next) {
-        std::vector<std::string> row = {concat(fold.split->repeat), concat(fold.split->fold),
-                                        cohort.exams()[exam].id, cohort.patients[exam]};
-        if (cohort.targets.per_frame()) row.push_back(concat(slots[i]));
-        for (std::size_t t = 0; t < targets.size(); ++t) {
-          const TargetScores& all = fold.targets[t];
-          const std::size_t width = targets[t].scores();
-          row.push_back(label_text(targets[t], cohort.targets[t].at(exam, i)));
-          add_prediction(row, targets[t], std::span(all.scores).subspan(next * width, width),
-                         all.decision[next]);
-        }
-        csv += csv_row(row);
+    auto rows = rows_of(fold, fold.split->validation, &TargetScores::validation, cohort);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t t = 0; t < targets.size(); ++t) {
+        const std::vector<double>& spread = fold.targets[t].spread;
+        const std::size_t width = targets[t].scores();
+        for (std::size_t c = 0; c < width; ++c)
+          rows[i].push_back(spread.empty() ? "" : exact(spread[i * width + c]));
       }
+      csv += csv_row(rows[i]);
     }
   }
   return csv;

@@ -16,6 +16,9 @@ struct TargetScores {
   std::vector<Reading> readings;  // by seed; the threshold is that of all seeds
   std::vector<double> scores;     // [rows of the test part, Target::scores()]
   std::vector<int> decision;      // [rows]
+  // Of the validation part: the scores likewise, and their standard deviation over the seeds (empty
+  // with one).
+  std::vector<double> validation = {}, spread = {};
 
   double threshold() const { return readings.front().threshold; }
 };
@@ -44,6 +47,9 @@ void describe_target(RunReport& report, const Cohort& cohort, std::size_t target
 
 // repeat,fold,exam,patient,label,p_<class>…,predicted, see predictions.h
 std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort);
+// The same of the validation parts, which chose epochs, temperatures and thresholds, and at the end
+// sd_<class>…, the standard deviations over the seeds (empty with one).
+std::string validation_csv(const ModelFolds& folds, const Cohort& cohort);
 // model,repeat,fold,seed,epoch,train_loss,validation_loss,learning_rate,best
 std::string epochs_csv(const std::vector<FinishedFit>& fits);
 

@@ -22,6 +22,7 @@ constexpr const char* kStateFolder = "state";
 constexpr const char* kLockFile = "lock";
 constexpr const char* kReplacedFolder = "replaced";
 constexpr const char* kRecordSuffix = ".record";
+constexpr const char* kControlsFolder = "controls";
 
 fs::path without_trailing_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
@@ -51,6 +52,18 @@ bool has_record(const fs::path& working) {
   });
 }
 
+std::vector<fs::path> models_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.filename().string(), b.filename().string());
+  });
+  return files;
+}
+
 void create_folders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -67,7 +80,7 @@ std::string FitName::stem() const {
 
 std::string FitName::stem_of_model() const {
   return concat("repeat-", repeat, "-fold-", fold, "-seed-", seed,
-                setting > 0 ? concat("-setting-", setting) : "");
+                setting > 0 ? concat("-setting-", setting) : "", frame.empty() ? "" : "-", frame);
 }
 
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
@@ -191,21 +204,26 @@ std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t se
   return concat(prefix, "fold-", fold, "-seed-", seed, ".safetensors");
 }
 
+fs::path control_folder(const fs::path& run, const std::string& control) {
+  return run / kControlsFolder / control;
+}
+
 std::vector<fs::path> model_files(const fs::path& run) {
-  std::vector<fs::path> files;
+  std::vector<fs::path> files = models_in(models_folder(run));
+  if (!files.empty()) return files;
+  throw ConfigError(concat("--run '", run.string(),
+                           "' is not a finished run of `coldframe "
+                           "train`: it has no models/*.safetensors"));
+}
+
+std::map<std::string, std::vector<fs::path>> control_files(const fs::path& run) {
+  std::map<std::string, std::vector<fs::path>> controls;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(models_folder(run), error)) {
-    if (entry.path().extension() == ".safetensors") files.push_back(entry.path());
+  for (const auto& entry : fs::directory_iterator(run / kControlsFolder, error)) {
+    auto files = models_in(entry.path());
+    if (!files.empty()) controls[entry.path().filename().string()] = std::move(files);
   }
-  if (files.empty()) {
-    throw ConfigError(concat("--run '", run.string(),
-                             "' is not a finished run of `coldframe "
-                             "train`: it has no models/*.safetensors"));
-  }
-  std::sort(files.begin(), files.end(), [](const fs::path& a, const fs::path& b) {
-    return natural_less(a.filename().string(), b.filename().string());
-  });
-  return files;
+  return controls;
 }
 
 }  // namespace coldframe::temporal

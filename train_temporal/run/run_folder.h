@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ struct FitName {
   std::string model;
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::size_t setting = 0;  // of --search; 0: that of the options
+  std::string frame = {};   // of `single`, where its frame is chosen: the candidate
 
-  std::string stem() const;           // "gru-repeat-0-fold-2-seed-1", "…-setting-3"
+  std::string stem() const;  // "gru-repeat-0-fold-2-seed-1", "…-setting-3", "single-…-last"
   std::string stem_of_model() const;  // without the model
 };
 
@@ -68,8 +70,12 @@ void publish_folder(const std::filesystem::path& working, const std::filesystem:
 
 // Names inside a finished run.
 std::filesystem::path models_folder(const std::filesystem::path& run);
+std::filesystem::path control_folder(const std::filesystem::path& run, const std::string& control);
 std::string model_file_name(std::size_t repeat, std::size_t fold, std::size_t seed, bool repeated);
-// All model files of a run, sorted. ConfigError when it is not a finished run.
+// All files of the main model of a run, sorted. ConfigError when it is not a finished run.
 std::vector<std::filesystem::path> model_files(const std::filesystem::path& run);
+// The files of each control, by name; empty for a run without controls, or one that kept none.
+std::map<std::string, std::vector<std::filesystem::path>> control_files(
+    const std::filesystem::path& run);
 
 }  // namespace coldframe::temporal

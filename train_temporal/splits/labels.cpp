@@ -105,6 +105,16 @@ void use_known_classes(Labels& labels, std::vector<std::string>& values,
   if (labels.binary()) labels.positive = labels.classes[1];
 }
 
+// Whole numbers that follow each other are grades as often as names.
+void hint_at_grades(Labels& labels, bool numeric, const LabelOptions& options) {
+  if (options.task || !numeric || labels.task != Task::kMulticlass) return;
+  labels.notes.push_back(concat("'", labels.name, "' holds the numbers ", labels.classes.front(),
+                                " to ", labels.classes.back(),
+                                ", learnt as classes without an order; if they are grades, "
+                                "--target ",
+                                labels.name, ":ordinal learns them as such"));
+}
+
 void find_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
   SpeltValues spelt = one_spelling(std::move(values));
   values = std::move(spelt.values);
@@ -122,6 +132,7 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
   check_labels(classes, labels);
   if (!numbers) labels.classes = std::move(classes);
   choose_positive(labels, options);
+  hint_at_grades(labels, spelt.numeric, options);
   if (labels.task == Task::kOrdinal && !spelt.numeric) {
     labels.notes.push_back(concat("classes of '", labels.name,
                                   "' from low to high: ", join(labels.classes, " < "),

@@ -133,6 +133,23 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
   return result;
 }
 
+SplitSet leave_one_patient_out(const Targets& targets, const std::vector<std::string>& patients,
+                               std::uint64_t seed) {
+  const std::vector<std::size_t> exams = targets.labeled_exams();
+  const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
+  require_patients(targets, groups, 2, "--folds patients");
+  SplitSet result;
+  for (std::size_t fold = 0; fold < groups.size(); ++fold) {
+    Split split{0, fold, {}, {}, groups[fold].exams};
+    std::ranges::sort(split.test);
+    std::ranges::set_difference(exams, split.test, std::back_inserter(split.train));
+    take_validation(split, targets, patients, seed);
+    check_parts(split, targets, patients, result.warnings);
+    result.splits.push_back(std::move(split));
+  }
+  return result;
+}
+
 SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
                       std::uint64_t seed) {
   const std::vector<PatientGroup> groups =

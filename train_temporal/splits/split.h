@@ -41,6 +41,11 @@ std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& pa
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
                     std::size_t folds, std::uint64_t seed, std::size_t repeats = 1);
 
+// As many folds as patients, each of whom is held out once. ConfigError unless every class has two
+// patients or more.
+SplitSet leave_one_patient_out(const Targets& targets, const std::vector<std::string>& patients,
+                               std::uint64_t seed);
+
 // One split, about 60/20/20 % of patients, stratified.
 SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
                       std::uint64_t seed);

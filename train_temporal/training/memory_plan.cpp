@@ -17,7 +17,7 @@ constexpr double kErrs = 1.1;  // how far a prediction may be above what is need
 
 // Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
 // with LibTorch 2.11. Of recurrent layers: once, and for each layer and direction.
-constexpr double kMeanActivations = 3.2, kAttentionActivations = 4.2;
+constexpr double kMeanActivations = 4.8, kAttentionActivations = 5.8;
 constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
 
 struct Frames {
@@ -73,7 +73,7 @@ struct Shapes {
 
   double matrices() const {
     if (clock) return kClockHidden * (F + C);
-    if (!recurrent) return D * H + H * C;
+    if (!recurrent) return D * H + H * H + H * C;
     return D * H + W * C + dirs * gates * H * ((I + H) + (L - 1) * (W + H));
   }
   double forward(double n, double b) const {

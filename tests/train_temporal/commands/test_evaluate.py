@@ -1,4 +1,8 @@
 """evaluate: whom the run knows, and how its folder appears."""
+import json
+
+import numpy as np
+import pandas as pd
 import pytest
 from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
 
@@ -100,3 +104,54 @@ def test_exif_data_matter_for_image_files_alone(tmp_path, trained, found, advice
         done = coldframe(*words, "--run", run, "--cache", images)
         assert done.returncode == 3 and f"extract these exams {advice}" in done.stderr
     assert not (tmp_path / "q.csv").exists()
+
+
+def new_exams(count=40, **options):
+    exams, features = ramp_exams(count, seed=5, **options)
+    for number, entry in enumerate(exams):
+        entry["id"] = entry["patient"] = f"other-{number}"
+    return exams, features
+
+
+def test_controls_are_examined_on_another_cohort(tmp_path):
+    run = tmp_path / "run"
+    trained = coldframe("train", "--cache", ramp_cache(tmp_path, 60), "--target", "label", "--out", run,
+                        *quick("--folds", 2, "--epochs", 25, "--compare", "mean,shuffled,clock"))
+    assert trained.returncode == 0, trained.stderr
+    assert sorted(path.name for path in (run / "controls").iterdir()) == ["clock", "mean", "shuffled"]
+    cache = make_cache(tmp_path, *new_exams(), name="other.cache")
+    result = evaluate((cache, run), "--json")
+    assert result.returncode == 0, result.stderr
+    summary = json.loads(result.stdout)
+    assert [model["name"] for model in summary["models"]] == ["gru", "clock", "mean", "shuffled"]
+    assert any("The order of frames carries" in line for line in summary["verdict"]), summary["verdict"]
+    damaged = next((run / "controls" / "mean").iterdir())
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    result = evaluate((cache, run))
+    assert result.returncode == 3 and "mean" in result.stderr, result.stderr
+
+
+def test_predict_warns_of_exams_that_it_knows_and_of_lengths_that_it_does_not(made, tmp_path):
+    def predict(cache):
+        result = coldframe("predict", "--run", made[1], "--cache", cache, "--out", tmp_path / "p.csv", "--overwrite")
+        assert result.returncode == 0, result.stderr
+        return result.stderr
+    assert "40 exams of this cache, or others of the same patients" in predict(made[0])
+    assert "lengths far" not in predict(made[0])
+    warned = predict(make_cache(tmp_path, *new_exams(12, frames=20)))
+    assert "took part" not in warned
+    assert "12 exams of lengths far from those of the training (20 to 20 frames here, 8 to 8 there)" in warned
+
+
+def test_predictions_of_the_validation_parts_are_kept(tmp_path):
+    run = tmp_path / "run"
+    result = coldframe("train", "--cache", ramp_cache(tmp_path, 40), "--target", "label", "--out", run,
+                       *quick("--folds", 2, "--seeds", 2, "--epochs", 3))
+    assert result.returncode == 0, result.stderr
+    table, splits = (pd.read_csv(run / name) for name in ["validation.csv", "splits.csv"])
+    expected = splits[splits.part == "validation"]
+    assert set(zip(table.fold, table.exam)) == set(zip(expected.fold, expected.exam))
+    assert list(table)[4:] == ["label", "p_0", "p_1", "predicted", "sd_0", "sd_1"]
+    assert (table.sd_1 > 0).all() and np.allclose(table.sd_0, table.sd_1)

@@ -34,7 +34,7 @@ def test_a_run_folder_is_whole(trained):
     _, _, run, result = trained
     names = {path.name for path in run.iterdir()}
     assert names == {"config.json", "splits.csv", "metrics.csv", "summary.json", "predictions.csv",
-                     "predictions-mean.csv", "predictions-clock.csv", "models", "report.html",
+                     "predictions-mean.csv", "predictions-clock.csv", "validation.csv", "models", "controls", "report.html",
                      "tensorboard"}
     assert len(list((run / "models").iterdir())) == 6
     assert not run.with_name("run.unfinished").exists()

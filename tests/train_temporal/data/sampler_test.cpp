@@ -50,6 +50,13 @@ TEST(Sampler, ShufflesFeaturesAndLeavesTimesInPlace) {
   EXPECT_NE(test.features, sampler.for_evaluation(12, 6).features);
 }
 
+TEST(Sampler, ShowsTheFirstOrTheLastFrameAlone) {
+  EXPECT_EQ(FrameSampler(FrameOrder::kFirst, 0, 3).for_evaluation(7, 1).features,
+            std::vector<std::int64_t>{0});
+  EXPECT_EQ(FrameSampler(FrameOrder::kLast, 0, 3).for_evaluation(7, 1).times,
+            std::vector<std::int64_t>{6});
+}
+
 TEST(Sampler, TakesTheMiddleFrameForTheSingleBaseline) {
   const FrameSampler sampler(FrameOrder::kMiddle, 0, 3);
   EXPECT_THAT(sampler.for_evaluation(9, 5).features, ElementsAre(4));

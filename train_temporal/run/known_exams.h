@@ -1,0 +1,26 @@
+// What somebody has to know who applies a run's models to exams: whom the run was trained on, and
+// whether it has seen sequences of such lengths.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "train_temporal/models/model_file.h"
+
+namespace coldframe::temporal {
+
+// Counts the exams of `used` that are among the run's own, or whose patient is. `patients`: of
+// every exam; empty: each exam is another patient.
+std::size_t count_known(const std::filesystem::path& run, std::span<const cache::ExamInfo> exams,
+                        const std::vector<std::string>& patients,
+                        const std::vector<std::size_t>& used);
+
+// Says so of exams more than twice as long as all that the model was fitted on, or less than half
+// as long; empty where there are none, or where the model's file does not tell.
+std::string warn_of_lengths(const ModelCard& card, std::span<const cache::ExamInfo> exams,
+                            const std::vector<std::size_t>& used);
+
+}  // namespace coldframe::temporal
