@@ -1,0 +1,175 @@
+"""Made cohorts whose truth is known, and what a reader must be told of each."""
+import json
+import re
+
+import numpy as np
+from training_support import coldframe, exam, make_cache
+
+FRAMES, DIMENSION = 6, 4
+
+
+def even(random, frames=FRAMES):
+    return np.arange(frames) * 0.5
+
+
+def uneven(random, frames=FRAMES):
+    return np.concatenate([[0], np.cumsum(random.uniform(0.5, 2.0, frames - 1))])
+
+
+def noise(random, frames=FRAMES):
+    return random.normal(size=(frames, DIMENSION))
+
+
+def order(random, label):
+    """A feature rises or falls; both classes hold the same frames."""
+    values = noise(random)
+    ramp = np.sort(random.uniform(-2, 2, FRAMES))
+    values[:, 0] = ramp if label else ramp[::-1]
+    return values, even(random)
+
+
+def ramp(random, label):
+    """As order, slower, on a level that differs from exam to exam."""
+    values = 0.3 * noise(random)
+    values[:, 0] += np.linspace(-1, 1, FRAMES) * (1 if label else -1) + random.uniform(-2, 2)
+    return values, even(random)
+
+
+def interval(random, label):
+    """The one long interval lies before the marked frame, or before another one."""
+    values = 0.1 * noise(random)
+    marked, other = random.choice(np.arange(1, FRAMES), 2, replace=False)
+    values[marked, 0] += 1
+    steps = random.uniform(0.5, 1.5, FRAMES)
+    steps[0], steps[marked if label else other] = 0, 8
+    return values, np.cumsum(steps)
+
+
+def rhythm(random, label):
+    """Long and short intervals in turn, the long one first or the short one; features of noise."""
+    steps = np.tile([1.0, 4.0] if label else [4.0, 1.0], 3) * random.uniform(0.98, 1.02, 6)
+    return noise(random, 7), np.concatenate([[0], np.cumsum(steps)])
+
+
+def duration(random, label):
+    """The time that an exam takes; features of noise."""
+    return noise(random), uneven(random) * (3 if label else 1)
+
+
+def length(random, label):
+    """The number of frames; features of noise."""
+    frames = int(random.integers(7, 10) if label else random.integers(3, 6))
+    return noise(random, frames), even(random, frames)
+
+
+def one_frame(random, label):
+    """One frame at any place is marked in class 1."""
+    values = 0.3 * noise(random)
+    values[random.integers(FRAMES), 0] += 4 * label
+    return values, even(random)
+
+
+def level(random, label):
+    """A feature's mean."""
+    values = noise(random)
+    values[:, 0] += 3 if label else -3
+    return values, even(random)
+
+
+def xor(random, label):
+    """Two features in every frame, of which neither tells anything alone."""
+    values = 0.2 * noise(random)
+    sign = random.choice([-1, 1])
+    values[:, 0] += sign
+    values[:, 1] += sign if label else -sign
+    return values, even(random)
+
+
+def first(random, label):
+    """The first frame alone."""
+    values = noise(random)
+    values[0, 0] += 4 if label else -4
+    return values, even(random)
+
+
+def middle(random, label):
+    """The middle frame alone."""
+    values = 0.3 * noise(random)
+    values[FRAMES // 2, 0] += 3 if label else -3
+    return values, even(random)
+
+
+def confounder(random, label):
+    """What level does, among images whose size tells the label as well."""
+    values, times = level(random, label)
+    return values, times, {"width": 128 if label else 64}
+
+
+def null(random, label):
+    return noise(random), uneven(random)
+
+
+# Cohort: what makes it, the controls, and what must be said, as read_verdict() has it.
+COHORTS = {
+    "order": (order, "shuffled,blank,mean,single",
+              {"learnt": True, "order": "yes", "features": "yes", "mean": "less", "single": "less"}),
+    "ramp": (ramp, "shuffled,mean", {"learnt": True, "order": "yes", "mean": "less"}),
+    "interval": (interval, "shuffled,blank,mean",
+                 {"learnt": True, "order": "yes", "features": "yes", "mean": "less"}),
+    "rhythm": (rhythm, "blank,mean", {"learnt": True, "features": "no", "mean": "less"}),
+    "duration": (duration, "blank,clock", {"learnt": True, "features": "no", "pixels": "no"}),
+    "length": (length, "clock,mean", {"learnt": True, "pixels": "no", "mean": "less"}),
+    "one frame": (one_frame, "shuffled,blank,single",
+                  {"learnt": True, "order": "no", "features": "yes", "single": "less"}),
+    "level": (level, "shuffled,mean,clock",
+              {"learnt": True, "order": "no", "mean": "equal", "pixels": "yes"}),
+    "xor": (xor, "shuffled,mean,single",
+            {"learnt": True, "order": "no", "mean": "equal", "single": "equal"}),
+    "first": (first, "single", {"learnt": True, "single": "less"}),
+    "middle": (middle, "single", {"learnt": True, "single": "equal"}),
+    "confounder": (confounder, "shuffled,clock", {"learnt": True, "order": "no", "pixels": "no"}),
+    "null": (null, "shuffled,blank,clock", {"learnt": False, "order": None, "features": None, "pixels": None}),
+}
+
+# Topic: the words that a sentence begins with, and what they say.
+SENTENCES = {
+    "order": [("The order of frames carries", "yes"), ("The order of frames does not", "no"),
+              ("Whether the order of frames", "undecided")],
+    "features": [("The features carry", "yes"), ("The features do not", "no"), ("Whether the features", "undecided")],
+    "pixels": [("gru knows more than", "yes"), ("The pixels are not", "no"), ("Whether gru knows", "undecided")],
+    "mean": [("The mean of the frames gives less", "less"), ("The mean of the frames gives more", "more"),
+             ("The mean of the frames does as well", "equal"), ("Whether the mean", "undecided")],
+    "single": [(r"The \w+ frame gives less", "less"), (r"The \w+ frame gives more", "more"),
+               (r"The \w+ frame does as well", "equal"), (r"Whether the \w+ frame", "undecided")],
+}
+
+
+def read_verdict(lines):
+    """{topic: what is said of it, or None where nothing is}, and whether anything was learnt."""
+    said = {topic: next((meaning for start, meaning in sentences for line in lines if re.match(start, line)), None)
+            for topic, sentences in SENTENCES.items()}
+    said["learnt"] = "nothing" not in lines[0] and "worse than chance" not in lines[0]
+    return said
+
+
+def cohort_cache(folder, name, count, seed):
+    random = np.random.default_rng([seed, sum(map(ord, name))])
+    exams, features = [], []
+    for number in range(count):
+        label = number % 2
+        values, times, *more = COHORTS[name][0](random, label)
+        exams.append(exam(number, len(values), str(label), time_s=[float(t) for t in times],
+                          present=[1] * len(values), **(more[0] if more else {})))
+        features.append(values)
+    return make_cache(folder, exams, features, name=f"{name.replace(' ', '-')}-{seed}.cache")
+
+
+def verdict_of(folder, name, count=240, seed=0, controls=None, epochs=40):
+    """What train says of the cohort: read_verdict() and the lines."""
+    cache = cohort_cache(folder, name, count, seed)
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", folder / f"{cache.stem}-run", "--json",
+                     "--quiet", "--folds", 3, "--epochs", epochs, "--patience", 10, "--hidden", 24, "--lr", 0.005,
+                     "--bootstrap", 10, "--seed", seed, "--compare", controls or COHORTS[name][1])
+    assert done.returncode == 0, done.stderr
+    lines = json.loads(done.stdout)["verdict"]
+    return read_verdict(lines), lines
