@@ -166,7 +166,7 @@ TEST_F(SplitFiles, TakeAMissingValidationPartFromTheColumnsTrain) {
 
 TEST_F(SplitFiles, RefuseAColumnThatIsIncompleteOrSplitsAPatient) {
   exams_[3].columns[0].value.clear();
-  EXPECT_THAT(column_message(), HasSubstr("exam 'exam,3' has split ''"));
+  EXPECT_THAT(column_message(), HasSubstr("exam 'exam,3' has no split; expected"));
   labels_.value[3] = kUnlabeled;  // without a label it does not matter
   EXPECT_EQ(column_message(), "no DataError");
   exams_[5].columns[0].value = "test";
@@ -180,6 +180,7 @@ TEST_F(SplitFiles, KnowWhenThereIsNoColumn) {
   EXPECT_FALSE(has_split_column(exams_));
   for (auto& exam : exams_) exam.columns.clear();
   EXPECT_FALSE(has_split_column(exams_));
+  EXPECT_THAT(column_message(), HasSubstr("the cache has no column 'split'"));
 }
 
 }  // namespace
