@@ -148,7 +148,8 @@ def read_verdict(lines):
     """{topic: what is said of it, or None where nothing is}, and whether anything was learnt."""
     said = {topic: next((meaning for start, meaning in sentences for line in lines if re.match(start, line)), None)
             for topic, sentences in SENTENCES.items()}
-    said["learnt"] = "nothing" not in lines[0] and "worse than chance" not in lines[0]
+    doubts = ["nothing shows", "nothing can be said", "too weak", "worse than chance"]
+    said["learnt"] = not any(doubt in lines[0] for doubt in doubts)
     return said
 
 

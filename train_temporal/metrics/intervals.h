@@ -66,7 +66,7 @@ struct MetricTable {
   std::vector<std::vector<Figure>> per_fold;  // [metric][fold]
   std::vector<std::vector<Figure>> pooled;    // [metric][repeat]
   std::vector<Block> blocks;
-  std::vector<std::size_t> patients_of_class;  // in the first repeat; of numbers: all
+  std::vector<std::size_t> patients_of_class;  // that have exams of it; of numbers: all
   // Disjoint pairs of patients of one class and of the others within folds, of the class with the
   // fewest: what an AUROC of 1 rests on.
   std::size_t pairs = 0;

@@ -152,16 +152,25 @@ void leave_out(MetricTable::Block& block, const Parts& parts,
   write(parts.pooled, &MetricTable::Row::pooled);
 }
 
-// The class with the fewest pairs decides; see MetricTable::pairs.
+// The class with the fewest pairs decides; see MetricTable::pairs. A patient with exams of the
+// class and of others is a pair of its own.
 std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t classes) {
   std::size_t least = places.size();
   for (std::size_t c = 0; c < classes; ++c) {
-    std::map<std::size_t, std::array<std::size_t, 2>> in_fold;
+    struct Count {
+      std::size_t both = 0, this_class = 0, others = 0;
+    };
+    std::map<std::size_t, Count> in_fold;
     for (const auto& [patient, place] : places) {
-      if (place.of_class() >= 0) ++in_fold[place.fold][place.of_class() == static_cast<int>(c)];
+      if (place.exams.empty()) continue;
+      const bool has = place.exams.contains(static_cast<int>(c));
+      Count& count = in_fold[place.fold];
+      ++(has && place.exams.size() > 1 ? count.both : has ? count.this_class : count.others);
     }
     std::size_t pairs = 0;
-    for (const auto& [fold, count] : in_fold) pairs += std::min(count[0], count[1]);
+    for (const auto& [fold, count] : in_fold) {
+      pairs += count.both + std::min(count.this_class, count.others);
+    }
     least = std::min(least, pairs);
   }
   return least;
@@ -186,8 +195,9 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) 
   const auto places = places_of(folds);
   table.patients_of_class.assign(first.classes, 0);
   for (const auto& [patient, place] : places) {
-    if (place.of_class() >= 0)
-      ++table.patients_of_class[static_cast<std::size_t>(place.of_class())];
+    for (const auto& [of_class, exams] : place.exams) {
+      ++table.patients_of_class[static_cast<std::size_t>(of_class)];
+    }
   }
   table.pairs = count_pairs(places, first.classes);
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);

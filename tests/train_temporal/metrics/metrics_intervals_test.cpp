@@ -138,6 +138,25 @@ TEST(Summarize, BoundsWhatIsPerfect) {
   EXPECT_GT(same.high.value, 0.5);
 }
 
+// Frames of both classes in every patient: most are of class 0 in each.
+TEST(Summarize, CountsPatientsWithBothClassesForEach) {
+  FoldScores one;
+  CounterRandom random({4});
+  for (std::size_t p = 0; p < 20; ++p) {
+    for (int frame = 0; frame < 5; ++frame) {
+      const int label = frame > 2;
+      const double score = 1 / (1 + std::exp(-label - normal(random)));
+      one.exams.probability.insert(one.exams.probability.end(), {1 - score, score});
+      one.exams.label.push_back(label);
+      one.patient.push_back(p);
+    }
+  }
+  one.exams.decision = decide(one.exams.probability, 2, 0.5);
+  for (const MetricSummary& each : summarize(leave_out_patients(std::vector{one}))) {
+    EXPECT_EQ(each.primary().low.defined(), each.metric != Metric::kEce) << metric_key(each.metric);
+  }
+}
+
 TEST(Summarize, TakesAllButRanksFromAllFoldsTogether) {
   for (const MetricSummary& one : summarize(leave_out_patients(cohort(60, 5, 1.0, 3)))) {
     const bool ranks = one.metric == Metric::kAuroc || one.metric == Metric::kAuprc;

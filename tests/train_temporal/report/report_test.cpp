@@ -216,6 +216,18 @@ TEST(Verdict, SaysNothingOfControlsWhereNothingWasLearnt) {
   EXPECT_THAT(text, HasSubstr("The mean of the frames gives more than gru"));
 }
 
+TEST(Verdict, ClaimsByIntervalsOf99Percent) {
+  RunReport report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
+  report.models[0].summary[0].mean_over_folds = {Figure::of(0.65), Figure::of(0.52),
+                                                 Figure::of(0.77)};
+  EXPECT_THAT(verdict(report)[0], HasSubstr("too weak"));
+  EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("order of frames")));
+  report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
+  report.models[1].difference[0].mean_over_folds = {Figure::of(0.2), Figure::of(0.02),
+                                                    Figure::of(0.36)};
+  EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("is undecided"));
+}
+
 TEST(Verdict, SaysWhenItMayBeChance) {
   const RunReport chance = example({model("gru", 0.0)}, {"0", "1"});
   EXPECT_THAT(verdict(chance)[0], HasSubstr("nothing shows that it has learnt"));
