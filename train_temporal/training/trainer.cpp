@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <unordered_map>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -42,19 +41,6 @@ void halve(std::size_t& size, const char* at, const FitTask& task) {
   }
   size = (size + 1) / 2;
   log_info(concat("out of memory: ", at, " goes on with ", plural(size, "exam"), " at a time"));
-}
-
-// The exams of one piece, with all their frames.
-std::vector<BatchItem> evaluation_items(const Prediction& prediction,
-                                        const std::vector<std::size_t>& exams, std::size_t piece) {
-  const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
-  const std::size_t start = piece * prediction.at_once;
-  std::vector<BatchItem> items;
-  for (std::size_t i = start; i < std::min(start + prediction.at_once, exams.size()); ++i) {
-    const Sequence& sequence = prediction.dataset.sequences[exams[i]];
-    items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
-  }
-  return items;
 }
 
 }  // namespace
@@ -310,55 +296,6 @@ PieceSizes first_pieces(const FitTask& task) {
   const std::size_t training =
       options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;
   return {training, evaluation_size(task.dataset)};
-}
-
-// On the CPU small enough for the processor's cache; results are the same in any.
-std::size_t evaluation_size(const Dataset& dataset) {
-  return dataset.device.is_cpu() ? 64 : 256;
-}
-
-std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
-                                   const std::vector<std::size_t>& exams, ThreadTeam& team) {
-  torch::NoGradGuard no_grad;
-  const Dataset& dataset = prediction.dataset;
-  const auto classes = static_cast<std::size_t>(prediction.config.classes);
-  const std::size_t pieces = (exams.size() + prediction.at_once - 1) / prediction.at_once;
-  const bool per_frame = prediction.config.per_frame();
-  std::unordered_map<std::size_t, std::size_t> first_row;
-  std::size_t rows = 0;
-  for (std::size_t exam : exams) {
-    first_row[exam] = rows;
-    rows += per_frame ? static_cast<std::size_t>(dataset.sequences[exam].frames()) : 1;
-  }
-  std::vector<double> result(rows * classes);
-  const auto keep = [&](const Packing& batch, const float* values) {
-    for_output_rows(batch, per_frame, [&](std::size_t exam, std::size_t row) {
-      std::copy_n(values, classes,
-                  result.begin() + std::ptrdiff_t((first_row.at(exam) + row) * classes));
-      values += classes;
-    });
-  };
-  if (!FusedGru::supports(model)) {
-    for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const SequenceBatch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
-      const torch::Tensor logits =
-          compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
-      keep(batch, logits.data_ptr<float>());
-    }
-    return result;
-  }
-  FusedGru fused(model, prediction.config);
-  fused.prepare(team);
-  const std::size_t parts = std::min(team.threads(), pieces);
-  team.run(parts, [&](std::size_t part) {
-    FusedPass pass(fused);
-    Packing batch;
-    for (std::size_t piece = part; piece < pieces; piece += parts) {
-      pack(dataset, evaluation_items(prediction, exams, piece), batch);
-      keep(batch, pass.forward(dataset, batch, Dropout()));
-    }
-  });
-  return result;
 }
 
 }  // namespace coldframe::temporal

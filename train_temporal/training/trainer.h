@@ -13,6 +13,7 @@
 #include "train_temporal/training/early_stop.h"
 #include "train_temporal/training/fused_step.h"
 #include "train_temporal/training/optimizer.h"
+#include "train_temporal/training/prediction.h"
 #include "train_temporal/training/ranks.h"
 #include "train_temporal/training/step.h"
 
@@ -158,19 +159,7 @@ class Trainer {
   torch::Tensor best_parameters_;
 };
 
-// The outputs for `exams` with all their frames, [n, C], `at_once` of them at a time. A model of
-// frames has a row for each, in the order of exams and, within, of their present frames.
-struct Prediction {
-  const Dataset& dataset;
-  const ModelConfig& config;
-  std::uint64_t seed;  // the fit's: `shuffled` permutes frames here too
-  std::size_t at_once;
-};
-std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
-                                   const std::vector<std::size_t>& exams, ThreadTeam& team);
 // Exams at a time as the options ask for them, before memory has its say.
 PieceSizes first_pieces(const FitTask& task);
-// Exams at a time where memory allows it.
-std::size_t evaluation_size(const Dataset& dataset);
 
 }  // namespace coldframe::temporal

@@ -212,20 +212,6 @@ def test_labels_from_a_csv_and_three_classes(tmp_path):
     np.testing.assert_allclose(table[["p_a", "p_b", "p_c"]].sum(axis=1), 1, atol=1e-9)
 
 
-def test_folds_that_keep_their_first_epoch_are_said(tmp_path):
-    exams, _ = ramp_exams(40)
-    features = list(np.random.default_rng(3).normal(size=(40, 8, 6)))
-    cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    result = train(cache, run, "--folds", 3, "--lr", 0.05, "--hidden", 64)
-    assert result.returncode == 0, result.stderr
-    epochs = pd.read_csv(run / "metrics.csv")
-    first = int(epochs[epochs.epoch == 0].best.sum())
-    said = f"{first} of 3 fits of gru kept the first epoch"
-    assert first > 0 and said in result.stderr
-    assert any(said in warning for warning in json.loads((run / "summary.json").read_text())["warnings"])
-    assert said in (run / "report.html").read_text()
-
-
 def test_exams_without_frames_are_left_out_and_said(tmp_path):
     exams, features = ramp_exams(40)
     exams[3]["present"] = [0] * 8
@@ -309,12 +295,6 @@ ERRORS = {
     "unknown option": (plain, lambda f: ["--fold", 3], 2, "folds"),
     "no epochs": (plain, lambda f: ["--epochs", 0], 2, "--epochs"),
     "certain dropout": (plain, lambda f: ["--dropout", 1.0], 2, "--dropout"),
-    "negative noise": (plain, lambda f: ["--noise", -1], 2, "--noise"),
-    "mixup out of range": (plain, lambda f: ["--mixup", 5], 2, "0.01 to 4"),
-    "labels smoothed away": (plain, lambda f: ["--label-smoothing", 1], 2, "--label-smoothing"),
-    "unknown metric to watch": (
-        plain, lambda f: ["--early-stopping-metric", "auroc"], 2, "--early-stopping-metric"),
-    "a search of one": (plain, lambda f: ["--search", 1], 2, "--search"),
     "unwritable": (plain, lambda f: ["--out", "/proc/run"], 3, "/proc"),
     "repeats of a split column": (
         with_split_column, lambda f: ["--repeats", 2], 2, "--repeats"),

@@ -8,7 +8,6 @@
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
-#include "train_temporal/training/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -208,37 +207,6 @@ TEST_F(Training, KeepsTheWeightsOfTheBestEpoch) {
   EXPECT_DOUBLE_EQ(kept, result.history[result.best_epoch].validation);
   for (const EpochLosses& losses : result.history) EXPECT_LE(kept, losses.validation);
   EXPECT_EQ(result.history.size(), std::min<std::size_t>(40, result.best_epoch + 5));
-}
-
-TEST_F(Training, KeepsTheEpochOfTheHighestMetricWhereThatIsWatched) {
-  Targets labels;
-  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
-  const Split split = testing::thirds(60);
-  FitOptions options = quick(12);
-  options.stopping_metric = StoppingMetric::kMetric;
-  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
-  const FitResult result = testing::run_to_end(task);
-  const EpochLosses& kept = result.history[result.best_epoch];
-  EXPECT_EQ(kept.figure, validation_figure(labels, split, result.validation_logits));
-  for (const EpochLosses& epoch : result.history) {
-    EXPECT_TRUE(epoch.figure < kept.figure ||
-                (epoch.figure == kept.figure && epoch.validation >= kept.validation));
-  }
-}
-
-// AUROC is undefined there; the loss decides.
-TEST_F(Training, WatchesTheLossWhereTheValidationPartHasOneClass) {
-  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
-  const Targets labels = testing::classes_of({0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1});
-  FitOptions options = quick(6);
-  options.stopping_metric = StoppingMetric::kMetric;
-  const FitTask task{dataset, labels, testing::thirds(12), testing::small_config(dataset),
-                     options, 4};
-  const FitResult result = testing::run_to_end(task);
-  for (const EpochLosses& epoch : result.history) {
-    EXPECT_EQ(epoch.figure, 0);
-    EXPECT_GE(epoch.validation, result.history[result.best_epoch].validation);
-  }
 }
 
 TEST(Optimizer, FollowsWarmUpAndCosine) {

@@ -1,0 +1,47 @@
+#include "train_temporal/training/early_stop.h"
+
+#include "tests/train_temporal/made_data.h"
+#include "train_temporal/training/validation_figure.h"
+
+namespace coldframe::temporal {
+namespace {
+
+FitOptions watching_the_metric(std::size_t epochs) {
+  FitOptions options;
+  options.epochs = epochs;
+  options.learning_rate = 5e-3;
+  options.stopping_metric = StoppingMetric::kMetric;
+  return options;
+}
+
+TEST(StoppingMetric, KeepsTheEpochOfTheHighestMetricWhereThatIsWatched) {
+  Targets labels;
+  const Dataset dataset = testing::ramp_dataset(labels, 60, 6, 6);
+  const Split split = testing::thirds(60);
+  const FitOptions options = watching_the_metric(12);
+  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
+  const FitResult result = testing::run_to_end(task);
+  const EpochLosses& kept = result.history[result.best_epoch];
+  EXPECT_EQ(kept.figure, validation_figure(labels, split, result.validation_logits));
+  for (const EpochLosses& epoch : result.history) {
+    EXPECT_TRUE(epoch.figure < kept.figure ||
+                (epoch.figure == kept.figure && epoch.validation >= kept.validation));
+  }
+}
+
+// AUROC is undefined there; the loss decides.
+TEST(StoppingMetric, WatchesTheLossWhereTheValidationPartHasOneClass) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(12, 4), 5);
+  const Targets labels = testing::classes_of({0, 1, 1, 1, 0, 1, 0, 1, 1, 1, 0, 1});
+  const FitOptions options = watching_the_metric(6);
+  const FitTask task{dataset, labels, testing::thirds(12), testing::small_config(dataset),
+                     options, 4};
+  const FitResult result = testing::run_to_end(task);
+  for (const EpochLosses& epoch : result.history) {
+    EXPECT_EQ(epoch.figure, 0);
+    EXPECT_GE(epoch.validation, result.history[result.best_epoch].validation);
+  }
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

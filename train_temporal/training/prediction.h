@@ -1,0 +1,24 @@
+// The outputs of a model for whole exams, in pieces that memory can hold.
+#pragma once
+
+#include <vector>
+
+#include "train_temporal/models/kernels/thread_team.h"
+#include "train_temporal/models/sequence_model.h"
+
+namespace coldframe::temporal {
+
+// The outputs for `exams` with all their frames, [n, C], `at_once` of them at a time. A model of
+// frames has a row for each, in the order of exams and, within, of their present frames.
+struct Prediction {
+  const Dataset& dataset;
+  const ModelConfig& config;
+  std::uint64_t seed;  // the fit's: `shuffled` permutes frames here too
+  std::size_t at_once;
+};
+std::vector<double> predict_logits(SequenceModel& model, const Prediction& prediction,
+                                   const std::vector<std::size_t>& exams, ThreadTeam& team);
+// Exams at a time where memory allows it.
+std::size_t evaluation_size(const Dataset& dataset);
+
+}  // namespace coldframe::temporal
