@@ -1,5 +1,6 @@
 #include "extract/pipeline/summary.h"
 
+#include <map>
 #include <set>
 
 #include "common/text/text.h"
@@ -25,6 +26,17 @@ std::string computed(const ExtractSummary& summary) {
                 "\n");
 }
 
+// "exact GELU", "gated SiLU, rotary positions".
+std::string parts_of(const Json& shape) {
+  static const std::map<std::string, std::string> names{{"gelu", "exact GELU"},
+                                                        {"gelu_tanh", "GELU by tanh"},
+                                                        {"quick_gelu", "quick GELU"},
+                                                        {"silu", "SiLU"}};
+  return concat(shape.contains("gated_mlp") ? "gated " : "",
+                names.at(shape.value("activation", "gelu")),
+                shape.contains("rotary") ? ", rotary positions" : "");
+}
+
 // "12 blocks of width 384, 6 heads, patches of 16 pixels, exact GELU, mean pooling"; empty for a
 // TorchScript module, which does not tell.
 std::string shape_of(const Json& backbone) {
@@ -32,7 +44,7 @@ std::string shape_of(const Json& backbone) {
   const Json& shape = backbone["architecture"];
   const auto number = [&](const char* key) { return shape[key].get<std::int64_t>(); };
   return concat(number("depth"), " blocks of width ", number("width"), ", ", number("heads"),
-                " heads, patches of ", number("patch"), " pixels, exact GELU, pooling ",
+                " heads, patches of ", number("patch"), " pixels, ", parts_of(shape), ", pooling ",
                 backbone["pooling"].get<std::string>(), ", ");
 }
 

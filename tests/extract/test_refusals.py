@@ -51,6 +51,9 @@ def test_the_summary_says_what_computed(tmp_path):
             "random weights of seed 0\n") in text
     summary = json.loads(coldframe(*command, "--json").stdout)
     assert summary["backbone"]["architecture"]["heads"] == 3 and summary["image_size"] == 64
+    rotary = ["vit_small_plus_patch16_dinov3" if word == "vit_tiny_patch16_224" else word for word in RANDOM]
+    text = coldframe(*command[:4], tmp_path / "y.h5", *rotary).stdout
+    assert "gated SiLU, rotary positions, pooling mean" in text
 
 
 def test_one_exam_is_not_several(tmp_path):

@@ -185,65 +185,6 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
               HasSubstr("No such file or directory"));
 }
 
-// A ViT whose weights other published models could have as well.
-Architecture clip() {
-  Architecture architecture = small();
-  architecture.patch = 32;
-  architecture.width = 768;
-  architecture.mlp_hidden = 3072;
-  architecture.heads = 12;
-  architecture.norm_pre = true;
-  architecture.patch_bias = false;
-  architecture.norm_epsilon = 1e-5;
-  return architecture;
-}
-
-TEST_F(BackboneTest, AsksWhereSeveralPublishedModelsHaveTheseShapes) {
-  const StateDict weights = weights_of(clip());
-  EXPECT_THAT(refusal([&] { make_as_stated(weights, {.image_size = 96}); }),
-              HasSubstr("vit_base_patch32_clip_quickgelu_224 (activation quick_gelu)"));
-  const auto described = [&](BackboneOptions options) {
-    options.image_size = 96;
-    return make_as_stated(weights, options)->describe()["architecture"];
-  };
-  EXPECT_EQ(described({.activation = Activation::kQuickGelu})["activation"], "quick_gelu");
-  EXPECT_FALSE(described({.activation = Activation::kGelu}).contains("activation"));
-  EXPECT_EQ(described({.activation = Activation::kGelu})["heads"], 12);
-}
-
-TEST_F(BackboneTest, TakesWhatAllPublishedModelsOfAWidthHaveInCommon) {
-  Architecture deep = small();
-  deep.width = 1152;
-  deep.heads = 16;
-  deep.mlp_hidden = 4304;
-  deep.patch = 14;
-  deep.class_token = false;
-  const auto backbone =
-      make_as_stated(weights_of(deep), {.pooling = Pooling::kMean, .image_size = 42});
-  const Json architecture = backbone->describe()["architecture"];
-  EXPECT_EQ(architecture["heads"], 16);
-  EXPECT_FALSE(architecture.contains("activation"));  // GELU
-}
-
-// DeiT III's own names are those of a ViT with rotary positions, too.
-TEST_F(BackboneTest, AsksAboutNamesThatTwoRepositoriesGive) {
-  Architecture deit3 = small();
-  deit3.patch = 16;
-  deit3.width = 384;
-  deit3.mlp_hidden = 1536;
-  deit3.heads = 6;
-  deit3.layer_scale = true;
-  deit3.prefix_positions = false;
-  StateDict weights = weights_of(deit3);
-  EXPECT_EQ(refusal([&] { make_as_stated(weights, {.image_size = 48}); }), "");
-  for (const char digit : {'1', '2'}) {
-    auto scale = weights.extract(std::string("blocks.0.ls") + digit + ".gamma");
-    weights[std::string("blocks.0.gamma_") + digit] = scale.mapped();
-  }
-  EXPECT_THAT(refusal([&] { make_as_stated(weights, {.image_size = 48}); }),
-              HasSubstr("vit_small_patch16_rope_ape_224 (rotary positions axial"));
-}
-
 TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {
   const auto backbone = make(weights_of(small()), {.image_size = 12});
   EXPECT_EQ(backbone->forward(torch::zeros({0, 3, 12, 12})).sizes(), (std::vector<long>{0, 64}));
