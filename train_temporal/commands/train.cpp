@@ -279,12 +279,11 @@ void TrainingRun::write_models(const RunFolder& folder, const std::vector<Finish
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const FitName& name = fits[i].name;
     const FoldResult& fold = models[i / of_model].folds[i % of_model / options_.seeds];
-    card.config = experiment().config(name);
     card.repeat = name.repeat;
     card.fold = name.fold;
     card.seed = name.seed;
     card.fit_seed = fits[i].record.seed;
-    card.config = experiment.task(name, *fits[i].split).config;
+    card.config = experiment().task(name, *fits[i].split).config;
     std::vector<std::size_t> lengths;
     for (std::size_t exam : fits[i].split->train)
       lengths.push_back(present_frames(cohort_.exams()[exam]));
