@@ -19,14 +19,14 @@
 #include "extract/inspect/dry_run/report.h"
 #include "extract/inspect/recheck.h"
 #include "extract/options/options.h"
-#include "extract/pipeline/compute_devices.h"
-#include "extract/pipeline/load_backbones.h"
+#include "extract/pipeline/devices/compute_devices.h"
+#include "extract/pipeline/devices/load_backbones.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/summary.h"
 #include "extract/plan/patient_salt.h"
 #include "extract/plan/recipe.h"
-#include "extract/plan/resume.h"
-#include "extract/plan/reuse.h"
+#include "extract/plan/resume/resume.h"
+#include "extract/plan/resume/reuse.h"
 
 namespace coldframe::extract {
 namespace {

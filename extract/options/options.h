@@ -11,7 +11,7 @@
 #include "extract/augment/augmentation.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"
-#include "extract/pipeline/batch_controller.h"
+#include "extract/pipeline/devices/batch_controller.h"
 #include "extract/preprocess/preprocessing.h"
 #include "extract/vit/backbone.h"
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/pipeline/batch_controller.h"
 #include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/devices/batch_controller.h"
 #include "extract/pipeline/recent_features.h"
 #include "extract/pipeline/transfer/device_input.h"
 #include "extract/pipeline/transfer/staging.h"

@@ -10,7 +10,7 @@
 #include "common/threads/threads.h"
 #include "extract/pipeline/thumbnail.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/plan/exam_stamp.h"
+#include "extract/plan/resume/exam_stamp.h"
 #include "extract/preprocess/prepared_frame.h"
 
 namespace coldframe::extract {

@@ -19,7 +19,7 @@
 #include "extract/frames/source.h"
 #include "extract/pipeline/frame_place.h"
 #include "extract/pipeline/known_features.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 #include "extract/preprocess/preprocessing.h"
 
 namespace coldframe::extract {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "extract/frames/opened_exam.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 
 namespace coldframe::extract {
 

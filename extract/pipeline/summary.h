@@ -7,7 +7,7 @@
 #include "common/files/json.h"
 #include "common/system/monitor.h"
 #include "extract/pipeline/pipeline.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 
 namespace coldframe::extract {
 

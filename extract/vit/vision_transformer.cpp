@@ -1,7 +1,7 @@
 #include "extract/vit/vision_transformer.h"
 
 #include "extract/vit/layers/parallel_block.h"
-#include "extract/vit/position_embedding.h"
+#include "extract/vit/positions/position_embedding.h"
 
 namespace coldframe::vit {
 

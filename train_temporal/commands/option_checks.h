@@ -1,7 +1,7 @@
 // Options of `coldframe train` that only some models or tasks can follow.
 #pragma once
 
-#include "train_temporal/run/options.h"
+#include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {

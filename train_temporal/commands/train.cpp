@@ -17,17 +17,17 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/option_checks.h"
+#include "train_temporal/commands/run_files.h"
 #include "train_temporal/commands/run_list.h"
 #include "train_temporal/commands/train_benchmark.h"
 #include "train_temporal/commands/train_report.h"
 #include "train_temporal/data/residence.h"
 #include "train_temporal/explain/example_exams.h"
-#include "train_temporal/models/model_file.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results.h"
-#include "train_temporal/run/search.h"
+#include "train_temporal/run/search/search.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -84,10 +84,6 @@ class TrainingRun {
   StudyReport report(const std::vector<ModelFolds>& models,
                      const std::vector<FinishedFit>& fits) const;
   RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
-  void write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                    const std::vector<ModelFolds>& models) const;
-  void write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                    const std::vector<ModelFolds>& models) const;
 
   TrainOptions options_;
   ProcessGroup* group_;
@@ -221,8 +217,8 @@ int TrainingRun::run(RunFolder* writable) {
   RunFolder& folder = *writable;
   warn_of_fits(fits);
   const auto models = assemble(fits, cohort_.targets, options_.seeds);
-  write_tables(folder, fits, models);
-  write_models(folder, fits, models);
+  write_tables(folder, experiment(), cohort_, fits, models);
+  write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   StudyReport result = report(models, fits);
   for (const RunReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
@@ -250,53 +246,6 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
   for (const std::string& warning : fit_warnings(fits, options_.model)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);
-  }
-}
-
-void TrainingRun::write_tables(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                               const std::vector<ModelFolds>& models) const {
-  write_file_atomically(folder.file("splits.csv"),
-                        splits_to_csv(splits_, cohort_.exams(), cohort_.patients));
-  write_file_atomically(folder.file("metrics.csv"), epochs_csv(fits));
-  for (const ModelFolds& model : models) {
-    const bool main = model.model == options_.model;
-    const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
-    write_file_atomically(folder.file(name), predictions_csv(model, cohort_));
-  }
-  write_file_atomically(folder.file("validation.csv"), validation_csv(models.front(), cohort_));
-}
-
-// The main model's fits lie in models/, a control's in controls/NAME/.
-void TrainingRun::write_models(const RunFolder& folder, const std::vector<FinishedFit>& fits,
-                               const std::vector<ModelFolds>& models) const {
-  ModelCard card;
-  card.recipe = cohort_.cache.recipe();
-  card.targets = cohort_.targets.list();
-  card.source_kinds = source_kinds_;
-  const bool repeated = std::any_of(splits_.begin(), splits_.end(),
-                                    [](const Split& split) { return split.repeat > 0; });
-  const std::size_t of_model = splits_.size() * options_.seeds;
-  for (std::size_t i = 0; i < fits.size(); ++i) {
-    const FitName& name = fits[i].name;
-    const FoldResult& fold = models[i / of_model].folds[i % of_model / options_.seeds];
-    card.repeat = name.repeat;
-    card.fold = name.fold;
-    card.seed = name.seed;
-    card.fit_seed = fits[i].record.seed;
-    card.config = experiment().task(name, *fits[i].split).config;
-    std::vector<std::size_t> lengths;
-    for (std::size_t exam : fits[i].split->train)
-      lengths.push_back(present_frames(cohort_.exams()[exam]));
-    const auto [least, most] = std::ranges::minmax(lengths);
-    card.least_frames = least;
-    card.most_frames = most;
-    card.readings.clear();
-    for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
-    const auto place = name.model == options_.model ? models_folder(folder.file(""))
-                                                    : control_folder(folder.file(""), name.model);
-    std::filesystem::create_directories(place);
-    write_model(place / model_file_name(name.repeat, name.fold, name.seed, repeated),
-                read_record(folder.record(name)).weights, card);
   }
 }
 

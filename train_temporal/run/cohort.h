@@ -6,7 +6,7 @@
 
 #include "cache/read/reader.h"
 #include "train_temporal/report/report.h"
-#include "train_temporal/run/options.h"
+#include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {

@@ -5,7 +5,7 @@
 
 #include "common/files/json.h"
 #include "common/processes/process_group.h"
-#include "train_temporal/run/options.h"
+#include "train_temporal/run/options/options.h"
 
 namespace coldframe::temporal {
 

@@ -10,7 +10,7 @@
 
 #include "extract/frames/frame.h"
 #include "extract/inspect/benchmark/benchmark.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 
 namespace coldframe::extract::benchmark {
 

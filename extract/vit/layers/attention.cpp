@@ -1,6 +1,6 @@
 #include "extract/vit/layers/attention.h"
 
-#include "extract/vit/layers/relative_positions.h"
+#include "extract/vit/positions/relative_positions.h"
 
 namespace coldframe::vit {
 

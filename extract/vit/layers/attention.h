@@ -6,7 +6,7 @@
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/linear.h"
 #include "extract/vit/layers/norm.h"
-#include "extract/vit/layers/rotary.h"
+#include "extract/vit/positions/rotary.h"
 
 namespace coldframe::vit {
 

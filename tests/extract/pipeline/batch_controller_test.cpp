@@ -1,4 +1,4 @@
-#include "extract/pipeline/batch_controller.h"
+#include "extract/pipeline/devices/batch_controller.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include "extract/inspect/first_frames.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/recipe.h"
-#include "extract/plan/reuse.h"
+#include "extract/plan/resume/reuse.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {

@@ -12,7 +12,7 @@
 #include "common/text/text.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/recipe.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {

@@ -1,4 +1,4 @@
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,10 +12,10 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "extract/plan/crop_plan.h"
-#include "extract/plan/freshness.h"
-#include "extract/plan/id_changes.h"
-#include "extract/plan/lost_frames.h"
-#include "extract/plan/slot_items.h"
+#include "extract/plan/resume/freshness.h"
+#include "extract/plan/resume/id_changes.h"
+#include "extract/plan/resume/lost_frames.h"
+#include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cache/read/reader.h"
-#include "extract/plan/resume.h"
+#include "extract/plan/resume/resume.h"
 
 namespace coldframe::extract {
 

@@ -1,4 +1,4 @@
-#include "extract/vit/layers/relative_positions.h"
+#include "extract/vit/positions/relative_positions.h"
 
 namespace coldframe::vit {
 

@@ -1,4 +1,4 @@
-#include "extract/plan/id_changes.h"
+#include "extract/plan/resume/id_changes.h"
 
 #include <algorithm>
 #include <array>
@@ -11,8 +11,8 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/frames/source.h"
-#include "extract/plan/exam_stamp.h"
-#include "extract/plan/slot_items.h"
+#include "extract/plan/resume/exam_stamp.h"
+#include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
 namespace {

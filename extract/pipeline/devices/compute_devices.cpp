@@ -1,4 +1,4 @@
-#include "extract/pipeline/compute_devices.h"
+#include "extract/pipeline/devices/compute_devices.h"
 
 #include <algorithm>
 

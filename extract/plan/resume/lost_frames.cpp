@@ -1,4 +1,4 @@
-#include "extract/plan/lost_frames.h"
+#include "extract/plan/resume/lost_frames.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "extract/vit/layers/rotary.h"
+#include "extract/vit/positions/rotary.h"
 
 #include <cmath>
 

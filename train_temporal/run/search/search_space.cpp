@@ -1,4 +1,4 @@
-#include "train_temporal/run/search_space.h"
+#include "train_temporal/run/search/search_space.h"
 
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "extract/plan/exam_stamp.h"
+#include "extract/plan/resume/exam_stamp.h"
 
 #include <bit>
 #include <span>

@@ -1,4 +1,4 @@
-#include "train_temporal/run/help_groups.h"
+#include "train_temporal/run/options/help_groups.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "extract/vit/position_embedding.h"
+#include "extract/vit/positions/position_embedding.h"
 
 namespace coldframe::vit {
 

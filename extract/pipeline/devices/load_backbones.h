@@ -6,7 +6,7 @@
 #include "cache/read/reader.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/options/options.h"
-#include "extract/pipeline/compute_devices.h"
+#include "extract/pipeline/devices/compute_devices.h"
 
 namespace coldframe::extract {
 

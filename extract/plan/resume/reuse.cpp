@@ -1,12 +1,12 @@
-#include "extract/plan/reuse.h"
+#include "extract/plan/resume/reuse.h"
 
 #include <algorithm>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
-#include "extract/plan/freshness.h"
-#include "extract/plan/slot_items.h"
+#include "extract/plan/resume/freshness.h"
+#include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
 namespace {

@@ -1,4 +1,4 @@
-#include "extract/plan/freshness.h"
+#include "extract/plan/resume/freshness.h"
 
 #include <string_view>
 #include <unordered_set>
@@ -6,8 +6,8 @@
 #include "common/cli/error.h"
 #include "common/files/file.h"
 #include "extract/frames/source.h"
-#include "extract/plan/exam_stamp.h"
-#include "extract/plan/slot_items.h"
+#include "extract/plan/resume/exam_stamp.h"
+#include "extract/plan/resume/slot_items.h"
 
 namespace coldframe::extract {
 namespace {

@@ -1,4 +1,4 @@
-#include "extract/plan/slot_items.h"
+#include "extract/plan/resume/slot_items.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 #include "common/cli/error.h"
 #include "extract/frames/opened_exam.h"
-#include "extract/plan/exam_stamp.h"
+#include "extract/plan/resume/exam_stamp.h"
 
 namespace coldframe::extract {
 namespace {

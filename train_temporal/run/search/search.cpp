@@ -1,4 +1,4 @@
-#include "train_temporal/run/search.h"
+#include "train_temporal/run/search/search.h"
 
 #include "common/cli/log.h"
 #include "common/files/csv.h"

@@ -1,4 +1,4 @@
-#include "extract/pipeline/load_backbones.h"
+#include "extract/pipeline/devices/load_backbones.h"
 
 #include "common/cli/error.h"
 #include "common/text/text.h"

@@ -1,0 +1,62 @@
+#include "train_temporal/commands/run_files.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/run/results.h"
+#include "train_temporal/splits/split.h"
+
+namespace coldframe::temporal {
+
+void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
+                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models) {
+  write_file_atomically(folder.file("splits.csv"),
+                        splits_to_csv(experiment.splits, cohort.exams(), cohort.patients));
+  write_file_atomically(folder.file("metrics.csv"), epochs_csv(fits));
+  for (const ModelFolds& model : models) {
+    const bool main = model.model == experiment.options.model;
+    const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
+    write_file_atomically(folder.file(name), predictions_csv(model, cohort));
+  }
+  write_file_atomically(folder.file("validation.csv"), validation_csv(models.front(), cohort));
+}
+
+void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
+                  const std::vector<std::string>& source_kinds,
+                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models) {
+  ModelCard card;
+  card.recipe = cohort.cache.recipe();
+  card.targets = cohort.targets.list();
+  card.source_kinds = source_kinds;
+  const bool repeated = std::any_of(experiment.splits.begin(), experiment.splits.end(),
+                                    [](const Split& split) { return split.repeat > 0; });
+  const std::size_t of_model = experiment.splits.size() * experiment.options.seeds;
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    const FitName& name = fits[i].name;
+    const FoldResult& fold = models[i / of_model].folds[i % of_model / experiment.options.seeds];
+    card.repeat = name.repeat;
+    card.fold = name.fold;
+    card.seed = name.seed;
+    card.fit_seed = fits[i].record.seed;
+    card.config = experiment.task(name, *fits[i].split).config;
+    std::vector<std::size_t> lengths;
+    for (std::size_t exam : fits[i].split->train)
+      lengths.push_back(present_frames(cohort.exams()[exam]));
+    const auto [least, most] = std::ranges::minmax(lengths);
+    card.least_frames = least;
+    card.most_frames = most;
+    card.readings.clear();
+    for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
+    const auto place = name.model == experiment.options.model
+                           ? models_folder(folder.file(""))
+                           : control_folder(folder.file(""), name.model);
+    std::filesystem::create_directories(place);
+    write_model(place / model_file_name(name.repeat, name.fold, name.seed, repeated),
+                read_record(folder.record(name)).weights, card);
+  }
+}
+
+}  // namespace coldframe::temporal

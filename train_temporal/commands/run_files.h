@@ -1,0 +1,23 @@
+// The files that a finished run holds beside its report.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cross_validation.h"
+#include "train_temporal/run/results.h"
+#include "train_temporal/run/run_folder.h"
+
+namespace coldframe::temporal {
+
+// splits.csv, metrics.csv, validation.csv, and the predictions of every model.
+void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
+                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
+
+// The main model's fits lie in models/, a control's in controls/NAME/.
+void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
+                  const std::vector<std::string>& source_kinds,
+                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
+
+}  // namespace coldframe::temporal
