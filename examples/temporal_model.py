@@ -60,7 +60,7 @@ class TemporalModel(nn.Module):
     def forward(self, features, lengths, time=None):
         x = self.dropout(self.project((features - self.feature_mean) / self.feature_std))
         if hasattr(self, "hidden"):
-            x = self.hidden(x).relu()
+            x = nn.functional.gelu(self.hidden(x))
         if time is not None:
             value = (time[..., :2] - self.time_mean) / self.time_std
             value = value * time[..., 2:]

@@ -36,14 +36,21 @@ struct FileCheck {
 };
 
 void FileCheck::look() {
+  std::string damage;
   try {
     file = std::make_unique<ShardFile>(path, Detail::kAll, Check::kWhole);
   } catch (const CacheError& error) {
-    return find("", error.what());
+    damage = error.what();
+  }
+  try {  // the metadata may be whole, and say which exams are not
+    if (!file) file = std::make_unique<ShardFile>(path);
+  } catch (const CacheError&) {
+    return find("", damage);
   }
   for (std::size_t view = 0; view < file->contents().header.views.size(); ++view)
     check_features(view);
   if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
+  if (findings.empty() && !damage.empty()) find("", damage);
   file->close();
 }
 

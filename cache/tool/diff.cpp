@@ -99,9 +99,10 @@ Json Comparison::features_json(std::size_t a, std::size_t b) const {
                                     views_of.begin());
   };
   for (const std::string& view : common_views_) {
+    // Both are read, so that damage is an error and not "the same".
+    const std::vector<float> first = a_.features(a, view), second = b_.features(b, view);
     if (same_bits(a, b, index(a_.views(), view), index(b_.views(), view))) continue;
-    Json json = compare_features(a_.features(a, view), b_.features(b, view),
-                                 static_cast<std::size_t>(a_.dimension()));
+    Json json = compare_features(first, second, static_cast<std::size_t>(a_.dimension()));
     // Equal numbers may be stored in other types.
     if (json["max_difference"] != 0.0) views[view] = std::move(json);
   }

@@ -16,13 +16,14 @@ namespace {
 constexpr std::size_t kMaxDepth = 64;
 // ordered_json looks every key up by going through them all; more would take hostile text minutes.
 constexpr std::size_t kMaxKeys = 4096;
+constexpr std::size_t kMaxSortedKeys = 131072;
 constexpr std::uint64_t kMaxJsonBytes = 64ull << 20;
 
 // Walks the text once and only looks: nesting and duplicate keys, which the parser itself would let
 // through (the last of two equal keys wins silently).
 class Inspector : public nlohmann::json_sax<Json> {
  public:
-  explicit Inspector(std::string_view what) : what_(what) {}
+  Inspector(std::string_view what, std::size_t max_keys) : what_(what), max_keys_(max_keys) {}
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -48,8 +49,8 @@ class Inspector : public nlohmann::json_sax<Json> {
     if (!keys_.back().insert(name).second) {
       throw DataError(concat(what_, ": the key '", name, "' occurs twice in one object"));
     }
-    if (keys_.back().size() > kMaxKeys) {
-      throw DataError(concat(what_, ": an object with more than ", kMaxKeys, " keys"));
+    if (keys_.back().size() > max_keys_) {
+      throw DataError(concat(what_, ": an object with more than ", max_keys_, " keys"));
     }
     return true;
   }
@@ -72,6 +73,7 @@ class Inspector : public nlohmann::json_sax<Json> {
   }
 
   std::string_view what_;
+  std::size_t max_keys_;
   std::size_t depth_ = 0;
   std::vector<std::set<std::string>> keys_;
 };
@@ -93,13 +95,21 @@ nlohmann::json sorted(const Json& value) {
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view what) {
-  Inspector inspector(what);
+  Inspector inspector(what, kMaxKeys);
   Json::sax_parse(text.begin(), text.end(), &inspector);
   return Json::parse(text.begin(), text.end());
 }
 
 Json read_json_file(const std::filesystem::path& path) {
   return parse_json(read_text_file(path, kMaxJsonBytes), path.string());
+}
+
+Json read_sorted_json_file(const std::filesystem::path& path) {
+  const std::string text = read_text_file(path, kMaxJsonBytes), what = path.string();
+  Inspector inspector(what, kMaxSortedKeys);
+  Json::sax_parse(text.begin(), text.end(), &inspector);
+  // A std::map looks keys up quickly, and is copied as a whole.
+  return Json(nlohmann::json::parse(text.begin(), text.end()));
 }
 
 std::string canonical_json(const Json& value) {

@@ -14,6 +14,9 @@ using Json = nlohmann::ordered_json;
 // 64 are refused.
 Json parse_json(std::string_view text, std::string_view what);
 Json read_json_file(const std::filesystem::path& path);
+// For files of others that hold long tables: objects of up to 131072 keys (4096 in the others),
+// which come out sorted by key.
+Json read_sorted_json_file(const std::filesystem::path& path);
 
 // One spelling for equal content: keys sorted, no white space. The input of every digest.
 std::string canonical_json(const Json& value);

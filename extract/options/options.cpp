@@ -207,6 +207,10 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   options.min_frames = static_cast<std::size_t>(words.min_frames);
   if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
     throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
+  if (!words.views.reuse.empty() && (options.dry_run || options.benchmark || options.recheck > 0))
+    throw ConfigError(
+        "--reuse is for jobs that write a cache; leave it out with --dry-run, --benchmark and "
+        "--recheck");
   if (!options.dry_run) check_required(words, options);
   options.out = words.out;
   options.preset = words.preset;

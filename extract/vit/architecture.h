@@ -27,7 +27,7 @@ inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
                                               {"parallel_things", BlockKind::kParallelThings},
                                               {"parallel_scaling", BlockKind::kParallelScaling}};
 
-// How queries and keys are turned by their patches' places; layers/rotary.h spells each.
+// How queries and keys are turned by their patches' places; positions/rotary.h spells each.
 enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
 inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
                                          {"axial", Rotary::kAxial},
@@ -91,7 +91,7 @@ struct Architecture {
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
 };
 
-// A member of Architecture under the name that recipes and published/table.cpp use.
+// A member of Architecture under the name that recipes and published/*_rows.cpp use.
 struct Field {
   std::string_view key;
   std::string_view what;  // in messages

@@ -25,9 +25,10 @@ Architecture as_named(Architecture shown, const std::string& name) {
   return shown;
 }
 
-Architecture as_configured(Architecture shown, const ModelConfig& config) {
+Architecture as_configured(Architecture shown, const std::string& scheme,
+                           const ModelConfig& config) {
   expect_norm(config.architecture, shown);
-  require_same(shown, config);
+  require_same(shown, scheme, config);
   const BlockKind kind = shown.block;
   take_hidden(config.architecture, shown);
   if (kind != BlockKind::kPreNorm) shown.block = kind;
@@ -41,17 +42,27 @@ void apply_stated(const BackboneOptions& options, Architecture& architecture) {
     architecture.heads = *options.heads;
   }
   if (options.activation) architecture.activation = *options.activation;
-  const auto divides = [&](std::int64_t heads) {
-    return heads >= 1 && architecture.width % heads == 0;
-  };
-  if (!divides(architecture.heads) ||
-      (architecture.attention_pool && !divides(architecture.pool_heads)))
-    throw ConfigError(concat(options.heads ? "--heads " : "the number of heads ",
-                             architecture.heads, " does not divide the weights' width of ",
-                             architecture.width));
+  check_heads(options, architecture);
 }
 
 }  // namespace
+
+void check_heads(const BackboneOptions& options, const Architecture& architecture) {
+  const auto divides = [&](std::int64_t heads) {
+    return heads >= 1 && architecture.width % heads == 0;
+  };
+  const char* what = options.heads ? "--heads " : "the number of heads ";
+  if (!divides(architecture.heads) ||
+      (architecture.attention_pool && !divides(architecture.pool_heads)))
+    throw ConfigError(concat(what, architecture.heads, " does not divide the weights' width of ",
+                             architecture.width));
+  const bool in_fours =
+      architecture.rotary == Rotary::kAxial || architecture.rotary == Rotary::kDinov3;
+  const std::int64_t head_width = architecture.width / architecture.heads;
+  if (in_fours && head_width % 4 != 0)
+    throw ConfigError(concat(what, architecture.heads, " makes heads of ", head_width,
+                             " features; rotary positions need a multiple of 4"));
+}
 
 Architecture resolve_architecture(const CanonicalWeights& weights, const BackboneOptions& options,
                                   const std::optional<ModelConfig>& config) {
@@ -59,7 +70,7 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
   if (!options.architecture.empty()) {
     shown = as_named(shown, options.architecture);
   } else if (config) {
-    shown = as_configured(shown, *config);
+    shown = as_configured(shown, weights.scheme, *config);
   } else if (weights.asks) {
     throw ConfigError(
         concat("the tensors have the names of ", weights.scheme,

@@ -40,7 +40,7 @@ class VitBackbone : public Backbone {
       engine_ = cpu::make_engine(*model_, image_size_, precision);
     else if (device.is_cuda())
       gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
-    const std::vector<torch::Tensor> weights = detached_parameters();
+    const std::vector<torch::Tensor> weights = detached_tensors();
     if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
     if (checks) check(exact, options.check_images, weights);
     if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
@@ -83,7 +83,7 @@ class VitBackbone : public Backbone {
     json["pooling"] = to_string(pooling_);
     const std::int64_t grid = image_size_ / architecture_.patch;
     if (architecture_.positions && grid != architecture_.position_grid)
-      json["positions_resampled_to"] = grid;  // bicubic, antialiased
+      json["positions_resampled_to"] = grid;
     return json;
   }
 
@@ -141,17 +141,23 @@ class VitBackbone : public Backbone {
     return at::cat(features);
   }
 
-  // model_->to() rounds the model's own parameters, and leaves these.
-  std::vector<torch::Tensor> detached_parameters() const {
+  // Parameters, and buffers that are made of them (relative positions).
+  std::vector<torch::Tensor> tensors_of_model() const {
+    std::vector<torch::Tensor> tensors = model_->parameters();
+    for (const torch::Tensor& buffer : model_->buffers()) tensors.push_back(buffer);
+    return tensors;
+  }
+
+  // model_->to() rounds the model's own tensors, and leaves these.
+  std::vector<torch::Tensor> detached_tensors() const {
     std::vector<torch::Tensor> weights;
-    for (const torch::Tensor& parameter : model_->parameters())
-      weights.push_back(parameter.detach());
+    for (const torch::Tensor& tensor : tensors_of_model()) weights.push_back(tensor.detach());
     return weights;
   }
 
   void restore(const std::vector<torch::Tensor>& weights) {
-    const std::vector<torch::Tensor> parameters = model_->parameters();
-    for (std::size_t i = 0; i < weights.size(); ++i) parameters[i].set_data(weights[i]);
+    const std::vector<torch::Tensor> tensors = tensors_of_model();
+    for (std::size_t i = 0; i < weights.size(); ++i) tensors[i].set_data(weights[i]);
   }
 
   VisionTransformer model_;                  // what computes; empty
@@ -172,9 +178,7 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
   Architecture architecture = find_published(options.architecture).architecture;
   architecture.heads = options.heads.value_or(architecture.heads);
   architecture.activation = options.activation.value_or(architecture.activation);
-  if (architecture.width % architecture.heads != 0)
-    throw ConfigError(concat("--heads ", architecture.heads, " does not divide the width of ",
-                             architecture.width));
+  check_heads(options, architecture);
   check_options(options, architecture);
   RandomSource source(*options.random_seed);
   VisionTransformer model(Scope(source), architecture, options.image_size);
@@ -186,8 +190,9 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
                                        precision);
 }
 
-VisionTransformer build(const WeightFiles& files, const BackboneOptions& options) {
-  CanonicalWeights weights = canonical_names(load_weights(files));
+VisionTransformer build(const WeightFiles& files, StateDict tensors,
+                        const BackboneOptions& options) {
+  CanonicalWeights weights = canonical_names(std::move(tensors));
   std::optional<ModelConfig> config;
   if (options.architecture.empty()) config = read_model_config(files);
   const Architecture architecture = resolve_architecture(weights, options, config);
@@ -204,8 +209,9 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device, Precision precision) {
   if (options.random_seed) return random_backbone(options, device, precision);
   const WeightFiles files = find_weight_files(options.weights);
+  StateDict tensors = load_weights(files);  // names the files in its errors
   VisionTransformer model = in_context(concat("weights '", options.weights.string(), "'"),
-                                       [&] { return build(files, options); });
+                                       [&] { return build(files, std::move(tensors), options); });
   Json what;
   what["kind"] = "vit";
   what["sha256"] = digest_of(files);

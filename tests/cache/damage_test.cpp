@@ -89,7 +89,9 @@ TEST_F(Damage, OfOneExamsFeaturesLeavesTheOthersReadable) {
   EXPECT_EQ(cache.exams().size(), 2u);
   EXPECT_NO_THROW(cache.features(0));
   EXPECT_THROW(cache.features(1), CacheError);
-  EXPECT_EQ(verify(locate(path_)).findings.size(), 1u);
+  const VerifyReport report = verify(locate(path_));
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].exam, "b");
 }
 
 TEST_F(Damage, IsFoundAtEveryLength) {

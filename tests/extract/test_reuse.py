@@ -122,3 +122,5 @@ def test_the_cache_itself_cannot_be_its_own_source(cohort, tmp_path):
     cohort.extract(tmp_path / "old.h5")
     assert "--out as well" in cohort.extract(tmp_path / "old.h5", *VIEWS, "--reuse", tmp_path / "old.h5", expect=3)
     assert "no such cache" in cohort.extract(tmp_path / "x.h5", "--reuse", tmp_path / "none.h5", expect=3)
+    for looks_only in ("--dry-run", "--benchmark"):
+        assert "leave it out" in cohort.extract(tmp_path / "x.h5", "--reuse", tmp_path / "old.h5", looks_only, expect=2)

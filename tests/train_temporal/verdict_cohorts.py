@@ -145,11 +145,12 @@ SENTENCES = {
 
 
 def read_verdict(lines):
-    """{topic: what is said of it, or None where nothing is}, and whether anything was learnt."""
+    """{topic: what is said of it, or None where nothing is}, whether anything was learnt, and whether less than that."""
     said = {topic: next((meaning for start, meaning in sentences for line in lines if re.match(start, line)), None)
             for topic, sentences in SENTENCES.items()}
     doubts = ["nothing shows", "nothing can be said", "too weak", "worse than chance"]
     said["learnt"] = not any(doubt in lines[0] for doubt in doubts)
+    said["worse"] = "worse than chance" in lines[0]
     return said
 
 

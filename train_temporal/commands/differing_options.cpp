@@ -9,14 +9,14 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::array kLeftOut = {"coldframe",      "torch",       "recipe",       "targets",
-                                 "target",         "name",        "compare",      "folds",
-                                 "seeds",          "data_digest", "cache_digest", "feature_digest",
-                                 "threads_per_fit"};
+constexpr std::array kLeftOut = {
+    "coldframe", "torch", "recipe",      "targets",      "target",         "name",
+    "folds",     "seeds", "data_digest", "cache_digest", "feature_digest", "threads_per_fit"};
 
 KeyValues options_of(Json config) {
   if (!config.is_object()) return {};
   for (const char* key : kLeftOut) config.erase(key);
+  count_settings(config);
   KeyValues options;
   flatten("", config, options);
   return options;

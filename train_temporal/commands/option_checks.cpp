@@ -104,6 +104,11 @@ void check_model_options(const TrainOptions& options) {
                              "which is not among ", join(options.models(), ", "),
                              "; add it to --compare, or leave the option out"));
   }
+  if (options.search > 0 && options.model == kSingle && options.single_frame == kBestFrame) {
+    throw ConfigError(
+        "--search tries settings on one frame, and --single-frame best chooses among three; name "
+        "first, middle or last, or leave --search out");
+  }
   check_recurrent(options);
   check_time_encoding(options);
 }

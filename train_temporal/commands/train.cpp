@@ -281,6 +281,7 @@ StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
   }
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
+  count_settings(settings);
   flatten("", settings, result.configuration);
   flatten("", cohort_.cache.recipe().features, result.recipe);
   const std::chrono::duration<double> seconds = Clock::now() - started_;

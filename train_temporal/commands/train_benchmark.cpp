@@ -31,6 +31,12 @@ double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams
   return frames / static_cast<double>(std::max<std::size_t>(exams.size(), 1));
 }
 
+// Of --search: that of the largest hidden state, whose steps take the longest.
+std::size_t slowest_setting(const std::vector<Setting>& settings) {
+  const auto largest = std::ranges::max_element(settings, {}, &Setting::hidden);
+  return static_cast<std::size_t>(largest - settings.begin());
+}
+
 // Whole epochs with their validation, each timed: the medians.
 void time_epochs(Trainer& trainer, TrainBenchmark& result) {
   std::vector<double> steps, epochs;
@@ -53,7 +59,8 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   const TrainOptions& options = experiment.options;
   const Split& split = experiment.splits.front();
   const FitPlan plan = plan_fits(experiment);
-  FitTask task = experiment.task({options.model, split.repeat, split.fold, 0}, split);
+  const std::size_t setting = slowest_setting(experiment.settings);
+  FitTask task = experiment.task({options.model, split.repeat, split.fold, 0, setting}, split);
   task.threads = plan.threads_per_fit;
 
   TrainBenchmark result;

@@ -78,10 +78,11 @@ Range without_failure(double share, const Spread& spread, double level) {
 }
 
 Range share_range(double share, const Spread& spread, double z, double level) {
-  if (spread.variance <= 0 || share <= 0 || share >= 1) {
-    return without_failure(share, spread, level);
-  }
-  return wilson(share, share * (1 - share) / spread.variance, z);
+  if (share <= 0 || share >= 1) return without_failure(share, spread, level);
+  const double trials = spread.variance > 0
+                            ? share * (1 - share) / spread.variance
+                            : static_cast<double>(std::max<std::size_t>(spread.units, 1));
+  return wilson(share, trials, z);
 }
 
 // No patient changes the figure, and it is not at an end that only a failure could leave.
@@ -131,7 +132,8 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
   if (spread.units < least_patients(metric)) {
-    return none(concat("too small a sample to bound: ", spread.units, " patients, ",
+    return none(concat("too small a sample to bound: ", spread.units,
+                       spread.are_pairs ? " pairs of patients, " : " patients, ",
                        least_patients(metric), " needed"));
   }
   if (is_degenerate(shape, value, spread)) {

@@ -13,6 +13,7 @@ struct Spread {
   double variance = 0;
   double freedom = 0;     // degrees of it
   std::size_t units = 0;  // independent patients, or pairs of them, that it rests on
+  bool are_pairs = false;
 };
 
 struct Bounds {

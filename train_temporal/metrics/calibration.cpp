@@ -135,7 +135,8 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bi
     ++result[bin].count;
     result[bin].mean_probability += *most;
     result[bin].observed += hit;
-    Tally& tally = tallies[bin][patients.empty() ? i : patients[i]];
+    if (patients.empty()) continue;
+    Tally& tally = tallies[bin][patients[i]];
     tally.exams += 1;
     tally.hits += hit;
   }
@@ -144,7 +145,7 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bi
     if (bin.count == 0) continue;
     bin.mean_probability /= static_cast<double>(bin.count);
     bin.observed /= static_cast<double>(bin.count);
-    bin.spread = spread_of(tallies[b], bin.observed);
+    if (!patients.empty()) bin.spread = spread_of(tallies[b], bin.observed);
   }
   return result;
 }

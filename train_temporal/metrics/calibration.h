@@ -37,7 +37,7 @@ struct ReliabilityBin {
   double mean_probability = 0, observed = 0;  // 0 in an empty bin
   Spread spread;                              // of `observed`, by patient
 };
-// `patients`: of each exam; empty: each is another one's.
+// `patients`: of each exam; empty: spreads are left out.
 std::vector<ReliabilityBin> reliability(const ScoredExams& exams,
                                         std::size_t bins = kReliabilityBins,
                                         std::span<const std::size_t> patients = {});

@@ -135,7 +135,8 @@ Covariance covariance(const Deleted& a, double a_value, const Deleted& b, double
   return all;
 }
 
-// What a perfect figure rests on.
+// What a perfect figure rests on: all patients, or those of the class that has the fewest where
+// each class counts by itself.
 std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
   const auto& patients = table.patients_of_class;
   if (patients.empty()) return table.blocks.size();
@@ -146,9 +147,20 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
       return patients[1];
     case Metric::kSpecificity:
       return patients[0];
+    case Metric::kAccuracy:
+    case Metric::kKappa:
+    case Metric::kQuadraticKappa:
+    case Metric::kBrier:
+    case Metric::kLogLoss:
+    case Metric::kClassMae:
+      return table.patients;
     default:
       return *std::ranges::min_element(patients);
   }
+}
+
+bool are_pairs(const MetricTable& table, std::size_t m, Taken taken) {
+  return table.metrics[m] == Metric::kAuroc && taken == Taken::kOverFolds;
 }
 
 Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken) {
@@ -163,10 +175,11 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken) {
         Figure::none("too small a sample to bound: it is undefined without one of the patients");
     return result;
   }
-  const Bounds bounds =
-      bounds_of(table.metrics[m], value,
-                {variance.sum, variance.freedom, units_of(table, m, taken)}, table.level);
-  return {result.value, bounds.low, bounds.high};
+  const Spread spread{variance.sum, variance.freedom, units_of(table, m, taken),
+                      are_pairs(table, m, taken)};
+  const Bounds bounds = bounds_of(table.metrics[m], value, spread, table.level);
+  const Bounds claimed = bounds_of(table.metrics[m], value, spread, kClaimLevel);
+  return {result.value, bounds.low, bounds.high, claimed.low.value, claimed.high.value};
 }
 
 // Steps of single patients make differences of recalls too coarse for fewer.
@@ -202,6 +215,7 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
   const double r = std::clamp(both, -1.0, 1.0);
   if (vx > 0 && dx.value == dy.value && x == y) {  // the same model, or one that ranks the same
     result.low = result.high = Figure::of(d);
+    result.claim_low = result.claim_high = d;
     return result;
   }
   const auto reach = [&](double of_x, double of_y) {
@@ -209,6 +223,8 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
   };
   result.low = Figure::of(d - reach(x - first.low.value, second.high.value - y));
   result.high = Figure::of(d + reach(first.high.value - x, y - second.low.value));
+  result.claim_low = d - reach(x - first.claim_low, second.claim_high - y);
+  result.claim_high = d + reach(first.claim_high - x, y - second.claim_low);
   return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,9 +28,15 @@ struct FoldScores {
   std::vector<std::size_t> drawn_from = {};
 };
 
+// Claims, of which a report makes several at once, take intervals of this level.
+inline constexpr double kClaimLevel = 0.99;
+
 struct Estimate {
   Figure value;
   Figure low, high;  // undefined, with the reason, where nothing bounds the value
+  // The same at kClaimLevel; NaN where nothing bounds the value.
+  double claim_low = std::numeric_limits<double>::quiet_NaN();
+  double claim_high = std::numeric_limits<double>::quiet_NaN();
 };
 
 // Ranks compare exams of one fold only, whose scores come from one model: AUROC and AUPRC are means
@@ -67,6 +74,7 @@ struct MetricTable {
   std::vector<std::vector<Figure>> pooled;    // [metric][repeat]
   std::vector<Block> blocks;
   std::vector<std::size_t> patients_of_class;  // that have exams of it; of numbers: all
+  std::size_t patients = 0;                    // that have labelled exams
   // Disjoint pairs of patients of one class and of the others within folds, of the class with the
   // fewest: what an AUROC of 1 rests on.
   std::size_t pairs = 0;

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "common/threads/parallel.h"
 #include "train_temporal/metrics/intervals.h"
 
 namespace coldframe::temporal {
@@ -133,8 +134,11 @@ std::vector<double> values_of(const std::vector<Figure>& figures) {
   return values;
 }
 
+// Its value without a patient is of no use.
+constexpr Metric kNeverBounded = Metric::kEce;
+
 // Writes the figures of the parts that hold exams of the block, without these.
-void leave_out(MetricTable::Block& block, const Parts& parts,
+void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<Metric>& metrics,
                const std::vector<std::size_t>& blocks, std::size_t number) {
   const auto holds = [&](const FoldScores& part) {
     return std::ranges::any_of(part.patient, [&](std::size_t p) { return blocks[p] == number; });
@@ -142,9 +146,9 @@ void leave_out(MetricTable::Block& block, const Parts& parts,
   const auto write = [&](const std::vector<FoldScores>& from, auto member) {
     for (std::size_t part = 0; part < from.size(); ++part) {
       if (!holds(from[part])) continue;
-      const auto figures = compute_metrics(without(from[part], blocks, number));
+      const auto figures = compute_metrics(without(from[part], blocks, number), kNeverBounded);
       for (std::size_t m = 0; m < figures.size(); ++m) {
-        (block.without[m].*member)[part] = figures[m].value;
+        if (metrics[m] != kNeverBounded) (block.without[m].*member)[part] = figures[m].value;
       }
     }
   };
@@ -195,6 +199,7 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) 
   const auto places = places_of(folds);
   table.patients_of_class.assign(first.classes, 0);
   for (const auto& [patient, place] : places) {
+    table.patients += !place.exams.empty();
     for (const auto& [of_class, exams] : place.exams) {
       ++table.patients_of_class[static_cast<std::size_t>(of_class)];
     }
@@ -208,9 +213,9 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) 
     const bool alone = places.size() <= kMostBlocks;
     table.blocks.push_back({alone ? place.fold : 0, alone ? place.of_class() : 0, as_they_are});
   }
-  for (std::size_t b = 0; b < table.blocks.size(); ++b) {
-    leave_out(table.blocks[b], parts, block_of, b);
-  }
+  parallel_for(table.blocks.size(), [&](std::size_t b) {
+    leave_out(table.blocks[b], parts, table.metrics, block_of, b);
+  });
   return table;
 }
 

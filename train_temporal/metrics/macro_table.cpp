@@ -40,7 +40,8 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   MetricTable macro;
   macro.level = first.level;
   macro.pairs = first.pairs;
-  macro.patients_of_class = {first.pairs};
+  macro.patients = first.patients;
+  macro.patients_of_class = {*std::ranges::min_element(first.patients_of_class)};
   for (const MetricTable& target : targets) {
     macro.pairs = std::min(macro.pairs, target.pairs);
     macro.patients_of_class[0] =

@@ -308,9 +308,13 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
   return Figure::none("unknown metric");
 }
 
-std::vector<Figure> compute_metrics(const ScoredExams& exams) {
+std::vector<Figure> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped) {
   std::vector<Figure> figures;
   for (Metric metric : metrics_for(exams.classes, exams.scale)) {
+    if (metric == skipped) {
+      figures.push_back(Figure::none("skipped"));
+      continue;
+    }
     if (metric != Metric::kCalibrationSlope && metric != Metric::kCalibrationIntercept) {
       figures.push_back(compute_metric(metric, exams));
       continue;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -79,9 +80,11 @@ double chance_level(Metric metric);
 // Undefined, with the reason, where a class that it needs has no exam.
 Figure compute_metric(Metric metric, const ScoredExams& exams);
 // All of metrics_for(exams.classes, exams.scale), in that order; fits the calibration line once.
-std::vector<Figure> compute_metrics(const ScoredExams& exams);
+// `skipped` is not computed: undefined.
+std::vector<Figure> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped = {});
 
-// The two rank statistics on their own. `positive` [N] is 0 or 1.
+// The two rank statistics on their own. `positive` [N] is 0 or 1; both need exams of each, although
+// the average precision of positives alone could be called 1.
 Figure auroc(std::span<const double> score, std::span<const int> positive);
 Figure average_precision(std::span<const double> score, std::span<const int> positive);
 
@@ -97,7 +100,7 @@ std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams)
 
 // A curve has one point per distinct score, from the highest threshold down. ROC: x = false
 // positive rate, y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision,
-// first point (0, 1) at +∞. Empty when a class that it needs has no exam.
+// first point (0, 1) at +∞. Empty when a class has no exam.
 struct Curve {
   std::vector<double> x, y, threshold;
 };

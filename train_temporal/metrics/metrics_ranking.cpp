@@ -35,11 +35,11 @@ std::vector<Step> sweep(std::span<const double> score, std::span<const int> posi
 }
 
 // Why a ranking of these exams says nothing; empty when it does.
-std::string unusable(const std::vector<Step>& steps, std::size_t exams, bool needs_negatives) {
+std::string unusable(const std::vector<Step>& steps, std::size_t exams) {
   if (exams == 0) return "no exams";
   if (steps.empty()) return "a score is not a number";
   if (steps.back().true_positives == 0) return "no positive exam";
-  if (needs_negatives && steps.back().false_positives == 0) return "no negative exam";
+  if (steps.back().false_positives == 0) return "no negative exam";
   return {};
 }
 
@@ -47,7 +47,7 @@ std::string unusable(const std::vector<Step>& steps, std::size_t exams, bool nee
 
 Figure auroc(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (std::string why = unusable(steps, score.size(), true); !why.empty()) return Figure::none(why);
+  if (std::string why = unusable(steps, score.size()); !why.empty()) return Figure::none(why);
   // Twice the Mann–Whitney statistic, in whole numbers: each negative counts the positives above
   // it twice and those tied with it once.
   std::uint64_t doubled = 0, above = 0, negatives = 0;
@@ -62,9 +62,7 @@ Figure auroc(std::span<const double> score, std::span<const int> positive) {
 
 Figure average_precision(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (std::string why = unusable(steps, score.size(), false); !why.empty()) {
-    return Figure::none(why);
-  }
+  if (std::string why = unusable(steps, score.size()); !why.empty()) return Figure::none(why);
   double sum = 0;
   std::uint64_t above = 0;
   for (const Step& step : steps) {
@@ -78,7 +76,7 @@ Figure average_precision(std::span<const double> score, std::span<const int> pos
 
 Curve roc_curve(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (!unusable(steps, score.size(), true).empty()) return {};
+  if (!unusable(steps, score.size()).empty()) return {};
   Curve curve{{0.0}, {0.0}, {std::numeric_limits<double>::infinity()}};
   for (const Step& step : steps) {
     curve.x.push_back(static_cast<double>(step.false_positives) /
@@ -92,7 +90,7 @@ Curve roc_curve(std::span<const double> score, std::span<const int> positive) {
 
 Curve precision_recall_curve(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (!unusable(steps, score.size(), false).empty()) return {};
+  if (!unusable(steps, score.size()).empty()) return {};
   Curve curve{{0.0}, {1.0}, {std::numeric_limits<double>::infinity()}};
   for (const Step& step : steps) {
     curve.x.push_back(static_cast<double>(step.true_positives) /

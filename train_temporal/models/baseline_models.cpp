@@ -35,7 +35,7 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Sequence
   if (!blank_) dropout.add_noise(batch.row_keys, x);
   x = project(x);  // [N, H]
   x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
-  if (!hidden.is_empty()) x = torch::relu(hidden(x));
+  if (!hidden.is_empty()) x = torch::gelu(hidden(x));
   if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
   const torch::Tensor frames = pad_packed(x, batch);                              // [B, T, H]
   x = attention.is_empty() ? mean_over_frames(frames, batch)

@@ -5,12 +5,12 @@
 
 namespace coldframe::temporal {
 
-// Mean over frames, plain or by attention (Ilse et al. 2018), of what a layer of rectified units
-// makes of each frame's projected features: the GRU's width and regularisation without its memory,
-// so that it loses for want of the order alone. `single` is this model on one frame, or of targets
-// per frame on each frame by itself. Tensors: feature_mean, feature_std [D]; project.weight [H, D],
-// project.bias; hidden.weight [H, H], hidden.bias (linear models: none); attention.weight [1, H],
-// .bias with attention; head.weight [C, H], head.bias.
+// Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
+// as integrated gradients want it) makes of each frame's projected features: the GRU's width and
+// regularisation without its memory, so that it loses for want of the order alone. `single` is this
+// model on one frame, or of targets per frame on each frame by itself. Tensors: feature_mean,
+// feature_std [D]; project.weight [H, D], project.bias; hidden.weight [H, H], hidden.bias (linear
+// models: none); attention.weight [1, H], .bias with attention; head.weight [C, H], head.bias.
 class PooledModel final : public SequenceModel {
  public:
   explicit PooledModel(const ModelConfig& config);

@@ -1,5 +1,7 @@
 #include "train_temporal/report/report_text.h"
 
+#include <algorithm>
+
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -10,6 +12,13 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   if (!estimate.value.defined()) return figure_text(estimate.value);
   if (!estimate.low.defined()) return text + " [no interval: " + estimate.low.undefined + "]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
+}
+
+std::string cell_text(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  const auto is_word = [](const Json& one) { return one.is_string(); };
+  if (!value.is_array() || !std::ranges::all_of(value, is_word)) return value.dump();
+  return value.empty() ? "none" : join(value.get<std::vector<std::string>>(), ", ");
 }
 
 }  // namespace
@@ -61,12 +70,16 @@ std::string folds_text(const ModelResult& model) {
   return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
 }
 
+void count_settings(Json& config) {
+  if (config.contains("search")) config["search"] = config["search"].size();
+}
+
 void flatten(const std::string& prefix, const Json& json, KeyValues& out) {
   for (const auto& [key, value] : json.items()) {
     if (value.is_object()) {
       flatten(prefix + key + ".", value, out);
     } else {
-      out.emplace_back(prefix + key, value.is_string() ? value.get<std::string>() : value.dump());
+      out.emplace_back(prefix + key, cell_text(value));
     }
   }
 }

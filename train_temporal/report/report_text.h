@@ -24,7 +24,10 @@ std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 
-// Appends the entries of nested objects as "outer.inner".
+// Puts the number of the settings that `--search` tries in their place.
+void count_settings(Json& config);
+
+// Appends the entries of nested objects as "outer.inner", and lists of words as "a, b" or "none".
 void flatten(const std::string& prefix, const Json& json, KeyValues& out);
 
 }  // namespace coldframe::temporal

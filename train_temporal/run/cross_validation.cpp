@@ -102,22 +102,18 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
   return fits;
 }
 
-double best_loss(const FinishedFit& fit) {
-  return fit.record.history[fit.record.best_epoch].validation;
+bool are_rivals(const FinishedFit& a, const FinishedFit& b) {
+  return !a.name.frame.empty() && a.name.model == b.name.model && a.split == b.split &&
+         a.name.seed == b.name.seed;
 }
 
 // Candidates of the same model, split and seed follow each other.
 std::vector<FinishedFit> without_losers(std::vector<FinishedFit> fits) {
   std::vector<FinishedFit> chosen;
-  for (FinishedFit& fit : fits) {
-    const bool rival = !chosen.empty() && !fit.name.frame.empty() &&
-                       chosen.back().name.model == fit.name.model &&
-                       chosen.back().split == fit.split && chosen.back().name.seed == fit.name.seed;
-    if (!rival) {
-      chosen.push_back(std::move(fit));
-    } else if (best_loss(fit) < best_loss(chosen.back())) {
-      chosen.back() = std::move(fit);
-    }
+  for (std::size_t begin = 0, end = 0; begin < fits.size(); begin = end) {
+    while (end < fits.size() && (end == begin || are_rivals(fits[begin], fits[end]))) ++end;
+    const std::size_t best = best_of(std::span(fits).subspan(begin, end - begin));
+    chosen.push_back(std::move(fits[begin + best]));
   }
   return chosen;
 }
@@ -242,6 +238,15 @@ FitTask Experiment::task(const FitName& fit, const Split& split) const {
 // The best fit of a split has the run's first seed: it is not repeated.
 std::size_t Experiment::searched_fits() const {
   return settings.size() > 1 ? splits.size() * (settings.size() - 1) : 0;
+}
+
+std::size_t best_of(std::span<const FinishedFit> fits) {
+  EarlyStop best;
+  for (const FinishedFit& fit : fits) {
+    const EpochLosses& kept = fit.record.history[fit.record.best_epoch];
+    best.update(kept.validation, kept.figure);
+  }
+  return best.best_epoch;
 }
 
 FitPlan plan_fits(const Experiment& experiment) {

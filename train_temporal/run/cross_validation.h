@@ -2,6 +2,7 @@
 // are done.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ struct FinishedFit {
   FitRecord record;
 };
 
+// The fit that did best on its validation part, decided as early stopping does it; the first of
+// equals.
+std::size_t best_of(std::span<const FinishedFit> fits);
+
 // Counts the fits, --search's included, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
@@ -50,7 +55,7 @@ struct FitPlan {
 FitPlan plan_fits(const Experiment& experiment);
 
 // All fits of a run: by model, then split, then seed, with the setting that was chosen for the
-// split; of `single` on several frames the one whose validation loss is the least. Those whose
+// split; of `single` on several frames best_of() them. Those whose
 // record exists are not repeated; one that
 // was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
 // epochs have been saved. Of several processes the one that leads has the folder; the others get

@@ -13,9 +13,10 @@ std::size_t count_known(const std::filesystem::path& run, std::span<const cache:
                         const std::vector<std::size_t>& used) {
   const CsvTable splits = read_csv(run / "splits.csv");
   const std::size_t exam = splits.require_column("exam");
-  const auto patient = splits.column("patient");
+  const auto patient = splits.column("patient"), part = splits.column("part");
   std::set<std::string> known_exams, known_patients;
   for (const auto& row : splits.rows) {
+    if (part && row[*part] == "test") continue;  // in another fold it may be of another part
     known_exams.insert(row[exam]);
     if (patient && !row[*patient].empty()) known_patients.insert(row[*patient]);
   }

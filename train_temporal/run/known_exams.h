@@ -12,8 +12,8 @@
 
 namespace coldframe::temporal {
 
-// Counts the exams of `used` that are among the run's own, or whose patient is. `patients`: of
-// every exam; empty: each exam is another patient.
+// Counts the exams of `used` that a fold of the run trained on or validated with, or whose
+// patient is among these. `patients`: of every exam; empty: each exam is another patient.
 std::size_t count_known(const std::filesystem::path& run, std::span<const cache::ExamInfo> exams,
                         const std::vector<std::string>& patients,
                         const std::vector<std::size_t>& used);

@@ -20,34 +20,38 @@ std::uint64_t predicted_fit(const FitTask& task, std::uint64_t budget, std::uint
   return predict_memory(task, pieces).total();
 }
 
-}  // namespace
-
-std::uint64_t predicted_peak(const Experiment& experiment) {
-  const TrainOptions& options = experiment.options;
-  const FitPlan plan = plan_fits(experiment);
-  const std::uint64_t features = experiment.dataset.loaded_bytes();
+// The most that a fit of the run takes, as `memory` tells it.
+template <typename Memory>
+std::uint64_t most_of_fits(const Experiment& experiment, Memory memory) {
+  const std::size_t settings = std::max<std::size_t>(experiment.settings.size(), 1);
   std::uint64_t most = 0;
-  for (const std::string& model : options.models()) {
+  for (const std::string& model : experiment.options.models()) {
     for (const Split& split : experiment.splits) {
-      for (std::size_t setting = 0; setting < std::max<std::size_t>(experiment.settings.size(), 1);
-           ++setting) {
-        FitTask task = experiment.task({model, split.repeat, split.fold, 0, setting}, split);
-        task.threads = plan.threads_per_fit;
-        most = std::max(most, predicted_fit(task, options.memory_budget, features));
+      for (std::size_t setting = 0; setting < settings; ++setting) {
+        most = std::max(
+            most, memory(experiment.task({model, split.repeat, split.fold, 0, setting}, split)));
       }
     }
   }
+  return most;
+}
+
+}  // namespace
+
+std::uint64_t predicted_peak(const Experiment& experiment) {
+  const FitPlan plan = plan_fits(experiment);
+  const std::uint64_t features = experiment.dataset.loaded_bytes();
+  const std::uint64_t most = most_of_fits(experiment, [&](FitTask task) {
+    task.threads = plan.threads_per_fit;
+    return predicted_fit(task, experiment.options.memory_budget, features);
+  });
   return features + plan.side_by_side * most;
 }
 
 std::uint64_t least_memory(const Experiment& experiment) {
-  std::uint64_t most = 0;
-  for (const std::string& model : experiment.options.models()) {
-    for (const Split& split : experiment.splits) {
-      const FitTask task = experiment.task({model, split.repeat, split.fold, 0}, split);
-      most = std::max(most, predict_memory(task, {1, 1}).total());
-    }
-  }
+  const std::uint64_t most = most_of_fits(experiment, [](const FitTask& task) {
+    return predict_memory(task, {1, 1}).total();
+  });
   return experiment.dataset.loaded_bytes() + most;
 }
 

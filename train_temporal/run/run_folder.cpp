@@ -22,6 +22,7 @@ constexpr const char* kStateFolder = "state";
 constexpr const char* kLockFile = "lock";
 constexpr const char* kReplacedFolder = "replaced";
 constexpr const char* kRecordSuffix = ".record";
+constexpr const char* kCheckpointSuffix = ".checkpoint";
 constexpr const char* kControlsFolder = "controls";
 
 fs::path without_trailing_slash(const fs::path& path) {
@@ -43,12 +44,12 @@ bool is_run(const fs::path& path) {
   }
 }
 
-// True if a fit of the unfinished run is done.
-bool has_record(const fs::path& working) {
+// True if a fit of the unfinished run is done, or has come so far that it was saved.
+bool has_fits(const fs::path& working) {
   std::error_code error;
   fs::directory_iterator files(working / kStateFolder, error);
   return std::any_of(begin(files), end(files), [](const fs::directory_entry& file) {
-    return file.path().extension() == kRecordSuffix;
+    return file.path().extension() == kRecordSuffix || file.path().extension() == kCheckpointSuffix;
   });
 }
 
@@ -101,7 +102,7 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
                              "' is a finished run; choose another name, or "
                              "--overwrite to replace it"));
   }
-  if (fs::exists(working_) && has_record(working_)) {
+  if (fs::exists(working_) && has_fits(working_)) {
     throw ConfigError(concat("an unfinished run lies in '", unfinished,
                              "'; add --resume to continue it, or --overwrite to start again"));
   }
@@ -186,7 +187,7 @@ fs::path RunFolder::record(const FitName& fit) const {
 }
 
 fs::path RunFolder::checkpoint(const FitName& fit) const {
-  return working_ / kStateFolder / (fit.stem() + ".checkpoint");
+  return working_ / kStateFolder / (fit.stem() + kCheckpointSuffix);
 }
 
 // TensorBoard reads files whose name holds "tfevents".

@@ -224,7 +224,7 @@ void Trainer::run_epoch() {
   auto logits = predict(task_.split.validation);
   losses.validation = objective_.of(logits, task_.split.validation).mean();
   if (task_.options.stopping_metric == StoppingMetric::kMetric) {
-    losses.figure = validation_figure(task_.targets, task_.split, logits);
+    losses.figure = validation_figure(task_.targets, task_.split, logits).value_or(0);
   }
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};

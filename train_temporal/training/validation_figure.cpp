@@ -13,8 +13,8 @@ ScoredExams validation_rows(const Targets& targets, std::size_t target, const Sp
   return scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
 }
 
-double validation_figure(const Targets& targets, const Split& split,
-                         const std::vector<double>& outputs) {
+std::optional<double> validation_figure(const Targets& targets, const Split& split,
+                                        const std::vector<double>& outputs) {
   double sum = 0, count = 0;
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const ScoredExams rows = validation_rows(targets, t, split, outputs);
@@ -23,7 +23,8 @@ double validation_figure(const Targets& targets, const Split& split,
     sum += figure.value;
     ++count;
   }
-  return count > 0 ? sum / count : 0;
+  if (count == 0) return {};
+  return sum / count;
 }
 
 }  // namespace coldframe::temporal

@@ -1,6 +1,7 @@
 // The figure by which a target is judged, of a validation part: early stopping can watch it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "train_temporal/splits/split.h"
@@ -14,8 +15,8 @@ ScoredExams validation_rows(const Targets& targets, std::size_t target, const Sp
                             const std::vector<double>& outputs);
 
 // The mean of main_metric() over the targets of which the validation part has one (AUROC needs two
-// classes); 0 when it has none.
-double validation_figure(const Targets& targets, const Split& split,
-                         const std::vector<double>& outputs);
+// classes); empty when it has none.
+std::optional<double> validation_figure(const Targets& targets, const Split& split,
+                                        const std::vector<double>& outputs);
 
 }  // namespace coldframe::temporal

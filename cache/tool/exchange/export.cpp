@@ -48,6 +48,7 @@ class Exporter {
       : cache_(cache), exams_(std::move(exams)), view_(std::move(view)) {
     for (const std::size_t exam : exams_) frames_ += cache.exams()[exam].frames();
   }
+  void check_features() const;  // damage is found before anything is written
   void write_exams_table(const fs::path& path) const;
   void write_frames_table(const fs::path& path) const;
   void write_features(const fs::path& path, const std::string& format) const;
@@ -67,6 +68,10 @@ class Exporter {
   std::size_t frames_ = 0;
   std::string thumbnail_folder_;
 };
+
+void Exporter::check_features() const {
+  cache_.scan_stored(view_, exams_, [](std::size_t, std::span<const std::byte>) {});
+}
 
 void Exporter::write_thumbnails(const fs::path& folder) {
   export_thumbnails(cache_, exams_, folder);
@@ -246,6 +251,7 @@ int run_export(const std::vector<std::string>& arguments) {
   if (!overwrite) require_free(files);
   const CacheReader cache(options.path());
   Exporter exporter(cache, select_exams(cache, where), view);
+  exporter.check_features();
   if (with_thumbnails) exporter.write_thumbnails(files[4]);
   exporter.write_exams_table(files[0]);
   exporter.write_frames_table(files[1]);

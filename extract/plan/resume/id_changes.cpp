@@ -1,7 +1,7 @@
 #include "extract/plan/resume/id_changes.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/frames/source.h"
 #include "extract/plan/resume/exam_stamp.h"
@@ -41,18 +42,31 @@ std::set<std::filesystem::path> files_lost_then(const ExamSpec& exam, const Exam
   return files;
 }
 
+// An exam's digests as they were before its lost files could be read: empty, or not at all.
+class DigestsBefore {
+ public:
+  bool contain(const std::string& digest, const ExamSpec& exam, const ExamInfo& cached) {
+    auto lost = files_lost_then(exam, cached);
+    const auto [entry, is_new] = known_.try_emplace({&exam, lost});
+    if (is_new)
+      for (const auto lack : {frames::Lack::kEmpty, frames::Lack::kUnreadable})
+        entry->second.push_back(frames::source_digest_without(exam, lost, lack));
+    return std::ranges::find(entry->second, digest) != entry->second.end();
+  }
+
+ private:
+  using Files = std::set<std::filesystem::path>;
+  std::map<std::pair<const ExamSpec*, Files>, std::vector<std::string>> known_;  // files are read
+};
+
 // True if the exam's files are the cached one's, but that those which were lost can be read now:
-// they have the same names, or the others the same content.
-bool is_mended(const ExamSpec& exam, const ExamStamp& now, const ExamInfo& cached) {
+// the others have the same content. Names alone do not tell: another site's exams have the same.
+bool is_mended(const ExamSpec& exam, const ExamStamp& now, const ExamInfo& cached,
+               DigestsBefore& digests) {
   const ExamStamp before = parse_stamp(cached.source_stamp);
-  if (now.ranges != before.ranges) return false;
-  if (names_part(now) == names_part(before)) return true;
-  if (extent_of(now) != extent_of(before) || !one_file_per_frame(cached)) return false;
-  const auto lost = files_lost_then(exam, cached);
-  return std::ranges::any_of(
-      std::array{frames::Lack::kEmpty, frames::Lack::kUnreadable}, [&](frames::Lack lack) {
-        return frames::source_digest_without(exam, lost, lack) == cached.source_digest;
-      });
+  return now.ranges == before.ranges && extent_of(now) == extent_of(before) &&
+         one_file_per_frame(cached) && !has_other_patient(exam, cached) && !stop_requested() &&
+         digests.contain(cached.source_digest, exam, cached);
 }
 
 // The cached exams whose sources are no longer where they were.
@@ -100,7 +114,8 @@ class LostSources {
 
   std::optional<std::size_t> take_mended(const ExamSpec& exam, const ExamStamp& stamp) {
     for (const std::size_t index : with_lost_frames_) {
-      if (taken_.contains(index) || !is_mended(exam, stamp, cached_.exams()[index])) continue;
+      if (taken_.contains(index) || !is_mended(exam, stamp, cached_.exams()[index], digests_))
+        continue;
       taken_.insert(index);
       return index;
     }
@@ -110,6 +125,7 @@ class LostSources {
   const CacheReader& cached_;
   Places by_stamp_, by_content_;
   std::vector<std::size_t> with_lost_frames_;
+  DigestsBefore digests_;
   std::unordered_set<std::string> extents_;
   std::unordered_set<std::size_t> taken_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 #include "common/cli/error.h"
@@ -107,6 +108,20 @@ void refuse_unsupported(const StateDict& tensors) {
                                "it as --backbone"));
 }
 
+StateDict unwrapped_all(StateDict tensors) {
+  StateDict result;
+  std::map<std::string, std::string> stored;
+  for (auto& [name, tensor] : tensors) {
+    const std::string plain = without_wrappers(name);
+    const auto [first, is_new] = stored.emplace(plain, name);
+    if (!is_new)
+      throw DataError(concat("the tensors '", first->second, "' and '", name, "' are both '", plain,
+                             "' without their wrappers' names; save the one to use by itself"));
+    result.emplace(plain, std::move(tensor));
+  }
+  return result;
+}
+
 StateDict renamed_all(const NamingScheme& scheme, StateDict tensors) {
   StateDict result;
   for (auto& [name, tensor] : tensors) {
@@ -130,8 +145,7 @@ StoredNames stored_names(const StateDict& tensors) {
 }  // namespace
 
 CanonicalWeights canonical_names(StateDict tensors) {
-  StateDict unwrapped;
-  for (auto& [name, tensor] : tensors) unwrapped.emplace(without_wrappers(name), std::move(tensor));
+  StateDict unwrapped = unwrapped_all(std::move(tensors));
   refuse_unsupported(unwrapped);
   for (const NamingScheme& scheme : naming_schemes()) {
     const std::set<std::string> prefixes = prefixes_of(unwrapped, scheme.marker);

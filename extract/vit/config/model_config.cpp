@@ -3,6 +3,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
+#include "extract/vit/config/json_values.h"
 #include "extract/vit/config/kinds.h"
 
 namespace coldframe::vit {
@@ -39,7 +40,7 @@ fs::path config_beside(const WeightFiles& weights) {
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
   const fs::path file = config_beside(weights);
   if (file.empty()) return std::nullopt;
-  const Json json = read_json_file(file);
+  const Json json = read_sorted_json_file(file);  // tables of class names are long
   const bool in_a_folder = fs::is_directory(weights.given);
   if (!in_a_folder && !is_of_a_model(json)) return std::nullopt;
   return in_context(concat("config '", file.string(), "'"), [&]() -> std::optional<ModelConfig> {
@@ -48,7 +49,8 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
     const fs::path processor = weights.folder / "preprocessor_config.json";
     if (json.contains("model_type") && fs::is_regular_file(processor))
       config.pixels = in_context("preprocessor_config.json", [&] {
-        PixelConfig pixels = read_image_processor(read_json_file(processor));
+        PixelConfig pixels = read_image_processor(read_sorted_json_file(processor),
+                                                  word(json, "model_type").value_or(""));
         if (!pixels.image_size) pixels.image_size = config.pixels.image_size;
         return pixels;
       });
@@ -56,7 +58,14 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
   });
 }
 
-void require_same(const Architecture& weights, const ModelConfig& config) {
+void require_same(const Architecture& weights, const std::string& scheme,
+                  const ModelConfig& config) {
+  if (!config.scheme.empty() && scheme != config.scheme)
+    throw DataError(concat("'", config.file.string(), "' is of ", config.model,
+                           ", whose tensors have the names of ", config.scheme,
+                           ", but these have the names of ", scheme,
+                           "; put the config of these weights beside them, or name their model "
+                           "with --architecture"));
   std::vector<std::string> differences;
   for (const std::string& key : config.compared) {
     const Field& field = *find_field(key);

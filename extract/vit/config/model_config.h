@@ -26,6 +26,7 @@ struct PixelConfig {
 struct ModelConfig {
   std::filesystem::path file;
   std::string model;          // in messages: "timm's vit_small_patch16_224"
+  std::string scheme;         // the NamingScheme that the weights must have; "" if any will do
   Architecture architecture;  // as far as the config says it
   // The fields of `architecture` that names and shapes show as well, and that the weights must
   // have.
@@ -39,7 +40,9 @@ struct ModelConfig {
 // names the file, what it says, and what is not understood.
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights);
 
-// DataError where the weights are of another shape than the config says.
-void require_same(const Architecture& weights, const ModelConfig& config);
+// DataError where the weights are of another shape than the config says, or where their names,
+// those of `scheme`, are not its library's.
+void require_same(const Architecture& weights, const std::string& scheme,
+                  const ModelConfig& config);
 
 }  // namespace coldframe::vit

@@ -13,7 +13,7 @@ namespace {
 void refuse_variants(const Json& vision) {
   for (const char* key :
        {"attentional_pool", "no_ln_pre", "attn_pooler_queries", "input_patchnorm", "norm_kwargs",
-        "act_kwargs", "block_type", "qk_norm", "scaled_cosine_attn"})
+        "act_kwargs", "block_type", "qk_norm", "scaled_cosine_attn", "final_ln_after_pool"})
     if (vision.contains(key) && vision[key] != Json(false) && !vision[key].is_null())
       throw DataError(concat("'vision_cfg' has '", key, "', which is not supported"));
   if (!vision.contains("width") || !vision.contains("layers") || vision["layers"].is_array())
@@ -24,6 +24,7 @@ void read_own_tower(const Json& model, const Json& vision, ModelConfig& config) 
   refuse_variants(vision);
   Architecture& shape = config.architecture;
   config.model = "open_clip's ViT";
+  config.scheme = "open_clip";
   config.pool = word(vision, "pool_type").value_or("tok") == "avg" ? "mean" : "cls";
   shape.width = *whole_number(vision, "width");
   shape.depth = *whole_number(vision, "layers");
@@ -55,6 +56,7 @@ ModelConfig read_open_clip_config(const Json& json) {
     if (!pool.empty() && !pool.starts_with("abs_attn") && !pool.starts_with("rot_attn"))
       arguments["global_pool"] = pool;
     apply_timm_model(*name, arguments, config);
+    config.scheme = "timm";
   } else {
     read_own_tower(model, vision, config);
   }
@@ -62,7 +64,7 @@ ModelConfig read_open_clip_config(const Json& json) {
   const auto size = side(pixels, "size"), trained = side(vision, "image_size");
   if (size || trained) config.pixels.image_size = static_cast<int>(size ? *size : *trained);
   config.pixels.mean = channels(pixels, "mean");
-  config.pixels.std = channels(pixels, "std");
+  config.pixels.std = deviations(pixels, "std");
   config.pixels.interpolation =
       interpolation_word(word(pixels, "interpolation").value_or("bicubic"));
   config.pixels.resize = resize_word(word(pixels, "resize_mode").value_or("shortest"));

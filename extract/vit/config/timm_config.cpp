@@ -58,6 +58,7 @@ void set_activation(const std::string& timm, ModelConfig& config) {
 }
 
 void apply_argument(const std::string& key, const Json& arguments, ModelConfig& config) {
+  if (arguments[key].is_null()) return;  // timm leaves these out
   const auto shown = shown_by_weights().find(key);
   if (shown != shown_by_weights().end()) {
     for (const std::string& field : shown->second) std::erase(config.compared, field);
@@ -87,8 +88,8 @@ void read_pixels(const Json& config, PixelConfig& pixels) {
     pixels.image_size = size[1].get<int>();
   }
   pixels.mean = channels(config, "mean");
-  pixels.std = channels(config, "std");
-  pixels.crop_pct = number(config, "crop_pct");
+  pixels.std = deviations(config, "std");
+  pixels.crop_pct = fraction(config, "crop_pct");
   pixels.resampler = "pillow";
   if (const auto interpolation = word(config, "interpolation"))
     pixels.interpolation = interpolation_word(*interpolation);

@@ -18,20 +18,24 @@ struct Kind {
   std::int64_t heads;
   const char* pool;
   Resampling resampling;
+  const char* scheme;  // whose names its weights have (checkpoint/naming_schemes.cpp)
 };
+constexpr const char *kVitNames = "transformers' ViT, BEiT or DINOv2",
+                     *kDinov3Names = "transformers' DINOv3",
+                     *kClipNames = "transformers' CLIP or SigLIP";
 constexpr Kind kKinds[] = {
-    {"vit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
-    {"vit_mae", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
-    {"deit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic},
-    {"ijepa", "gelu", 1e-12, 12, "mean", Resampling::kBicubic},
-    {"beit", "gelu", 1e-12, 12, "mean", Resampling::kBicubic},
-    {"dinov2", "gelu", 1e-6, 12, "cls", Resampling::kBicubic},
-    {"dinov2_with_registers", "gelu", 1e-6, 12, "cls", Resampling::kBicubicAntialiased},
-    {"dinov3_vit", "gelu", 1e-5, 6, "cls", Resampling::kBicubicAntialiased},
-    {"clip_vision_model", "quick_gelu", 1e-5, 12, "cls", Resampling::kBicubic},
-    {"siglip_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBicubic},
-    {"siglip2_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map",
-     Resampling::kBilinearAntialiased},
+    {"vit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic, kVitNames},
+    {"vit_mae", "gelu", 1e-12, 12, "cls", Resampling::kBicubic, kVitNames},
+    {"deit", "gelu", 1e-12, 12, "cls", Resampling::kBicubic, kVitNames},
+    {"ijepa", "gelu", 1e-12, 12, "mean", Resampling::kBicubic, kVitNames},
+    {"beit", "gelu", 1e-12, 12, "mean", Resampling::kBicubic, kVitNames},
+    {"dinov2", "gelu", 1e-6, 12, "cls", Resampling::kBicubic, kVitNames},
+    {"dinov2_with_registers", "gelu", 1e-6, 12, "cls", Resampling::kBicubicAntialiased, kVitNames},
+    {"dinov3_vit", "gelu", 1e-5, 6, "cls", Resampling::kBicubicAntialiased, kDinov3Names},
+    {"clip_vision_model", "quick_gelu", 1e-5, 12, "cls", Resampling::kBicubic, kClipNames},
+    {"siglip_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBicubic, kClipNames},
+    {"siglip2_vision_model", "gelu_pytorch_tanh", 1e-6, 12, "map", Resampling::kBilinearAntialiased,
+     kClipNames},
 };
 
 // transformers/activations.py.
@@ -87,6 +91,9 @@ void read_dinov3(const Json& json, Architecture& shape) {
   shape.rotary_half = true;
   shape.rotary_temperature =
       number(rope, "rope_theta").value_or(number(json, "rope_theta").value_or(100));
+  if (!(shape.rotary_temperature > 0))
+    throw DataError(
+        concat("'rope_theta' is ", shape.rotary_temperature, ", expected a number above 0"));
 }
 
 void read_parts(const Json& json, const Kind& kind, ModelConfig& config) {
@@ -101,7 +108,43 @@ void read_parts(const Json& json, const Kind& kind, ModelConfig& config) {
   shape.pool_activation = shape.activation;
 }
 
-void read_size(const Json& processor, PixelConfig& pixels) {
+// The parts that weights of this kind must show. A SigLIP without its attention pooling is one
+// still.
+void expect_parts(const Json& json, const std::string& type, ModelConfig& config) {
+  Architecture& shape = config.architecture;
+  const auto says = [&](const char* key) { return truth(json, key).value_or(false); };
+  const bool siglip = type.starts_with("siglip"), beit = type == "beit";
+  const bool dinov2 = type.starts_with("dinov2"), dinov3 = type == "dinov3_vit";
+  shape.class_token = type != "ijepa" && !siglip;
+  shape.positions = !dinov3 && (!beit || says("use_absolute_position_embeddings"));
+  shape.relative_positions =
+      beit && (says("use_relative_position_bias") || says("use_shared_relative_position_bias"));
+  shape.norm_pre = type == "clip_vision_model";
+  shape.gated_mlp = (dinov2 && says("use_swiglu_ffn")) || (dinov3 && says("use_gated_mlp"));
+  shape.layer_scale =
+      dinov2 || dinov3 || (beit && number(json, "layer_scale_init_value").value_or(0.1) > 0);
+  config.compared.insert(config.compared.end(), {"class_token", "positions", "relative_positions",
+                                                 "norm_pre", "gated_mlp", "layer_scale"});
+  if (!siglip) config.compared.emplace_back("attention_pool");
+}
+
+// Whether a lone number is the shortest edge's, as the processor's default_to_square says; else
+// both edges have it.
+bool takes_shortest_edge(const Json& processor, const std::string& model_type) {
+  const std::string type = word(processor, "image_processor_type")
+                               .value_or(word(processor, "feature_extractor_type").value_or(""));
+  for (const char* start : {"CLIP", "Bit"})
+    if (type.starts_with(start)) return true;
+  for (const char* start : {"ViT", "DeiT", "Beit", "BEiT", "Siglip", "DINOv3"})
+    if (type.starts_with(start)) return false;
+  if (!type.empty())
+    throw DataError(concat("'size' is a lone number, and whether '", type,
+                           "' takes it for the shortest edge or for both is not known; write it as "
+                           "{\"shortest_edge\": N} or {\"height\": N, \"width\": N}"));
+  return model_type.starts_with("clip") || model_type.starts_with("dinov2");
+}
+
+void read_size(const Json& processor, const std::string& model_type, PixelConfig& pixels) {
   const auto square = [&](const Json& size, const char* key) {
     const auto height = whole_number(size, "height"), width = whole_number(size, "width");
     if (height != width)
@@ -113,9 +156,9 @@ void read_size(const Json& processor, PixelConfig& pixels) {
     if (!processor.contains(key) || processor[key].is_null()) return Json::object();
     if (processor[key].is_object()) return processor[key];
     const auto number = side(processor, key);
-    // Older files: a number is the shortest edge where a crop follows, else both edges.
     const bool crops = truth(processor, "do_center_crop").value_or(false);
-    if (crops && std::string(key) == "size") return {{"shortest_edge", *number}};
+    if (crops && std::string(key) == "size" && takes_shortest_edge(processor, model_type))
+      return {{"shortest_edge", *number}};
     return {{"height", *number}, {"width", *number}};
   };
   const Json size = of("size"), crop = of("crop_size");
@@ -148,6 +191,7 @@ ModelConfig read_transformers_config(const Json& json) {
   const Json vision = vision_config(json, type);
   const Kind& kind = kind_of(type);
   config.model = concat("transformers' ", kind.type);
+  config.scheme = kind.scheme;
   config.pool = kind.pool;
   Architecture& shape = config.architecture;
   compare(vision, "hidden_size", "width", config);
@@ -156,20 +200,26 @@ ModelConfig read_transformers_config(const Json& json) {
   compare(vision, "num_register_tokens", "registers", config);
   shape.heads = whole_number(vision, "num_attention_heads").value_or(kind.heads);
   shape.activation = activation_of(word(vision, "hidden_act").value_or(kind.activation));
-  shape.norm_epsilon = number(vision, "layer_norm_eps").value_or(kind.epsilon);
+  shape.norm_epsilon = epsilon(vision, "layer_norm_eps").value_or(kind.epsilon);
   shape.resampling = kind.resampling;
   read_parts(vision, kind, config);
+  expect_parts(vision, type, config);
   if (const auto size = side(vision, "image_size"))
     config.pixels.image_size = static_cast<int>(*size);
   return config;
 }
 
-PixelConfig read_image_processor(const Json& json) {
+PixelConfig read_image_processor(const Json& json, const std::string& model_type) {
   PixelConfig pixels;
-  read_size(json, pixels);
+  if (json.contains("max_num_patches"))
+    throw DataError(
+        "'max_num_patches' is of images that keep their own shapes (SigLIP2 NaFlex), which is not "
+        "supported; use a checkpoint for one size, or take preprocessor_config.json away and give "
+        "--image-size, --resize squash, --mean and --std");
+  read_size(json, model_type, pixels);
   if (truth(json, "do_normalize").value_or(true)) {
     pixels.mean = channels(json, "image_mean");
-    pixels.std = channels(json, "image_std");
+    pixels.std = deviations(json, "image_std");
   } else {
     pixels.mean = {{0, 0, 0}};
     pixels.std = {{1, 1, 1}};

@@ -1,5 +1,5 @@
 // What is known of the models that timm 1.0 registers. The rows are made from timm's own models by
-// tests/extract/vit/timm_rows.py; a test compares them with these.
+// tests/extract/vit/timm_rows.py; tests/extract/vit/parity.py compares features with timm's.
 #pragma once
 
 #include <vector>

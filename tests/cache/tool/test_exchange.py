@@ -180,6 +180,21 @@ def test_diff_tells_what_differs(tmp_path):
     assert same.returncode == 0 and same.stdout == "the same: 3 exams\n"
 
 
+def test_damage_is_neither_the_same_nor_half_an_export(tmp_path):
+    values = np.random.default_rng(5).normal(size=(6, 8)).astype(np.float32)
+    np.save(tmp_path / "f.npy", values)
+    pd.DataFrame({"exam": list("aabbcc")}).to_csv(tmp_path / "f.csv", index=False)
+    whole = tmp_path / "whole.h5"
+    run("import", whole, tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "one", "--store", "float32")
+    content = bytearray(whole.read_bytes())
+    content[content.index(values[2].tobytes()) + 5] ^= 1
+    (tmp_path / "damaged.h5").write_bytes(content)
+    assert "exam 'b'" in refusal("diff", whole, tmp_path / "damaged.h5")
+    before = sorted(tmp_path.iterdir())
+    assert "exam 'b'" in refusal("export", tmp_path / "damaged.h5", tmp_path / "ex.npy")
+    assert sorted(tmp_path.iterdir()) == before
+
+
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.parquet"])
 def test_export_says_which_formats_there_are(cache, tmp_path, name):
     message = refusal("export", cache[0], tmp_path / name)

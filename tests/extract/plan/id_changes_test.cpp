@@ -54,6 +54,21 @@ TEST_F(IdChanges, AnExamThatWasMendedUnderAnotherIdIsKnown) {
   EXPECT_EQ(plan().not_in_input, 1u);
 }
 
+// Another site calls its files alike.
+TEST_F(IdChanges, AnExamWithLostFramesIsNotAnothersOfTheSameNames) {
+  const std::string a = "A,0.png,0,p1,x\nA,1.png,5,p1,x\n";
+  write_text(scratch / "3.png", "");
+  std::filesystem::remove_all(scratch / "out.cache");
+  manifest(a + "B,2.png,0,p2,y\nB,3.png,7,p2,y\n");
+  extract();
+  write_grey_image(scratch / "2.png", 77);
+  write_grey_image(scratch / "3.png", 78);
+  manifest(a + "Q,2.png,0,p9,y\nQ,3.png,7,p9,y\n");
+  EXPECT_EQ(plan().not_in_input, 1u);
+  extract({}, true);
+  EXPECT_THAT(cached_exams(), ElementsAre("A p1 0", "Q p9 77", "B p2 20"));
+}
+
 TEST_F(IdChanges, IdsThatChangedPlacesAreRenamedBothWays) {
   manifest("A,2.png,0,p2,y\nA,3.png,7,p2,y\nB,0.png,0,p1,x\nB,1.png,5,p1,x\n");
   EXPECT_THAT(testing::message_of<CacheError>([&] { plan(); }),

@@ -205,18 +205,21 @@ TEST_F(BackboneTest, DescribesWeightsAndResampledPositions) {
 
 class FallBackTest : public BackboneTest {
  protected:
-  void expect_fall_back(const torch::Device& device);
+  void expect_fall_back(const torch::Device& device, const Architecture& architecture = small());
 };
 
 // Patches' weights that differ by less than bf16 tells apart: rounded, they lose the image.
-void FallBackTest::expect_fall_back(const torch::Device& device) {
-  StateDict weights = weights_of(small());
+void FallBackTest::expect_fall_back(const torch::Device& device, const Architecture& architecture) {
+  StateDict weights = weights_of(architecture);
   torch::Tensor& patches = weights["patch_embed.proj.weight"];
   patches = patches * 10 + 1000;
   weights["pos_embed"].zero_();
   write_safetensors(path_, weights, {});
-  BackboneOptions options{
-      .weights = path_, .heads = 1, .pooling = Pooling::kMean, .image_size = 12};
+  BackboneOptions options{.weights = path_,
+                          .heads = 1,
+                          .activation = Activation::kGelu,
+                          .pooling = Pooling::kMean,
+                          .image_size = 12};
   const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
   const torch::Tensor images = torch::linspace(-1, 1, 3 * 12 * 12).view({1, 3, 12, 12});
@@ -228,12 +231,19 @@ void FallBackTest::expect_fall_back(const torch::Device& device) {
   EXPECT_TRUE(backbone->forward(images).allclose(build(Precision::kFp32)->forward(images),
                                                  tolerance, tolerance));
 
-  write_safetensors(path_, weights_of(small()), {});
+  write_safetensors(path_, weights_of(architecture), {});
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
 }
 
 TEST_F(FallBackTest, ToFp32WhereBf16StraysIsTold) {
   expect_fall_back(torch::kCPU);
+}
+
+// They are made of the weights, and rounded with them.
+TEST_F(FallBackTest, RestoresRelativePositionsToo) {
+  Architecture architecture = small();
+  architecture.relative_positions = true;
+  expect_fall_back(torch::kCPU, architecture);
 }
 
 TEST_F(FallBackTest, HappensOnAGpuToo) {

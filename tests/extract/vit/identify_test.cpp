@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "extract/vit/resolve_architecture.h"
 
 namespace coldframe::vit {
 namespace {
@@ -83,6 +84,15 @@ TEST(Identify, AsksAboutWidthsAndPartsThatNobodyPublishes) {
   EXPECT_EQ(question(narrow, {}, {3, Activation::kGelu}), "");
   narrow.positions = false;
   EXPECT_THAT(question(narrow, {}, {3, Activation::kGelu}), HasSubstr("absolute positions 0"));
+}
+
+TEST(CheckHeads, AsksForFoursWithRotaryPositions) {
+  Architecture architecture = find_published("vit_small_patch16_rope_224").architecture;
+  const BackboneOptions options{.heads = 64};
+  architecture.heads = 64;
+  EXPECT_THROW(check_heads(options, architecture), ConfigError);  // of 6 features
+  architecture.heads = 48;
+  EXPECT_NO_THROW(check_heads(options, architecture));
 }
 
 TEST(Published, NamesMayCarryATag) {

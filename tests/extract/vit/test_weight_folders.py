@@ -103,6 +103,18 @@ def test_arguments_of_the_config(folder, images):
     assert description["architecture"]["activation"] == "quick_gelu" and description["architecture"]["heads"] == 6
 
 
+def test_arguments_of_null_are_left_out(folder, images, expected):
+    change_config(folder, model_args={**ARGUMENTS, "num_heads": None, "act_layer": None, "block_fn": None})
+    found, _ = parity.features(folder, images, **SETTINGS)
+    assert parity.difference(found, expected) <= parity.FP32_DIFFERENCE
+
+
+def test_a_config_with_a_long_table_of_classes(folder, images, expected):
+    change_config(folder, label_descriptions={f"n{i}": "a class" for i in range(21_841)})
+    found, _ = parity.features(folder, images, **SETTINGS)
+    assert parity.difference(found, expected) <= parity.FP32_DIFFERENCE
+
+
 def test_options_go_before_the_config(folder, images):
     model = parity.build(NAME, **ARGUMENTS, act_layer="gelu_tanh", num_heads=6)
     parity.save_folder(model, folder, NAME, **ARGUMENTS)
@@ -138,6 +150,16 @@ def change_config(folder, **values):
     (folder / "config.json").write_text(json.dumps(config))
 
 
+def add_wrapped_twin(folder):
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    state["_orig_mod.norm.bias"] = state["norm.bias"] + 1
+    safetensors.torch.save_file(state, folder / "model.safetensors")
+
+
+def write_config(folder, **values):
+    (folder / "config.json").write_text(json.dumps(values))
+
+
 HOSTILE = {
     "shard_outside": (lambda f: change_index(f, lambda m: m.update({"norm.bias": "../model.safetensors"})),
                       "the shard '../model.safetensors' lies outside"),
@@ -151,6 +173,9 @@ HOSTILE = {
     "tensor_not_named": (lambda f: change_index(f, lambda m: m.pop("norm.bias")), "which the index does not name"),
     "a_million_keys": (lambda f: change_index(f, lambda m: m.update({f"t{i}": "x" for i in range(1_000_000)})),
                        "an object with more than 4096 keys"),
+    "a_million_keys_of_a_config": (lambda f: change_config(f, label_descriptions={f"t{i}": "x" for i in range(1_000_000)}),
+                                   "an object with more than 131072 keys"),
+    "two_tensors_of_one_name": (add_wrapped_twin, "'_orig_mod.norm.bias' and 'norm.bias' are both 'norm.bias'"),
     "index_without_map": (lambda f: split_into_shards(f).write_text("{}"), "no object 'weight_map'"),
     "index_cut_short": (lambda f: split_into_shards(f).write_text('{"weight_map": {"a"'), "is not valid JSON"),
     "no_weights": (lambda f: (f / "model.safetensors").unlink(), "the folder holds no weights"),
@@ -170,6 +195,15 @@ HOSTILE = {
     "heads_that_do_not_divide": (lambda f: change_config(f, model_args={**ARGUMENTS, "num_heads": 5}), "5 does not divide"),
     "another_interpolation": (lambda f: change_config(f, pretrained_cfg={"interpolation": "lanczos"}),
                               "interpolation 'lanczos' is not supported"),
+    "std_of_zero": (lambda f: change_config(f, pretrained_cfg={"std": [0.2, 0, 0.2]}), r"config.json.*'std' is .*expected numbers above 0"),
+    "mean_beyond_floats": (lambda f: change_config(f, pretrained_cfg={"mean": 1e300}), "'mean' is 1e\\+300, expected finite numbers"),
+    "negative_image_size": (lambda f: change_config(f, model_args={**ARGUMENTS, "img_size": [-48, -48]}),
+                            r"'img_size' is \[-48,-48\], expected a whole number"),
+    "epsilon_of_two": (lambda f: write_config(f, model_type="vit", layer_norm_eps=2), "'layer_norm_eps' is 2, expected more than 0"),
+    "transformers_config_of_timm_weights": (lambda f: write_config(f, model_type="vit", num_attention_heads=3),
+                                            "is of transformers' vit, whose .* but these have the names of timm"),
+    "open_clip_config_of_timm_weights": (lambda f: write_config(f, model_cfg={"vision_cfg": {"width": 192, "layers": 2}}),
+                                         "is of open_clip's ViT, whose .* but these have the names of timm"),
     "mean_of_two": (lambda f: change_config(f, pretrained_cfg={"mean": [0, 1]}), "'mean' is .*expected one number or three"),
     "unknown_type": (lambda f: (f / "config.json").write_text('{"model_type": "swin"}'), "'model_type' is 'swin', expected vit"),
     "unknown_activation": (lambda f: (f / "config.json").write_text('{"model_type": "vit", "hidden_act": "relu"}'),

@@ -145,6 +145,17 @@ def test_predict_warns_of_exams_that_it_knows_and_of_lengths_that_it_does_not(ma
     assert "12 exams of lengths far from those of the training (20 to 20 frames here, 8 to 8 there)" in warned
 
 
+def test_what_a_hold_out_tested_is_not_known(tmp_path):
+    cache, run = ramp_cache(tmp_path, 40), tmp_path / "run"
+    words = ["--target", "label", "--out", run, *quick("--folds", 1, "--epochs", 1)]
+    assert coldframe("train", "--cache", cache, *words).returncode == 0
+    splits = pd.read_csv(run / "splits.csv")
+    known = int((splits.part != "test").sum())
+    assert 0 < known < 40
+    result = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
+    assert f"{known} exams of this cache, or others of the same patients" in result.stderr, result.stderr
+
+
 def test_predictions_of_the_validation_parts_are_kept(tmp_path):
     run = tmp_path / "run"
     result = coldframe("train", "--cache", ramp_cache(tmp_path, 40), "--target", "label", "--out", run,

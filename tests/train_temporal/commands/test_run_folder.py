@@ -260,16 +260,22 @@ def test_an_unfinished_run_without_a_fit_is_in_nobodys_way(made, tmp_path):
     state = tmp_path / "run.unfinished" / "state"
     state.mkdir(parents=True)
     shutil.copy(run / "config.json", state.parent)
-    (state / "gru-repeat-0-fold-0-seed-0.checkpoint").write_text("begun")
     result = train(cache, tmp_path / "run", *SHORT)
     assert result.returncode == 0, result.stderr
     assert entries(tmp_path) == ["run"] and content(tmp_path / "run") == content(run)
+
+
+@pytest.mark.parametrize("kept", ["record", "checkpoint"])
+def test_an_unfinished_run_with_a_fit_is_not_thrown_away(made, tmp_path, kept):
+    cache, run = made
+    state = tmp_path / "run.unfinished" / "state"
     state.mkdir(parents=True)
     shutil.copy(run / "config.json", state.parent)
-    (state / "gru-repeat-0-fold-0-seed-0.record").write_text("done")
-    (tmp_path / "run.unfinished").rename(tmp_path / "third.unfinished")
-    result = train(cache, tmp_path / "third", *SHORT)
+    fit = state / f"gru-repeat-0-fold-0-seed-0.{kept}"
+    fit.write_text("kept")
+    result = train(cache, tmp_path / "run", *SHORT)
     assert result.returncode == 2 and "an unfinished run lies in" in result.stderr
+    assert fit.read_text() == "kept"
 
 
 def test_other_options_are_told_of_the_run_and_not_of_the_cache(made):

@@ -81,7 +81,8 @@ def test_options_that_differ_are_shown(runs):
     found = {run["name"]: run["options_that_differ"] for run in json.loads(listed("--list", runs, "--json").stdout)}
     assert {run: differing["fit.epochs"] for run, differing in found.items()} == {"run-2": "2", "run-3": "300", "run-10": "2"}
     names = set(found["run-2"])
-    assert {"repeats", "fit.patience"} <= names == set(found["run-3"])
+    assert found["run-10"]["compare"] == "mean"
+    assert {"repeats", "compare", "fit.patience"} <= names == set(found["run-3"])
     assert not names & {"fit.batch", "model.hidden", "recipe", "data_digest"}
     text = listed("--list", runs).stdout
     header = text.split("Options that differ\n")[1].splitlines()[0]

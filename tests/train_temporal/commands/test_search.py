@@ -72,6 +72,37 @@ def test_a_run_is_evaluated_with_the_settings_of_its_folds(made, tmp_path):
     assert np.isfinite(pd.read_csv(tmp_path / "p.csv").p_1).all()
 
 
+def test_the_report_and_the_list_count_the_settings(made, tmp_path):
+    run, other = made[0] / "run", tmp_path / "other"
+    assert "<dt>search</dt><dd>3</dd>" in (run / "report.html").read_text()
+    shutil.copytree(run, other)
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps({**config, "search": []}))
+    listed = coldframe("train", "--list", run, other, "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert [found["options_that_differ"] for found in json.loads(listed.stdout)] == [{"search": "3"}, {"search": "0"}]
+
+
+def test_settings_are_short_numbers(made, tmp_path):
+    train(made[1], tmp_path / "run", "--folds", 1, "--epochs", 1, "--search", 12, "--lr", 0.002)
+    table = pd.read_csv(tmp_path / "run" / "search.csv", dtype=str)
+    assert table.lr.nunique() > 2  # 0.002 is the default: it is drawn
+    for value in [*table.lr, *table.weight_decay]:
+        assert float(value) == float(f"{float(value):.2g}") and len(value) <= 8, value
+
+
+@pytest.mark.parametrize("words, says", [
+    (["--model", "single", "--single-frame", "best"], "name first, middle or last"),
+    (["--temporal-pool", "last", "--dropout", 0.11, "--noise", 0.11, "--weight-decay", 0.011],
+     "nothing left to search"),
+])
+def test_a_search_without_a_meaning_is_refused(made, tmp_path, words, says):
+    done = coldframe("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run",
+                     *quick("--search", 3, *words))
+    assert done.returncode == 2 and says in done.stderr, done.stderr
+    assert not list(tmp_path.glob("run*"))
+
+
 def test_a_search_that_was_interrupted_resumes_to_the_same_bytes(made, tmp_path):
     cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2]
     train(cache, tmp_path / "whole", *words)

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from safetensors import safe_open
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score, roc_auc_score
 from training_support import coldframe, exam, make_cache, quick
 from verdict_cohorts import COHORTS, verdict_of
 
@@ -134,9 +134,13 @@ def test_each_patient_can_be_held_out_once(tmp_path):
     assert done.returncode == 0, done.stderr
     table = pd.read_csv(tmp_path / "run/predictions.csv")
     assert len(table) == 14 and table.groupby("fold").patient.nunique().tolist() == [1] * 12
-    auroc = json.loads((tmp_path / "run/summary.json").read_text())["models"][0]["metrics"]["auroc"]
-    assert auroc["primary"] == "pooled"
-    assert auroc["pooled"]["value"] == pytest.approx(roc_auc_score(table.label, table.p_1))
+    summary = json.loads((tmp_path / "run/summary.json").read_text())
+    for metric, of_all in [("auroc", roc_auc_score), ("auprc", average_precision_score)]:
+        figure = summary["models"][0]["metrics"][metric]
+        assert figure["primary"] == "pooled"
+        assert figure["pooled"]["value"] == pytest.approx(of_all(table.label, table.p_1))
+    assert "pulls it below chance" in done.stderr and "pulls it below chance" in str(summary["warnings"])
+    assert "worse than chance" not in summary["verdict"][0]
     for words, says in [(["--folds", "patient"], "a whole number, or patients"),
                         (["--folds", "patients", "--repeats", 2], "leave --repeats out")]:
         done = coldframe("train", "--cache", cache, "--out", tmp_path / "no", "--target", "label", *words)

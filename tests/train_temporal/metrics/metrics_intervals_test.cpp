@@ -249,7 +249,53 @@ TEST(Summarize, SaysWhyThereIsNoInterval) {
   EXPECT_EQ(mean_auroc(summary).value.undefined, "no negative exam");
   EXPECT_FALSE(mean_auroc(summary).low.defined());
   summary = summarize(leave_out_patients(cohort(6, 2, 1.0, 5)));
-  EXPECT_EQ(mean_auroc(summary).low.undefined, "too small a sample to bound: 3 patients, 4 needed");
+  EXPECT_EQ(mean_auroc(summary).low.undefined,
+            "too small a sample to bound: 3 pairs of patients, 4 needed");
+}
+
+// Two patients of forty have the rare class: what counts all patients alike is bounded all the
+// same.
+TEST(Summarize, BoundsFiguresOfAllPatientsWhereAClassIsRare) {
+  auto folds = cohort(40, 1, 1.0, 5);
+  for (std::size_t i = 0; i < folds[0].exams.size(); ++i) {
+    folds[0].exams.label[i] = folds[0].patient[i] < 2;
+  }
+  for (const MetricSummary& one : summarize(leave_out_patients(folds))) {
+    const std::set<Metric> of_all = {Metric::kAccuracy, Metric::kKappa, Metric::kBrier,
+                                     Metric::kLogLoss, Metric::kSpecificity};
+    EXPECT_EQ(one.primary().low.defined(), of_all.contains(one.metric)) << metric_key(one.metric);
+  }
+}
+
+TEST(Summarize, ClaimsByAnIntervalOf99Percent) {
+  const auto folds = cohort(40, 4, 1.0, 6);
+  const auto usual = summarize(leave_out_patients(folds));
+  const auto strict = summarize(leave_out_patients(folds, kClaimLevel));
+  for (std::size_t m = 0; m < usual.size(); ++m) {
+    const Estimate &one = usual[m].primary(), &other = strict[m].primary();
+    if (!one.low.defined()) continue;
+    EXPECT_EQ(one.claim_low, other.low.value) << metric_key(usual[m].metric);
+    EXPECT_EQ(one.claim_high, other.high.value) << metric_key(usual[m].metric);
+    EXPECT_LT(one.claim_low, one.low.value) << metric_key(usual[m].metric);
+  }
+}
+
+TEST(ShareBounds, HoldTheShareWherePatientsAgree) {
+  const Bounds bounds = share_bounds(0.6, {0, 9, 10}, 0.95);
+  EXPECT_LT(bounds.low.value, 0.6);
+  EXPECT_GT(bounds.high.value, 0.6);
+}
+
+TEST(MacroTable, RestsOnTheRarestClassOfAllTargets) {
+  const auto table = leave_out_patients(cohort(30, 1, 1.0, 6));
+  auto rare = table;
+  rare.patients_of_class = {25, 5};
+  EXPECT_EQ(macro_table(std::vector{table, rare}).patients_of_class, (std::vector<std::size_t>{5}));
+  EXPECT_EQ(macro_table(std::vector{rare, table}).patients_of_class, (std::vector<std::size_t>{5}));
+  auto more_pairs = table;
+  more_pairs.pairs = 1;
+  EXPECT_EQ(macro_table(std::vector{more_pairs, table}).patients_of_class,
+            (std::vector<std::size_t>{15}));
 }
 
 TEST(Summarize, LeavesOneClassFoldsOutOfTheMean) {

@@ -62,6 +62,7 @@ TEST(Metrics, SayWhyTheyAreUndefined) {
       {"empty", {}, {}, Metric::kAccuracy, "no exams"},
       {"only negatives", {0.2, 0.7}, {0, 0}, Metric::kAuroc, "no positive exam"},
       {"only positives", {0.2, 0.7}, {1, 1}, Metric::kAuroc, "no negative exam"},
+      {"AUPRC of positives alone", {0.2, 0.7}, {1, 1}, Metric::kAuprc, "no negative exam"},
       {"AUPRC without positives", {0.2, 0.7}, {0, 0}, Metric::kAuprc, "no positive exam"},
       {"sensitivity", {0.2, 0.7}, {0, 0}, Metric::kSensitivity, "no positive exam"},
       {"specificity", {0.2, 0.7}, {1, 1}, Metric::kSpecificity, "no negative exam"},

@@ -104,7 +104,7 @@ def compare_binary(label, probability, threshold, ours):
         warnings.simplefilter("ignore")
         expected = {
             "auroc": needs(both, lambda: sk.roc_auc_score(label, p)),
-            "auprc": needs(positives, lambda: sk.average_precision_score(label, p)),
+            "auprc": needs(both, lambda: sk.average_precision_score(label, p)),
             "sensitivity": needs(positives, lambda: sk.recall_score(label, decided)),
             "specificity": needs(not label.all(),
                                  lambda: sk.recall_score(label, decided, pos_label=0)),
@@ -125,7 +125,6 @@ def compare_binary(label, probability, threshold, ours):
         np.testing.assert_allclose(ours["roc"]["x"], x, atol=1e-12)
         np.testing.assert_allclose(ours["roc"]["y"], y, atol=1e-12)
         np.testing.assert_array_equal(ours["roc"]["threshold"][1:], thresholds[1:])
-    if positives:
         precision, recall, thresholds = sk.precision_recall_curve(label, p)
         np.testing.assert_allclose(ours["pr"]["x"], recall[::-1], atol=1e-12)
         np.testing.assert_allclose(ours["pr"]["y"], precision[::-1], atol=1e-12)

@@ -8,15 +8,6 @@
 namespace coldframe::temporal {
 namespace {
 
-std::size_t best_setting(std::span<const FinishedFit> tried) {
-  EarlyStop best;
-  for (const FinishedFit& fit : tried) {
-    const EpochLosses& kept = fit.record.history[fit.record.best_epoch];
-    best.update(kept.validation, kept.figure);
-  }
-  return best.best_epoch;
-}
-
 // The choice of the process that leads, which alone has the records.
 std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
                                 const Experiment& experiment) {
@@ -25,8 +16,7 @@ std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
   for (std::size_t split = 0; split < experiment.splits.size(); ++split) {
     double best = 0;
     if (experiment.leads()) {
-      best =
-          static_cast<double>(best_setting(std::span(tried).subspan(split * settings, settings)));
+      best = static_cast<double>(best_of(std::span(tried).subspan(split * settings, settings)));
     }
     if (experiment.group != nullptr) best = experiment.group->sum(best);
     chosen.push_back(static_cast<std::size_t>(best));
@@ -66,14 +56,14 @@ std::string search_csv(const SearchResult& result, const Experiment& experiment)
   for (std::size_t i = 0; i < result.tried.size(); ++i) {
     const auto& [name, split, record] = result.tried[i];
     const Setting& setting = experiment.settings[name.setting];
-    const double figure = validation_figure(experiment.targets, *split, record.validation_logits);
+    const auto figure = validation_figure(experiment.targets, *split, record.validation_logits);
     const bool chosen = result.chosen[i / experiment.settings.size()] == name.setting;
     csv += csv_row({concat(name.repeat), concat(name.fold), concat(name.setting),
                     concat(setting.hidden), word_of(setting.pool), exact(setting.dropout),
                     exact(setting.noise), exact(setting.learning_rate), exact(setting.weight_decay),
                     concat(record.history.size()), concat(record.best_epoch),
-                    exact(record.history[record.best_epoch].validation), exact(figure),
-                    chosen ? "1" : "0"});
+                    exact(record.history[record.best_epoch].validation),
+                    figure ? exact(*figure) : "", chosen ? "1" : "0"});
   }
   return csv;
 }

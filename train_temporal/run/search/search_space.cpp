@@ -1,8 +1,10 @@
 #include "train_temporal/run/search/search_space.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "common/cli/error.h"
 #include "common/threads/counter_random.h"
 
 namespace coldframe::temporal {
@@ -18,8 +20,8 @@ double between(CounterRandom& random, double low, double high) {
 }
 double by_logarithm(CounterRandom& random, double low, double high) {
   const double value = low * std::pow(high / low, random.uniform());
-  const double unit = std::pow(10, std::floor(std::log10(value)) - 1);
-  return std::round(value / unit) * unit;
+  const double scale = std::pow(10, 1 - std::floor(std::log10(value)));  // a whole number: exact
+  return std::round(value * scale) / scale;
 }
 
 Setting draw(CounterRandom random) {
@@ -73,9 +75,12 @@ std::vector<Setting> draw_settings(const ModelConfig& config, const FitOptions& 
     keep(drawn.learning_rate, given.learning_rate, standard.learning_rate);
     keep(drawn.weight_decay, given.weight_decay, standard.weight_decay);
     if (!is_recurrent(config.architecture)) drawn.pool = given.pool;
-    settings.push_back(drawn);
+    if (std::ranges::find(settings, drawn) == settings.end()) settings.push_back(drawn);
   }
-  return settings;
+  if (settings.size() > 1 || count < 2) return settings;
+  throw ConfigError(
+      "--search has nothing left to search: the options name all that it would draw; leave some of "
+      "--hidden, --temporal-pool, --dropout, --noise, --lr and --weight-decay out, or --search");
 }
 
 }  // namespace coldframe::temporal

@@ -1,0 +1,92 @@
+// What configs beside weights say of pixels and parts, and what of it is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "common/cli/error.h"
+#include "extract/vit/config/kinds.h"
+
+namespace coldframe::vit {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string refusal_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+PixelConfig older_processor(const char* type, const std::string& model_type = "vit") {
+  Json json{{"size", 256}, {"crop_size", 224}, {"do_center_crop", true}};
+  if (type != nullptr) json["feature_extractor_type"] = type;
+  return read_image_processor(json, model_type);
+}
+
+// The processors' default_to_square decides.
+TEST(ImageProcessor, TakesALoneSizeForBothEdgesOrTheShortest) {
+  const PixelConfig deit = older_processor("DeiTFeatureExtractor");
+  EXPECT_EQ(deit.resize, "squash");
+  EXPECT_EQ(deit.image_size, 224);
+  EXPECT_EQ(std::floor(224 / *deit.crop_pct), 256);
+  EXPECT_EQ(older_processor("BeitImageProcessor").resize, "squash");
+  EXPECT_EQ(older_processor("CLIPFeatureExtractor").resize, "shortest");
+  EXPECT_EQ(older_processor("BitImageProcessorFast").resize, "shortest");
+  EXPECT_EQ(older_processor(nullptr, "deit").resize, "squash");
+  EXPECT_EQ(older_processor(nullptr, "clip").resize, "shortest");
+  EXPECT_THAT(refusal_of([] { older_processor("LevitFeatureExtractor"); }),
+              HasSubstr("'LevitFeatureExtractor' takes it for the shortest edge"));
+}
+
+TEST(ImageProcessor, RefusesImagesOfVaryingSizes) {
+  const Json naflex{{"image_processor_type", "Siglip2ImageProcessor"}, {"max_num_patches", 256}};
+  EXPECT_THAT(refusal_of([&] { read_image_processor(naflex, "siglip2"); }),
+              HasSubstr("'max_num_patches'"));
+}
+
+TEST(ImageProcessor, RefusesDeviationsThatNothingCanBeDividedBy) {
+  for (const Json& std : {Json(0), Json::array({0.2, -0.2, 0.2}), Json(1e-60)})
+    EXPECT_THAT(refusal_of([&] {
+                  read_image_processor({{"image_std", std}}, "vit");
+                }),
+                HasSubstr("'image_std'"));
+}
+
+TEST(TransformersConfig, StatesThePartsOfItsKind) {
+  const ModelConfig beit =
+      read_transformers_config({{"model_type", "beit"}, {"use_relative_position_bias", true}});
+  EXPECT_THAT(beit.compared, Contains("relative_positions"));
+  EXPECT_TRUE(beit.architecture.relative_positions);
+  EXPECT_FALSE(beit.architecture.positions);
+  EXPECT_TRUE(beit.architecture.layer_scale);
+  Architecture weights = beit.architecture;
+  EXPECT_EQ(refusal_of([&] { require_same(weights, beit.scheme, beit); }), "");
+  weights.relative_positions = false;
+  EXPECT_THAT(refusal_of([&] { require_same(weights, beit.scheme, beit); }),
+              HasSubstr("relative positions 0 instead of 1"));
+}
+
+TEST(TransformersConfig, RefusesSizesOutOfBounds) {
+  for (const Json& size : {Json(-1), Json::array({-1, -1}), Json(18446744073709551615u)})
+    EXPECT_THAT(refusal_of([&] {
+                  read_transformers_config({{"model_type", "vit"}, {"image_size", size}});
+                }),
+                HasSubstr("'image_size'"));
+}
+
+TEST(OpenClipConfig, RefusesANormBehindPooling) {
+  Json vision{{"width", 64}, {"layers", 2}, {"final_ln_after_pool", false}};
+  const auto read = [&] { read_open_clip_config({{"model_cfg", {{"vision_cfg", vision}}}}); };
+  EXPECT_EQ(refusal_of(read), "");
+  vision["final_ln_after_pool"] = true;
+  EXPECT_THAT(refusal_of(read), HasSubstr("'final_ln_after_pool', which is not supported"));
+}
+
+}  // namespace
+}  // namespace coldframe::vit
