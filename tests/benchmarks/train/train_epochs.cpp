@@ -49,7 +49,11 @@ int run(const std::vector<std::string>& arguments) {
   config.dimension = cache.dimension();
   config.clock_width = static_cast<std::int64_t>(dataset.sequences.front().clock.size());
   config.hidden = std::stol(arguments[3]);
+  config.pool = temporal::TemporalPool::kMean;  // the peers' model, not our defaults
+  config.dropout = 0.3;
   temporal::FitOptions options;
+  options.noise = 0;
+  options.learning_rate = 1e-3;
   options.epochs = 1000;
   options.batch = std::stoul(arguments[1]);
   options.train_frames = std::stol(arguments[2]);
