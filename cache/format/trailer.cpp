@@ -147,7 +147,7 @@ CheckedFile open_checked(const std::filesystem::path& path, Check check) {
   } catch (const CacheError& error) {
     fault = concat(path.string(), ": ", error.what());
   }
-  // What makes no sense is damage, unless the writer meant it so.
+  // A structure that makes no sense is damage, unless the writer meant it so.
   if (fault.empty() || !is_whole(*open_unchecked(path))) refuse_damage(path);
   throw CacheError(fault);
 }

@@ -136,7 +136,7 @@ void check_constants(const Words& words, const std::optional<vit::ModelConfig>& 
       " must be given: the right values belong to the checkpoint and are not guessed"));
 }
 
-// What lies beside the weights, where no preset describes them.
+// Reads the config that lies beside the weights, unless a preset describes them.
 std::optional<vit::ModelConfig> config_of(const Words& words) {
   if (words.weights.empty() || !words.preset.empty()) return std::nullopt;
   try {

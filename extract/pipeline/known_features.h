@@ -14,7 +14,7 @@ struct KnownFeatures {
   std::vector<std::vector<float>> views;  // of the first views, [T, D] each
   std::vector<std::uint8_t> slots;        // [T] 1: of this frame they are known
 
-  // How many of a frame's views are known.
+  // Counts a frame's views that are known.
   std::size_t of_slot(std::size_t slot) const {
     return slot < slots.size() && slots[slot] != 0 ? views.size() : 0;
   }

@@ -1,4 +1,4 @@
-// What a config beside the weights says of pixels and pooling.
+// A config beside the weights states pixels and pooling.
 #pragma once
 
 #include "extract/options/options.h"

@@ -8,7 +8,7 @@
 
 namespace coldframe::temporal {
 
-// What is known of a figure's error.
+// A figure's error, as far as it is known.
 struct Spread {
   double variance = 0;
   double freedom = 0;     // degrees of it
@@ -30,7 +30,7 @@ struct Bounds {
 // where the sample is too small, and of the ECE, which binning biases upwards.
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level);
 
-// Of a share alone, whatever the size of its sample.
+// The same for a share alone, whatever the size of its sample.
 Bounds share_bounds(double share, const Spread& spread, double level);
 
 // The least number of patients in each class (regression: of patients) for an interval.

@@ -52,7 +52,7 @@ struct Tally {
   double exams = 0, hits = 0;
 };
 
-// Of a share as the ratio of sums over patients (Cochran 1977, 6.4).
+// Estimates the error of a share as the ratio of sums over patients (Cochran 1977, 6.4).
 Spread spread_of(const std::map<std::size_t, Tally>& tallies, double share) {
   const auto n = static_cast<double>(tallies.size());
   double squares = 0, exams = 0;

@@ -1,4 +1,4 @@
-// What a clip's packets say of its frames, without any of them being decoded.
+// A clip's packets tell of its frames without any of them being decoded.
 #pragma once
 
 #include <cstdint>

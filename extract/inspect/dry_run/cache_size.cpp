@@ -9,11 +9,11 @@ namespace {
 
 // The recipe and the objects of a file, empty as they are.
 constexpr std::uint64_t kFileBytes = 12 << 10;
-// Of each frame: time, index, whether it is present.
+// Each frame has time, index, whether it is present.
 constexpr std::uint64_t kFrameBytes = 8 + 8 + 1;
-// Of each exam: ordinal, revision, offset, start, size of a frame, stamp and digest of its sources.
+// Each exam has ordinal, revision, offset, start, size of a frame, stamp and digest of its sources.
 constexpr std::uint64_t kExamBytes = 8 + 4 + 8 + 8 + 8 + 85 + 32;
-// Of a frame's thumbnail where it lies, of an exam's and of a view's features a checksum.
+// A frame's thumbnail has its place, an exam's thumbnails and each view's features a checksum.
 constexpr std::uint64_t kOffsetBytes = 8, kChecksumBytes = 8;
 
 // Texts of one kind take as many bytes each as the longest of them.

@@ -1,4 +1,4 @@
-// How large the cache will be that a dry run looks ahead to.
+// Estimates the size of the cache that a dry run looks ahead to.
 #pragma once
 
 #include <cstddef>

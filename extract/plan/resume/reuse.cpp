@@ -11,7 +11,7 @@
 namespace coldframe::extract {
 namespace {
 
-// What does not touch the clean features.
+// These keys do not touch the clean features.
 cache::Recipe without_additions(cache::Recipe recipe) {
   for (const char* key : {"views", "augment", "thumbnails"}) recipe.storage.erase(key);
   return recipe;

@@ -1,4 +1,5 @@
-// What the weights of a ViT do not show, where all published models that they can be of agree.
+// Fills in what the weights of a ViT do not show, where all published models that they can be of
+// agree.
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 
 namespace coldframe::vit {
 
-// What the user states.
+// The user states these.
 struct StatedFields {
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};

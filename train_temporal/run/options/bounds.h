@@ -1,4 +1,4 @@
-// What the numbers on the command line may be, and which options exclude each other.
+// Checks what the numbers on the command line may be, and which options exclude each other.
 #pragma once
 
 #include "train_temporal/run/options/options.h"

@@ -1,4 +1,4 @@
-// What `--search` draws from: the settings that decide how much a small cohort is learnt by heart.
+// `--search` draws from these: the settings that decide how much a small cohort is learnt by heart.
 #pragma once
 
 #include <cstdint>
