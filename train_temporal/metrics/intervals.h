@@ -26,6 +26,10 @@ struct FoldScores {
   std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
   // The patients whose exams the fold holds out, with or without a label. Empty: `patient`.
   std::vector<std::size_t> drawn_from = {};
+
+  const std::vector<std::size_t>& held_out() const {
+    return drawn_from.empty() ? patient : drawn_from;
+  }
 };
 
 // Claims, of which a report makes several at once, take intervals of this level.

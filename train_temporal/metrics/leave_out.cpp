@@ -15,10 +15,6 @@ namespace {
 // alone.
 constexpr std::size_t kMostBlocks = 1000;
 
-const std::vector<std::size_t>& all_patients(const FoldScores& fold) {
-  return fold.drawn_from.empty() ? fold.patient : fold.drawn_from;
-}
-
 // The exams ordered by score, so that resamples of a binary task arrive sorted at the rank
 // statistics.
 FoldScores sorted_by_score(const FoldScores& fold) {
@@ -78,7 +74,7 @@ struct Place {
 std::map<std::size_t, Place> places_of(std::span<const FoldScores> folds) {
   std::map<std::size_t, Place> places;
   for (std::size_t f = 0; f < folds.size(); ++f) {
-    for (std::size_t patient : all_patients(folds[f])) places.try_emplace(patient, Place{f, {}});
+    for (std::size_t patient : folds[f].held_out()) places.try_emplace(patient, Place{f, {}});
     for (std::size_t i = 0; i < folds[f].exams.size(); ++i) {
       Place& place = places[folds[f].patient[i]];
       if (place.fold == f) ++place.exams[folds[f].exams.label[i]];

@@ -7,14 +7,10 @@
 namespace coldframe::temporal {
 namespace {
 
-const std::vector<std::size_t>& drawn_patients(const FoldScores& fold) {
-  return fold.drawn_from.empty() ? fold.patient : fold.drawn_from;
-}
-
 std::size_t patient_count(std::span<const FoldScores> folds) {
   std::size_t count = 0;
   for (const FoldScores& fold : folds) {
-    for (std::size_t patient : drawn_patients(fold)) count = std::max(count, patient + 1);
+    for (std::size_t patient : fold.held_out()) count = std::max(count, patient + 1);
   }
   return count;
 }
@@ -27,7 +23,7 @@ std::vector<std::vector<std::size_t>> strata_of(std::span<const FoldScores> fold
   for (const FoldScores& fold : folds) {
     const bool first_repeat = fold.repeat == folds.front().repeat;
     if (first_repeat) strata.emplace_back();
-    for (std::size_t patient : drawn_patients(fold)) {
+    for (std::size_t patient : fold.held_out()) {
       if (seen[patient]) continue;
       seen[patient] = true;
       (first_repeat ? strata.back() : late).push_back(patient);

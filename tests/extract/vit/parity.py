@@ -19,7 +19,7 @@ import safetensors.torch
 import timm
 import torch
 
-from timm_models import train_like
+from timm_models import images_of, train_like
 from timm_rows import MODULES, Unsupported, build_on_meta, names, table_row
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
@@ -35,13 +35,6 @@ PATCHES = 6  # along an image's side, so that hundreds of models take minutes
 
 class Refused(Exception):
     pass
-
-
-def images_of(size, batch=2, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    coarse = torch.randn(batch, 3, 7, 7, generator=generator)
-    smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bicubic")
-    return smooth + 0.2 * torch.randn(batch, 3, size, size, generator=generator)
 
 
 def features(weights, images, **settings):

@@ -11,7 +11,7 @@ import safetensors.torch
 import timm
 import torch
 
-from timm_models import build
+from timm_models import build, images_of
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
@@ -19,13 +19,6 @@ DRIVER = BUILD / "tests" / "vit_driver"
 
 FP32_TOLERANCE = 1e-4
 HALF_COSINE = 0.999
-
-
-def images_of(size, batch=2, seed=1):
-    generator = torch.Generator().manual_seed(seed)
-    coarse = torch.randn(batch, 3, 7, 7, generator=generator)
-    smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bicubic")
-    return smooth + 0.2 * torch.randn(batch, 3, size, size, generator=generator)
 
 
 def run_driver(tmp_path, images, **settings):

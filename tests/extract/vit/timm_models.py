@@ -30,3 +30,10 @@ def build(name, seed=0, **options):
     with torch.device("meta"):  # timm's own starting values would only cost time
         model = timm.create_model(name, num_classes=0, **options)
     return train_like(model.to_empty(device="cpu"), seed)
+
+
+def images_of(size, batch=2, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(batch, 3, 7, 7, generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=(size, size), mode="bicubic")
+    return smooth + 0.2 * torch.randn(batch, 3, size, size, generator=generator)
