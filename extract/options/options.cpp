@@ -26,7 +26,9 @@ const CommandHelp kHelp{
 // The command line as it was given, before presets and defaults are applied; empty text means "not
 // given".
 struct Words {
-  std::string out, weights, backbone, random_weights, architecture, activation, preset, pool;
+  std::string out, weights, backbone, random_weights, architecture, activation, preset, pool,
+      layers;
+  bool projection = false;
   std::string store = "float16";
   std::int64_t heads = kNotGiven, recheck = kNotGiven;
   int thumbnails = kNotGiven;
@@ -56,7 +58,14 @@ void describe_backbone(Words& words, po::options_description& description) {
   add("activation", text(words.activation, "KIND"),
       "gelu, gelu_tanh, quick_gelu or silu (default likewise)");
   add("preset", text(words.preset, "NAME"), preset_names().c_str());
-  add("pool", text(words.pool, "KIND"), "cls, mean, cls+mean or map (SigLIP's attention pooling)");
+  add("pool", text(words.pool, "KIND"),
+      "cls, mean (of the patches), cls+mean, register-mean, map (SigLIP's attention pooling), or "
+      "none: every token of the frame, one behind the other");
+  add("layers", text(words.layers, "N,N,…"),
+      "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
+      "probing: 9,10,11,12 (default: the last block)");
+  add("projection", po::bool_switch(&words.projection),
+      "project the pooled features to the space that a CLIP's images share with its texts");
 }
 
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
@@ -112,7 +121,8 @@ void check_backbone_choice(const Words& words) {
 void check_torchscript(const Words& words) {
   if (words.backbone.empty()) return;
   for (const auto& [option, given] :
-       {std::pair{"--pool", !words.pool.empty()}, std::pair{"--heads", words.heads != kNotGiven},
+       {std::pair{"--pool", !words.pool.empty()}, std::pair{"--layers", !words.layers.empty()},
+        std::pair{"--projection", words.projection}, std::pair{"--heads", words.heads != kNotGiven},
         std::pair{"--activation", !words.activation.empty()},
         std::pair{"--architecture", !words.architecture.empty()}}) {
     if (given)
@@ -186,7 +196,9 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   }
   if (!words.activation.empty())
     backbone.activation = choice("activation", words.activation, vit::kActivations);
-  if (!words.pool.empty()) backbone.pooling = vit::parse_pooling(words.pool);
+  if (!words.pool.empty()) backbone.features.pooling = vit::parse_pooling(words.pool);
+  if (!words.layers.empty()) backbone.features.layers = vit::parse_layers(words.layers);
+  backbone.features.projection = words.projection;
 }
 
 }  // namespace
@@ -217,7 +229,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (!words.preset.empty()) {
     const Preset& preset = find_preset(words.preset);
     options.preprocessing = preset.preprocessing;
-    options.backbone.pooling = preset.pooling;
+    options.backbone.features.pooling = preset.pooling;
     if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
   }
   if (!options.dry_run) {

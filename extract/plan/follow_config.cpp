@@ -16,7 +16,7 @@ void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
   if (said.resampler) pixels.resampler = choice("resampler", *said.resampler, kResamplers);
   if (said.mean) pixels.mean = *said.mean;
   if (said.std) pixels.std = *said.std;
-  if (!config.pool.empty()) options.backbone.pooling = vit::parse_pooling(config.pool);
+  if (!config.pool.empty()) options.backbone.features.pooling = vit::parse_pooling(config.pool);
 }
 
 }  // namespace coldframe::extract

@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/vit/backbone_kinds.h"
@@ -16,14 +15,6 @@ namespace coldframe::vit {
 
 torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor&) {
   throw std::logic_error("this backbone takes images, no frames");
-}
-
-Pooling parse_pooling(const std::string& word) {
-  return choice("pool", word, kPoolings);
-}
-
-std::string to_string(Pooling pooling) {
-  return word_for(kPoolings, pooling);
 }
 
 void require_images(const torch::Tensor& images, std::int64_t image_size) {

@@ -9,20 +9,11 @@
 #include <string>
 
 #include "common/files/json.h"
-#include "common/text/word_table.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
-#include "extract/vit/architecture.h"
+#include "extract/vit/pooling.h"
 
 namespace coldframe::vit {
-
-enum class Pooling { kCls, kMean, kClsMean, kMap };
-inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
-                                          {"mean", Pooling::kMean},
-                                          {"cls+mean", Pooling::kClsMean},
-                                          {"map", Pooling::kMap}};
-Pooling parse_pooling(const std::string& word);
-std::string to_string(Pooling pooling);
 
 struct BackboneOptions {
   // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
@@ -35,7 +26,7 @@ struct BackboneOptions {
   // They go before what the name, the config, or the weights' shapes say (published/identify.h).
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};
-  Pooling pooling = Pooling::kCls;  // ignored for TorchScript
+  FeatureOptions features{};  // ignored for a module, which makes its own
   std::int64_t image_size = 224;
   // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,
   // computes in fp32 by other means instead, and says so, where its features of any of them stray

@@ -94,14 +94,7 @@ void check_options(const BackboneOptions& options, const Architecture& architect
     throw ConfigError(concat("--image-size ", size, " does not go with the relative positions of ",
                              "these weights; give --image-size ",
                              architecture.position_grid * patch));
-  const Pooling pooling = options.pooling;
-  if (pooling == Pooling::kMap && !architecture.attention_pool)
-    throw ConfigError(
-        "--pool map needs an attention pooling (SigLIP), which this backbone lacks; "
-        "use --pool mean or cls");
-  if ((pooling == Pooling::kCls || pooling == Pooling::kClsMean) && !architecture.class_token)
-    throw ConfigError(concat("--pool ", to_string(pooling),
-                             " needs a class token, which this backbone lacks; use --pool mean"));
+  check_features(options.features, architecture);
 }
 
 }  // namespace coldframe::vit

@@ -21,7 +21,7 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
 // ConfigError for heads that do not divide the width, or not into what rotary positions need.
 void check_heads(const BackboneOptions& options, const Architecture& architecture);
 
-// ConfigError where options.image_size or options.pooling do not go with the architecture.
+// ConfigError where options.image_size or options.features do not go with the architecture.
 void check_options(const BackboneOptions& options, const Architecture& architecture);
 
 }  // namespace coldframe::vit

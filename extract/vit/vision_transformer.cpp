@@ -6,7 +6,7 @@
 namespace coldframe::vit {
 
 VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architecture& shape,
-                                             std::int64_t image_size)
+                                             std::int64_t image_size, std::int64_t projected)
     : architecture(shape), patch_embed(scope / "patch_embed", shape) {
   const std::int64_t width = shape.width, grid = shape.position_grid;
   register_module("patch_embed", patch_embed);
@@ -30,6 +30,8 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
   if (shape.fc_norm) fc_norm = register_module("fc_norm", Norm(scope / "fc_norm", width, shape));
   if (shape.attention_pool)
     attn_pool = register_module("attn_pool", AttentionPool(scope / "attn_pool", shape));
+  if (projected > 0)
+    projection = register_module("projection", Linear(scope / "projection", width, projected));
 }
 
 void VisionTransformerImpl::make_blocks(const Scope& scope, std::int64_t grid) {
@@ -64,31 +66,54 @@ torch::Tensor VisionTransformerImpl::add_positions(const torch::Tensor& patches)
   return pos_embed.defined() && !of_patches ? all + pos_embed : all;
 }
 
-torch::Tensor VisionTransformerImpl::forward_features(const torch::Tensor& images) {
+std::vector<torch::Tensor> VisionTransformerImpl::forward_layers(
+    const torch::Tensor& images, const std::vector<std::int64_t>& layers) {
+  std::vector<torch::Tensor> found;
   torch::Tensor x = add_positions(patch_embed->forward(images));  // [B, prefix + patches, D]
   if (norm_pre) x = norm_pre->forward(x);
-  for (std::size_t i = 0; i < blocks->size(); ++i) {
-    Rotation& rotation = rotations_[i];
+  for (std::int64_t i = 0; i < layers.back(); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    Rotation& rotation = rotations_[index];
     if (rotation.sine.defined() && rotation.sine.device() != x.device()) {
       rotation.sine = rotation.sine.to(x.device());
       rotation.cosine = rotation.cosine.to(x.device());
     }
-    x = std::dynamic_pointer_cast<AnyBlock>(blocks->ptr(i))->forward(x, rotation);
+    x = std::dynamic_pointer_cast<AnyBlock>(blocks->ptr(index))->forward(x, rotation);
+    if (i + 1 == layers[found.size()]) found.push_back(norm ? norm->forward(x) : x);
   }
-  return norm ? norm->forward(x) : x;
+  return found;
+}
+
+torch::Tensor VisionTransformerImpl::forward_features(const torch::Tensor& images) {
+  return forward_layers(images, {architecture.depth}).front();
 }
 
 torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens, Pooling pooling) {
-  std::vector<torch::Tensor> pooled;
+  const std::int64_t prefix = architecture.prefix_tokens();
   if (pooling == Pooling::kMap)
-    return attn_pool->forward(
-        architecture.pool_prefix ? tokens : tokens.slice(1, architecture.prefix_tokens()));
-  if (pooling != Pooling::kMean) pooled.push_back(tokens.select(1, 0));  // [B, D]
-  if (pooling != Pooling::kCls)
-    pooled.push_back(tokens.slice(1, architecture.prefix_tokens()).mean(1));
+    return attn_pool->forward(architecture.pool_prefix ? tokens : tokens.slice(1, prefix));
+  std::vector<torch::Tensor> pooled;  // each [B, D], or all tokens
+  if (pooling == Pooling::kNone) pooled = {tokens};
+  if (pooling == Pooling::kRegisterMean)
+    pooled = {tokens.slice(1, prefix - architecture.registers, prefix).mean(1)};
+  if (pooling == Pooling::kCls || pooling == Pooling::kClsMean)
+    pooled.push_back(tokens.select(1, 0));
+  if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
+    pooled.push_back(tokens.slice(1, prefix).mean(1));
   if (fc_norm)
     for (torch::Tensor& features : pooled) features = fc_norm->forward(features);
-  return torch::cat(pooled, 1);
+  return torch::cat(pooled, 1).flatten(1);
+}
+
+torch::Tensor VisionTransformerImpl::forward(const torch::Tensor& images,
+                                             const FeatureOptions& options) {
+  const bool last = options.layers.empty();
+  std::vector<torch::Tensor> features;
+  for (const torch::Tensor& tokens :
+       forward_layers(images, last ? std::vector{architecture.depth} : options.layers))
+    features.push_back(forward_head(tokens, options.pooling));
+  const torch::Tensor pooled = torch::cat(features, 1);
+  return options.projection ? projection->forward(pooled) : pooled;
 }
 
 }  // namespace coldframe::vit

@@ -6,20 +6,28 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
-#include "extract/vit/backbone.h"
 #include "extract/vit/layers/attention_pool.h"
 #include "extract/vit/layers/block.h"
 #include "extract/vit/layers/patch_embed.h"
+#include "extract/vit/pooling.h"
 
 namespace coldframe::vit {
 
 struct VisionTransformerImpl : torch::nn::Module {
-  // Images have image_size × image_size pixels, a multiple of the patch size.
-  VisionTransformerImpl(const Scope& scope, const Architecture& shape, std::int64_t image_size);
+  // Images have image_size × image_size pixels, a multiple of the patch size. `projected`: features
+  // that a CLIP's projection gives, 0 without one.
+  VisionTransformerImpl(const Scope& scope, const Architecture& shape, std::int64_t image_size,
+                        std::int64_t projected = 0);
 
-  torch::Tensor forward_features(const torch::Tensor& images);  // [B, 3, S, S] -> [B, tokens, D]
-  // -> [B, D or 2·D]; Pooling::kMap with attention_pool only
+  // images [B, 3, S, S] -> the tokens behind each of these blocks, counted from 1 and rising,
+  // normalised, [B, tokens, D] (timm's forward_intermediates with norm)
+  std::vector<torch::Tensor> forward_layers(const torch::Tensor& images,
+                                            const std::vector<std::int64_t>& layers);
+  torch::Tensor forward_features(const torch::Tensor& images);  // the last block's
+  // -> [B, pooled_features()]; Pooling::kMap with attention_pool only
   torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling);
+  // All of it: [B, 3, S, S] -> [B, features]
+  torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options);
 
   Architecture architecture;
   PatchEmbed patch_embed;
@@ -32,6 +40,7 @@ struct VisionTransformerImpl : torch::nn::Module {
   Norm norm{nullptr};     // before pooling,
   Norm fc_norm{nullptr};  // or behind it
   AttentionPool attn_pool{nullptr};
+  Linear projection{nullptr};
 
  private:
   void make_blocks(const Scope& scope, std::int64_t grid);

@@ -19,6 +19,19 @@ namespace coldframe::vit {
 
 namespace {
 
+// The engines of cpu/ and gpu/ pool the last block's tokens in these ways.
+bool engines_compute(const FeatureOptions& options) {
+  const Pooling pooling = options.pooling;
+  return options.layers.empty() && !options.projection &&
+         (pooling == Pooling::kCls || pooling == Pooling::kMean || pooling == Pooling::kClsMean);
+}
+
+// The last block alone needs no naming: recipes are the same either way.
+FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
+  if (options.layers == std::vector{architecture.depth}) options.layers.clear();
+  return options;
+}
+
 class VitBackbone : public Backbone {
  public:
   VitBackbone(VisionTransformer model, Json source, const BackboneOptions& options,
@@ -26,7 +39,8 @@ class VitBackbone : public Backbone {
       : model_(std::move(model)),
         source_(std::move(source)),
         architecture_(model_->architecture),
-        pooling_(options.pooling),
+        features_(resolved(options.features, model_->architecture)),
+        projected_(model_->projection ? model_->projection->weight.size(0) : 0),
         image_size_(options.image_size),
         device_(device),
         precision_(precision) {
@@ -34,8 +48,10 @@ class VitBackbone : public Backbone {
     const bool checks =
         options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
     const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
-    if (pooling_ == Pooling::kMap)
-      log_info("attention pooling: computing with LibTorch's operators");
+    if (!engines_compute(features_))
+      log_info(
+          "features beyond the last block's class token and mean: computing with LibTorch's "
+          "operators");
     else if (device.is_cpu())
       engine_ = cpu::make_engine(*model_, image_size_, precision);
     else if (device.is_cuda())
@@ -49,12 +65,11 @@ class VitBackbone : public Backbone {
   torch::Tensor forward(const torch::Tensor& images) override {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
-    if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), pooling_);
+    if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), features_.pooling);
     if (gpu_engine_)
       return gpu_engine_->forward_images(images.to(device_).contiguous()).to(torch::kCPU);
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
-    const torch::Tensor features = model_->forward_head(model_->forward_features(input), pooling_);
-    return features.to(torch::kCPU, torch::kFloat32).contiguous();
+    return model_->forward(input, features_).to(torch::kCPU, torch::kFloat32).contiguous();
   }
 
   bool takes_frames() const override { return gpu_engine_ != nullptr; }
@@ -72,7 +87,10 @@ class VitBackbone : public Backbone {
   }
 
   std::int64_t dimension() const override {
-    return architecture_.width * (pooling_ == Pooling::kClsMean ? 2 : 1);
+    if (features_.projection) return projected_;
+    const std::int64_t side = image_size_ / architecture_.patch;
+    return pooled_features(features_.pooling, architecture_, side * side) *
+           static_cast<std::int64_t>(std::max<std::size_t>(1, features_.layers.size()));
   }
 
   Precision precision() const override { return precision_; }
@@ -80,7 +98,9 @@ class VitBackbone : public Backbone {
   Json describe() const override {
     Json json = source_;
     json["architecture"] = to_json(architecture_);
-    json["pooling"] = to_string(pooling_);
+    json["pooling"] = to_string(features_.pooling);
+    if (!features_.layers.empty()) json["layers"] = features_.layers;
+    if (features_.projection) json["projection"] = projected_;
     const std::int64_t grid = image_size_ / architecture_.patch;
     if (architecture_.positions && grid != architecture_.position_grid)
       json["positions_resampled_to"] = grid;
@@ -102,7 +122,7 @@ class VitBackbone : public Backbone {
     gpu_engine_ = nullptr;
     restore(weights);
     if (device_.is_cpu()) {
-      if (pooling_ != Pooling::kMap) engine_ = cpu::make_engine(*model_, image_size_, precision_);
+      if (engines_compute(features_)) engine_ = cpu::make_engine(*model_, image_size_, precision_);
     } else {
       model_->to(device_, torch::kFloat32);
       const double now = least_cosine(exact, images);
@@ -119,9 +139,8 @@ class VitBackbone : public Backbone {
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
   torch::Tensor exact_features(const torch::Tensor& images) {
     const torch::InferenceMode guard;
-    return of_each(images, [&](const torch::Tensor& image) {
-      return model_->forward_head(model_->forward_features(image), pooling_);
-    });
+    return of_each(images,
+                   [&](const torch::Tensor& image) { return model_->forward(image, features_); });
   }
 
   double least_cosine(const torch::Tensor& exact, const torch::Tensor& images) {
@@ -165,7 +184,8 @@ class VitBackbone : public Backbone {
   std::unique_ptr<gpu::Engine> gpu_engine_;  // or the GPU engine
   Json source_;                              // kind, and what the weights are
   Architecture architecture_;
-  Pooling pooling_;
+  FeatureOptions features_;
+  std::int64_t projected_;  // features that the projection gives
   std::int64_t image_size_;
   torch::Device device_;
   Precision precision_;
@@ -180,6 +200,8 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
   architecture.activation = options.activation.value_or(architecture.activation);
   check_heads(options, architecture);
   check_options(options, architecture);
+  if (options.features.projection)
+    throw ConfigError("--random-weights has no projection; leave out --projection");
   RandomSource source(*options.random_seed);
   VisionTransformer model(Scope(source), architecture, options.image_size);
   Json what;
@@ -190,6 +212,15 @@ std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
                                        precision);
 }
 
+// The features that a projection's weight [P, D] gives.
+std::int64_t projection_features(const StateDict& projection) {
+  const auto weight = projection.find("projection.weight");
+  if (weight == projection.end())
+    throw ConfigError(
+        "--projection: these weights have none; leave it out, or give a whole CLIP's checkpoint");
+  return weight->second.size(0);
+}
+
 VisionTransformer build(const WeightFiles& files, StateDict tensors,
                         const BackboneOptions& options) {
   CanonicalWeights weights = canonical_names(std::move(tensors));
@@ -197,8 +228,13 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
   if (options.architecture.empty()) config = read_model_config(files);
   const Architecture architecture = resolve_architecture(weights, options, config);
   check_options(options, architecture);
+  std::int64_t projected = 0;
+  if (options.features.projection) {
+    projected = projection_features(weights.projection);
+    weights.tensors.merge(std::move(weights.projection));
+  }
   StateDictSource source(std::move(weights.tensors));
-  VisionTransformer model(Scope(source), architecture, options.image_size);
+  VisionTransformer model(Scope(source), architecture, options.image_size, projected);
   source.finish();
   return model;
 }

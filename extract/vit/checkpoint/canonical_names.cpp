@@ -133,6 +133,23 @@ StateDict renamed_all(const NamingScheme& scheme, StateDict tensors) {
   return result;
 }
 
+StateDict projection_of(const NamingScheme& scheme, const StateDict& tensors,
+                        const std::string& prefix) {
+  for (const ProjectionName& name : scheme.projections) {
+    if (!prefix.ends_with(name.inside)) continue;
+    const std::string outside = prefix.substr(0, prefix.size() - name.inside.size());
+    const auto found = tensors.find(outside + std::string(name.weight));
+    if (found == tensors.end() || found->second.dim() != 2) continue;
+    const torch::Tensor weight = name.transposed ? found->second.t() : found->second;
+    const auto bias = tensors.find(outside + std::string(name.bias));
+    return {{"projection.weight", weight},
+            {"projection.bias", bias == tensors.end() || name.bias.empty()
+                                    ? torch::zeros({weight.size(0)})
+                                    : bias->second}};
+  }
+  return {};
+}
+
 StoredNames stored_names(const StateDict& tensors) {
   const auto any = [&](std::string_view end) {
     return std::ranges::any_of(tensors,
@@ -153,7 +170,9 @@ CanonicalWeights canonical_names(StateDict tensors) {
     CanonicalWeights weights;
     weights.scheme = scheme.name;
     weights.asks = scheme.asks;
-    StateDict encoder = inside(std::move(unwrapped), chosen_prefix(prefixes));
+    const std::string prefix = chosen_prefix(prefixes);
+    weights.projection = projection_of(scheme, unwrapped, prefix);
+    StateDict encoder = inside(std::move(unwrapped), prefix);
     weights.names = stored_names(encoder);
     weights.tensors = renamed_all(scheme, std::move(encoder));
     bring_into_form(weights.tensors);

@@ -11,6 +11,9 @@ struct CanonicalWeights {
   std::string scheme;   // whose names they had
   bool asks = false;    // as in NamingScheme
   StoredNames names{};  // what else tells whose they are
+  // A CLIP's projection of images, projection.weight [P, D] and projection.bias [P]; empty where
+  // there is none.
+  StateDict projection{};
 };
 
 // Finds whose names the tensors have (naming_schemes.h) and which of them are the image encoder's,

@@ -102,13 +102,20 @@ constexpr Renaming kTimm[] = {
     {".gamma_2", ".ls2.gamma"},
 };
 
+constexpr ProjectionName kClipProjection[] = {{"vision_model.", "visual_projection.weight", ""}};
+constexpr ProjectionName kOpenClipProjection[] = {{"", "proj", "", true}};
+// open_clip's towers that timm makes (timm_model.py), and timm's own conversions of CLIPs.
+constexpr ProjectionName kTimmProjection[] = {{"trunk.", "head.proj.weight", "head.proj.bias"},
+                                              {"", "head.weight", "head.bias"}};
+
 constexpr std::array kSchemes = std::to_array<NamingScheme>({
     {"transformers' ViT, BEiT or DINOv2", "embeddings.patch_embeddings.projection.weight",
      kTransformersVit, true},
     {"transformers' DINOv3", "embeddings.patch_embeddings.weight", kTransformersDinov3, true},
-    {"transformers' CLIP or SigLIP", "embeddings.patch_embedding.weight", kTransformersClip, true},
-    {"open_clip", "conv1.weight", kOpenClip, true},
-    {"timm", "patch_embed.proj.weight", kTimm, false},
+    {"transformers' CLIP or SigLIP", "embeddings.patch_embedding.weight", kTransformersClip, true,
+     kClipProjection},
+    {"open_clip", "conv1.weight", kOpenClip, true, kOpenClipProjection},
+    {"timm", "patch_embed.proj.weight", kTimm, false, kTimmProjection},
 });
 
 void replace(std::string& name, const Renaming& renaming) {

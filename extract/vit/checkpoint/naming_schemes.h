@@ -13,6 +13,13 @@ struct Renaming {
   std::string_view from, to;
 };
 
+// Where the projection of a CLIP's images lies.
+struct ProjectionName {
+  std::string_view inside;        // the end of the encoder's prefix that is taken off before, ""
+  std::string_view weight, bias;  // "" without a bias
+  bool transposed = false;        // [D, P] instead of [P, D]
+};
+
 struct NamingScheme {
   std::string_view name;    // in messages
   std::string_view marker;  // the end of the name of a tensor that every such checkpoint has
@@ -20,6 +27,7 @@ struct NamingScheme {
   // Several models with other activations, epsilons or norms have these names and shapes: without a
   // config the model must be named.
   bool asks = false;
+  std::span<const ProjectionName> projections{};
 };
 
 // In the order in which they are tried.

@@ -23,7 +23,7 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
   EngineOptions chosen;
   chosen.device = device;
   chosen.type = scalar_type(precision);
-  chosen.pooling = options.pooling;
+  chosen.pooling = options.features.pooling;
   chosen.image_size = options.image_size;
   return std::make_unique<Engine>(model, chosen, *kernels, cuda_graphs());
 }

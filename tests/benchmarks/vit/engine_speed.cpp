@@ -31,7 +31,7 @@ int run(const std::vector<std::string>& arguments) {
   BackboneOptions options;
   options.weights = arguments[0];
   options.image_size = std::stoll(arguments[2]);
-  options.pooling = parse_pooling(arguments[4]);
+  options.features.pooling = parse_pooling(arguments[4]);
   const auto backbone =
       make_backbone(options, torch::kCPU, parse_precision(arguments[5], torch::kCPU));
   std::ifstream in(arguments[1], std::ios::binary);

@@ -72,7 +72,7 @@ TEST_F(WeightsWithConfig, NeedNoOptionBesides) {
   EXPECT_EQ(p.interpolation, preprocess::Interpolation::kBilinear);
   EXPECT_EQ(p.mean, (std::array{0.5f, 0.5f, 0.5f}));
   EXPECT_EQ(p.std, (std::array{0.1f, 0.2f, 0.3f}));
-  EXPECT_EQ(options.backbone.pooling, vit::Pooling::kMap);
+  EXPECT_EQ(options.backbone.features.pooling, vit::Pooling::kMap);
   EXPECT_EQ(options.backbone.weights, folder_);
 }
 
@@ -83,7 +83,7 @@ TEST_F(WeightsWithConfig, GiveWayToOptions) {
   EXPECT_EQ(options.preprocessing.resize, preprocess::Resize::kShortest);
   EXPECT_EQ(options.preprocessing.mean, (std::array{0.4f, 0.4f, 0.4f}));
   EXPECT_EQ(options.preprocessing.std, (std::array{0.1f, 0.2f, 0.3f}));
-  EXPECT_EQ(options.backbone.pooling, vit::Pooling::kMean);
+  EXPECT_EQ(options.backbone.features.pooling, vit::Pooling::kMean);
   EXPECT_EQ(options.backbone.activation, vit::Activation::kGeluTanh);
 }
 
@@ -101,7 +101,7 @@ TEST_F(WeightsWithConfig, TakeTransformersProcessorToo) {
   EXPECT_EQ(p.interpolation, preprocess::Interpolation::kBicubic);
   EXPECT_EQ(p.resampler, preprocess::Resampler::kTorch);
   EXPECT_EQ(p.mean, (std::array{0.1f, 0.2f, 0.3f}));
-  EXPECT_EQ(options.backbone.pooling, vit::Pooling::kCls);
+  EXPECT_EQ(options.backbone.features.pooling, vit::Pooling::kCls);
 }
 
 TEST_F(WeightsWithConfig, AreLeftAsideWhereANameIsGiven) {

@@ -136,7 +136,9 @@ TEST_F(BackboneTest, IgnoresClassifierMaskTokenAndDecoder) {
   weights["mask_token"] = torch::ones({1, 1, 64});
   weights["decoder_blocks.0.norm1.weight"] = torch::ones({8});
   EXPECT_EQ(make(weights, {.image_size = 12})->dimension(), 64);
-  EXPECT_EQ(make(weights, {.pooling = Pooling::kClsMean, .image_size = 12})->dimension(), 128);
+  EXPECT_EQ(
+      make(weights, {.features = {.pooling = Pooling::kClsMean}, .image_size = 12})->dimension(),
+      128);
 }
 
 TEST_F(BackboneTest, ComparesWeightsWithTheNamedArchitecture) {
@@ -166,8 +168,9 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
               }),
               HasSubstr("--pool cls needs a class token"));
   EXPECT_EQ(refusal([&] {
-              make(weights_of(without_class_token),
-                   {.activation = Activation::kGelu, .pooling = Pooling::kMean, .image_size = 12});
+              make(weights_of(without_class_token), {.activation = Activation::kGelu,
+                                                     .features = {.pooling = Pooling::kMean},
+                                                     .image_size = 12});
             }),
             "");
   EXPECT_THAT(refusal([&] { make(weights_of(without_class_token), {.image_size = 12}); }),
@@ -218,7 +221,7 @@ void FallBackTest::expect_fall_back(const torch::Device& device, const Architect
   BackboneOptions options{.weights = path_,
                           .heads = 1,
                           .activation = Activation::kGelu,
-                          .pooling = Pooling::kMean,
+                          .features = {.pooling = Pooling::kMean},
                           .image_size = 12};
   const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
@@ -271,7 +274,7 @@ TEST(RandomWeights, AreTheSameNumbersEverywhere) {
 TEST(RandomWeights, MakeFeaturesThatDependOnTheImage) {
   const auto backbone = make_backbone({.random_seed = 3,
                                        .architecture = "vit_tiny_patch16_224",
-                                       .pooling = Pooling::kMean,
+                                       .features = {.pooling = Pooling::kMean},
                                        .image_size = 64},
                                       torch::kCPU, Precision::kFp32);
   torch::Tensor images = torch::full({3, 3, 64, 64}, -0.5);

@@ -30,7 +30,9 @@ BackboneOptions options_from(Settings& settings) {
   if (settings.contains("heads")) options.heads = std::stoll(settings["heads"]);
   if (settings.contains("activation"))
     options.activation = choice("activation", settings["activation"], kActivations);
-  options.pooling = parse_pooling(settings.contains("pool") ? settings["pool"] : "cls");
+  options.features.pooling = parse_pooling(settings.contains("pool") ? settings["pool"] : "cls");
+  if (settings.contains("layers")) options.features.layers = parse_layers(settings["layers"]);
+  options.features.projection = settings.contains("projection");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
   return options;
 }

@@ -1,0 +1,62 @@
+#include "extract/vit/pooling.h"
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::vit {
+
+Pooling parse_pooling(const std::string& word) {
+  return choice("pool", word, kPoolings);
+}
+
+std::string to_string(Pooling pooling) {
+  return word_for(kPoolings, pooling);
+}
+
+std::vector<std::int64_t> parse_layers(const std::string& text) {
+  std::vector<std::int64_t> layers;
+  for (const std::string& word : split(text, ',')) {
+    std::int64_t layer = 0;
+    if (!parse_int(trim(word), layer) || layer < 1 || (!layers.empty() && layer <= layers.back()))
+      throw ConfigError(concat("--layers '", text,
+                               "': expected numbers of blocks from 1 that rise,",
+                               " such as 9,10,11,12"));
+    layers.push_back(layer);
+  }
+  return layers;
+}
+
+std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
+                             std::int64_t patches) {
+  if (pooling == Pooling::kClsMean) return 2 * architecture.width;
+  if (pooling == Pooling::kNone)
+    return (architecture.prefix_tokens() + patches) * architecture.width;
+  return architecture.width;
+}
+
+void check_features(const FeatureOptions& options, const Architecture& architecture) {
+  const Pooling pooling = options.pooling;
+  const auto refuse = [&](const char* why) {
+    throw ConfigError(concat("--pool ", to_string(pooling), " ", why));
+  };
+  if (pooling == Pooling::kMap && !architecture.attention_pool)
+    refuse(
+        "needs an attention pooling (SigLIP), which this backbone lacks; use --pool mean or cls");
+  if ((pooling == Pooling::kCls || pooling == Pooling::kClsMean) && !architecture.class_token)
+    refuse("needs a class token, which this backbone lacks; use --pool mean");
+  if (pooling == Pooling::kRegisterMean && architecture.registers == 0)
+    refuse("needs registers, which this backbone lacks; use --pool mean or cls");
+  if (!options.layers.empty() && options.layers.back() > architecture.depth)
+    throw ConfigError(concat("--layers names block ", options.layers.back(),
+                             ", and the backbone has ", architecture.depth));
+  if (!options.layers.empty() && pooling == Pooling::kMap)
+    refuse("is trained for the last block's tokens alone; leave out --layers");
+  const bool one_vector = pooling != Pooling::kClsMean && pooling != Pooling::kNone;
+  if (options.projection && (!options.layers.empty() || !one_vector))
+    throw ConfigError(
+        "--projection takes one vector of the last block; leave out --layers, and use --pool cls "
+        "or mean");
+}
+
+}  // namespace coldframe::vit

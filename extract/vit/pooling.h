@@ -1,0 +1,41 @@
+// What of a ViT's tokens becomes the features of an image.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/text/word_table.h"
+#include "extract/vit/architecture.h"
+
+namespace coldframe::vit {
+
+enum class Pooling { kCls, kMean, kClsMean, kRegisterMean, kMap, kNone };
+inline const WordTable<Pooling> kPoolings{
+    {"cls", Pooling::kCls},          {"mean", Pooling::kMean},
+    {"cls+mean", Pooling::kClsMean}, {"register-mean", Pooling::kRegisterMean},
+    {"map", Pooling::kMap},          {"none", Pooling::kNone}};
+Pooling parse_pooling(const std::string& word);
+std::string to_string(Pooling pooling);
+
+struct FeatureOptions {
+  Pooling pooling = Pooling::kCls;
+  // Blocks, counted from 1 and rising, whose outputs are each normalised by the last norm, pooled,
+  // and put side by side, as DINO's linear probing does (facebookresearch/dino, eval_linear.py and
+  // get_intermediate_layers); empty: the last block alone.
+  std::vector<std::int64_t> layers{};
+  // Behind pooling, the projection to the space that a CLIP's images share with its texts.
+  bool projection = false;
+};
+
+// "9,10,11,12"; ConfigError unless they are whole numbers from 1 that rise.
+std::vector<std::int64_t> parse_layers(const std::string& text);
+
+// The features that pooling makes of the tokens of one block, of images of `patches` patches.
+std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
+                             std::int64_t patches);
+
+// ConfigError for tokens, blocks or combinations that the architecture does not have.
+void check_features(const FeatureOptions& options, const Architecture& architecture);
+
+}  // namespace coldframe::vit
