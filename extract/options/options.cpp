@@ -16,7 +16,7 @@ namespace po = boost::program_options;
 
 const CommandHelp kHelp{
     "coldframe extract --input PATH --out CACHE (--preset NAME --weights FILE | "
-    "--weights FILE|FOLDER | --backbone FILE.pt | --random-weights SEED) [options]",
+    "--weights FILE|FOLDER | --backbone FILE.pt|FILE.pt2 | --random-weights SEED) [options]",
     "Runs a frozen backbone once over every frame of the input and stores the features in a cache. "
     "The same command again continues where it stopped and extracts only what is missing or has "
     "changed. --dry-run needs --input only and tells what would be extracted and what looks wrong.",
@@ -48,8 +48,9 @@ void describe_backbone(Words& words, po::options_description& description) {
   add("weights", text(words.weights, "FILE|FOLDER"),
       "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
       "Hugging Face hub, whose config states model and pixels");
-  add("backbone", text(words.backbone, "FILE.pt"),
-      "a TorchScript module [B,3,S,S] -> [B,D] instead");
+  add("backbone", text(words.backbone, "FILE.pt|FILE.pt2"),
+      "a compiled module [B,3,S,S] -> [B,D] instead: TorchScript, or a package of AOTInductor "
+      "(.pt2)");
   add("random-weights", text(words.random_weights, "SEED"),
       "seeded random weights of --architecture instead");
   add("architecture", text(words.architecture, "NAME"), "timm's name, e.g. vit_small_patch16_224");
@@ -113,12 +114,12 @@ void check_backbone_choice(const Words& words) {
                              "are not named; give --weights FILE"));
   throw ConfigError(concat(given == 0 ? "no backbone is named" : "more than one backbone is named",
                            "; give one of --weights FILE (a ViT), --backbone FILE.pt "
-                           "(TorchScript), or --random-weights SEED "
+                           "(a compiled module), or --random-weights SEED "
                            "with --architecture NAME (for tests)"));
 }
 
-// A TorchScript module is taken as it is.
-void check_torchscript(const Words& words) {
+// A compiled module is taken as it is.
+void check_compiled(const Words& words) {
   if (words.backbone.empty()) return;
   for (const auto& [option, given] :
        {std::pair{"--pool", !words.pool.empty()}, std::pair{"--layers", !words.layers.empty()},
@@ -169,7 +170,7 @@ void check_required(const Words& words, const ExtractOptions& options) {
   if (words.out.empty() && !options.benchmark)
     throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
   check_backbone_choice(words);
-  check_torchscript(words);
+  check_compiled(words);
 }
 
 // A folder's name is its last part, with or without a slash behind it.
@@ -179,7 +180,7 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
 
 void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   backbone.weights = without_slash(words.weights);
-  backbone.torchscript = words.backbone;
+  backbone.module = words.backbone;
   if (!words.random_weights.empty()) {
     std::int64_t seed = 0;
     if (!parse_int(words.random_weights, seed) || seed < 0)

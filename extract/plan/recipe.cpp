@@ -44,7 +44,7 @@ Json describe_selection(const frames::FrameSelection& selection) {
 
 // "" for random weights, and for a name that JSON cannot hold.
 std::string weights_name(const vit::BackboneOptions& backbone) {
-  const auto& file = backbone.weights.empty() ? backbone.torchscript : backbone.weights;
+  const auto& file = backbone.weights.empty() ? backbone.module : backbone.weights;
   std::string name = file.filename().string();
   return is_valid_utf8(name) ? name : "";
 }

@@ -29,14 +29,14 @@ void require_images(const torch::Tensor& images, std::int64_t image_size) {
 }
 
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
-  if (device.is_cpu() && options.torchscript.empty()) return cpu::quickest_precision();
+  if (device.is_cpu() && options.module.empty()) return cpu::quickest_precision();
   return parse_precision("auto", device);
 }
 
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
                                         Precision precision) {
   const int sources =
-      !options.weights.empty() + !options.torchscript.empty() + options.random_seed.has_value();
+      !options.weights.empty() + !options.module.empty() + options.random_seed.has_value();
   if (sources != 1)
     throw ConfigError(
         concat(sources == 0 ? "no backbone was chosen" : "several backbones were chosen",
@@ -47,7 +47,7 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
   // fp32 means fp32: without this, convolutions on Ampere and later GPUs round to TF32.
   at::globalContext().setAllowTF32CuDNN(false);
   try {
-    if (!options.torchscript.empty()) return make_torchscript_backbone(options, device, precision);
+    if (!options.module.empty()) return make_compiled_backbone(options, device, precision);
     return make_vit_backbone(options, device, precision);
   } catch (const c10::OutOfMemoryError& error) {
     throw SystemError(concat("the backbone does not fit on ", device.str(), " (",

@@ -18,7 +18,7 @@ namespace coldframe::vit {
 struct BackboneOptions {
   // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
   std::filesystem::path weights{};
-  std::filesystem::path torchscript{};         // or a TorchScript module [B,3,S,S] -> [B,D]
+  std::filesystem::path module{};  // or a TorchScript module or .pt2 package, [B,3,S,S] -> [B,D]
   std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
   // timm's name, a tag behind a dot ignored; required with random_seed, else checked against the
   // weights. It goes before a config that lies beside the weights.

@@ -9,9 +9,8 @@ namespace coldframe::vit {
 std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
                                             const torch::Device& device, Precision precision);
 
-std::unique_ptr<Backbone> make_torchscript_backbone(const BackboneOptions& options,
-                                                    const torch::Device& device,
-                                                    Precision precision);
+std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
+                                                 const torch::Device& device, Precision precision);
 
 // DataError unless images are [B, 3, S, S] float32.
 void require_images(const torch::Tensor& images, std::int64_t image_size);

@@ -29,7 +29,7 @@ Precision decide_precision(const ExtractOptions& options, const cache::CacheRead
 // a cache.
 bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
                 const torch::Device& device) {
-  if (options.precision != "auto" || !options.backbone.torchscript.empty()) return false;
+  if (options.precision != "auto" || !options.backbone.module.empty()) return false;
   return device.is_cuda() || (!cached && precision != Precision::kFp32);
 }
 

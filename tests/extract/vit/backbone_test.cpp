@@ -183,7 +183,7 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
               }),
               HasSubstr("unknown architecture 'resnet50'; known are timm's names"));
   EXPECT_THAT(refusal([&] {
-                make_backbone({.torchscript = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
+                make_backbone({.module = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
               }),
               HasSubstr("No such file or directory"));
 }
@@ -256,7 +256,7 @@ TEST_F(FallBackTest, HappensOnAGpuToo) {
 
 TEST(AutomaticPrecision, IsTheQuickestOnTheCpuForAViTAlone) {
   EXPECT_EQ(automatic_precision({.random_seed = 1}, torch::kCPU), cpu::quickest_precision());
-  EXPECT_EQ(automatic_precision({.torchscript = "a.pt"}, torch::kCPU), Precision::kFp32);
+  EXPECT_EQ(automatic_precision({.module = "a.pt"}, torch::kCPU), Precision::kFp32);
 }
 
 TEST(RandomWeights, AreTheSameNumbersEverywhere) {

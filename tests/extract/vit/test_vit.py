@@ -249,11 +249,11 @@ def test_torchscript(tmp_path):
     path = tmp_path / "tiny.pt"
     torch.jit.script(module).save(str(path))
     images = images_of(64)
-    found, description = run_driver(tmp_path, images, torchscript=path)
+    found, description = run_driver(tmp_path, images, module=path)
     with torch.inference_mode():
         assert torch.allclose(found, module(images), atol=1e-6)
     assert description["kind"] == "torchscript" and description["dimension"] == 5
-    half, _ = run_driver(tmp_path, images, torchscript=path, precision="bf16")
+    half, _ = run_driver(tmp_path, images, module=path, precision="bf16")
     assert cosine(half, found) > 0.99
     with pytest.raises(RuntimeError, match="this is a TorchScript module.*--backbone"):
         run_driver(tmp_path, images, weights=path)
@@ -262,7 +262,7 @@ def test_torchscript(tmp_path):
 def test_torchscript_of_a_wrong_shape(tmp_path):
     path = tmp_path / "flat.pt"
     torch.jit.script(Tiny(keep_batch=False).eval()).save(str(path))
-    with pytest.raises(RuntimeError, match=r"returns a tensor of shape \[5\], expected \[2, D\]"):
-        run_driver(tmp_path, images_of(64), torchscript=path)
+    with pytest.raises(RuntimeError, match=r"returns a tensor of shape \[5\], expected \[3, D\]"):
+        run_driver(tmp_path, images_of(64), module=path)
     with pytest.raises(RuntimeError, match="check --image-size"):
-        run_driver(tmp_path, images_of(2), torchscript=path)
+        run_driver(tmp_path, images_of(2), module=path)

@@ -24,7 +24,7 @@ using Settings = std::map<std::string, std::string>;
 BackboneOptions options_from(Settings& settings) {
   BackboneOptions options;
   options.weights = settings["weights"];
-  options.torchscript = settings["torchscript"];
+  options.module = settings["module"];
   options.architecture = settings["architecture"];
   if (settings.contains("seed")) options.random_seed = std::stoull(settings["seed"]);
   if (settings.contains("heads")) options.heads = std::stoll(settings["heads"]);
