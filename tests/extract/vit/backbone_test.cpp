@@ -182,10 +182,9 @@ TEST_F(BackboneTest, ChecksOptionsAgainstTheWeights) {
                               Precision::kFp32);
               }),
               HasSubstr("unknown architecture 'resnet50'; known are timm's names"));
-  EXPECT_THAT(refusal([&] {
-                make_backbone({.module = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32);
-              }),
-              HasSubstr("No such file or directory"));
+  EXPECT_THAT(
+      refusal([&] { make_backbone({.module = "/nonexistent.pt"}, torch::kCPU, Precision::kFp32); }),
+      HasSubstr("No such file or directory"));
 }
 
 TEST_F(BackboneTest, RefusesImagesOfAnotherSize) {
