@@ -2,7 +2,8 @@
 // device and the twin choose alike.
 #pragma once
 
-#include "extract/cuda/rows.h"
+#include "extract/cuda/activations.h"
+#include "extract/cuda/rotary.h"
 
 namespace coldframe::cuda {
 
@@ -54,6 +55,34 @@ int with_steps(std::int64_t width, Body body) {
   if (steps <= 8) return body(Number<8>());    // ViT-L
   if (steps <= 10) return body(Number<10>());  // ViT-H
   return body(Number<kMostWidth / kLaneStep>());
+}
+
+// body(Type<F>()) for the function's F.
+template <typename Body>
+int with_function(Function function, Body body) {
+  switch (function) {
+    case Function::kGelu:
+      return body(Type<Gelu>());
+    case Function::kGeluTanh:
+      return body(Type<GeluTanh>());
+    case Function::kQuickGelu:
+      return body(Type<QuickGelu>());
+    case Function::kSilu:
+      return body(Type<Silu>());
+  }
+  return kInvalidValue;
+}
+
+// body(Number<kRun>(), pairs) with the longest run that divides heads and keeps stores aligned.
+template <typename Body>
+int with_run(const RotateArguments& a, Body body) {
+  const std::int64_t pairs = a.batch * (a.tokens - a.prefix) * a.heads * a.half;
+  if (a.half < 1 || a.tables < 1 || a.stride < 2 * a.heads * a.half || pairs > UINT32_MAX)
+    return kInvalidValue;
+  const auto fits = [&](int run) { return a.half % run == 0 && a.stride % run == 0; };
+  if (fits(4)) return body(Number<4>(), pairs);
+  if (fits(2)) return body(Number<2>(), pairs);
+  return body(Number<1>(), pairs);
 }
 
 // body(Number<kRun>()) with the longest run that divides patches and keeps stores aligned.

@@ -63,35 +63,62 @@ int embed_norm(const EmbedNormArguments& arguments, void* stream) {
   return launch_norm(arguments, arguments.batch * arguments.tokens, stream);
 }
 
-constexpr int kGeluColumns = 32, kGeluRows = kThreads / kGeluColumns;
+constexpr int kColumnThreads = 32, kRowThreads = kThreads / kColumnThreads;
 
 // A thread keeps its columns, and their bias in registers, and goes from row to row.
-template <typename Element>
+template <typename F, typename Element>
 __global__ void __launch_bounds__(kThreads)
-    gelu_kernel(Element* x, const float* __restrict__ bias, std::int64_t rows, std::int64_t width) {
+    activation_kernel(const __grid_constant__ ActivationArguments a) {
   const std::int64_t column =
-      (static_cast<std::int64_t>(blockIdx.x) * kGeluColumns + threadIdx.x) * kGeluVector;
-  if (column >= width) return;
-  const Pack<float, kGeluVector> own_bias = load_pack<kGeluVector>(bias + column);
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * kGeluRows;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * kGeluRows + threadIdx.y;
-       row < rows; row += step)
-    gelu_vector(x + row * width + column, own_bias);
+      (static_cast<std::int64_t>(blockIdx.x) * kColumnThreads + threadIdx.x) * kActivationVector;
+  if (column >= a.width) return;
+  const ActivationFloats bias = bias_at(a.bias, column);
+  const ActivationFloats values_bias = bias_at(a.gated ? a.bias : nullptr, a.width + column);
+  const std::int64_t stride = a.gated ? 2 * a.width : a.width;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.y) * kRowThreads;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * kRowThreads + threadIdx.y;
+       row < a.rows; row += step) {
+    const Element* const x = static_cast<const Element*>(a.x) + row * stride + column;
+    activate_vector<F>(x, bias, a.gated ? x + a.width : nullptr, values_bias,
+                       static_cast<Element*>(a.out) + row * a.width + column);
+  }
 }
 
-int bias_gelu(const BiasGeluArguments& a, void* stream) {
-  if (a.width % kGeluVector != 0) return kInvalidValue;
+int activation(const ActivationArguments& a, void* stream) {
+  if (a.width % kActivationVector != 0) return kInvalidValue;
   if (a.rows == 0) return cudaSuccess;
   // Four rows to a thread: enough blocks for every device, and the bias is read a fourth as often.
   constexpr std::int64_t kRowsOfThread = 4, kMostRowBlocks = 65535;
-  const std::int64_t wanted = blocks_for(a.rows, kGeluRows * kRowsOfThread);
-  const dim3 grid(blocks_for(a.width / kGeluVector, kGeluColumns),
+  const std::int64_t wanted = blocks_for(a.rows, kRowThreads * kRowsOfThread);
+  const dim3 grid(blocks_for(a.width / kActivationVector, kColumnThreads),
                   static_cast<unsigned>(wanted < kMostRowBlocks ? wanted : kMostRowBlocks));
   return with_element(a.element, [&](auto element) {
-    using T = typename decltype(element)::type;
-    gelu_kernel<T><<<grid, dim3(kGeluColumns, kGeluRows), 0, static_cast<cudaStream_t>(stream)>>>(
-        static_cast<T*>(a.x), a.bias, a.rows, a.width);
-    return static_cast<int>(cudaGetLastError());
+    return with_function(a.function, [&](auto function) {
+      activation_kernel<typename decltype(function)::type, typename decltype(element)::type>
+          <<<grid, dim3(kColumnThreads, kRowThreads), 0, static_cast<cudaStream_t>(stream)>>>(a);
+      return static_cast<int>(cudaGetLastError());
+    });
+  });
+}
+
+template <int kRun, typename Element>
+__global__ void __launch_bounds__(kThreads)
+    rotate_kernel(const __grid_constant__ RotateArguments arguments, std::uint32_t runs) {
+  const std::uint64_t step = gridDim.x * kThreads;
+  for (std::uint64_t run = blockIdx.x * kThreads + threadIdx.x; run < runs; run += step)
+    rotate_run<kRun, Element>(arguments, static_cast<std::uint32_t>(run));
+}
+
+int rotate(const RotateArguments& a, void* stream) {
+  return with_run(a, [&](auto run, std::int64_t pairs) {
+    if (pairs == 0) return static_cast<int>(cudaSuccess);
+    return with_element(a.element, [&](auto element) {
+      constexpr int kRun = decltype(run)::value;
+      const auto runs = static_cast<std::uint32_t>(pairs / kRun);
+      rotate_kernel<kRun, typename decltype(element)::type>
+          <<<blocks_for(runs, kThreads), kThreads, 0, static_cast<cudaStream_t>(stream)>>>(a, runs);
+      return static_cast<int>(cudaGetLastError());
+    });
   });
 }
 
@@ -122,7 +149,8 @@ int patches(const PatchArguments& a, void* stream) {
   });
 }
 
-constexpr GpuKernels kKernels{coldframe_normalize, patches, embed_norm, residual_norm, bias_gelu};
+constexpr GpuKernels kKernels{coldframe_normalize, patches,    embed_norm,
+                              residual_norm,       activation, rotate};
 
 }  // namespace
 }  // namespace coldframe::cuda

@@ -25,37 +25,59 @@ struct PatchArguments {
 
 // Widths of rows that the two norm kernels take: a multiple of 4, at most this.
 constexpr std::int64_t kMostWidth = 2048;
-constexpr float kNormEpsilon = 1e-6f;  // timm's
 
-// x += gamma · (y + y_bias), then z = LayerNorm(x) · weight + bias, row by row.
-struct ResidualNormArguments {
-  void* x;                     // [rows, width] of `residual`, read and written
-  const void* y;               // [rows, width] of `element`
-  const float* y_bias;         // [width], null: 0
-  const float* gamma;          // [width], LayerScale, null: 1
+// LayerNorm of x, times weight, plus bias.
+struct NormFactors {
   const float *weight, *bias;  // [width]
-  void* z;                     // [rows, width] of `element`
+  float epsilon;
+  bool centred;  // false: RMSNorm
+};
+
+// x += gamma · (y + y_bias), then z = the norm of x, row by row.
+struct ResidualNormArguments {
+  void* x;              // [rows, width] of `residual`, read and written
+  const void* y;        // [rows, width] of `element`
+  const float* y_bias;  // [width], null: 0
+  const float* gamma;   // [width], LayerScale, null: 1
+  NormFactors norm;
+  void* z;  // [rows, width] of `element`
   std::int64_t rows, width;
   Element residual, element;
 };
 
-// The tokens that the first block starts from and their LayerNorm: x[b, t] = start[t], plus
-// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = LayerNorm(x).
+// The tokens that the first block starts from and their norm: x[b, t] = start[t], plus
+// y[b, t − prefix] for the patches behind the `prefix` other tokens; z = the norm of x.
 struct EmbedNormArguments {
   const float* start;  // [tokens, width]
   const void* y;       // [batch · (tokens − prefix), width] of `element`
   void* x;             // [batch · tokens, width] of `residual`, written
-  const float *weight, *bias;
+  NormFactors norm;
   void* z;  // [batch · tokens, width] of `element`
   std::int64_t batch, tokens, prefix, width;
   Element residual, element;
 };
 
-// x = GELU(x + bias), in place; `width` is a multiple of 8.
-struct BiasGeluArguments {
-  void* x;            // [rows, width] of `element`
-  const float* bias;  // [width]
-  std::int64_t rows, width;
+enum class Function : int { kGelu, kGeluTanh, kQuickGelu, kSilu };  // GELU is the exact one
+
+// out = f(x + bias). With gates x has rows of gates, then values, and out = f(gates) · values.
+struct ActivationArguments {
+  const void* x;             // [rows, width] of `element`, or [rows, 2·width]
+  const float* bias;         // of a row of x, null: 0
+  void* out;                 // [rows, width] of `element`; without gates it may be x
+  std::int64_t rows, width;  // a multiple of 8
+  Function function;
+  bool gated;
+  Element element;
+};
+
+// Turns the patches' tokens of x in place: of each of a row's first `heads` heads of 2·half numbers
+// the pairs i and i + half, by angles whose sines and cosines are given; head h takes those of
+// table h modulo `tables`. At most 2³² − 1 pairs.
+struct RotateArguments {
+  void* x;                                     // [batch · tokens] rows of `element`
+  const float *sine, *cosine;                  // [tables, tokens − prefix, half]
+  std::int64_t batch, tokens, prefix, stride;  // from row to row, in elements
+  std::int64_t heads, half, tables;
   Element element;
 };
 
@@ -68,7 +90,8 @@ struct GpuKernels {
   int (*patches)(const PatchArguments& arguments, void* stream);
   int (*embed_norm)(const EmbedNormArguments& arguments, void* stream);
   int (*residual_norm)(const ResidualNormArguments& arguments, void* stream);
-  int (*bias_gelu)(const BiasGeluArguments& arguments, void* stream);
+  int (*activation)(const ActivationArguments& arguments, void* stream);
+  int (*rotate)(const RotateArguments& arguments, void* stream);
 };
 
 }  // namespace coldframe::cuda

@@ -9,8 +9,10 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #define COLDFRAME_BOTH __host__ __device__ inline
+#define COLDFRAME_MEMBER static __host__ __device__
 #else
 #define COLDFRAME_BOTH inline
+#define COLDFRAME_MEMBER static
 #endif
 
 namespace coldframe::cuda {
@@ -86,16 +88,28 @@ inline float from_fp16(std::uint16_t half) {
 
 }  // namespace portable
 
+COLDFRAME_BOTH float float_of_bits(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  return portable::float_of(bits);
+#endif
+}
+
+COLDFRAME_BOTH std::uint32_t bits_of_float(float x) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(x);
+#else
+  return portable::bits_of(x);
+#endif
+}
+
 COLDFRAME_BOTH float to_float(float x) {
   return x;
 }
 
 COLDFRAME_BOTH float to_float(Bf16 x) {
-#if defined(__CUDA_ARCH__)
-  return __uint_as_float(static_cast<unsigned>(x.bits) << 16);
-#else
-  return portable::float_of(static_cast<std::uint32_t>(x.bits) << 16);
-#endif
+  return float_of_bits(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
 COLDFRAME_BOTH float to_float(Fp16 x) {

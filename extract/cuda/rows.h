@@ -28,7 +28,7 @@ struct NormRow {
   const Element* y;     // null: nothing is added
   const float* y_bias;  // null: 0
   const float* gamma;   // null: 1
-  const float *weight, *bias;
+  NormFactors norm;
   Element* z;
 };
 
@@ -77,8 +77,8 @@ COLDFRAME_BOTH void store_residual(const NormRow<Residual, Element>& row, int co
 template <typename Residual, typename Element>
 COLDFRAME_BOTH void store_normed(const NormRow<Residual, Element>& row, int column,
                                  const float* values, float mean, float scale) {
-  const Pack<float, kNormVector> weight = load_pack<kNormVector>(row.weight + column);
-  const Pack<float, kNormVector> bias = load_pack<kNormVector>(row.bias + column);
+  const Pack<float, kNormVector> weight = load_pack<kNormVector>(row.norm.weight + column);
+  const Pack<float, kNormVector> bias = load_pack<kNormVector>(row.norm.bias + column);
   Pack<Element, kNormVector> z;
   COLDFRAME_UNROLL
   for (int i = 0; i < kNormVector; ++i)
@@ -87,7 +87,7 @@ COLDFRAME_BOTH void store_normed(const NormRow<Residual, Element>& row, int colu
   store_pack(row.z + column, z);
 }
 
-// LayerNorm in two passes over values that stay in registers. `Team` is the 32 lanes of a row: on
+// The norm in two passes over values that stay in registers. `Team` is the 32 lanes of a row: on
 // the device each thread is one of them (kHeld = 1), the twin is all of them in turn (kHeld = 32).
 // kSteps · 128 columns are enough for `width`.
 template <int kSteps, typename Team, typename Residual, typename Element>
@@ -106,7 +106,7 @@ COLDFRAME_BOTH void norm_row(const Team& team, const NormRow<Residual, Element>&
       partial[held] += (own[0] + own[1]) + (own[2] + own[3]);
     }
   }
-  const float mean = team.sum(partial) / static_cast<float>(width);
+  const float mean = row.norm.centred ? team.sum(partial) / static_cast<float>(width) : 0.0f;
   COLDFRAME_UNROLL
   for (int held = 0; held < Team::kHeld; ++held) {
     partial[held] = 0;
@@ -123,7 +123,7 @@ COLDFRAME_BOTH void norm_row(const Team& team, const NormRow<Residual, Element>&
     }
   }
   const float variance = team.sum(partial) / static_cast<float>(width);
-  const float scale = 1.0f / sqrtf(variance + kNormEpsilon);
+  const float scale = 1.0f / sqrtf(variance + row.norm.epsilon);
   COLDFRAME_UNROLL
   for (int held = 0; held < Team::kHeld; ++held) {
     COLDFRAME_UNROLL
@@ -142,8 +142,7 @@ COLDFRAME_BOTH NormRow<Residual, Element> row_of(const ResidualNormArguments& a,
           static_cast<const Element*>(a.y) + at,
           a.y_bias,
           a.gamma,
-          a.weight,
-          a.bias,
+          a.norm,
           static_cast<Element*>(a.z) + at};
 }
 
@@ -156,40 +155,8 @@ COLDFRAME_BOTH NormRow<Residual, Element> row_of(const EmbedNormArguments& a, st
           token < a.prefix ? nullptr : static_cast<const Element*>(a.y) + patch * a.width,
           nullptr,
           nullptr,
-          a.weight,
-          a.bias,
+          a.norm,
           static_cast<Element*>(a.z) + row * a.width};
-}
-
-// x·Φ(x), the exact GELU, to 1e-6: the polynomial of vit/engine/vector_math.h. Φ(x) = 1/2 + x·p(x²)
-// up to |x| = 5.5, where x·Φ(−x) has fallen to 1e-7.
-COLDFRAME_BOTH float gelu(float x) {
-  constexpr float kEnd = 5.5f;
-  constexpr float kCoefficients[] = {
-      -9.117206791415811e-4f,  2.592239761725068e-3f,  -2.5182815734297037e-3f,
-      2.4754018522799015e-3f,  -6.292646750807762e-3f, 1.1425220407545567e-2f,
-      -1.5373286791145802e-2f, 2.0029570907354355e-2f, -2.5941889733076096e-2f,
-      3.2113589346408844e-2f,  -3.880469501018524e-2f, 4.7735605388879776e-2f,
-      -6.417197734117508e-2f,  1.2855194509029388e-1f};
-  const float low = x < -kEnd ? -kEnd : x;
-  const float clamped = low > kEnd ? kEnd : low;
-  const float s = fmaf(clamped * clamped, 2 / (kEnd * kEnd), -1.0f);  // in [−1, 1]
-  float p = kCoefficients[0];
-  COLDFRAME_UNROLL
-  for (int i = 1; i < 14; ++i) p = fmaf(p, s, kCoefficients[i]);
-  return low * fmaf(clamped, p, 0.5f);
-}
-
-constexpr int kGeluVector = 8;
-
-// GELU(x + bias) of the columns from `x` on.
-template <typename Element>
-COLDFRAME_BOTH void gelu_vector(Element* x, const Pack<float, kGeluVector>& bias) {
-  Pack<Element, kGeluVector> values = load_pack<kGeluVector>(x);
-  COLDFRAME_UNROLL
-  for (int i = 0; i < kGeluVector; ++i)
-    values.values[i] = rounded<Element>(gelu(to_float(values.values[i]) + bias.values[i]));
-  store_pack(x, values);
 }
 
 // Run `run` of batch · size · size / kRun: neighbouring pixels of one line of one patch, of which

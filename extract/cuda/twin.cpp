@@ -45,14 +45,33 @@ int embed_norm(const EmbedNormArguments& arguments, void*) {
   return run_norm(arguments, arguments.batch * arguments.tokens);
 }
 
-int bias_gelu(const BiasGeluArguments& a, void*) {
-  if (a.width % kGeluVector != 0) return kInvalidValue;
+int activation(const ActivationArguments& a, void*) {
+  if (a.width % kActivationVector != 0) return kInvalidValue;
+  const std::int64_t stride = a.gated ? 2 * a.width : a.width;
   return with_element(a.element, [&](auto element) {
-    auto* x = static_cast<typename decltype(element)::type*>(a.x);
-    for (std::int64_t row = 0; row < a.rows; ++row)
-      for (std::int64_t column = 0; column < a.width; column += kGeluVector)
-        gelu_vector(x + row * a.width + column, load_pack<kGeluVector>(a.bias + column));
-    return 0;
+    using Element = typename decltype(element)::type;
+    return with_function(a.function, [&](auto function) {
+      for (std::int64_t row = 0; row < a.rows; ++row)
+        for (std::int64_t column = 0; column < a.width; column += kActivationVector) {
+          const Element* const x = static_cast<const Element*>(a.x) + row * stride + column;
+          activate_vector<typename decltype(function)::type>(
+              x, bias_at(a.bias, column), a.gated ? x + a.width : nullptr,
+              bias_at(a.gated ? a.bias : nullptr, a.width + column),
+              static_cast<Element*>(a.out) + row * a.width + column);
+        }
+      return 0;
+    });
+  });
+}
+
+int rotate(const RotateArguments& a, void*) {
+  return with_run(a, [&](auto run, std::int64_t pairs) {
+    return with_element(a.element, [&](auto element) {
+      constexpr int kRun = decltype(run)::value;
+      for (std::uint32_t i = 0; i < pairs / kRun; ++i)
+        rotate_run<kRun, typename decltype(element)::type>(a, i);
+      return 0;
+    });
   });
 }
 
@@ -82,7 +101,8 @@ int normalize(const std::uint8_t* in, const float* levels, float* out, std::int6
 }  // namespace
 
 const GpuKernels& twin_kernels() {
-  static constexpr GpuKernels kTwins{normalize, patches, embed_norm, residual_norm, bias_gelu};
+  static constexpr GpuKernels kTwins{normalize,     patches,    embed_norm,
+                                     residual_norm, activation, rotate};
   return kTwins;
 }
 

@@ -96,7 +96,7 @@ struct Field {
   std::string_view key;
   std::string_view what;  // in messages
   bool shown;             // names and shapes show it
-  bool plain;             // the engines of cpu/ and gpu/ compute every value of it
+  bool engines;           // those of cpu/ and gpu/ compute every value of it
   std::variant<std::int64_t Architecture::*, bool Architecture::*, double Architecture::*,
                Activation Architecture::*, BlockKind Architecture::*, Rotary Architecture::*,
                Resampling Architecture::*>
@@ -121,8 +121,8 @@ Architecture read_architecture(const StateDict& weights);
 // the images that pos_embed is for and the place of the last norm may differ.
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name);
 
-// What the engines of cpu/ and gpu/ do not compute, "rotary positions (axial)"; empty for a plain
-// ViT.
-std::optional<std::string> beyond_plain(const Architecture& architecture);
+// What the engines of cpu/ and gpu/ do not compute, "its kind of block (block post_norm)"; empty
+// where they compute all of it.
+std::optional<std::string> beyond_engines(const Architecture& architecture);
 
 }  // namespace coldframe::vit

@@ -28,27 +28,27 @@ constexpr std::array kFields = std::to_array<Field>({
     {"resampling", "resampling of positions", false, true, &A::resampling},
     {"parallel", "parallel branches", true, false, &A::parallel},
     {"pool_hidden", "width of the attention pooling's MLP", true, true, &A::pool_hidden},
-    {"patch_bias", "bias of the patch embedding", true, false, &A::patch_bias},
-    {"patch_norm", "norm of the patch embedding", true, false, &A::patch_norm},
-    {"positions", "absolute positions", true, false, &A::positions},
-    {"relative_positions", "relative positions", true, false, &A::relative_positions},
-    {"norm_pre", "norm before the blocks", true, false, &A::norm_pre},
-    {"projection_bias", "bias of the projections", true, false, &A::projection_bias},
-    {"qk_norm", "normalised queries and keys", true, false, &A::qk_norm},
-    {"attention_norm", "normalised attention output", true, false, &A::attention_norm},
-    {"gated_mlp", "gated MLP", true, false, &A::gated_mlp},
-    {"mlp_norm", "normalised MLP", true, false, &A::mlp_norm},
-    {"rms_norm", "RMS norms", true, false, &A::rms_norm},
+    {"patch_bias", "bias of the patch embedding", true, true, &A::patch_bias},
+    {"patch_norm", "norm of the patch embedding", true, true, &A::patch_norm},
+    {"positions", "absolute positions", true, true, &A::positions},
+    {"relative_positions", "relative positions", true, true, &A::relative_positions},
+    {"norm_pre", "norm before the blocks", true, true, &A::norm_pre},
+    {"projection_bias", "bias of the projections", true, true, &A::projection_bias},
+    {"qk_norm", "normalised queries and keys", true, true, &A::qk_norm},
+    {"attention_norm", "normalised attention output", true, true, &A::attention_norm},
+    {"gated_mlp", "gated MLP", true, true, &A::gated_mlp},
+    {"mlp_norm", "normalised MLP", true, true, &A::mlp_norm},
+    {"rms_norm", "RMS norms", true, true, &A::rms_norm},
     {"attention_pool", "attention pooling", true, true, &A::attention_pool},
-    {"activation", "activation", false, false, &A::activation},
+    {"activation", "activation", false, true, &A::activation},
     {"block", "kind of block", false, false, &A::block},
-    {"norm_epsilon", "epsilon of the norms", false, false, &A::norm_epsilon},
-    {"rotary", "rotary positions", false, false, &A::rotary},
-    {"rotary_half", "layout of the rotary positions", false, false, &A::rotary_half},
-    {"rotary_xy", "order of the rotary axes", false, false, &A::rotary_xy},
-    {"rotary_temperature", "rotary temperature", false, false, &A::rotary_temperature},
-    {"rotary_offset", "rotary offset", false, false, &A::rotary_offset},
-    {"rotary_grid", "rotary grid", false, false, &A::rotary_grid},
+    {"norm_epsilon", "epsilon of the norms", false, true, &A::norm_epsilon},
+    {"rotary", "rotary positions", false, true, &A::rotary},
+    {"rotary_half", "layout of the rotary positions", false, true, &A::rotary_half},
+    {"rotary_xy", "order of the rotary axes", false, true, &A::rotary_xy},
+    {"rotary_temperature", "rotary temperature", false, true, &A::rotary_temperature},
+    {"rotary_offset", "rotary offset", false, true, &A::rotary_offset},
+    {"rotary_grid", "rotary grid", false, true, &A::rotary_grid},
     {"pool_heads", "heads of the attention pooling", false, true, &A::pool_heads},
     {"pool_activation", "activation of the attention pooling", false, true, &A::pool_activation},
     {"pool_prefix", "prefix tokens in the attention pooling", false, true, &A::pool_prefix},
@@ -158,12 +158,11 @@ Json to_json(const Architecture& architecture) {
   return json;
 }
 
-std::optional<std::string> beyond_plain(const Architecture& architecture) {
+std::optional<std::string> beyond_engines(const Architecture& architecture) {
   const Architecture usual;
   for (const Field& field : kFields)
-    if (!field.plain && !field.same(architecture, usual))
+    if (!field.engines && !field.same(architecture, usual))
       return concat("its ", field.what, " (", field.key, " ", field.text(architecture), ")");
-  if (architecture.norm == architecture.fc_norm) return "its norms at the end (none, or two)";
   return std::nullopt;
 }
 

@@ -11,7 +11,9 @@ torch::Tensor starting_tokens(const VisionTransformerImpl& model, std::int64_t p
     start.narrow(0, row, token.size(1)).copy_(token[0]);
     row += token.size(1);
   }
-  start.narrow(0, prefix, patches).copy_(model.patch_embed->proj->bias.expand({patches, -1}));
+  const torch::Tensor& bias = model.patch_embed->proj->bias;
+  if (bias.defined() && !model.patch_embed->norm) start.narrow(0, prefix, patches).add_(bias);
+  if (!model.pos_embed.defined()) return start;
   const torch::Tensor positions = model.pos_embed.detach().to(torch::kCPU, torch::kFloat32)[0];
   start.narrow(0, model.architecture.prefix_positions ? 0 : prefix, positions.size(0))
       .add_(positions);

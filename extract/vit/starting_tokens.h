@@ -7,7 +7,8 @@
 namespace coldframe::vit {
 
 // [prefix tokens + patches, width] float on the CPU: class token and registers, then the bias of
-// the patch embedding for each of `patches` patches; positions are added to all that have one.
+// the patch embedding, unless a norm follows it, for each of `patches` patches; positions are added
+// to all that have one.
 torch::Tensor starting_tokens(const VisionTransformerImpl& model, std::int64_t patches);
 
 }  // namespace coldframe::vit

@@ -22,8 +22,8 @@ namespace {
 // The engines of cpu/ and gpu/ pool the last block's tokens in these ways.
 bool engines_compute(const FeatureOptions& options) {
   const Pooling pooling = options.pooling;
-  return options.layers.empty() && !options.projection &&
-         (pooling == Pooling::kCls || pooling == Pooling::kMean || pooling == Pooling::kClsMean);
+  return options.layers.empty() && !options.projection && pooling != Pooling::kRegisterMean &&
+         pooling != Pooling::kNone;
 }
 
 // The last block alone needs no naming: recipes are the same either way.
@@ -50,7 +50,7 @@ class VitBackbone : public Backbone {
     const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
     if (!engines_compute(features_))
       log_info(
-          "features beyond the last block's class token and mean: computing with LibTorch's "
+          "features of other tokens or blocks than the engines pool: computing with LibTorch's "
           "operators");
     else if (device.is_cpu())
       engine_ = cpu::make_engine(*model_, image_size_, precision);

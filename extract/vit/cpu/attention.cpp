@@ -12,6 +12,12 @@ namespace {
 
 constexpr std::int64_t kQueryRows = 48;
 
+void add_rows(const float* from, std::int64_t rows, std::int64_t columns, float* to,
+              std::int64_t stride) {
+  for (std::int64_t row = 0; row < rows; ++row, from += columns, to += stride)
+    for (std::int64_t c = 0; c < columns; ++c) to[c] += from[c];
+}
+
 Word* words_of(const torch::Tensor& tensor) {
   return static_cast<Word*>(tensor.data_ptr());
 }
@@ -32,8 +38,8 @@ AttentionScratch::AttentionScratch(const Kernels& kernels, std::int64_t tokens,
   sums_ = torch::empty({kQueryRows, head_columns}, torch::kFloat32);
 }
 
-void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width,
-            std::int64_t width, const void* qkv, void* out, AttentionScratch& scratch) {
+void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch) {
+  const std::int64_t tokens = head.tokens, head_width = head.width, width = head.row;
   const std::int64_t bytes = bytes_of(kernels.element);
   const std::int64_t per_word = elements_per_word(kernels.element);
   const std::int64_t head_words = head_width / per_word;
@@ -41,8 +47,8 @@ void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width
   const std::int64_t stride = 3 * width, stride_words = stride / per_word;
   const std::int64_t columns = kernels.columns, padded = scratch.padded_;
   const float factor = std::numbers::log2e_v<float> / std::sqrt(static_cast<float>(head_width));
-  const auto* queries = static_cast<const char*>(qkv);
-  const auto* query_words = static_cast<const Word*>(qkv);
+  const auto* queries = static_cast<const char*>(head.qkv);
+  const auto* query_words = static_cast<const Word*>(head.qkv);
   Word* const keys = words_of(scratch.keys_);
   Word* const values = words_of(scratch.values_);
   Word* const weights = words_of(scratch.probabilities_);
@@ -61,14 +67,15 @@ void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width
             count, {query_words + (first + row) * stride_words, stride_words,
                     keys + key * head_words, head_words, scores + row * padded + key, padded});
       });
+    if (head.bias) add_rows(head.bias + first * tokens, rows, tokens, scores, padded);
     kernels.softmax(scores, padded, rows, tokens, factor, weights, inverse_sums);
     for (std::int64_t column = 0; column < head_width; column += columns)
       for_each_tile(kernels, 0, rows, [&](std::int64_t row, std::int64_t count) {
         kernels.multiply(count, {weights + row * (padded / per_word), padded / per_word,
                                  values + column * token_words, token_words, sums, columns});
-        kernels.scale({sums, columns, count, std::min(columns, head_width - column),
-                       inverse_sums + row,
-                       static_cast<char*>(out) + ((first + row) * width + column) * bytes, width});
+        kernels.scale(
+            {sums, columns, count, std::min(columns, head_width - column), inverse_sums + row,
+             static_cast<char*>(head.out) + ((first + row) * width + column) * bytes, width});
       });
   }
 }

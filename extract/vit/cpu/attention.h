@@ -9,24 +9,29 @@
 
 namespace coldframe::vit::cpu {
 
+// One head of one image, in elements.
+struct Head {
+  std::int64_t tokens, width;
+  std::int64_t row;   // of `out`; a row of `qkv` is three times as long
+  void* qkv;          // the head's first query in rows [q of all heads | k of all | v of all]
+  void* out;          // the head's first column
+  const float* bias;  // [tokens, tokens], for the scores before they are scaled; null: none
+};
+
 // One thread needs this memory while it computes a head.
 class AttentionScratch {
  public:
   AttentionScratch(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width);
 
  private:
-  friend void attend(const Kernels&, std::int64_t, std::int64_t, std::int64_t, const void*, void*,
-                     AttentionScratch&);
+  friend void attend(const Kernels&, const Head&, AttentionScratch&);
   std::int64_t padded_;                   // tokens, filled up to whole panels
   torch::Tensor keys_, values_;           // panels, int32
   torch::Tensor scores_, probabilities_;  // [kQueryRows, padded_]; one buffer in float
   torch::Tensor sums_;                    // [kQueryRows, head width filled up]
 };
 
-// One head of one image: out = softmax(q·kᵀ / √d)·v. `qkv` points at the head's first query in
-// rows [q of all heads | k of all heads | v of all heads] of 3·width elements, `out` at the head's
-// first column in rows of `width` elements. head_width is even with bf16.
-void attend(const Kernels& kernels, std::int64_t tokens, std::int64_t head_width,
-            std::int64_t width, const void* qkv, void* out, AttentionScratch& scratch);
+// out = softmax((q·kᵀ + bias) / √d)·v. The head's width is even with bf16 and fp16.
+void attend(const Kernels& kernels, const Head& head, AttentionScratch& scratch);
 
 }  // namespace coldframe::vit::cpu

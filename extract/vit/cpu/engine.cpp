@@ -1,6 +1,7 @@
 #include "extract/vit/cpu/engine.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 
 #include "common/cli/error.h"
@@ -17,16 +18,21 @@ namespace {
 constexpr std::int64_t kMlpRows = 200;
 
 torch::Tensor plain(const torch::Tensor& parameter) {
-  return parameter.detach().to(torch::kCPU, torch::kFloat32).contiguous();
+  return !parameter.defined() ? parameter
+                              : parameter.detach().to(torch::kCPU, torch::kFloat32).contiguous();
 }
 
 torch::Tensor defined_scale(const LayerScale& scale) {
   return scale ? plain(scale->gamma) : torch::Tensor();
 }
 
-const torch::Tensor& final_norm(const VisionTransformerImpl& model, bool weight) {
-  const NormImpl& norm = model.norm ? *model.norm : *model.fc_norm;
-  return weight ? norm.weight : norm.bias;
+Finish activation_of(const Kernels& kernels, const Architecture& shape) {
+  const ActivationKernels& chosen = shape.activation == Activation::kGeluTanh ? kernels.gelu_tanh
+                                    : shape.activation == Activation::kQuickGelu
+                                        ? kernels.quick_gelu
+                                    : shape.activation == Activation::kSilu ? kernels.silu
+                                                                            : kernels.gelu;
+  return shape.gated_mlp ? chosen.gate : chosen.alone;
 }
 
 }  // namespace
@@ -54,7 +60,7 @@ struct Engine::Workspace {
 };
 
 std::optional<std::string> refusal(const Architecture& shape, const Kernels& kernels) {
-  if (auto reason = beyond_plain(shape)) return reason;
+  if (auto reason = beyond_engines(shape)) return reason;
   const std::int64_t unit = elements_per_word(kernels.element);
   for (const std::int64_t size : {shape.width, shape.width / shape.heads, shape.mlp_hidden})
     if (size % unit != 0)
@@ -70,31 +76,58 @@ Engine::Engine(const VisionTransformerImpl& model, std::int64_t image_size, cons
       image_size_(image_size),
       tokens_(model.architecture.prefix_tokens()),
       patches_((image_size / architecture_.patch) * (image_size / architecture_.patch)),
-      patch_embed_(kernels, weights, plain(model.patch_embed->proj->weight).flatten(1), {}),
-      norm_weight_(plain(final_norm(model, true))),
-      norm_bias_(plain(final_norm(model, false))) {
+      patch_norm_(model.patch_embed->norm),
+      patch_embed_(kernels, weights, plain(model.patch_embed->proj->weight).flatten(1),
+                   patch_norm_ ? plain(model.patch_embed->proj->bias) : torch::Tensor()),
+      norm_pre_(model.norm_pre),
+      activation_(activation_of(kernels, architecture_)),
+      norm_(model.norm),
+      fc_norm_(model.fc_norm),
+      attn_pool_(model.attn_pool) {
   if (const auto reason = refusal(architecture_, kernels)) throw ConfigError(*reason);
   tokens_ += patches_;
   start_ = starting_tokens(model, patches_);
-  for (const auto& module : *model.blocks) {
-    const auto& block = *module->as<BlockImpl>();
-    const auto pack = [&](const Linear& linear, const torch::Tensor& scale = {}) {
-      return PackedLinear(kernels, weights, plain(linear->weight),
-                          linear->bias.defined() ? plain(linear->bias) : torch::Tensor(), scale);
-    };
-    blocks_.push_back({plain(block.norm1->weight), plain(block.norm1->bias),
-                       plain(block.norm2->weight), plain(block.norm2->bias), pack(block.attn->qkv),
-                       pack(block.attn->proj, defined_scale(block.ls1)), pack(block.mlp->fc1),
-                       pack(block.mlp->fc2, defined_scale(block.ls2))});
-  }
+  const auto turns = rotations(architecture_, image_size / architecture_.patch, model.rope_freqs);
+  for (std::size_t i = 0; i < model.blocks->size(); ++i)
+    blocks_.push_back(pack(*model.blocks->ptr(i)->as<BlockImpl>(), turns[i], weights));
+}
+
+Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
+                           torch::ScalarType type) const {
+  const auto packed = [&](const Linear& linear, const torch::Tensor& scale) {
+    return PackedLinear(kernels_, type, plain(linear->weight), plain(linear->bias), scale);
+  };
+  const AttentionWeights attention = attention_weights(*block.attn, rotation);
+  const double head_width = static_cast<double>(architecture_.width / architecture_.heads);
+  const Linear& fc1 = block.mlp->fc1;
+  return {NormWeights(block.norm1),
+          NormWeights(block.norm2),
+          NormWeights(block.attn->norm),
+          NormWeights(block.mlp->norm),
+          PackedLinear(kernels_, type, attention.qkv, attention.qkv_bias),
+          packed(block.attn->proj, defined_scale(block.ls1)),
+          architecture_.gated_mlp
+              ? PackedLinear::gated(kernels_, type, plain(fc1->weight), plain(fc1->bias))
+              : packed(fc1, {}),
+          packed(block.mlp->fc2, defined_scale(block.ls2)),
+          QueryKeyChanges(attention, architecture_),
+          block.attn->relative.defined() ? plain(block.attn->relative) * std::sqrt(head_width)
+                                         : torch::Tensor()};
 }
 
 Engine::~Engine() = default;
 
-void Engine::embed(const float* image, Workspace& work) const {
+void Engine::normalise(const NormWeights& norm, float* x, std::int64_t rows) const {
+  const auto normed = fastest_fp32_kernels()->norm;
+  const std::int64_t width = architecture_.width;
+  at::parallel_for(0, rows, 32, [&](std::int64_t begin, std::int64_t end) {
+    normed(x + begin * width, end - begin, width, norm.factors(), x + begin * width);
+  });
+}
+
+// The image's patches, row by row, as elements.
+void Engine::cut(const float* image, void* pixels, std::int64_t row_bytes) const {
   const std::int64_t patch = architecture_.patch, grid = image_size_ / patch;
-  const std::int64_t row_bytes = work.pixels.stride(0) * bytes_of(kernels_.element);
-  auto* const pixels = static_cast<char*>(work.pixels.data_ptr());
   at::parallel_for(0, grid, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
       for (std::int64_t column = 0; column < grid; ++column)
@@ -102,59 +135,96 @@ void Engine::embed(const float* image, Workspace& work) const {
           const std::int64_t channel = line / patch, y = row * patch + line % patch;
           kernels_.convert(image + (channel * image_size_ + y) * image_size_ + column * patch,
                            patch,
-                           pixels + (row * grid + column) * row_bytes +
+                           static_cast<char*>(pixels) + (row * grid + column) * row_bytes +
                                line * patch * bytes_of(kernels_.element));
         }
   });
-  std::memcpy(work.x.data_ptr(), start_.const_data_ptr(), start_.nbytes());
+}
+
+void Engine::embed(const float* image, Workspace& work) const {
+  void* const pixels = work.pixels.data_ptr();
+  cut(image, pixels, work.pixels.stride(0) * bytes_of(kernels_.element));
   const std::int64_t width = architecture_.width;
-  patch_embed_.apply(pixels, patches_, &Kernels::add,
-                     work.x.data_ptr<float>() + architecture_.prefix_tokens() * width, width);
+  float* const x = work.x.data_ptr<float>();
+  float* const patches = x + architecture_.prefix_tokens() * width;
+  if (patch_norm_) {
+    std::fill(x, x + tokens_ * width, 0.0f);
+    patch_embed_.apply(pixels, patches_, kernels_.add, patches, width);
+    normalise(patch_norm_, patches, patches_);
+    const float* const start = start_.const_data_ptr<float>();
+    for (std::int64_t i = 0; i < start_.numel(); ++i) x[i] += start[i];
+  } else {
+    std::memcpy(x, start_.const_data_ptr(), start_.nbytes());
+    patch_embed_.apply(pixels, patches_, kernels_.add, patches, width);
+  }
+  if (norm_pre_) normalise(norm_pre_, x, tokens_);
 }
 
 void Engine::run_block(const Block& block, Workspace& work) const {
-  const std::int64_t width = architecture_.width, heads = architecture_.heads;
-  const std::int64_t bytes = bytes_of(kernels_.element), head_width = width / heads;
+  const std::int64_t width = architecture_.width;
   float* const x = work.x.data_ptr<float>();
   auto* const normed = static_cast<char*>(work.normed.data_ptr());
-  auto* const qkv = static_cast<char*>(work.qkv.data_ptr());
-  const auto normalise = [&](const torch::Tensor& weight, const torch::Tensor& bias) {
+  const auto normalise = [&](const NormWeights& norm) {
     at::parallel_for(0, tokens_, 32, [&](std::int64_t begin, std::int64_t end) {
-      kernels_.layer_norm(x + begin * width, end - begin, width, weight.const_data_ptr<float>(),
-                          bias.const_data_ptr<float>(), normed + begin * width * bytes);
+      kernels_.norm(x + begin * width, end - begin, width, norm.factors(),
+                    normed + begin * width * bytes_of(kernels_.element));
     });
   };
+  normalise(block.norm1);
+  attend_to_all(block, work);
+  block.proj.apply(normed, tokens_, kernels_.add, x, width);
+  normalise(block.norm2);
+  perceive(block, work);
+}
 
-  normalise(block.norm1_weight, block.norm1_bias);
-  block.qkv.apply(normed, tokens_, &Kernels::store, qkv, 3 * width);
-  at::parallel_for(0, heads, 1, [&](std::int64_t begin, std::int64_t end) {
+// normed -> normed
+void Engine::attend_to_all(const Block& block, Workspace& work) const {
+  const std::int64_t width = architecture_.width, head_width = width / architecture_.heads;
+  const std::int64_t bytes = bytes_of(kernels_.element);
+  auto* const normed = static_cast<char*>(work.normed.data_ptr());
+  auto* const qkv = static_cast<char*>(work.qkv.data_ptr());
+  block.qkv.apply(normed, tokens_, kernels_.store, qkv, 3 * width);
+  at::parallel_for(0, architecture_.heads, 1, [&](std::int64_t begin, std::int64_t end) {
     AttentionScratch& scratch = work.attention[static_cast<std::size_t>(at::get_thread_num())];
-    for (std::int64_t head = begin; head < end; ++head) {
-      const std::int64_t offset = head * head_width * bytes;
-      attend(kernels_, tokens_, head_width, width, qkv + offset, normed + offset, scratch);
+    for (std::int64_t number = begin; number < end; ++number) {
+      const std::int64_t offset = number * head_width * bytes;
+      const float* const bias = block.relative.defined() ? block.relative.const_data_ptr<float>() +
+                                                               number * tokens_ * tokens_
+                                                         : nullptr;
+      const Head head{tokens_, head_width, width, qkv + offset, normed + offset, bias};
+      block.changes.apply(kernels_, head, number);
+      attend(kernels_, head, scratch);
     }
   });
-  block.proj.apply(normed, tokens_, &Kernels::add, x, width);
+  if (block.attention_norm)
+    kernels_.norm_in_place(normed, width, tokens_, width, block.attention_norm.factors());
+}
 
-  normalise(block.norm2_weight, block.norm2_bias);
+// x += the perceptron of normed
+void Engine::perceive(const Block& block, Workspace& work) const {
+  const std::int64_t width = architecture_.width, inner = architecture_.mlp_hidden;
+  const auto* const normed = static_cast<const char*>(work.normed.const_data_ptr());
   void* const hidden = work.hidden.data_ptr();
   const std::int64_t passes = (tokens_ + kMlpRows - 1) / kMlpRows;
   for (std::int64_t i = 0; i < passes; ++i) {
     const std::int64_t first = tokens_ * i / passes, rows = tokens_ * (i + 1) / passes - first;
-    block.fc1.apply(normed + first * width * bytes, rows, &Kernels::gelu, hidden,
-                    architecture_.mlp_hidden);
-    block.fc2.apply(hidden, rows, &Kernels::add, x + first * width, width);
+    block.fc1.apply(normed + first * width * bytes_of(kernels_.element), rows, activation_, hidden,
+                    inner);
+    if (block.mlp_norm)
+      kernels_.norm_in_place(hidden, inner, rows, inner, block.mlp_norm.factors());
+    block.fc2.apply(hidden, rows, kernels_.add, work.x.data_ptr<float>() + first * width, width);
   }
 }
 
-// Final norm and pooling, in float. With fc_norm the norm comes after the mean.
+// Final norm and pooling, in float; for the attention pooling all tokens that it sees.
 void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
   const std::int64_t width = architecture_.width;
-  const float* const weight = norm_weight_.const_data_ptr<float>();
-  const float* const bias = norm_bias_.const_data_ptr<float>();
-  const auto norm = fastest_fp32_kernels()->layer_norm;
   float* const x = work.x.data_ptr<float>();
-  if (!architecture_.fc_norm) norm(x, tokens_, width, weight, bias, x);
+  if (norm_) normalise(norm_, x, tokens_);
+  if (pooling == Pooling::kMap) {
+    std::copy(x + tokens_ * width - floats_of(pooling), x + tokens_ * width, out);
+    return;
+  }
   float* to = out;
   if (pooling != Pooling::kMean) {
     std::copy(x, x + width, to);
@@ -167,7 +237,13 @@ void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
     for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(patches_);
     to += width;
   }
-  if (architecture_.fc_norm) norm(out, (to - out) / width, width, weight, bias, out);
+  if (fc_norm_) normalise(fc_norm_, out, (to - out) / width);
+}
+
+std::int64_t Engine::floats_of(Pooling pooling) const {
+  if (pooling == Pooling::kMap)
+    return (architecture_.pool_prefix ? tokens_ : patches_) * architecture_.width;
+  return architecture_.width * (pooling == Pooling::kClsMean ? 2 : 1);
 }
 
 void Engine::run_image(const float* image, Pooling pooling, Workspace& work, float* out) const {
@@ -179,8 +255,8 @@ void Engine::run_image(const float* image, Pooling pooling, Workspace& work, flo
 torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
   const std::int64_t batch = images.size(0), threads = at::get_num_threads();
   const std::int64_t pixels = 3 * image_size_ * image_size_;
-  const std::int64_t dimension = architecture_.width * (pooling == Pooling::kClsMean ? 2 : 1);
-  torch::Tensor features = torch::empty({batch, dimension});
+  const std::int64_t floats = floats_of(pooling);
+  torch::Tensor features = torch::empty({batch, floats});
   const float* const in = images.const_data_ptr<float>();
   float* const out = features.data_ptr<float>();
   for (auto i = static_cast<std::int64_t>(workspaces_.size()); i < threads; ++i)
@@ -190,7 +266,7 @@ torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
     scratches.emplace_back(kernels_, tokens_, architecture_.width / architecture_.heads);
   const auto run = [&](std::int64_t image, std::int64_t thread) {
     run_image(in + image * pixels, pooling, *workspaces_[static_cast<std::size_t>(thread)],
-              out + image * dimension);
+              out + image * floats);
   };
 
   const std::int64_t whole = batch / threads * threads;
@@ -200,7 +276,9 @@ torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
       for (std::int64_t image; (image = next++) < whole;) run(image, thread);
   });
   for (std::int64_t image = whole; image < batch; ++image) run(image, 0);
-  return features;
+  if (pooling != Pooling::kMap) return features;
+  const std::int64_t width = architecture_.width;
+  return attn_pool_->forward(features.view({batch, floats / width, width}));
 }
 
 }  // namespace coldframe::vit::cpu

@@ -11,8 +11,9 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
-#include "extract/vit/cpu/attention.h"
+#include "extract/vit/cpu/norm_weights.h"
 #include "extract/vit/cpu/packed_linear.h"
+#include "extract/vit/cpu/query_key.h"
 #include "extract/vit/vision_transformer.h"
 
 namespace coldframe::vit::cpu {
@@ -22,8 +23,8 @@ std::optional<std::string> refusal(const Architecture& architecture, const Kerne
 
 class Engine {
  public:
-  // Packs the float weights of `model`, rounded to `weights`; the model is no
-  // longer needed then. ConfigError if refusal().
+  // Packs the float weights of `model`, rounded to `weights`; of the model only the attention
+  // pooling is needed then. ConfigError if refusal().
   Engine(const VisionTransformerImpl& model, std::int64_t image_size, const Kernels& kernels,
          torch::ScalarType weights);
 
@@ -33,23 +34,35 @@ class Engine {
 
  private:
   struct Block {
-    torch::Tensor norm1_weight, norm1_bias, norm2_weight, norm2_bias;
+    NormWeights norm1, norm2, attention_norm, mlp_norm;  // the last two may be empty
     PackedLinear qkv, proj, fc1, fc2;
+    QueryKeyChanges changes;
+    torch::Tensor relative;  // [heads, tokens, tokens] for Head::bias; undefined: none
   };
   struct Workspace;
 
+  Block pack(const BlockImpl& block, const Rotation& rotation, torch::ScalarType weights) const;
+  void normalise(const NormWeights& norm, float* x, std::int64_t rows) const;
   void embed(const float* image, Workspace& work) const;
+  void cut(const float* image, void* pixels, std::int64_t row_bytes) const;
   void run_block(const Block& block, Workspace& work) const;
+  void attend_to_all(const Block& block, Workspace& work) const;
+  void perceive(const Block& block, Workspace& work) const;
   void pool(Pooling pooling, Workspace& work, float* out) const;
   void run_image(const float* image, Pooling pooling, Workspace& work, float* out) const;
+  std::int64_t floats_of(Pooling pooling) const;  // that pool() gives
 
   const Kernels& kernels_;
   Architecture architecture_;
   std::int64_t image_size_, tokens_, patches_;
-  torch::Tensor start_;  // [tokens, width]: prefix tokens, positions and the patches' bias
+  torch::Tensor start_;     // [tokens, width]
+  NormWeights patch_norm_;  // may be empty
   PackedLinear patch_embed_;
+  NormWeights norm_pre_;  // may be empty
+  Finish activation_;
   std::vector<Block> blocks_;
-  torch::Tensor norm_weight_, norm_bias_;               // the final norm, or fc_norm
+  NormWeights norm_, fc_norm_;                          // at the end; may be empty
+  AttentionPool attn_pool_;                             // LibTorch's operators; may be empty
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread
 };
 

@@ -105,17 +105,38 @@ void store_tile(const Tile& tile) {
       });
 }
 
-template <class E>
-void gelu_tile(const Tile& tile) {
+template <class E, class F>
+void activation_tile(const Tile& tile) {
   E* const out = static_cast<E*>(tile.out);
   for_each_sum(
       tile,
       [&](std::int64_t r, std::int64_t c, Float x) {
-        store(out + r * tile.out_stride + c, gelu_of(x + load(tile.bias + c)));
+        store(out + r * tile.out_stride + c, F::of(x + load(tile.bias + c)));
       },
       [&](std::int64_t r, std::int64_t c, float x) {
-        store_one(out + r * tile.out_stride + c, gelu_of(broadcast(x + tile.bias[c]))[0]);
+        store_one(out + r * tile.out_stride + c, F::of(broadcast(x + tile.bias[c]))[0]);
       });
+}
+
+template <class E, class F, int kHalf>
+void gate_tile(const Tile& tile) {
+  E* const out = static_cast<E*>(tile.out);
+  const float* const bias = tile.bias + kHalf;
+  for_each_sum(
+      tile,
+      [&](std::int64_t r, std::int64_t c, Float x) {
+        const Float value = load(tile.sums + r * tile.stride + kHalf + c) + load(bias + c);
+        store(out + r * tile.out_stride + c, F::of(x + load(tile.bias + c)) * value);
+      },
+      [&](std::int64_t r, std::int64_t c, float x) {
+        const float value = tile.sums[r * tile.stride + kHalf + c] + bias[c];
+        store_one(out + r * tile.out_stride + c, F::of(broadcast(x + tile.bias[c]))[0] * value);
+      });
+}
+
+template <class E, class F, int kHalf>
+constexpr ActivationKernels activation() {
+  return {activation_tile<E, F>, gate_tile<E, F, kHalf>};
 }
 
 inline void add_tile(const Tile& tile) {
@@ -144,28 +165,65 @@ void scale_tile(const Tile& tile) {
       });
 }
 
-template <class E>
-void layer_norm(const float* x, std::int64_t rows, std::int64_t width, const float* weight,
-                const float* bias, void* to) {
+template <class In, class Out>
+inline void norm_row(const In* x, std::int64_t width, const NormFactors& factors, Out* out) {
   const std::int64_t whole = width / kLanes * kLanes;
-  for (std::int64_t r = 0; r < rows; ++r, x += width) {
-    Float sums{}, squares{};
+  const float *const weight = factors.weight, *const bias = factors.bias;
+  float mean = 0;
+  if (factors.centred) {
+    Float sums{};
     for (std::int64_t c = 0; c < whole; c += kLanes) sums += load(x + c);
     float sum = sum_of(sums);
-    for (std::int64_t c = whole; c < width; ++c) sum += x[c];
-    const float mean = sum / static_cast<float>(width);
-    for (std::int64_t c = 0; c < whole; c += kLanes) {
-      const Float centred = load(x + c) - mean;
-      squares += centred * centred;
+    for (std::int64_t c = whole; c < width; ++c) sum += load_one(x + c);
+    mean = sum / static_cast<float>(width);
+  }
+  Float squares{};
+  for (std::int64_t c = 0; c < whole; c += kLanes) {
+    const Float centred = load(x + c) - mean;
+    squares += centred * centred;
+  }
+  float square = sum_of(squares);
+  for (std::int64_t c = whole; c < width; ++c)
+    square += (load_one(x + c) - mean) * (load_one(x + c) - mean);
+  const float inverse = 1 / __builtin_sqrtf(square / static_cast<float>(width) + factors.epsilon);
+  for (std::int64_t c = 0; c < whole; c += kLanes)
+    store(out + c, (load(x + c) - mean) * inverse * load(weight + c) + load(bias + c));
+  for (std::int64_t c = whole; c < width; ++c)
+    store_one(out + c, (load_one(x + c) - mean) * inverse * weight[c] + bias[c]);
+}
+
+template <class E>
+void norm(const float* x, std::int64_t rows, std::int64_t width, const NormFactors& factors,
+          void* to) {
+  E* const out = static_cast<E*>(to);
+  for (std::int64_t r = 0; r < rows; ++r) norm_row(x + r * width, width, factors, out + r * width);
+}
+
+template <class E>
+void norm_in_place(void* of, std::int64_t stride, std::int64_t rows, std::int64_t width,
+                   const NormFactors& factors) {
+  E* const x = static_cast<E*>(of);
+  for (std::int64_t r = 0; r < rows; ++r)
+    norm_row<E, E>(x + r * stride, width, factors, x + r * stride);
+}
+
+template <class E>
+void rotate(void* of, std::int64_t stride, std::int64_t rows, std::int64_t half, const float* sine,
+            const float* cosine) {
+  E* left = static_cast<E*>(of);
+  for (std::int64_t r = 0; r < rows; ++r, left += stride, sine += half, cosine += half) {
+    E* const right = left + half;
+    std::int64_t c = 0;
+    for (; c + kLanes <= half; c += kLanes) {
+      const Float a = load(left + c), b = load(right + c);
+      store(left + c, a * load(cosine + c) - b * load(sine + c));
+      store(right + c, b * load(cosine + c) + a * load(sine + c));
     }
-    float square = sum_of(squares);
-    for (std::int64_t c = whole; c < width; ++c) square += (x[c] - mean) * (x[c] - mean);
-    const float inverse = 1 / __builtin_sqrtf(square / static_cast<float>(width) + 1e-6f);
-    E* const out = static_cast<E*>(to) + r * width;
-    for (std::int64_t c = 0; c < whole; c += kLanes)
-      store(out + c, (load(x + c) - mean) * inverse * load(weight + c) + load(bias + c));
-    for (std::int64_t c = whole; c < width; ++c)
-      store_one(out + c, (x[c] - mean) * inverse * weight[c] + bias[c]);
+    for (; c < half; ++c) {
+      const float a = load_one(left + c), b = load_one(right + c);
+      store_one(left + c, a * cosine[c] - b * sine[c]);
+      store_one(right + c, b * cosine[c] + a * sine[c]);
+    }
   }
 }
 
@@ -254,10 +312,15 @@ Kernels make_kernels(const char* name, decltype(Kernels::multiply) product) {
   kernels.columns = kColumns;
   kernels.multiply = product;
   kernels.store = store_tile<E>;
-  kernels.gelu = gelu_tile<E>;
   kernels.add = add_tile;
   kernels.scale = scale_tile<E>;
-  kernels.layer_norm = layer_norm<E>;
+  kernels.gelu = activation<E, Gelu, kColumns / 2>();
+  kernels.gelu_tanh = activation<E, GeluTanh, kColumns / 2>();
+  kernels.quick_gelu = activation<E, QuickGelu, kColumns / 2>();
+  kernels.silu = activation<E, Silu, kColumns / 2>();
+  kernels.norm = norm<E>;
+  kernels.norm_in_place = norm_in_place<E>;
+  kernels.rotate = rotate<E>;
   kernels.softmax = softmax<E>;
   kernels.convert = convert<E>;
   kernels.pack_transposed = pack_transposed<kColumns>;

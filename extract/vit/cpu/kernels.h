@@ -63,6 +63,23 @@ struct Tile {
   std::int64_t out_stride;  // elements from row to row of `out`
 };
 
+using Finish = void (*)(const Tile& tile);
+
+// What follows the first product of a perceptron, with an activation f.
+struct ActivationKernels {
+  Finish alone;  // out (elements) = f(sums + bias)
+  // out (elements) = f(gates) · values, both with their bias. The left half of a panel's columns
+  // gives gates and the right one values, and tile.columns counts those of one.
+  Finish gate;
+};
+
+// LayerNorm(x) · weight + bias, each [width].
+struct NormFactors {
+  const float *weight, *bias;
+  float epsilon;
+  bool centred;  // false: RMSNorm
+};
+
 struct Kernels {
   std::string name;
   StoredType element;
@@ -72,14 +89,21 @@ struct Kernels {
 
   void (*multiply)(std::int64_t rows, const LinearProduct& product);
 
-  void (*store)(const Tile& tile);  // out (elements) = sums + bias
-  void (*gelu)(const Tile& tile);   // out (elements) = GELU(sums + bias), the exact one
-  void (*add)(const Tile& tile);    // out (floats) += sums + bias
-  void (*scale)(const Tile& tile);  // out (elements) = sums[r] · bias[r]: one factor per row
+  Finish store;  // out (elements) = sums + bias
+  Finish add;    // out (floats) += sums + bias
+  Finish scale;  // out (elements) = sums[r] · bias[r]: one factor per row
+  ActivationKernels gelu, gelu_tanh, quick_gelu, silu;
 
-  // out (elements) [rows, width] = LayerNorm(x [rows, width]), epsilon 1e-6 as in timm
-  void (*layer_norm)(const float* x, std::int64_t rows, std::int64_t width, const float* weight,
-                     const float* bias, void* out);
+  // out (elements) [rows, width] = the norm of x [rows, width]
+  void (*norm)(const float* x, std::int64_t rows, std::int64_t width, const NormFactors& factors,
+               void* out);
+  // x (elements) [rows, width] = its norm. Rows are `stride` elements apart.
+  void (*norm_in_place)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t width,
+                        const NormFactors& factors);
+  // Turns pairs of numbers i and i + half of x (elements) [rows, 2 · half] by angles whose sines
+  // and cosines are [rows, half]. Rows of x are `stride` elements apart.
+  void (*rotate)(void* x, std::int64_t stride, std::int64_t rows, std::int64_t half,
+                 const float* sine, const float* cosine);
   // Elements e^(factor·(s − max)) of each row's first `count` scores, zeros up to the next multiple
   // of `columns` / 2 (vectors are half as wide); the inverse of their sum in inverse_sums[row].
   // Rows of scores are `stride` floats apart, rows of `out` `stride` elements, and both reach as

@@ -33,6 +33,15 @@ inline void store_one(Half* to, float x) {
   *to = all[0];
 }
 
+inline Float load(const Half* from) {
+  return reinterpret_cast<Float>(
+      _mm512_maskz_cvtph_ps(kAll, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+}
+
+inline float load_one(const Half* from) {
+  return static_cast<float>(*reinterpret_cast<const _Float16*>(from));
+}
+
 // Its functions need the ones above.
 #include "extract/vit/cpu/kernel_templates.h"
 

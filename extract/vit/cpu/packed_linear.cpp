@@ -48,7 +48,7 @@ std::int64_t padded_width(const Kernels& kernels, std::int64_t width) {
 
 PackedLinear::PackedLinear(const Kernels& with, torch::ScalarType type, const torch::Tensor& weight,
                            const torch::Tensor& shift, const torch::Tensor& scale)
-    : kernels(&with), out_width(weight.size(0)) {
+    : kernels(&with), out_width(weight.size(0)), out_columns(with.columns) {
   const std::int64_t in = weight.size(1), width = padded_width(with, in);
   in_words = width / elements_per_word(with.element);
   torch::Tensor scaled = scale.defined() ? weight * scale.unsqueeze(1) : weight;
@@ -62,10 +62,29 @@ PackedLinear::PackedLinear(const Kernels& with, torch::ScalarType type, const to
   if (shift.defined()) bias.narrow(0, 0, out_width).copy_(scale.defined() ? shift * scale : shift);
 }
 
+PackedLinear PackedLinear::gated(const Kernels& with, torch::ScalarType type,
+                                 const torch::Tensor& weight, const torch::Tensor& shift) {
+  const std::int64_t half = with.columns / 2, hidden = weight.size(0) / 2;
+  const std::int64_t padded = round_up(hidden, half);
+  // [2·hidden, n] -> [2·padded, n]: `half` rows of gates, as many of values, and so on.
+  const auto in_turn = [&](const torch::Tensor& rows) {
+    const std::int64_t n = rows.size(1);
+    return at::constant_pad_nd(rows.view({2, hidden, n}), {0, 0, 0, padded - hidden})
+        .view({2, padded / half, half, n})
+        .transpose(0, 1)
+        .reshape({2 * padded, n});
+  };
+  PackedLinear linear(with, type, in_turn(weight),
+                      shift.defined() ? in_turn(shift.unsqueeze(1)).squeeze(1) : shift);
+  linear.out_width = hidden;
+  linear.out_columns = half;
+  return linear;
+}
+
 void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void* out,
                          std::int64_t out_stride) const {
   const std::int64_t element =
-      finish == &Kernels::add ? 4 : bytes_of(kernels->element);  // bytes of one of `out`
+      finish == kernels->add ? 4 : bytes_of(kernels->element);  // bytes of one of `out`
   const auto* a = static_cast<const Word*>(in);
   const auto* weights = static_cast<const Word*>(panels.const_data_ptr());
   const float* shift = bias.const_data_ptr<float>();
@@ -76,9 +95,9 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void*
     at::parallel_for(0, panels.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
       alignas(64) float sums[kMostRows * kMostColumns];
       for (std::int64_t panel = begin; panel < end; ++panel) {
-        const std::int64_t column = panel * kernels->columns;
-        const std::int64_t columns = std::min(kernels->columns, out_width - column);
-        const Word* const words = weights + column * in_words;
+        const std::int64_t column = panel * out_columns;
+        const std::int64_t columns = std::min(out_columns, out_width - column);
+        const Word* const words = weights + panel * kernels->columns * in_words;
         const Word* ahead = words + kernels->columns * in_words;
         const Word* const ahead_end = ahead + (panel + 1 < end ? kernels->columns * in_words : 0);
         for_each_tile(*kernels, first, last, [&](std::int64_t row, std::int64_t count) {
@@ -86,9 +105,8 @@ void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void*
           kernels->multiply(count, {a + row * in_words, in_words, words, in_words, sums,
                                     kernels->columns, ahead, ahead_step});
           ahead += ahead_step * in_words;
-          (kernels->*finish)({sums, kernels->columns, count, columns, shift + column,
-                              static_cast<char*>(out) + (row * out_stride + column) * element,
-                              out_stride});
+          finish({sums, kernels->columns, count, columns, shift + panel * kernels->columns,
+                  static_cast<char*>(out) + (row * out_stride + column) * element, out_stride});
         });
       }
     });

@@ -8,24 +8,29 @@ namespace coldframe::vit::cpu {
 
 torch::ScalarType torch_type(StoredType element);
 
-using Finish = void (*Kernels::*)(const Tile&);  // &Kernels::store, gelu or add
-
 struct PackedLinear {
   // weight [out, in], bias [out] or undefined, both float. `scale` [out] or undefined (LayerScale)
   // multiplies both. Weights are rounded to `type`, and to the kernels' own element in any case.
   PackedLinear(const Kernels& kernels, torch::ScalarType type, const torch::Tensor& weight,
                const torch::Tensor& bias, const torch::Tensor& scale = {});
 
-  // in [rows, words] -> out, as `finish` leaves it. Rows of `out` are out_stride of its elements
-  // apart. Panels are shared among threads, except inside a parallel region.
+  // The first layer of a gated perceptron, for the kernels' gates: weight [2·out, in] and bias have
+  // the rows of gates, then those of values.
+  static PackedLinear gated(const Kernels& kernels, torch::ScalarType type,
+                            const torch::Tensor& weight, const torch::Tensor& bias);
+
+  // in [rows, words] -> out, as `finish`, one of the kernels', leaves it. Rows of `out` are
+  // out_stride of its elements apart. Panels are shared among threads, except inside a parallel
+  // region.
   void apply(const void* in, std::int64_t rows, Finish finish, void* out,
              std::int64_t out_stride) const;
 
   const Kernels* kernels;
-  std::int64_t in_words;   // of a row of the input
-  std::int64_t out_width;  // features
-  torch::Tensor panels;    // [⌈out / columns⌉, words, columns] int32
-  torch::Tensor bias;      // [panels · columns], zeros behind `out`
+  std::int64_t in_words;     // of a row of the input
+  std::int64_t out_width;    // features
+  std::int64_t out_columns;  // of them that a panel gives: all of its columns, or half
+  torch::Tensor panels;      // [⌈out / out_columns⌉, words, columns] int32
+  torch::Tensor bias;        // [panels · columns], zeros where there is no feature
 };
 
 // A row's width in elements once it is filled up to whole words.

@@ -56,6 +56,19 @@ inline void store(std::uint16_t* to, Float x) {
   *reinterpret_cast<Short*>(to) = __builtin_convertvector(x == x ? rounded : Int{} + 0x7fc0, Short);
 }
 
+inline Float load(const std::uint16_t* from) {
+  const Int bits = __builtin_convertvector(*reinterpret_cast<const Short*>(from), Int);
+  return reinterpret_cast<Float>(bits << 16);
+}
+
+inline float load_one(const float* from) {
+  return *from;
+}
+
+inline float load_one(const std::uint16_t* from) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(*from) << 16);
+}
+
 inline void store_one(float* to, float x) {
   *to = x;
 }
@@ -81,21 +94,44 @@ inline Float exp2_of_negative(Float x) {
   return x < low ? Float{} : reinterpret_cast<Float>(scaled);
 }
 
+// 1 / (1 + e^−x).
+inline Float sigmoid(Float x) {
+  const Float power = exp2_of_negative((x < 0.0f ? x : -x) * 1.4426950408889634f);  // e^−|x|
+  return (x < 0.0f ? power : broadcast(1.0f)) / (1.0f + power);
+}
+
 // x·Φ(x), the exact GELU, to 1e-6. Φ(x) = 1/2 + x·p(x²) with a polynomial p (least maximum of the
 // result's error, by Lawson's iteration) up to |x| = 5.5, where x·Φ(−x) has fallen to 1e-7.
-inline Float gelu_of(Float x) {
-  constexpr float kEnd = 5.5f;
-  const Float low = x < -kEnd ? broadcast(-kEnd) : x;
-  const Float clamped = low > kEnd ? broadcast(kEnd) : low;
-  const Float s = clamped * clamped * (2 / (kEnd * kEnd)) - 1.0f;  // in [−1, 1]
-  constexpr float kCoefficients[] = {
-      -9.117206791415811e-4f,  2.592239761725068e-3f,  -2.5182815734297037e-3f,
-      2.4754018522799015e-3f,  -6.292646750807762e-3f, 1.1425220407545567e-2f,
-      -1.5373286791145802e-2f, 2.0029570907354355e-2f, -2.5941889733076096e-2f,
-      3.2113589346408844e-2f,  -3.880469501018524e-2f, 4.7735605388879776e-2f,
-      -6.417197734117508e-2f,  1.2855194509029388e-1f};
-  Float p = broadcast(kCoefficients[0]);
+struct Gelu {
+  static Float of(Float x) {
+    constexpr float kEnd = 5.5f;
+    const Float low = x < -kEnd ? broadcast(-kEnd) : x;
+    const Float clamped = low > kEnd ? broadcast(kEnd) : low;
+    const Float s = clamped * clamped * (2 / (kEnd * kEnd)) - 1.0f;  // in [−1, 1]
+    constexpr float kCoefficients[] = {
+        -9.117206791415811e-4f,  2.592239761725068e-3f,  -2.5182815734297037e-3f,
+        2.4754018522799015e-3f,  -6.292646750807762e-3f, 1.1425220407545567e-2f,
+        -1.5373286791145802e-2f, 2.0029570907354355e-2f, -2.5941889733076096e-2f,
+        3.2113589346408844e-2f,  -3.880469501018524e-2f, 4.7735605388879776e-2f,
+        -6.417197734117508e-2f,  1.2855194509029388e-1f};
+    Float p = broadcast(kCoefficients[0]);
 #pragma GCC unroll 16
-  for (int i = 1; i < 14; ++i) p = p * s + kCoefficients[i];
-  return low * (clamped * p + 0.5f);
-}
+    for (int i = 1; i < 14; ++i) p = p * s + kCoefficients[i];
+    return low * (clamped * p + 0.5f);
+  }
+};
+
+// GELU by tanh: x · (1 + tanh(u)) / 2 = x · σ(2·u).
+struct GeluTanh {
+  static Float of(Float x) {
+    return x * sigmoid(1.5957691216057308f * (x + 0.044715f * x * x * x));  // 2 · √(2 / π)
+  }
+};
+
+struct QuickGelu {
+  static Float of(Float x) { return x * sigmoid(1.702f * x); }
+};
+
+struct Silu {
+  static Float of(Float x) { return x * sigmoid(x); }
+};

@@ -64,24 +64,42 @@ class Engine {
     torch::Tensor bias;    // of the product's type; undefined: none, or left to a kernel
   };
   struct Norm {
-    torch::Tensor weight, bias;  // float
+    torch::Tensor weight, bias;  // float; no weight: no norm
+    double epsilon = 0;
+    bool centred = true;  // false: RMSNorm, and the bias is zero
+
+    explicit operator bool() const { return weight.defined(); }
+    cuda::NormFactors factors() const;
+    torch::Tensor of(const torch::Tensor& x) const;  // in float
   };
   struct Block {
     Norm norm1, norm2;
     Linear qkv, proj, fc1, fc2;
     // Float: what the kernels add and scale by; undefined: none.
     torch::Tensor proj_bias, fc1_bias, fc2_bias, scale1, scale2;
+    // What plain ViTs have none of.
+    Norm q_norm, k_norm, attention_norm, mlp_norm;
+    torch::Tensor sine, cosine;  // float, as AttentionWeights has them
+    torch::Tensor relative;      // [1, heads, tokens, tokens], added to the scores
   };
   struct Workspace;
 
+  torch::Tensor floats_on_device(const torch::Tensor& tensor) const;
   Linear cast(const torch::Tensor& weight, const torch::Tensor& bias) const;
-  Block cast(const BlockImpl& block) const;
+  Norm cast(const vit::Norm& layer) const;  // which may be empty
+  Norm cast_norm(const torch::Tensor& weight, const torch::Tensor& bias) const;
+  Block cast(const BlockImpl& block, const Rotation& rotation) const;
+  void cast_attention(const AttentionImpl& attention, const Rotation& rotation, Block& to) const;
+  void cast_perceptron(const MlpImpl& mlp, Block& to) const;
+  AttentionPool pool_on_device(const AttentionPool& pool) const;
   void reserve(std::int64_t batch);
   torch::Tensor run(std::int64_t batch, const std::function<void()>& fill_patches);
   void compute(std::int64_t batch);
   void embed(std::int64_t batch);
   void attend(const Block& block, std::int64_t batch);
   void attend_class_token(const Block& block, std::int64_t batch);
+  void rotate(const Block& block, torch::Tensor& x, std::int64_t heads, std::int64_t batch);
+  void project(const Block& block, const torch::Tensor& attended, std::int64_t rows);
   void perceive(const Block& block, std::int64_t rows);
   void add(const torch::Tensor& bias, const torch::Tensor& scale, const Norm& next,
            std::int64_t rows);
@@ -93,10 +111,14 @@ class Engine {
   Architecture architecture_;
   const cuda::GpuKernels& kernels_;
   std::int64_t patches_, tokens_, pitch_;  // of an image; columns of a patch, filled up
+  std::int64_t hidden_;                    // of a perceptron, filled up
   torch::Tensor start_;                    // [tokens, width] float
   Linear patch_embed_;
+  torch::Tensor patch_bias_;  // float, with patch_norm_ only; undefined: none
+  Norm patch_norm_, norm_pre_;
   std::vector<Block> blocks_;
-  Norm norm_;  // the final norm, or fc_norm
+  Norm norm_, fc_norm_;
+  AttentionPool attn_pool_;  // LibTorch's operators, in float; may be empty
   std::shared_ptr<Workspace> work_;
   Graphs graphs_;
 };

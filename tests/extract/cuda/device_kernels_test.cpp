@@ -35,14 +35,17 @@ TEST_F(DeviceKernels, ResidualNorm) {
     for (const torch::ScalarType residual : {torch::kFloat, element})
       for (const std::int64_t width : {60, 384, 768, 1024, 1280, 2048})
         for (const bool plain : {false, true}) {
-          NormInputs in{(torch::randn({1009, width}) * 3 + 2).to(residual),
-                        torch::randn({1009, width}).to(element),
-                        plain ? torch::Tensor() : torch::randn({width}),
-                        plain ? torch::Tensor() : torch::randn({width}),
-                        torch::randn({width}),
-                        torch::randn({width})};
+          const NormInputs in{(torch::randn({1009, width}) * 3 + 2).to(residual),
+                              torch::randn({1009, width}).to(element),
+                              plain ? torch::Tensor() : torch::randn({width}),
+                              plain ? torch::Tensor() : torch::randn({width}),
+                              torch::randn({width}),
+                              torch::randn({width}),
+                              plain ? 1e-6f : 1e-5f,
+                              plain};
           const NormInputs on_device{there(in.x),     there(in.y),      there(in.y_bias),
-                                     there(in.gamma), there(in.weight), there(in.bias)};
+                                     there(in.gamma), there(in.weight), there(in.bias),
+                                     in.epsilon,      in.centred};
           const torch::Tensor z = residual_norm(*kernels(), on_device);
           expect_same(z, residual_norm(twin_kernels(), in));
           expect_same(on_device.x, in.x);
@@ -64,13 +67,29 @@ TEST_F(DeviceKernels, EmbedNorm) {
   }
 }
 
-TEST_F(DeviceKernels, BiasGelu) {
+TEST_F(DeviceKernels, Activation) {
   for (const torch::ScalarType element : kTypes)
-    for (const std::int64_t width : {8, 1536, 3072}) {
-      const torch::Tensor x = (torch::randn({1009, width}) * 3).to(element);
-      const torch::Tensor bias = torch::randn({width});
-      expect_same(bias_gelu(*kernels(), there(x), there(bias)), bias_gelu(twin_kernels(), x, bias));
-    }
+    for (const Function function :
+         {Function::kGelu, Function::kGeluTanh, Function::kQuickGelu, Function::kSilu})
+      for (const bool gated : {false, true})
+        for (const std::int64_t width : {16, 1536, 3072}) {
+          const torch::Tensor x = (torch::randn({1009, width}) * 3).to(element);
+          const torch::Tensor bias = torch::randn({width});
+          expect_same(activation(*kernels(), function, gated, there(x), there(bias)),
+                      activation(twin_kernels(), function, gated, x, bias));
+        }
+}
+
+TEST_F(DeviceKernels, Rotate) {
+  for (const torch::ScalarType element : kTypes)
+    for (const std::int64_t half : {5, 18, 32})
+      for (const std::int64_t tables : {1, 6}) {
+        const torch::Tensor x = torch::randn({5, 201, 18 * 2 * half}).to(element);
+        const torch::Tensor angles = torch::randn({tables, 196, half});
+        const torch::Tensor sine = angles.sin(), cosine = angles.cos();
+        expect_same(rotate(*kernels(), there(x), there(sine), there(cosine), 12),
+                    rotate(twin_kernels(), x, sine, cosine, 12));
+      }
 }
 
 TEST_F(DeviceKernels, Patches) {

@@ -19,21 +19,23 @@ inline const float* floats(const torch::Tensor& tensor) {
 // All on one device; `gamma` and `y_bias` may be undefined.
 struct NormInputs {
   torch::Tensor x, y, y_bias, gamma, weight, bias;  // [rows, width], …, [width], …
+  float epsilon = 1e-6f;
+  bool centred = true;
 };
 
 inline torch::Tensor residual_norm(const GpuKernels& kernels, const NormInputs& in) {
   torch::Tensor z = torch::full_like(in.y, 77);
-  const ResidualNormArguments arguments{in.x.data_ptr(),
-                                        in.y.const_data_ptr(),
-                                        floats(in.y_bias),
-                                        floats(in.gamma),
-                                        floats(in.weight),
-                                        floats(in.bias),
-                                        z.data_ptr(),
-                                        in.x.size(0),
-                                        in.x.size(1),
-                                        element_of(in.x.scalar_type()),
-                                        element_of(in.y.scalar_type())};
+  const ResidualNormArguments arguments{
+      in.x.data_ptr(),
+      in.y.const_data_ptr(),
+      floats(in.y_bias),
+      floats(in.gamma),
+      {floats(in.weight), floats(in.bias), in.epsilon, in.centred},
+      z.data_ptr(),
+      in.x.size(0),
+      in.x.size(1),
+      element_of(in.x.scalar_type()),
+      element_of(in.y.scalar_type())};
   TORCH_CHECK(kernels.residual_norm(arguments, nullptr) == 0);
   return z;
 }
@@ -53,8 +55,7 @@ inline Embedded embed_norm(const GpuKernels& kernels, const torch::Tensor& start
   const EmbedNormArguments arguments{floats(start),
                                      y.const_data_ptr(),
                                      out.x.data_ptr(),
-                                     floats(weight),
-                                     floats(bias),
+                                     {floats(weight), floats(bias), 1e-6f, true},
                                      out.z.data_ptr(),
                                      batch,
                                      tokens,
@@ -66,12 +67,28 @@ inline Embedded embed_norm(const GpuKernels& kernels, const torch::Tensor& start
   return out;
 }
 
-inline torch::Tensor bias_gelu(const GpuKernels& kernels, const torch::Tensor& x,
-                               const torch::Tensor& bias) {
+// `bias` may be undefined.
+inline torch::Tensor activation(const GpuKernels& kernels, Function function, bool gated,
+                                const torch::Tensor& x, const torch::Tensor& bias) {
+  const std::int64_t width = gated ? x.size(1) / 2 : x.size(1);
+  torch::Tensor out = gated ? torch::full({x.size(0), width}, 77, x.options()) : x.clone();
+  const void* const in = gated ? x.const_data_ptr() : out.const_data_ptr();  // in place
+  TORCH_CHECK(kernels.activation({in, floats(bias), out.data_ptr(), x.size(0), width, function,
+                                  gated, element_of(x.scalar_type())},
+                                 nullptr) == 0);
+  return out;
+}
+
+// x [batch, tokens, width], of which the first `heads` heads are turned; sine and cosine [tables,
+// tokens − prefix, half].
+inline torch::Tensor rotate(const GpuKernels& kernels, const torch::Tensor& x,
+                            const torch::Tensor& sine, const torch::Tensor& cosine,
+                            std::int64_t heads) {
   torch::Tensor out = x.clone();
-  TORCH_CHECK(kernels.bias_gelu(
-                  {out.data_ptr(), floats(bias), x.size(0), x.size(1), element_of(x.scalar_type())},
-                  nullptr) == 0);
+  TORCH_CHECK(kernels.rotate({out.data_ptr(), floats(sine), floats(cosine), x.size(0), x.size(1),
+                              x.size(1) - sine.size(1), x.size(2), heads, sine.size(2),
+                              sine.size(0), element_of(x.scalar_type())},
+                             nullptr) == 0);
   return out;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "extract/cuda/library.h"
@@ -92,6 +93,24 @@ TEST_P(TwinKernels, ResidualNormWithoutScaleAndBias) {
               3 * rounding_of(types_.element));
 }
 
+TEST_P(TwinKernels, NormsTakeTheirEpsilonAndMayNotCentre) {
+  for (const bool centred : {true, false}) {
+    const NormInputs in{torch::randn({3, 64}).to(types_.residual) + 1,
+                        torch::randn({3, 64}).to(types_.element),
+                        {},
+                        {},
+                        torch::randn({64}),
+                        torch::zeros({64}),
+                        0.5f,
+                        centred};
+    const torch::Tensor sum = wide(in.x) + wide(in.y);
+    expect_near(residual_norm(kernels_, in),
+                centred ? at::layer_norm(sum, {64}, wide(in.weight), {}, 0.5)
+                        : at::rms_norm(sum, {64}, wide(in.weight), 0.5),
+                3 * rounding_of(types_.element));
+  }
+}
+
 TEST_P(TwinKernels, EmbedNormPutsPatchesBehindTheOtherTokens) {
   const std::int64_t batch = 3, tokens = 7, width = 96;
   for (const std::int64_t prefix : {0, 1, 5}) {
@@ -109,14 +128,67 @@ TEST_P(TwinKernels, EmbedNormPutsPatchesBehindTheOtherTokens) {
   }
 }
 
-TEST_P(TwinKernels, BiasGeluIsTheExactOne) {
+struct FunctionCase {
+  Function function;
+  std::function<torch::Tensor(const torch::Tensor&)> expected;
+};
+
+std::vector<FunctionCase> functions() {
+  return {
+      {Function::kGelu, [](const auto& x) { return at::gelu(x); }},
+      {Function::kGeluTanh, [](const auto& x) { return at::gelu(x, "tanh"); }},
+      {Function::kQuickGelu, [](const auto& x) { return x * at::sigmoid(1.702 * x); }},
+      {Function::kSilu, [](const auto& x) { return at::silu(x); }},
+  };
+}
+
+TEST_P(TwinKernels, ActivationsAreTheExactOnes) {
   const torch::Tensor x =
       torch::cat({torch::linspace(-12, 12, 4000), torch::linspace(-60000, 60000, 8)})
           .view({-1, 24})
           .to(types_.element);
   const torch::Tensor bias = torch::randn({24});
-  expect_near(bias_gelu(kernels_, x, bias), at::gelu(wide(x) + wide(bias)),
-              rounding_of(types_.element) + 1e-6);
+  for (const FunctionCase& one : functions()) {
+    expect_near(activation(kernels_, one.function, false, x, bias),
+                one.expected(wide(x) + wide(bias)), rounding_of(types_.element) + 1e-6);
+    expect_near(activation(kernels_, one.function, false, x, {}), one.expected(wide(x)),
+                rounding_of(types_.element) + 1e-6);
+  }
+}
+
+TEST_P(TwinKernels, GatesMultiplyTheOtherHalf) {
+  const torch::Tensor x = (torch::randn({5, 48}) * 3).to(types_.element);
+  const torch::Tensor bias = torch::randn({48}), sum = wide(x) + wide(bias);
+  for (const FunctionCase& one : functions())
+    expect_near(activation(kernels_, one.function, true, x, bias),
+                one.expected(sum.slice(1, 0, 24)) * sum.slice(1, 24),
+                rounding_of(types_.element) + 1e-5);
+}
+
+TEST_P(TwinKernels, RotateTurnsPatchesOfTheFirstHeads) {
+  struct Case {
+    std::int64_t half, heads, tables;
+  };
+  for (const Case& one : {Case{32, 4, 1}, {18, 2, 1}, {8, 4, 2}, {5, 1, 1}}) {
+    SCOPED_TRACE(one.half);
+    const std::int64_t prefix = 2, patches = 5, half = one.half;
+    const torch::Tensor x =
+        torch::randn({3, prefix + patches, (one.heads + 1) * 2 * half}).to(types_.element);
+    const torch::Tensor angles = torch::randn({one.tables, patches, half}) * 3;
+    const torch::Tensor sine = angles.sin(), cosine = angles.cos();
+    torch::Tensor expected = wide(x);
+    for (std::int64_t h = 0; h < one.heads; ++h) {
+      const auto of_head = [&](const torch::Tensor& all, std::int64_t which) {
+        return all.slice(1, prefix).narrow(2, (2 * h + which) * half, half);
+      };
+      const torch::Tensor a = of_head(wide(x), 0), b = of_head(wide(x), 1);
+      const torch::Tensor s = sine[h % one.tables], c = cosine[h % one.tables];
+      of_head(expected, 0).copy_(a * c - b * s);
+      of_head(expected, 1).copy_(b * c + a * s);
+    }
+    expect_near(rotate(kernels_, x, sine, cosine, one.heads), expected,
+                rounding_of(types_.element));
+  }
 }
 
 TEST_P(TwinKernels, PatchesAreWhatThePatchEmbeddingMultiplies) {
@@ -175,15 +247,30 @@ TEST(TwinKernels, RefuseWhatTheyCannotCompute) {
   const GpuKernels& kernels = twin_kernels();
   torch::Tensor x = torch::zeros({1, 4096}), out = torch::zeros({1, 4096});
   const auto norm = [&](std::int64_t width, Element residual, Element element) {
-    return kernels.residual_norm({x.data_ptr(), x.data_ptr(), nullptr, nullptr, floats(x),
-                                  floats(x), out.data_ptr(), 1, width, residual, element},
+    return kernels.residual_norm({x.data_ptr(),
+                                  x.data_ptr(),
+                                  nullptr,
+                                  nullptr,
+                                  {floats(x), floats(x), 1e-6f, true},
+                                  out.data_ptr(),
+                                  1,
+                                  width,
+                                  residual,
+                                  element},
                                  nullptr);
   };
   EXPECT_EQ(norm(2048, Element::kFp32, Element::kBf16), 0);
   EXPECT_NE(norm(2052, Element::kFp32, Element::kBf16), 0);
   EXPECT_NE(norm(62, Element::kFp32, Element::kBf16), 0);
   EXPECT_NE(norm(64, Element::kFp16, Element::kBf16), 0);
-  EXPECT_NE(kernels.bias_gelu({x.data_ptr(), floats(x), 1, 12, Element::kFp32}, nullptr), 0);
+  EXPECT_NE(kernels.activation({x.data_ptr(), floats(x), x.data_ptr(), 1, 12, Function::kSilu,
+                                false, Element::kFp32},
+                               nullptr),
+            0);
+  EXPECT_NE(
+      kernels.rotate({x.data_ptr(), floats(x), floats(x), 1, 2, 1, 31, 1, 16, 1, Element::kFp32},
+                     nullptr),
+      0);
   const auto* frames = reinterpret_cast<const std::uint8_t*>(x.const_data_ptr());
   const auto cut = [&](std::int64_t size, std::int64_t patch, std::int64_t pitch) {
     return kernels.patches(

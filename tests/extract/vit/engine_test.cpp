@@ -6,7 +6,8 @@
 #include <cmath>
 
 #include "extract/vit/cpu/choose.h"
-#include "tests/extract/vit/small_models.h"
+#include "extract/vit/layers/activation.h"
+#include "tests/extract/vit/engine_models.h"
 
 namespace coldframe::vit::cpu {
 namespace {
@@ -29,6 +30,20 @@ class KernelTest : public ::testing::TestWithParam<const Kernels*> {
   void expect_near(const torch::Tensor& found, const torch::Tensor& expected, double scale) const {
     const torch::Tensor difference = (found.to(torch::kFloat64) - expected).abs();
     EXPECT_LE(difference.max().item<double>(), tolerance_of(kernels_.element) * scale);
+  }
+
+  // |found − expected| ≤ tolerance · scale · (1 + |expected|)
+  void expect_close(const torch::Tensor& found, const torch::Tensor& expected,
+                    double scale = 1) const {
+    const torch::Tensor difference = (found.to(torch::kFloat64) - expected).abs();
+    EXPECT_LE((difference / (1 + expected.abs())).max().item<double>(),
+              tolerance_of(kernels_.element) * scale);
+  }
+  std::vector<std::pair<Activation, ActivationKernels>> activations() const {
+    return {{Activation::kGelu, kernels_.gelu},
+            {Activation::kGeluTanh, kernels_.gelu_tanh},
+            {Activation::kQuickGelu, kernels_.quick_gelu},
+            {Activation::kSilu, kernels_.silu}};
   }
 
   const Kernels& kernels_ = *GetParam();
@@ -78,18 +93,52 @@ TEST_P(KernelTest, PacksRowsAndFillsUpWithZeros) {
   EXPECT_TRUE((elements.slice(1, width) == 0).all().item<bool>());
 }
 
-TEST_P(KernelTest, GeluIsTheExactOne) {
+TEST_P(KernelTest, ActivationsAreTheExactOnes) {
   const torch::Tensor x =
       torch::cat({torch::linspace(-10, 10, 4001), torch::tensor({-1e4f, 1e4f})});
   const std::int64_t count = x.size(0);
-  const torch::Tensor bias = torch::zeros({count});
-  torch::Tensor out = empty({count});
-  kernels_.gelu({x.const_data_ptr<float>(), count, 1, count, bias.const_data_ptr<float>(),
-                 out.data_ptr(), count});
-  const torch::Tensor expected = at::gelu(x.to(torch::kFloat64));
-  const torch::Tensor difference = (out.to(torch::kFloat64) - expected).abs();
-  EXPECT_LE((difference / (1 + expected.abs())).max().item<double>(),
-            tolerance_of(kernels_.element));
+  const torch::Tensor bias = torch::full({count}, 0.25f);
+  for (const auto& [activation, kernels] : activations()) {
+    torch::Tensor out = empty({count});
+    kernels.alone({x.const_data_ptr<float>(), count, 1, count, bias.const_data_ptr<float>(),
+                   out.data_ptr(), count});
+    expect_close(out, activate((x + bias).to(torch::kFloat64), activation));
+  }
+}
+
+TEST_P(KernelTest, GatesMultiplyTheOtherHalfOfAPanel) {
+  const std::int64_t half = kernels_.columns / 2, rows = 3;
+  const torch::Tensor sums = torch::randn({rows, kernels_.columns}) * 3;
+  const torch::Tensor bias = torch::randn({kernels_.columns});
+  const torch::Tensor all = (sums + bias).to(torch::kFloat64);
+  for (const auto& [activation, kernels] : activations())
+    for (const std::int64_t columns : {half, half - 3}) {
+      torch::Tensor out = torch::full({rows, half}, 7, empty({0}).options());
+      kernels.gate({sums.const_data_ptr<float>(), kernels_.columns, rows, columns,
+                    bias.const_data_ptr<float>(), out.data_ptr(), half});
+      expect_close(out.narrow(1, 0, columns),
+                   activate(all.narrow(1, 0, columns), activation) * all.narrow(1, half, columns),
+                   4);
+      EXPECT_TRUE((out.narrow(1, columns, half - columns) == 7).all().item<bool>());
+    }
+}
+
+TEST_P(KernelTest, RotatesPairsOfAnyCount) {
+  for (const std::int64_t half : {1, 5, 16, 36}) {
+    const std::int64_t rows = 3, stride = 2 * half + 5;
+    const torch::Tensor x = random({rows, stride}), angles = torch::randn({rows, half}) * 3;
+    const torch::Tensor sine = angles.sin(), cosine = angles.cos();
+    torch::Tensor found = x.clone();
+    kernels_.rotate(found.data_ptr(), stride, rows, half, sine.const_data_ptr<float>(),
+                    cosine.const_data_ptr<float>());
+    torch::Tensor expected = x.to(torch::kFloat64);
+    const torch::Tensor a = expected.slice(1, 0, half).clone();
+    const torch::Tensor b = expected.slice(1, half, 2 * half).clone();
+    expected.slice(1, 0, half).copy_(a * cosine - b * sine);
+    expected.slice(1, half, 2 * half).copy_(b * cosine + a * sine);
+    expect_near(found, expected, 4);
+    EXPECT_TRUE(found.slice(1, 2 * half).equal(x.slice(1, 2 * half)));
+  }
 }
 
 TEST_P(KernelTest, SoftmaxOfRowsOfAnyLength) {
@@ -107,17 +156,28 @@ TEST_P(KernelTest, SoftmaxOfRowsOfAnyLength) {
   }
 }
 
-TEST_P(KernelTest, LayerNormOfAnyWidth) {
-  for (const std::int64_t width : {3, 64, 100}) {
-    const torch::Tensor x = torch::randn({4, width}) * 3 + 2, weight = torch::randn({width}),
-                        bias = torch::randn({width});
-    torch::Tensor out = empty({4, width});
-    kernels_.layer_norm(x.const_data_ptr<float>(), 4, width, weight.const_data_ptr<float>(),
-                        bias.const_data_ptr<float>(), out.data_ptr());
-    const auto wide = [](const torch::Tensor& tensor) { return tensor.to(torch::kFloat64); };
-    const torch::Tensor expected = at::layer_norm(wide(x), {width}, wide(weight), wide(bias), 1e-6);
-    expect_near(out, expected, 4);
-  }
+TEST_P(KernelTest, NormsOfAnyWidth) {
+  const auto wide = [](const torch::Tensor& tensor) { return tensor.to(torch::kFloat64); };
+  for (const std::int64_t width : {3, 64, 100})
+    for (const bool centred : {true, false}) {
+      const torch::Tensor x = torch::randn({4, width}) * 3 + 2, weight = torch::randn({width});
+      const torch::Tensor bias = centred ? torch::randn({width}) : torch::zeros({width});
+      const NormFactors factors{weight.const_data_ptr<float>(), bias.const_data_ptr<float>(), 0.1f,
+                                centred};
+      const auto expected = [&](const torch::Tensor& of) {
+        return centred
+                   ? at::layer_norm(wide(of), {width}, wide(weight), wide(bias), factors.epsilon)
+                   : at::rms_norm(wide(of), {width}, wide(weight), factors.epsilon);
+      };
+      torch::Tensor out = empty({4, width});
+      kernels_.norm(x.const_data_ptr<float>(), 4, width, factors, out.data_ptr());
+      expect_near(out, expected(x), 4);
+      torch::Tensor elements = at::constant_pad_nd(x, {0, 5}, 7).to(torch_type(kernels_.element));
+      const torch::Tensor before = elements.narrow(1, 0, width).clone();
+      kernels_.norm_in_place(elements.data_ptr(), width + 5, 4, width, factors);
+      expect_near(elements.narrow(1, 0, width), expected(before), 4);
+      EXPECT_TRUE((elements.narrow(1, width, 5) == 7).all().item<bool>());
+    }
 }
 
 TEST_P(KernelTest, RoundsToNearestAndKeepsNotANumber) {
@@ -146,7 +206,7 @@ Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, s
   return architecture;
 }
 
-std::vector<SmallModel> models() {
+std::vector<SmallModel> plain_models() {
   return {{"plain", shape(128, 2, 8, 5), 40},
           {"narrow_heads", shape(60, 5, 4, 3), 12},
           {"wide_head", shape(160, 1, 8, 2), 16},
@@ -158,35 +218,46 @@ std::vector<SmallModel> models() {
           {"one_patch", shape(64, 1, 4, 1), 4}};
 }
 
+std::vector<SmallModel> models() {
+  std::vector<SmallModel> all = plain_models();
+  for (const SmallModel& one : beyond_plain_models()) all.push_back(one);
+  return all;
+}
+
+void expect_same_features(const torch::Tensor& found, const torch::Tensor& expected,
+                          StoredType element) {
+  ASSERT_EQ(found.sizes(), expected.sizes());
+  if (found.size(0) == 0) return;
+  if (element == StoredType::kFp32)
+    EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
+  else
+    EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.9999);
+}
+
 TEST(Engine, EqualsTheReadableViT) {
   const torch::InferenceMode guard;
   for (const SmallModel& one : models()) {
     VisionTransformer model = one.make();
     torch::manual_seed(2);
     const torch::Tensor images = torch::randn({5, 3, one.image_size, one.image_size});
+    const torch::Tensor tokens = model->forward_features(images);
     for (const Kernels* kernels : available_kernels()) {
       Engine engine(*model, one.image_size, *kernels, torch_type(kernels->element));
-      for (const Pooling pooling : poolings_of(one.architecture))
+      for (const Pooling pooling : poolings_of(one.architecture)) {
+        const torch::Tensor expected = model->forward_head(tokens, pooling);
         for (const std::int64_t batch : {5, 1, 0}) {  // shared among threads, by one, none
-          SCOPED_TRACE(std::string(one.name) + ", " + kernels->name + ", " + to_string(pooling));
-          const torch::Tensor some = images.narrow(0, 0, batch);
-          const torch::Tensor expected =
-              model->forward_head(model->forward_features(some), pooling);
-          const torch::Tensor found = engine.forward(some, pooling);
-          ASSERT_EQ(found.sizes(), expected.sizes());
-          if (batch == 0) continue;
-          if (kernels->element == StoredType::kFp32)
-            EXPECT_LE((found - expected).abs().max().item<double>(), 5e-5);
-          else
-            EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
+          SCOPED_TRACE(one.name + ", " + kernels->name + ", " + to_string(pooling));
+          expect_same_features(engine.forward(images.narrow(0, 0, batch), pooling),
+                               expected.narrow(0, 0, batch), kernels->element);
         }
+      }
     }
   }
 }
 
 TEST(Engine, GivesTheSameFeaturesForAnyNumberOfThreads) {
   const torch::InferenceMode guard;
-  const SmallModel one = models().front();
+  const SmallModel one = plain_models().front();
   VisionTransformer model = one.make();
   const auto engine = make_engine(*model, one.image_size, Precision::kFp32);
   if (!engine) GTEST_SKIP() << "this processor lacks AVX2";
@@ -208,11 +279,19 @@ TEST(Engine, SaysWhatItCannotCompute) {
   pairs.element = StoredType::kBf16;
   EXPECT_FALSE(refusal(odd, singles));
   EXPECT_TRUE(refusal(odd, pairs));
+  for (const BlockKind kind :
+       {BlockKind::kPostNorm, BlockKind::kParallelThings, BlockKind::kParallelScaling}) {
+    Architecture other = shape(64, 2, 4, 2);
+    other.block = kind;
+    const auto reason = refusal(other, singles);
+    ASSERT_TRUE(reason);
+    EXPECT_NE(reason->find(word_for(kBlockKinds, kind)), std::string::npos) << *reason;
+  }
 }
 
 TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   const torch::InferenceMode guard;
-  const SmallModel one = models().front();
+  const SmallModel one = plain_models().front();
   VisionTransformer model = one.make();
   const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
   const auto half_engine = make_engine(*model, one.image_size, Precision::kBf16);
@@ -225,7 +304,7 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
 }
 
 TEST(Engine, ComputesInFp16WhereTheProcessorDoes) {
-  const SmallModel one = models().front();
+  const SmallModel one = plain_models().front();
   VisionTransformer model = one.make();
   const bool made = make_engine(*model, one.image_size, Precision::kFp16) != nullptr;
   EXPECT_EQ(made, avx512_fp16_kernels() != nullptr);

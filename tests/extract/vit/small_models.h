@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "extract/vit/random_weights.h"
@@ -10,7 +11,7 @@
 namespace coldframe::vit {
 
 struct SmallModel {
-  const char* name;
+  std::string name;
   Architecture architecture;
   std::int64_t image_size;
 
@@ -43,16 +44,22 @@ inline Architecture without_class_token(Architecture architecture) {
   return architecture;
 }
 
+inline void with_final_norms(Architecture& architecture, bool norm, bool fc_norm) {
+  architecture.norm = norm;
+  architecture.fc_norm = fc_norm;
+}
+
 inline Architecture with_fc_norm(Architecture architecture) {
-  architecture.norm = false;
-  architecture.fc_norm = true;
+  with_final_norms(architecture, false, true);
   return architecture;
 }
 
 // Those that the architecture has.
 inline std::vector<Pooling> poolings_of(const Architecture& architecture) {
-  if (!architecture.class_token) return {Pooling::kMean};
-  return {Pooling::kCls, Pooling::kMean, Pooling::kClsMean};
+  std::vector<Pooling> poolings{Pooling::kMean};
+  if (architecture.class_token) poolings.insert(poolings.end(), {Pooling::kCls, Pooling::kClsMean});
+  if (architecture.attention_pool) poolings.push_back(Pooling::kMap);
+  return poolings;
 }
 
 }  // namespace coldframe::vit

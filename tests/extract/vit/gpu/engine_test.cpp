@@ -10,8 +10,8 @@
 #include "common/cli/log.h"
 #include "extract/cuda/library.h"
 #include "extract/cuda/twin.h"
+#include "tests/extract/vit/engine_models.h"
 #include "tests/extract/vit/gpu/fake_graph.h"
-#include "tests/extract/vit/small_models.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit::gpu {
@@ -24,7 +24,7 @@ Architecture shape(std::int64_t width, std::int64_t heads, std::int64_t patch, s
   return architecture;
 }
 
-std::vector<SmallModel> models() {
+std::vector<SmallModel> plain_models() {
   Architecture shallow = shape(64, 2, 4, 4);
   shallow.depth = 1;
   return {{"at_224", shape(64, 1, 16, 14), 224},
@@ -33,6 +33,12 @@ std::vector<SmallModel> models() {
           {"fc_norm", with_fc_norm(shape(64, 2, 4, 4)), 16},
           {"one_block", shallow, 16},
           {"odd_patch", shape(60, 3, 7, 3), 21}};
+}
+
+std::vector<SmallModel> models() {
+  std::vector<SmallModel> all = plain_models();
+  for (const SmallModel& one : beyond_plain_models()) all.push_back(one);
+  return all;
 }
 
 EngineOptions options_for(const SmallModel& one, Pooling pooling, torch::ScalarType type) {
@@ -79,7 +85,7 @@ void for_every_engine(const Check& check) {
     const torch::Tensor tokens = model->forward_features(input.images);
     for (const Pooling pooling : poolings_of(one.architecture))
       for (const torch::ScalarType type : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
-        SCOPED_TRACE(std::string(one.name) + ", " + to_string(pooling) + ", " + toString(type));
+        SCOPED_TRACE(one.name + ", " + to_string(pooling) + ", " + toString(type));
         check(*model, options_for(one, pooling, type), input, model->forward_head(tokens, pooling));
       }
   }
@@ -100,7 +106,7 @@ TEST(GpuEngine, EqualsTheReadableViT) {
 
 TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
   const torch::InferenceMode guard;
-  const SmallModel one = models()[1];
+  const SmallModel one = plain_models()[1];
   VisionTransformer model = one.make();
   const Input input = make_input(3, one.image_size);
   const torch::Tensor expected =
@@ -117,7 +123,7 @@ TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
 
 TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   const torch::InferenceMode guard;
-  const SmallModel one = models()[0];
+  const SmallModel one = plain_models()[0];
   VisionTransformer model = one.make();
   GraphLog log;
   Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
@@ -139,15 +145,15 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
 // Errors of libraries that found no memory for themselves.
 TEST(GpuEngine, TellsWantOfMemoryFromOtherErrors) {
   const torch::InferenceMode guard;
-  const SmallModel one = models()[4];
+  const SmallModel one = plain_models()[4];
   VisionTransformer model = one.make();
   const Input input = make_input(2, one.image_size);
   static int error = 0;
   cuda::GpuKernels kernels = cuda::twin_kernels();
-  kernels.bias_gelu = [](const cuda::BiasGeluArguments& arguments, void* stream) {
+  kernels.activation = [](const cuda::ActivationArguments& arguments, void* stream) {
     TORCH_CHECK(error != -1, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate");
     TORCH_CHECK(error != -2, "CUDA error: misaligned address");
-    return error ? error : cuda::twin_kernels().bias_gelu(arguments, stream);
+    return error ? error : cuda::twin_kernels().activation(arguments, stream);
   };
   Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), kernels, {});
   const auto forward = [&](int with) {
@@ -170,7 +176,7 @@ TEST(GpuEngine, TellsWantOfMemoryFromOtherErrors) {
 }
 
 TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
-  const SmallModel one = models()[0];
+  const SmallModel one = plain_models()[0];
   VisionTransformer model = one.make();
   const Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
                       {});
@@ -182,10 +188,11 @@ TEST(GpuEngine, LimitsItsBatchTo32BitIndices) {
 TEST(GpuEngine, SaysWhatItCannotCompute) {
   EXPECT_FALSE(refusal(shape(1280, 16, 14, 16)));
   EXPECT_TRUE(refusal(shape(2052, 27, 14, 16)));
-  EXPECT_TRUE(refusal(shape(63, 3, 14, 16)));
-  Architecture odd = shape(64, 1, 14, 16);
-  odd.mlp_hidden = 100;
+  const Architecture odd = shape(63, 3, 14, 16);
   EXPECT_TRUE(refusal(odd));
+  Architecture behind = shape(64, 1, 14, 16);
+  behind.block = BlockKind::kPostNorm;
+  EXPECT_TRUE(refusal(behind));
   const SmallModel one{"odd", odd, 28};
   VisionTransformer model = one.make();
   EXPECT_THROW(

@@ -1,0 +1,54 @@
+#include "extract/vit/attention_weights.h"
+
+namespace coldframe::vit {
+
+namespace {
+
+// Numbers of [..., d], or rows of [d, n], in the order 0, 2, 4, … 1, 3, 5, …
+torch::Tensor evens_first(const torch::Tensor& x, std::int64_t dim) {
+  const std::int64_t d = x.size(dim);
+  return at::cat({x.slice(dim, 0, d, 2), x.slice(dim, 1, d, 2)}, dim);
+}
+
+// rows [3·width, …] of queries, keys and values: reorders queries and keys in each head.
+torch::Tensor reordered(const torch::Tensor& rows, std::int64_t heads) {
+  const std::int64_t width = rows.size(0) / 3;
+  const torch::Tensor turned =
+      evens_first(rows.slice(0, 0, 2 * width).view({2 * heads, width / heads, -1}), 1);
+  return at::cat({turned.reshape_as(rows.slice(0, 0, 2 * width)), rows.slice(0, 2 * width)});
+}
+
+// Numbers [..., d] of which the two of a pair are equal -> [..., d / 2].
+torch::Tensor of_pairs(const torch::Tensor& numbers, bool half) {
+  const std::int64_t d = numbers.size(-1);
+  return (half ? numbers.slice(-1, 0, d / 2) : numbers.slice(-1, 0, d, 2)).contiguous();
+}
+
+}  // namespace
+
+AttentionWeights attention_weights(const AttentionImpl& attention, const Rotation& rotation) {
+  const auto detached = [](const torch::Tensor& tensor) {
+    return tensor.defined() ? tensor.detach().to(torch::kCPU, torch::kFloat32) : tensor;
+  };
+  AttentionWeights weights;
+  weights.qkv = detached(attention.qkv->weight);
+  weights.qkv_bias = detached(attention.qkv->bias);
+  if (attention.q_norm) {
+    weights.q_norm = detached(attention.q_norm->weight);
+    weights.q_norm_bias = detached(attention.q_norm->bias);
+    weights.k_norm = detached(attention.k_norm->weight);
+    weights.k_norm_bias = detached(attention.k_norm->bias);
+  }
+  if (!rotation.sine.defined()) return weights;
+  weights.sine = of_pairs(detached(rotation.sine), rotation.half);
+  weights.cosine = of_pairs(detached(rotation.cosine), rotation.half);
+  if (rotation.half) return weights;
+  for (torch::Tensor* const tensor : {&weights.qkv, &weights.qkv_bias})
+    if (tensor->defined()) *tensor = reordered(*tensor, attention.heads);
+  for (torch::Tensor* const tensor :
+       {&weights.q_norm, &weights.q_norm_bias, &weights.k_norm, &weights.k_norm_bias})
+    if (tensor->defined()) *tensor = evens_first(*tensor, 0);
+  return weights;
+}
+
+}  // namespace coldframe::vit
