@@ -1,5 +1,5 @@
-// An attention's parameters as the engines take them: what turns together under rotary positions
-// lies half a head apart. Of models that turn neighbours, queries and keys are reordered alike,
+// An attention's parameters as the engines take them: numbers that rotary positions turn together
+// lie half a head apart. A model that turns neighbours has its queries and keys reordered alike,
 // which leaves their products as they were.
 #pragma once
 
@@ -9,10 +9,10 @@ namespace coldframe::vit {
 
 struct AttentionWeights {
   torch::Tensor qkv, qkv_bias;  // [3·width, width], [3·width]; no bias: undefined
-  // Of a head's numbers, [head width]; undefined without qk_norm, biases with RMS norms.
+  // [head width]; undefined without qk_norm, biases with RMS norms.
   torch::Tensor q_norm, q_norm_bias, k_norm, k_norm_bias;
-  // Of each pair of a patch, [patches, head width / 2], or [heads, …] where heads turn differently;
-  // undefined without rotary positions.
+  // [patches, head width / 2], or [heads, …] where heads turn differently; undefined without rotary
+  // positions.
   torch::Tensor sine, cosine;
 };
 

@@ -26,13 +26,33 @@ torch::Tensor defined_scale(const LayerScale& scale) {
   return scale ? plain(scale->gamma) : torch::Tensor();
 }
 
-Finish activation_of(const Kernels& kernels, const Architecture& shape) {
-  const ActivationKernels& chosen = shape.activation == Activation::kGeluTanh ? kernels.gelu_tanh
-                                    : shape.activation == Activation::kQuickGelu
-                                        ? kernels.quick_gelu
-                                    : shape.activation == Activation::kSilu ? kernels.silu
-                                                                            : kernels.gelu;
-  return shape.gated_mlp ? chosen.gate : chosen.alone;
+const ActivationKernels& kernels_of(const Kernels& kernels, Activation activation) {
+  switch (activation) {
+    case Activation::kGeluTanh:
+      return kernels.gelu_tanh;
+    case Activation::kQuickGelu:
+      return kernels.quick_gelu;
+    case Activation::kSilu:
+      return kernels.silu;
+    case Activation::kGelu:
+      break;
+  }
+  return kernels.gelu;
+}
+
+Finish end_of_fc1(const Kernels& kernels, const Architecture& shape) {
+  const ActivationKernels& activation = kernels_of(kernels, shape.activation);
+  return shape.gated_mlp ? activation.gate : activation.alone;
+}
+
+// x (elements) [rows, width], unless there is no norm.
+void normalise_in_place(const Kernels& kernels, const NormWeights& norm, void* x, std::int64_t rows,
+                        std::int64_t width) {
+  if (!norm) return;
+  at::parallel_for(0, rows, 32, [&](std::int64_t begin, std::int64_t end) {
+    kernels.norm_in_place(static_cast<char*>(x) + begin * width * bytes_of(kernels.element), width,
+                          end - begin, width, norm.factors());
+  });
 }
 
 }  // namespace
@@ -80,7 +100,7 @@ Engine::Engine(const VisionTransformerImpl& model, std::int64_t image_size, cons
       patch_embed_(kernels, weights, plain(model.patch_embed->proj->weight).flatten(1),
                    patch_norm_ ? plain(model.patch_embed->proj->bias) : torch::Tensor()),
       norm_pre_(model.norm_pre),
-      activation_(activation_of(kernels, architecture_)),
+      end_of_fc1_(end_of_fc1(kernels, architecture_)),
       norm_(model.norm),
       fc_norm_(model.fc_norm),
       attn_pool_(model.attn_pool) {
@@ -196,8 +216,7 @@ void Engine::attend_to_all(const Block& block, Workspace& work) const {
       attend(kernels_, head, scratch);
     }
   });
-  if (block.attention_norm)
-    kernels_.norm_in_place(normed, width, tokens_, width, block.attention_norm.factors());
+  normalise_in_place(kernels_, block.attention_norm, normed, tokens_, width);
 }
 
 // x += the perceptron of normed
@@ -208,10 +227,9 @@ void Engine::perceive(const Block& block, Workspace& work) const {
   const std::int64_t passes = (tokens_ + kMlpRows - 1) / kMlpRows;
   for (std::int64_t i = 0; i < passes; ++i) {
     const std::int64_t first = tokens_ * i / passes, rows = tokens_ * (i + 1) / passes - first;
-    block.fc1.apply(normed + first * width * bytes_of(kernels_.element), rows, activation_, hidden,
+    block.fc1.apply(normed + first * width * bytes_of(kernels_.element), rows, end_of_fc1_, hidden,
                     inner);
-    if (block.mlp_norm)
-      kernels_.norm_in_place(hidden, inner, rows, inner, block.mlp_norm.factors());
+    normalise_in_place(kernels_, block.mlp_norm, hidden, rows, inner);
     block.fc2.apply(hidden, rows, kernels_.add, work.x.data_ptr<float>() + first * width, width);
   }
 }

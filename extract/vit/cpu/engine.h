@@ -59,7 +59,7 @@ class Engine {
   NormWeights patch_norm_;  // may be empty
   PackedLinear patch_embed_;
   NormWeights norm_pre_;  // may be empty
-  Finish activation_;
+  Finish end_of_fc1_;     // the activation, or the gate
   std::vector<Block> blocks_;
   NormWeights norm_, fc_norm_;                          // at the end; may be empty
   AttentionPool attn_pool_;                             // LibTorch's operators; may be empty

@@ -65,7 +65,7 @@ struct Tile {
 
 using Finish = void (*)(const Tile& tile);
 
-// What follows the first product of a perceptron, with an activation f.
+// Ends of a perceptron's first product, with an activation f.
 struct ActivationKernels {
   Finish alone;  // out (elements) = f(sums + bias)
   // out (elements) = f(gates) · values, both with their bias. The left half of a panel's columns

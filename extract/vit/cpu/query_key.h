@@ -1,5 +1,4 @@
-// What becomes of a block's queries and keys before they meet: norms (qk_norm), then rotary
-// positions.
+// A block's queries and keys change before they meet: by norms (qk_norm), then by rotary positions.
 #pragma once
 
 #include "extract/vit/attention_weights.h"

@@ -77,7 +77,7 @@ class Engine {
     Linear qkv, proj, fc1, fc2;
     // Float: what the kernels add and scale by; undefined: none.
     torch::Tensor proj_bias, fc1_bias, fc2_bias, scale1, scale2;
-    // What plain ViTs have none of.
+    // Plain ViTs have none of these.
     Norm q_norm, k_norm, attention_norm, mlp_norm;
     torch::Tensor sine, cosine;  // float, as AttentionWeights has them
     torch::Tensor relative;      // [1, heads, tokens, tokens], added to the scores

@@ -149,7 +149,7 @@ void Engine::rotate(const Block& block, torch::Tensor& x, std::int64_t heads, st
                         stream()));
 }
 
-// What heads give [rows, width] -> y
+// The heads' output [rows, width] -> y, without the projection's bias.
 void Engine::project(const Block& block, const torch::Tensor& attended, std::int64_t rows) {
   torch::Tensor y = work_->y.narrow(0, 0, rows);
   at::mm_out(y,

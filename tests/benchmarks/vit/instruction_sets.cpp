@@ -1,6 +1,7 @@
 // The CPU engine with the kernels of every instruction set that this processor has, beside the same
-// ViT on the oneDNN operators that LibTorch brings (fused linear layers with weights packed
-// beforehand, attention the quicker of LibTorch's two), all in turn within each round.
+// ViT, if it is a plain one, on the oneDNN operators that LibTorch brings (fused linear layers with
+// weights packed beforehand, attention the quicker of LibTorch's two), all in turn within each
+// round.
 //   vit_instruction_sets [ROUNDS [BATCH [SIZE [ARCHITECTURE]]]]
 // oneDNN takes the best instructions there are, or those that ONEDNN_MAX_CPU_ISA allows (AVX2,
 // AVX512_CORE, AVX512_CORE_BF16): the line to read is the one of the same set.
@@ -54,6 +55,21 @@ at::Tensor packed(const at::Tensor& weight, std::int64_t rows) {
 
 class OneDnnVit {
  public:
+  // It knows plain ViTs only.
+  static bool computes(const Architecture& shape) {
+    Architecture plain;
+    for (const auto member :
+         {&Architecture::patch, &Architecture::width, &Architecture::depth, &Architecture::heads,
+          &Architecture::mlp_hidden, &Architecture::position_grid, &Architecture::registers})
+      plain.*member = shape.*member;
+    for (const auto member :
+         {&Architecture::class_token, &Architecture::prefix_positions, &Architecture::layer_scale})
+      plain.*member = shape.*member;
+    plain.resampling = shape.resampling;
+    return std::ranges::all_of(fields(),
+                               [&](const Field& field) { return field.same(plain, shape); });
+  }
+
   OneDnnVit(const VisionTransformerImpl& model, std::int64_t size, std::int64_t batch,
             torch::ScalarType type, bool flash)
       : shape_(model.architecture), type_(type), flash_(flash) {
@@ -159,6 +175,7 @@ int run(const std::vector<std::string>& arguments) {
   std::vector<torch::ScalarType> types{torch::kFloat32};
   if (!limit || std::string_view(limit).starts_with("AVX512"))  // LibTorch refuses bf16 elsewhere
     types.push_back(torch::kBFloat16);
+  if (!OneDnnVit::computes(shape)) types.clear();
   for (const auto type : types)
     for (const bool flash : {true, false}) {
       const auto vit = std::make_shared<OneDnnVit>(*model, size, batch, type, flash);

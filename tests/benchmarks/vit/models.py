@@ -4,11 +4,14 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "extract/vit"))
+import timm
 import timm_models
+import torch
 
 
 def build(name, size):
-    return timm_models.build(name, img_size=size)
+    # Not on the meta device: rotary positions lie in buffers that no weights fill.
+    return timm_models.train_like(timm.create_model(name, num_classes=0, img_size=size), seed=0)
 
 
 def flops_per_image(model, size):
@@ -16,6 +19,6 @@ def flops_per_image(model, size):
     patch, width = model.patch_embed.patch_size[0], model.embed_dim
     patches = (size // patch) ** 2
     tokens = patches + model.num_prefix_tokens
-    hidden = model.blocks[0].mlp.fc1.out_features
-    block = 2 * tokens * width * (4 * width + 2 * hidden) + 4 * tokens * tokens * width
-    return len(model.blocks) * block + 2 * patches * 3 * patch * patch * width
+    weights = sum(module.weight.numel() for module in model.blocks.modules() if isinstance(module, torch.nn.Linear))
+    attention = len(model.blocks) * 4 * tokens * tokens * width
+    return 2 * tokens * weights + attention + 2 * patches * 3 * patch * patch * width

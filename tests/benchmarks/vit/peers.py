@@ -19,9 +19,20 @@ def compiled(model, images):
     return eager(torch.compile(model), images)
 
 
+class OfImages(torch.nn.Module):
+    """A model that takes nothing but images: the exporter makes tensors of forward()'s other arguments, defaults too."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, images):
+        return self.model(images)
+
+
 def export(model, images, folder):
     path = folder / "model.onnx"
-    torch.onnx.export(model, (images,), str(path), dynamo=False, input_names=["images"], opset_version=17)
+    torch.onnx.export(OfImages(model), (images,), str(path), dynamo=False, input_names=["images"], opset_version=17)
     return path
 
 

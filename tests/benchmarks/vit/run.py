@@ -22,7 +22,8 @@ import torch
 import models
 import peers
 
-MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392)]  # the second as RETFound-Green is
+MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392),  # the second as RETFound-Green is
+          ("vit_small_patch16_dinov3", 224), ("vit_small_plus_patch16_dinov3", 224)]
 REPO = pathlib.Path(__file__).resolve().parents[3]
 
 

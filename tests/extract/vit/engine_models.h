@@ -1,5 +1,5 @@
-// What both engines compute beyond plain ViTs: each switch of Architecture alone, and together as
-// published models have them.
+// Models that both engines compute beyond plain ViTs: each switch of Architecture alone, and
+// several together as published models have them.
 #pragma once
 
 #include <functional>
@@ -104,7 +104,7 @@ inline std::vector<Switch> switches() {
            }}};
 }
 
-// Of both engines' kinds of size: width, heads, patch, grid; images at the native size and another.
+// Images are of the native size and another.
 inline std::vector<SmallModel> beyond_plain_models() {
   std::vector<SmallModel> models;
   const auto add = [&](const std::string& name, Architecture architecture, const auto& set) {
