@@ -57,7 +57,9 @@ class Inspector : public nlohmann::json_sax<Json> {
 
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& error) override {
-    throw DataError(concat(what_, " is not valid JSON at byte ", position, ": ", error.what()));
+    const std::string why = error.what();  // it repeats the text
+    throw DataError(concat(what_, " is not valid JSON at byte ", position, ": ",
+                           is_valid_utf8(why) ? why : "bytes that are not UTF-8"));
   }
 
  private:
