@@ -29,6 +29,17 @@ bool is_index(const fs::path& path) {
   return path.filename().string().ends_with(kIndexEnd);
 }
 
+// The hub's cache keeps snapshots/REVISION/NAME as links to ../../blobs/DIGEST.
+void refuse_link_elsewhere(const fs::path& shard) {
+  const fs::path folder = fs::canonical(shard.parent_path());
+  const fs::path target = fs::canonical(shard).parent_path();
+  if (target != folder && target != folder.parent_path().parent_path() / "blobs")
+    throw DataError(concat("the shard '", shard.filename().string(), "' is a link to a file in '",
+                           target.string(),
+                           "', which lies outside the index's folder; put the "
+                           "file itself beside the index"));
+}
+
 // A shard lies beside its index, under a plain name.
 fs::path shard_path(const fs::path& index, const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos)
@@ -38,6 +49,7 @@ fs::path shard_path(const fs::path& index, const std::string& name) {
   const fs::path path = index.parent_path() / name;
   if (!fs::is_regular_file(path))
     throw DataError(concat("the shard '", name, "' is not beside the index; download it too"));
+  refuse_link_elsewhere(path);
   return path;
 }
 

@@ -21,7 +21,8 @@ struct WeightFiles {
 // Takes a file of weights, an index of shards (*.index.json), or a folder that has
 // model.safetensors, open_clip_model.safetensors, pytorch_model.bin, open_clip_pytorch_model.bin,
 // an index of shards, or one file of weights of any name. DataError: no or several such files, and
-// an index that names a file outside its folder, or one that is not there.
+// an index that names a file outside its folder (a link into the blobs of the hub's cache is one
+// inside), or one that is not there.
 WeightFiles find_weight_files(const std::filesystem::path& path);
 
 // All tensors, without prefixes that every name has (state_dict_names.h). DataError: a tensor that
