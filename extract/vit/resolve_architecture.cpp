@@ -5,6 +5,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "extract/vit/positions/rotary.h"
 #include "extract/vit/published/identify.h"
 #include "extract/vit/published/published.h"
 
@@ -34,6 +35,29 @@ Architecture as_configured(Architecture shown, const std::string& scheme,
   if (kind != BlockKind::kPreNorm) shown.block = kind;
   log_info(concat("weights: ", config.model, ", as '", config.file.string(), "' says"));
   return shown;
+}
+
+// Stored wavelengths must be those that the architecture gives; bfloat16 keeps 8 bits of them.
+void check_periods(const torch::Tensor& stored, const Architecture& architecture) {
+  if (!stored.defined()) return;
+  if (architecture.rotary != Rotary::kDinov3)
+    throw DataError(
+        "the weights store 'rope_embed.periods', the wavelengths of DINOv3's rotary positions, "
+        "and are taken for a model without such; name their own with --architecture");
+  const torch::Tensor expected = periods(architecture);
+  if (stored.sizes() == expected.sizes() &&
+      torch::allclose(stored.to(torch::kFloat32), expected, 0.004, 0))
+    return;
+  const auto text = [](const torch::Tensor& values) {
+    return values.dim() != 1 || values.size(0) == 0
+               ? shape_text(values.sizes())
+               : concat(values.size(0), " up to ", values.to(torch::kFloat32).max().item<float>());
+  };
+  throw DataError(concat("the weights store other wavelengths of rotary positions (", text(stored),
+                         ") than ", architecture.heads, " heads and a temperature of ",
+                         architecture.rotary_temperature, " give (", text(expected),
+                         "); name their model with --architecture, or put its config.json beside "
+                         "them"));
 }
 
 void apply_stated(const BackboneOptions& options, Architecture& architecture) {
@@ -81,6 +105,7 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
     shown = identify(shown, weights.names, {options.heads, options.activation});
   }
   apply_stated(options, shown);
+  check_periods(weights.periods, shown);
   return shown;
 }
 

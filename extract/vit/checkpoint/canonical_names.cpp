@@ -174,6 +174,8 @@ CanonicalWeights canonical_names(StateDict tensors) {
     weights.projection = projection_of(scheme, unwrapped, prefix);
     StateDict encoder = inside(std::move(unwrapped), prefix);
     weights.names = stored_names(encoder);
+    if (const auto stored = encoder.find("rope_embed.periods"); stored != encoder.end())
+      weights.periods = stored->second;
     weights.tensors = renamed_all(scheme, std::move(encoder));
     bring_into_form(weights.tensors);
     return weights;

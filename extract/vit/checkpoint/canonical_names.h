@@ -14,6 +14,8 @@ struct CanonicalWeights {
   // A CLIP's projection of images, projection.weight [P, D] and projection.bias [P]; empty where
   // there is none.
   StateDict projection{};
+  // Wavelengths of rotary positions, which facebookresearch/dinov3 stores; else undefined.
+  torch::Tensor periods{};
 };
 
 // Finds whose names the tensors have (naming_schemes.h) and which of them are the image encoder's,

@@ -27,10 +27,7 @@ torch::Tensor patch_places(const Architecture& shape, std::int64_t grid) {
 
 // [head width / 4]: radians per place.
 torch::Tensor frequencies_of(const Architecture& shape) {
-  const std::int64_t count = shape.width / shape.heads / 4;
-  const torch::Tensor exponent = torch::arange(count, torch::kFloat32) / static_cast<double>(count);
-  const torch::Tensor period = torch::pow(torch::full({}, shape.rotary_temperature), exponent);
-  return shape.rotary == Rotary::kDinov3 ? 2 * M_PI / period : 1 / period;
+  return (shape.rotary == Rotary::kDinov3 ? 2 * M_PI : 1.0) / periods(shape);
 }
 
 // Angles of pairs [..., head width / 2] -> of numbers [..., head width].
@@ -73,6 +70,12 @@ std::vector<Rotation> rotations(const Architecture& shape, std::int64_t grid,
   }
   const torch::Tensor angles = (at.unsqueeze(2) * frequencies_of(shape)).flatten(1);  // [N, d/2]
   return std::vector<Rotation>(static_cast<std::size_t>(shape.depth), rotation_by(angles, shape));
+}
+
+torch::Tensor periods(const Architecture& shape) {
+  const std::int64_t count = shape.width / shape.heads / 4;
+  const torch::Tensor exponent = torch::arange(count, torch::kFloat32) / static_cast<double>(count);
+  return torch::pow(torch::full({}, shape.rotary_temperature), exponent);
 }
 
 torch::Tensor rotate(const torch::Tensor& x, const Rotation& rotation) {

@@ -30,6 +30,9 @@ struct Rotation {
 std::vector<Rotation> rotations(const Architecture& architecture, std::int64_t grid,
                                 const torch::Tensor& frequencies);
 
+// [head width / 4]: temperature^(4i/d), the wavelengths of axial and dinov3 in their own units.
+torch::Tensor periods(const Architecture& architecture);
+
 // x [B, heads, tokens, head width] -> the same
 torch::Tensor rotate(const torch::Tensor& x, const Rotation& rotation);
 
