@@ -75,11 +75,15 @@ std::optional<ReusableCache> open_reused(const ExtractOptions& options,
 }
 
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
-                  const std::string& path) {
+                  const ExtractOptions& options) {
   if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
+  const std::string stated = options.config.empty()
+                                 ? ""
+                                 : concat(" (where none is given, '", options.config.string(),
+                                          "' beside the weights says what holds)");
   throw CacheError(
-      concat(path, " was made with another recipe; give the same options or another --out:\n  ",
-             join(cache::differences(cached->recipe(), now), "\n  ")));
+      concat(options.out.string(), " was made with another recipe; give the same options", stated,
+             " or another --out:\n  ", join(cache::differences(cached->recipe(), now), "\n  ")));
 }
 
 void tell_plan(const Plan& plan) {
@@ -213,7 +217,7 @@ int run(const std::vector<std::string>& arguments) {
   load_backbones(devices, *options, input, continued, taken_over);
   vit::Backbone& backbone = devices.backbone();
   const cache::Recipe recipe = make_recipe(*options, backbone);
-  check_recipe(recipe, cached, options->out);
+  check_recipe(recipe, cached, *options);
   if (reused) reused->serve(recipe, to_string(backbone.precision()));
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 

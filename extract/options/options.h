@@ -26,6 +26,7 @@ struct ExtractOptions {
   vit::BackboneOptions
       backbone;        // --weights, --backbone, --random-weights, --architecture, --pool, --heads
   std::string preset;  // its name, "" for none
+  std::filesystem::path config;  // beside the weights, states what no option does; "" for none
   preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
 
   augment::Augmentation augmentation;  // --views, --augment, --augment-seed

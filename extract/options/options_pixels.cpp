@@ -68,7 +68,7 @@ void PixelOptions::describe(po::options_description& description) {
       "resize to S / F before the crop (default 1)");
   add("interpolation", text(interpolation, "KIND"), "bicubic (default) or bilinear");
   add("resampler", text(resampler, "KIND"),
-      "pillow (default), torch, or pillow12 (Pillow before 13)");
+      "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)");
   add("mean", text(mean, "V[,V,V]"), "subtracted from pixels scaled to 0…1");
   add("std", text(std, "V[,V,V]"), "divides them");
 }

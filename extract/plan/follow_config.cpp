@@ -16,6 +16,7 @@ void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
   if (said.resampler) pixels.resampler = choice("resampler", *said.resampler, kResamplers);
   if (said.mean) pixels.mean = *said.mean;
   if (said.std) pixels.std = *said.std;
+  options.config = config.file;
   if (!config.pool.empty()) options.backbone.features.pooling = vit::parse_pooling(config.pool);
 }
 

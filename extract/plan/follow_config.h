@@ -6,8 +6,8 @@
 
 namespace coldframe::extract {
 
-// Sets preprocessing and pooling as the config says them; the rest stays as it is. ConfigError for
-// words that no option knows.
+// Sets preprocessing and pooling as the config says them, and its name; the rest stays as it is.
+// ConfigError for words that no option knows.
 void follow_config(const vit::ModelConfig& config, ExtractOptions& options);
 
 }  // namespace coldframe::extract

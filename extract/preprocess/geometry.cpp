@@ -12,14 +12,17 @@ std::int64_t round_half_even(double value) {
 }
 
 // torchvision.transforms.functional.center_crop along one axis: pads by the floor of half the
-// lack, or crops from the rounded half of the excess.
-Axis centre(int input, std::int64_t scaled, int target_size) {
+// lack, or crops from the rounded half of the excess; transformers rounds that down.
+Axis centre(Resampler resampler, int input, std::int64_t scaled, int target_size) {
   Axis axis{input, scaled};
   if (scaled < target_size) {
     axis.target = static_cast<int>((target_size - scaled) / 2);
     axis.size = static_cast<int>(scaled);
   } else {
-    axis.offset = round_half_even(static_cast<double>(scaled - target_size) / 2.0);
+    const std::int64_t excess = scaled - target_size;
+    axis.offset = resampler == Resampler::kTransformers
+                      ? excess / 2
+                      : round_half_even(static_cast<double>(excess) / 2.0);
     axis.size = target_size;
   }
   return axis;
@@ -62,9 +65,10 @@ Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height
     scaled_width = std::max<double>(1, round_half_even(width / ratio));
     scaled_height = std::max<double>(1, round_half_even(height / ratio));
   }
-  Geometry plan{centre(width, static_cast<std::int64_t>(scaled_width), target),
-                centre(height, static_cast<std::int64_t>(scaled_height), target)};
-  plan.vertical_first = takes_the_height_first(preprocessing.resampler, plan);
+  const Resampler resampler = preprocessing.resampler;
+  Geometry plan{centre(resampler, width, static_cast<std::int64_t>(scaled_width), target),
+                centre(resampler, height, static_cast<std::int64_t>(scaled_height), target)};
+  plan.vertical_first = takes_the_height_first(resampler, plan);
   return plan;
 }
 

@@ -1,5 +1,6 @@
 // Computes which part of a frame, scaled to which size, lands where in the backbone's S×S input:
-// the arithmetic of torchvision's Resize and CenterCrop and of timm's crop modes.
+// the arithmetic of torchvision's Resize and CenterCrop, of transformers', and of timm's crop
+// modes.
 #pragma once
 
 #include <cstdint>

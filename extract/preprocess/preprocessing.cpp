@@ -91,13 +91,15 @@ void resize_frame(const Preprocessing& preprocessing, const frames::Image& image
 std::array<float, 768> normalization_table(const Preprocessing& preprocessing) {
   std::array<float, 768> table;
   constexpr float kInverse = static_cast<float>(1.0 / 255.0);
-  const bool torch = preprocessing.resampler == Resampler::kTorch;
+  const Resampler resampler = preprocessing.resampler;
   for (std::size_t channel = 0; channel < 3; ++channel) {
+    const float mean = preprocessing.mean[channel], std = preprocessing.std[channel];
     for (std::size_t pixel = 0; pixel < 256; ++pixel) {
       const float level = static_cast<float>(pixel);
-      const float scaled = torch ? level * kInverse : level / 255.0f;
-      table[channel * 256 + pixel] =
-          (scaled - preprocessing.mean[channel]) / preprocessing.std[channel];
+      const float scaled = resampler == Resampler::kTorch ? level * kInverse : level / 255.0f;
+      table[channel * 256 + pixel] = resampler == Resampler::kTransformers
+                                         ? (level - mean * 255.0f) / (std * 255.0f)
+                                         : (scaled - mean) / std;
     }
   }
   return table;

@@ -22,11 +22,18 @@ inline const WordTable<Interpolation> kInterpolations{{"bicubic", Interpolation:
                                                       {"bilinear", Interpolation::kBilinear}};
 // Pillow 13 resamples frames that lose much more height than width vertically first; all versions
 // before it, with which every published backbone was trained, resample horizontally first. The two
-// orders differ by a level here and there.
-enum class Resampler { kPillow, kTorch, kPillow12 };
+// orders differ by a level here and there. The image processors of transformers 5 resample as
+// torch, but round the corner of an odd crop down, and scale and normalise in one step
+// (transformers/image_processing_backends.py).
+enum class Resampler { kPillow, kTorch, kPillow12, kTransformers };
 inline const WordTable<Resampler> kResamplers{{"pillow", Resampler::kPillow},
                                               {"torch", Resampler::kTorch},
-                                              {"pillow12", Resampler::kPillow12}};
+                                              {"pillow12", Resampler::kPillow12},
+                                              {"transformers", Resampler::kTransformers}};
+// Resampled on tensors, not on PIL images.
+inline bool is_of_tensors(Resampler resampler) {
+  return resampler == Resampler::kTorch || resampler == Resampler::kTransformers;
+}
 
 // Marks the pixels of a frame that are kept; the others become black. Made by make_mask().
 struct Mask {
@@ -65,13 +72,15 @@ Json to_json(const Preprocessing& preprocessing);
 
 // Resizes and crops. `out` has S·S·3 bytes, RGB interleaved [S, S, 3]. Bit-identical to
 // torchvision's Resize + CenterCrop on a PIL image (kPillow, kPillow12) or on a uint8 tensor with
-// antialias (kTorch). DataError for an empty image.
+// antialias (kTorch), or to transformers' resize and center_crop (kTransformers). DataError for an
+// empty image.
 void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
                   std::uint8_t* out);
 
 // (pixel / 255 − mean) / std in float32 as torchvision computes it: ToTensor + Normalize for
 // PIL images, v2.ToDtype(scale=True) + v2.Normalize for kTorch, which multiplies by 1/255 instead
-// of dividing: in [S, S, 3] uint8 → out [3, S, S] float32. The CPU twin of cuda/normalize.cu.
+// of dividing, (pixel − 255 · mean) / (255 · std) for kTransformers: in [S, S, 3] uint8 → out
+// [3, S, S] float32. The CPU twin of cuda/normalize.cu.
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
 
 // All that normalize() can give: [channel * 256 + pixel].

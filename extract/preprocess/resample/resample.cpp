@@ -80,7 +80,7 @@ std::int32_t to_fixed(double weight, int shift) {
 
 Kernel make_kernel(Interpolation interpolation, Resampler resampler, const Axis& axis) {
   Kernel kernel;
-  kernel.shift = resampler == Resampler::kTorch ? torch_shift(interpolation, axis) : kPillowShift;
+  kernel.shift = is_of_tensors(resampler) ? torch_shift(interpolation, axis) : kPillowShift;
   const std::size_t size = static_cast<std::size_t>(axis.size);
   std::vector<std::vector<double>> real(size);
   std::size_t most = 0;

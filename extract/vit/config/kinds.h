@@ -15,8 +15,9 @@ void apply_timm_model(const std::string& name, const Json& arguments, ModelConfi
 // transformers' config.json, of an image encoder or of a model that has one.
 ModelConfig read_transformers_config(const Json& config);
 
-// transformers' preprocessor_config.json beside a config of this model_type.
-PixelConfig read_image_processor(const Json& processor, const std::string& model_type);
+// transformers' preprocessor_config.json beside a config of this model_type. What it leaves out is
+// as its class has it in transformers 5.
+PixelConfig read_image_processor(const Json& stated, const std::string& model_type);
 
 // open_clip_config.json.
 ModelConfig read_open_clip_config(const Json& config);

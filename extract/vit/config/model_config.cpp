@@ -35,6 +35,20 @@ fs::path config_beside(const WeightFiles& weights) {
   return fs::is_regular_file(open_clip) ? open_clip : fs::path();
 }
 
+// transformers' own order: an image processor inside processor_config.json goes before
+// preprocessor_config.json.
+std::optional<PixelConfig> read_processor_in(const fs::path& folder,
+                                             const std::string& model_type) {
+  const auto read = [&](const Json& json) { return read_image_processor(json, model_type); };
+  if (const fs::path file = folder / "processor_config.json"; fs::is_regular_file(file))
+    if (const Json json = read_sorted_json_file(file);
+        json.is_object() && json.contains("image_processor"))
+      return in_context(file.filename().string(), [&] { return read(json["image_processor"]); });
+  if (const fs::path file = folder / "preprocessor_config.json"; fs::is_regular_file(file))
+    return in_context(file.filename().string(), [&] { return read(read_sorted_json_file(file)); });
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
@@ -46,14 +60,9 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
   return in_context(concat("config '", file.string(), "'"), [&]() -> std::optional<ModelConfig> {
     ModelConfig config = read_kind(json);
     config.file = file;
-    const fs::path processor = weights.folder / "preprocessor_config.json";
-    if (json.contains("model_type") && fs::is_regular_file(processor))
-      config.pixels = in_context("preprocessor_config.json", [&] {
-        PixelConfig pixels = read_image_processor(read_sorted_json_file(processor),
-                                                  word(json, "model_type").value_or(""));
-        if (!pixels.image_size) pixels.image_size = config.pixels.image_size;
-        return pixels;
-      });
+    if (!json.contains("model_type")) return config;
+    if (auto pixels = read_processor_in(weights.folder, word(json, "model_type").value_or("")))
+      config.pixels = *pixels;
     return config;
   });
 }

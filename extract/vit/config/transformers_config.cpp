@@ -128,61 +128,6 @@ void expect_parts(const Json& json, const std::string& type, ModelConfig& config
   if (!siglip) config.compared.emplace_back("attention_pool");
 }
 
-// Whether a lone number is the shortest edge's, as the processor's default_to_square says; else
-// both edges have it.
-bool takes_shortest_edge(const Json& processor, const std::string& model_type) {
-  const std::string type = word(processor, "image_processor_type")
-                               .value_or(word(processor, "feature_extractor_type").value_or(""));
-  for (const char* start : {"CLIP", "Bit"})
-    if (type.starts_with(start)) return true;
-  for (const char* start : {"ViT", "DeiT", "Beit", "BEiT", "Siglip", "DINOv3"})
-    if (type.starts_with(start)) return false;
-  if (!type.empty())
-    throw DataError(concat("'size' is a lone number, and whether '", type,
-                           "' takes it for the shortest edge or for both is not known; write it as "
-                           "{\"shortest_edge\": N} or {\"height\": N, \"width\": N}"));
-  return model_type.starts_with("clip") || model_type.starts_with("dinov2");
-}
-
-void read_size(const Json& processor, const std::string& model_type, PixelConfig& pixels) {
-  const auto square = [&](const Json& size, const char* key) {
-    const auto height = whole_number(size, "height"), width = whole_number(size, "width");
-    if (height != width)
-      throw DataError(concat("'", key, "' is ", size.dump().substr(0, 60),
-                             ", expected a square (only squares are supported)"));
-    return height;
-  };
-  const auto of = [&](const char* key) -> Json {
-    if (!processor.contains(key) || processor[key].is_null()) return Json::object();
-    if (processor[key].is_object()) return processor[key];
-    const auto number = side(processor, key);
-    const bool crops = truth(processor, "do_center_crop").value_or(false);
-    if (crops && std::string(key) == "size" && takes_shortest_edge(processor, model_type))
-      return {{"shortest_edge", *number}};
-    return {{"height", *number}, {"width", *number}};
-  };
-  const Json size = of("size"), crop = of("crop_size");
-  const bool crops = truth(processor, "do_center_crop").value_or(false) && !crop.empty();
-  const auto shortest = whole_number(size, "shortest_edge");
-  if (!truth(processor, "do_resize").value_or(true) || size.empty()) return;
-  if (shortest && !crops)
-    throw DataError(
-        "'size' states the shortest edge alone, without a crop: frames would have "
-        "sizes of their own, which is not supported; give --image-size and --resize");
-  const auto scaled = shortest ? shortest : square(size, "size");
-  const auto target = crops ? square(crop, "crop_size") : scaled;
-  if (!scaled || !target || *target < 1 || *target > 4096 || *scaled < *target)
-    throw DataError(concat("'size' is ", size.dump().substr(0, 60),
-                           ", expected height and width, "
-                           "or the shortest edge and a 'crop_size' within"));
-  pixels.image_size = static_cast<int>(*target);
-  pixels.resize = shortest ? "shortest" : "squash";
-  // Resizing goes to floor(size / crop_pct): a little less than the quotient keeps its floor.
-  pixels.crop_pct = *scaled == *target
-                        ? 1.0
-                        : static_cast<double>(*target) / (static_cast<double>(*scaled) + 1e-6);
-}
-
 }  // namespace
 
 ModelConfig read_transformers_config(const Json& json) {
@@ -207,39 +152,6 @@ ModelConfig read_transformers_config(const Json& json) {
   if (const auto size = side(vision, "image_size"))
     config.pixels.image_size = static_cast<int>(*size);
   return config;
-}
-
-PixelConfig read_image_processor(const Json& json, const std::string& model_type) {
-  PixelConfig pixels;
-  if (json.contains("max_num_patches"))
-    throw DataError(
-        "'max_num_patches' is of images that keep their own shapes (SigLIP2 NaFlex), which is not "
-        "supported; use a checkpoint for one size, or take preprocessor_config.json away and give "
-        "--image-size, --resize squash, --mean and --std");
-  read_size(json, model_type, pixels);
-  if (truth(json, "do_normalize").value_or(true)) {
-    pixels.mean = channels(json, "image_mean");
-    pixels.std = deviations(json, "image_std");
-  } else {
-    pixels.mean = {{0, 0, 0}};
-    pixels.std = {{1, 1, 1}};
-  }
-  const double factor = number(json, "rescale_factor").value_or(1 / 255.0);
-  if (!truth(json, "do_rescale").value_or(true) || std::abs(factor * 255 - 1) > 1e-6)
-    throw DataError(
-        "pixels are not scaled to 0…1, which is not supported; give --mean and --std "
-        "for pixels scaled to 0…1, and take preprocessor_config.json away");
-  // Pillow's numbers of filters.
-  static const std::map<std::int64_t, std::string> filters{
-      {0, "nearest"}, {1, "lanczos"}, {2, "bilinear"}, {3, "bicubic"}, {4, "box"}, {5, "hamming"}};
-  if (const auto resample = whole_number(json, "resample"))
-    pixels.interpolation =
-        interpolation_word(filters.contains(*resample) ? filters.at(*resample) : "unknown");
-  // transformers from version 5 on resizes tensors, as its processors called …Fast did before;
-  // those called …Pil take Pillow.
-  const std::string type = word(json, "image_processor_type").value_or("");
-  pixels.resampler = type.ends_with("Pil") ? "pillow" : "torch";
-  return pixels;
 }
 
 }  // namespace coldframe::vit

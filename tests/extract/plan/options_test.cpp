@@ -74,6 +74,7 @@ TEST_F(WeightsWithConfig, NeedNoOptionBesides) {
   EXPECT_EQ(p.std, (std::array{0.1f, 0.2f, 0.3f}));
   EXPECT_EQ(options.backbone.features.pooling, vit::Pooling::kMap);
   EXPECT_EQ(options.backbone.weights, folder_);
+  EXPECT_EQ(options.config, folder_ / "config.json");
 }
 
 TEST_F(WeightsWithConfig, GiveWayToOptions) {
@@ -99,7 +100,7 @@ TEST_F(WeightsWithConfig, TakeTransformersProcessorToo) {
   EXPECT_EQ(std::floor(p.image_size / p.crop_pct), 256);
   EXPECT_EQ(p.resize, preprocess::Resize::kShortest);
   EXPECT_EQ(p.interpolation, preprocess::Interpolation::kBicubic);
-  EXPECT_EQ(p.resampler, preprocess::Resampler::kTorch);
+  EXPECT_EQ(p.resampler, preprocess::Resampler::kTransformers);
   EXPECT_EQ(p.mean, (std::array{0.1f, 0.2f, 0.3f}));
   EXPECT_EQ(options.backbone.features.pooling, vit::Pooling::kCls);
 }

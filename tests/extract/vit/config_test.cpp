@@ -41,7 +41,35 @@ TEST(ImageProcessor, TakesALoneSizeForBothEdgesOrTheShortest) {
   EXPECT_EQ(older_processor(nullptr, "deit").resize, "squash");
   EXPECT_EQ(older_processor(nullptr, "clip").resize, "shortest");
   EXPECT_THAT(refusal_of([] { older_processor("LevitFeatureExtractor"); }),
-              HasSubstr("'LevitFeatureExtractor' takes it for the shortest edge"));
+              HasSubstr("'LevitFeatureExtractor', expected one of ViT, DeiT"));
+}
+
+// transformers/models/*/image_processing_*.py.
+TEST(ImageProcessor, HasItsClasssDefaultsWhereItSaysNothing) {
+  const auto of = [](const char* type) {
+    return read_image_processor({{"image_processor_type", type}}, "vit");
+  };
+  const PixelConfig vit = of("ViTImageProcessorFast"), clip = of("CLIPImageProcessor");
+  EXPECT_EQ(vit.interpolation, "bilinear");
+  EXPECT_EQ(vit.resize, "squash");
+  EXPECT_EQ(vit.mean, (std::array{0.5f, 0.5f, 0.5f}));
+  EXPECT_EQ(clip.interpolation, "bicubic");
+  EXPECT_EQ(clip.resize, "shortest");
+  EXPECT_EQ(clip.mean, (std::array{0.48145466f, 0.4578275f, 0.40821073f}));
+  EXPECT_EQ(of("DeiTImageProcessor").resize, "squash");
+  EXPECT_LT(*of("DeiTImageProcessor").crop_pct, 1);
+  EXPECT_EQ(*of("BeitImageProcessor").crop_pct, 1);
+  EXPECT_EQ(of("DINOv3ViTImageProcessor").mean, (std::array{0.485f, 0.456f, 0.406f}));
+  EXPECT_EQ(read_image_processor(Json::object(), "dinov2").resize, "shortest");
+}
+
+TEST(ImageProcessor, RefusesWhatItDoesNotCarryOut) {
+  for (const char* step : {"do_pad", "do_flip_channel_order"})
+    EXPECT_THAT(refusal_of([&] { read_image_processor({{step, true}}, "vit"); }), HasSubstr(step));
+  EXPECT_THAT(refusal_of([] {
+                read_image_processor({{"do_resize", false}}, "vit");
+              }),
+              HasSubstr("'do_resize' is false"));
 }
 
 TEST(ImageProcessor, RefusesImagesOfVaryingSizes) {
