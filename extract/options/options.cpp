@@ -147,6 +147,13 @@ void check_constants(const Words& words, const std::optional<vit::ModelConfig>& 
       " must be given: the right values belong to the checkpoint and are not guessed"));
 }
 
+void check_pooling(const Words& words, const Preset& preset, bool dry_run) {
+  if (preset.pooling || !words.pool.empty() || !words.backbone.empty() || dry_run) return;
+  throw ConfigError(concat("--preset ", preset.name,
+                           " leaves the pooling open, as its authors do (", preset.source,
+                           "); give --pool cls or --pool mean"));
+}
+
 // Reads the config that lies beside the weights, unless a preset describes them.
 std::optional<vit::ModelConfig> config_of(const Words& words) {
   if (words.weights.empty() || !words.preset.empty()) return std::nullopt;
@@ -229,8 +236,10 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   options.preset = words.preset;
   if (!words.preset.empty()) {
     const Preset& preset = find_preset(words.preset);
+    check_pooling(words, preset, options.dry_run);
     options.preprocessing = preset.preprocessing;
-    options.backbone.features.pooling = preset.pooling;
+    options.backbone.features.pooling =
+        preset.pooling.value_or(options.backbone.features.pooling);
     if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
   }
   if (!options.dry_run) {

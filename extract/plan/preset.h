@@ -1,6 +1,7 @@
 // Presets: recipe, architecture and pooling of known backbones, each constant with its source.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace coldframe::extract {
 
 struct Preset {
   std::string name;          // "retfound-green", "dino-vits16", …
-  std::string architecture;  // timm's model name
-  vit::Pooling pooling;
+  std::string architecture;  // a name of extract/vit/published
+  // Nothing where the authors take features in more than one way: --pool is then required.
+  std::optional<vit::Pooling> pooling;
   preprocess::Preprocessing preprocessing;
   std::string source;  // where the constants come from
 };

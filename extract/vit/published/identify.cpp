@@ -58,6 +58,17 @@ Candidates candidates(const StoredNames& names,
   return found;
 }
 
+// Those that have what is stated, if any has.
+Candidates as_stated(const Candidates& found, const StatedFields& stated) {
+  Candidates kept;
+  for (const Published* model : found)
+    if (model->architecture.heads == stated.heads.value_or(model->architecture.heads) &&
+        model->architecture.activation ==
+            stated.activation.value_or(model->architecture.activation))
+      kept.push_back(model);
+  return kept.empty() ? found : kept;
+}
+
 // What candidates differ in, of the fields that nobody stated: for each set of values the first
 // model that has them.
 std::map<std::string, std::string> variants(const Candidates& found, const StatedFields& stated,
@@ -173,6 +184,7 @@ Architecture identify(Architecture shown, const StoredNames& names, const Stated
   if (!has_width)
     found = candidates(names, [&](const Architecture& each) { return same_parts(each, shown); });
   if (found.empty()) return plain_as_stated(shown, stated);
+  found = as_stated(found, stated);
   const auto differing = variants(found, stated, has_width);
   if (differing.size() > 1) ask_which(differing);
   take_hidden(found.front()->architecture, shown);

@@ -42,7 +42,8 @@ void apply_pair(const std::string& pair, Published& model) {
 std::vector<Published> read_rows() {
   std::vector<Published> models;
   std::map<std::string, Published> known{{"", {}}};
-  for (const auto* rows : {&vision_transformer_rows(), &deit_rows(), &eva_rows(), &beit_rows()})
+  for (const auto* rows :
+       {&vision_transformer_rows(), &deit_rows(), &eva_rows(), &beit_rows(), &card_rows()})
     for (const PublishedRow& row : *rows) {
       Published model = known.at(row.like);
       model.name = row.name;

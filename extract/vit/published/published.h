@@ -1,5 +1,5 @@
-// The models that timm 1.0 registers in vision_transformer.py, deit.py, eva.py and beit.py, and
-// which of them a checkpoint can be.
+// The models that timm 1.0 registers in vision_transformer.py, deit.py, eva.py and beit.py, those
+// that model cards make with timm (uni2_h, virchow2, …), and which of them a checkpoint can be.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// What is known of the models that timm 1.0 registers. The rows are made from timm's own models by
-// tests/extract/vit/timm_rows.py; tests/extract/vit/parity.py compares features with timm's.
+// What is known of the models that timm 1.0 registers, and of those that model cards make with it.
+// The rows are made from timm's own models by tests/extract/vit/timm_rows.py;
+// tests/extract/vit/parity.py compares features with timm's.
 #pragma once
 
 #include <vector>
@@ -20,5 +21,6 @@ const std::vector<PublishedRow>& vision_transformer_rows();
 const std::vector<PublishedRow>& deit_rows();
 const std::vector<PublishedRow>& eva_rows();
 const std::vector<PublishedRow>& beit_rows();
+const std::vector<PublishedRow>& card_rows();  // made by timm with the arguments of a model card
 
 }  // namespace coldframe::vit

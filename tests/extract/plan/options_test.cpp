@@ -36,6 +36,14 @@ TEST(ExtractOptions, PresetFillsAndOptionsOverride) {
   EXPECT_EQ(options->selection.count, 12);
 }
 
+TEST(ExtractOptions, SomePresetsLeaveThePoolingOpen) {
+  const std::string line = "--input a --out b.h5 --preset retfound-mae --weights w";
+  EXPECT_THROW(parse_extract_options(words(line)), ConfigError);
+  EXPECT_EQ(parse_extract_options(words(line + " --pool mean"))->backbone.features.pooling,
+            vit::Pooling::kMean);
+  EXPECT_TRUE(parse_extract_options(words("--input a --dry-run --preset retfound-mae")));
+}
+
 // A folder as timm writes it to the hub, whose weights are read later.
 class WeightsWithConfig : public ::testing::Test {
  protected:

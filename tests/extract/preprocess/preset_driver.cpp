@@ -8,7 +8,8 @@ int main() {
   for (const extract::Preset& preset : extract::presets()) {
     const Json line{{"name", preset.name},
                     {"architecture", preset.architecture},
-                    {"pooling", word_for(vit::kPoolings, preset.pooling)},
+                    {"pooling", preset.pooling ? Json(word_for(vit::kPoolings, *preset.pooling))
+                                               : Json(nullptr)},
                     {"preprocessing", preprocess::to_json(preset.preprocessing)},
                     {"source", preset.source}};
     std::cout << line.dump() << "\n";

@@ -66,6 +66,23 @@ TEST(Identify, AsksWhereModelsOfTheseShapesDiffer) {
   EXPECT_EQ(quick.norm_epsilon, 1e-5);
 }
 
+TEST(Identify, TakesTheModelThatHasWhatIsStated) {
+  set_quiet(true);
+  const Architecture siglip = shown("vit_so400m_patch14_siglip_224");
+  EXPECT_THAT(question(siglip), HasSubstr("activation gelu_tanh"));
+  const Architecture tanh = identify(siglip, {}, {.activation = Activation::kGeluTanh});
+  EXPECT_EQ(tanh.pool_activation, Activation::kGeluTanh);
+  EXPECT_EQ(tanh.activation, Activation::kGeluTanh);
+}
+
+TEST(Identify, KnowsTheModelsOfModelCards) {
+  set_quiet(true);
+  for (const char* name : {"uni", "uni2_h", "virchow2", "prov_gigapath", "phikon_v2"}) {
+    const Architecture& model = find_published(name).architecture;
+    EXPECT_EQ(to_json(identify(shown(name), {}, {})), to_json(model)) << name;
+  }
+}
+
 // DeiT III's own names are those of a ViT with rotary positions, too.
 TEST(Identify, AsksAboutNamesThatTwoRepositoriesGive) {
   const Architecture deit3 = shown("deit3_small_patch16_224");

@@ -8,13 +8,29 @@ import sys
 
 import timm
 import torch
-from timm.layers import RmsNorm
+from timm.layers import RmsNorm, SwiGLUPacked
 from timm.models import deit, eva
 from timm.models._registry import _deprecated_models, _module_to_models
 
 MODULES = ("vision_transformer", "deit", "eva", "beit")
 ACTIVATIONS = {"GELU": "gelu", "GELUTanh": "gelu_tanh", "QuickGELU": "quick_gelu", "SiLU": "silu", "GELUQuick": "quick_gelu",
                "GeluTanh": "gelu_tanh", "QuickGelu": "quick_gelu"}
+
+
+# Models that are published with the arguments of timm.create_model on their cards (extract/plan/preset.cpp names these).
+GATED = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
+CARDS = {
+    "uni": ("vit_large_patch16_224", {"img_size": 224, "init_values": 1e-5}),
+    "uni2_h": ("vit_giant_patch14_224", {
+        "img_size": 224, "patch_size": 14, "depth": 24, "num_heads": 24, "init_values": 1e-5, "embed_dim": 1536,
+        "mlp_ratio": 2.66667 * 2, "no_embed_class": True, "reg_tokens": 8, **GATED}),
+    "virchow2": ("vit_huge_patch14_224", {
+        "img_size": 224, "init_values": 1e-5, "mlp_ratio": 5.3375, "reg_tokens": 4, **GATED}),
+    "prov_gigapath": ("vit_giant_patch14_dinov2", {
+        "img_size": 224, "patch_size": 16, "embed_dim": 1536, "depth": 40, "num_heads": 24, "mlp_ratio": 5.33334}),
+    "phikon_v2": ("vit_large_patch14_dinov2", {"img_size": 224, "patch_size": 16}),
+    "medsiglip": ("vit_so400m_patch14_siglip_384", {"img_size": 448, "act_layer": "gelu_tanh"}),
+}
 
 
 class Unsupported(Exception):
@@ -195,9 +211,15 @@ def read_row(model):
     return row
 
 
+def create(name, **options):
+    """timm's model of this name, or of this one in CARDS."""
+    timm_name, arguments = CARDS.get(name, (name, {}))
+    return timm.create_model(timm_name, num_classes=0, **{**arguments, **options})
+
+
 def build_on_meta(name, **options):
     with torch.device("meta"):
-        return timm.create_model(name, num_classes=0, **options)
+        return create(name, **options)
 
 
 # Architecture's defaults (extract/vit/architecture.h), and those of the rest of a row.
@@ -241,11 +263,11 @@ def quoted(words, indent):
     return ("\n" + indent).join(f'"{part}"' for part in [*lines, line])
 
 
-def print_rows(module, rows, known):
+def print_rows(title, source, rows, known):
     """A file of extract/vit/published: each row says what differs from an earlier one."""
-    lines = [f"// Made by tests/extract/vit/timm_rows.py from {module}.py of timm {timm.__version__}.",
+    lines = [f"// Made by tests/extract/vit/timm_rows.py from {source} of timm {timm.__version__}.",
              '#include "extract/vit/published/rows.h"', "", "namespace coldframe::vit {", "",
-             f"const std::vector<PublishedRow>& {module}_rows() {{", "  static const std::vector<PublishedRow> rows = {"]
+             f"const std::vector<PublishedRow>& {title}_rows() {{", "  static const std::vector<PublishedRow> rows = {"]
     for name, row in rows.items():
         like = min(known, key=lambda other: (len(difference(row, known[other])) + len(other) // 4, other != ""))
         line = f'      {{"{name}", "{like}", "{difference(row, known[like])}"}},'
@@ -256,16 +278,28 @@ def print_rows(module, rows, known):
     return "\n".join([*lines, "  };", "  return rows;", "}", "", "}  // namespace coldframe::vit", ""])
 
 
-def main(folder):
+def files():
+    """The text of each file, and the models that are left out, with the reason."""
     known = {"": {key: text(value) for key, value in DEFAULTS.items()}}
-    for module in MODULES:
+    written, left_out = {}, {}
+    for title, source, chosen in [*((module, f"{module}.py", names(module)) for module in MODULES),
+                                  ("card", "model cards' arguments", sorted(CARDS))]:
         rows = {}
-        for name in names(module):
+        for name in chosen:
             try:
                 rows[name] = table_row(build_on_meta(name))
             except Unsupported as reason:
-                print(f'{{"{name}", "{reason}"}},')
-        (pathlib.Path(folder) / f"{module}_rows.cpp").write_text(print_rows(module, rows, known))
+                left_out[name] = str(reason)
+        written[f"{title}_rows.cpp"] = print_rows(title, source, rows, known)
+    return written, left_out
+
+
+def main(folder):
+    written, left_out = files()
+    for name, content in written.items():
+        (pathlib.Path(folder) / name).write_text(content)
+    for name, reason in left_out.items():
+        print(name, reason)
 
 
 if __name__ == "__main__":
