@@ -10,7 +10,10 @@
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/options/options.h"
+#include "extract/plan/preset.h"
 #include "extract/plan/recipe.h"
+#include "extract/vit/published/published.h"
+#include "extract/vit/resolve_architecture.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {
@@ -42,6 +45,17 @@ TEST(ExtractOptions, SomePresetsLeaveThePoolingOpen) {
   EXPECT_EQ(parse_extract_options(words(line + " --pool mean"))->backbone.features.pooling,
             vit::Pooling::kMean);
   EXPECT_TRUE(parse_extract_options(words("--input a --dry-run --preset retfound-mae")));
+}
+
+TEST(Presets, HaveArchitecturesThatTheirSizesAndPoolingsGoWith) {
+  for (const Preset& preset : presets()) {
+    vit::BackboneOptions options;
+    options.pooling = preset.pooling.value_or(vit::Pooling::kClsMean);
+    options.image_size = preset.preprocessing.image_size;
+    EXPECT_NO_THROW(
+        vit::check_options(options, vit::find_published(preset.architecture).architecture))
+        << preset.name;
+  }
 }
 
 // A folder as timm writes it to the hub, whose weights are read later.
