@@ -81,7 +81,8 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   result.at_once = trainer.pieces().training;
   result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total();
   time_epochs(trainer, result);
-  trainer.finish();  // predicts the test part: that may take more than the validation part
+  // Predicts the test part, too: that may take more than the validation part.
+  if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
   result.at_once = trainer.pieces().training;
   result.measured_bytes = peak_device_memory(experiment.device);
   result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *

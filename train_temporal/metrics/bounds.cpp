@@ -77,12 +77,37 @@ Range without_failure(double share, const Spread& spread, double level) {
   return share > 0.5 ? Range{1 - excluded, 1} : Range{0, excluded};
 }
 
+double moderated_variance(double share, const Spread& spread) {
+  if (spread.trials <= 0) return spread.variance;
+  const double prior = share * (1 - share) / spread.trials, freedom = spread.freedom_of_variance;
+  if (prior <= spread.variance) return spread.variance;
+  return (freedom * spread.variance + prior) / (freedom + 1);
+}
+
 Range share_range(double share, const Spread& spread, double z, double level) {
   if (share <= 0 || share >= 1) return without_failure(share, spread, level);
   const double trials = spread.variance > 0
-                            ? share * (1 - share) / spread.variance
+                            ? share * (1 - share) / moderated_variance(share, spread)
                             : static_cast<double>(std::max<std::size_t>(spread.units, 1));
   return wilson(share, trials, z);
+}
+
+// Hall 1992: (θ̂ − θ) / error is a cubic of a normal number, whose inverse is `root`. No error is
+// below 0.
+Range skewed_range(double value, const Spread& spread, double z) {
+  const double error = std::sqrt(spread.variance), g = spread.skewness;
+  const auto root = [&](double x) {
+    return std::abs(g) < 1e-6 ? x : 3 / g * (std::cbrt(1 + g * (x - g / 6)) - 1);
+  };
+  return {std::max(value - error * root(z), 0.0), value - error * root(-z)};
+}
+
+// The error of a line rests on the patients where the classes overlap.
+constexpr double kLeastFreedomOfLine = 3;
+
+bool rests_on_few(Metric metric, const Spread& spread) {
+  return (metric == Metric::kCalibrationSlope || metric == Metric::kCalibrationIntercept) &&
+         spread.freedom_of_variance < kLeastFreedomOfLine;
 }
 
 // No patient changes the figure, and it is not at an end that only a failure could leave.
@@ -109,6 +134,7 @@ double student_quantile(double share, double freedom) {
 std::size_t least_patients(Metric metric) {
   switch (metric) {
     case Metric::kAuprc:
+      return 20;  // 4 in each of 5 folds
     case Metric::kCalibrationSlope:
     case Metric::kCalibrationIntercept:
     case Metric::kBrier:
@@ -143,21 +169,25 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
     }
     return none("it is the same without any one patient");
   }
+  if (rests_on_few(metric, spread)) {
+    return none("too small a sample to bound: a few patients decide where the classes overlap");
+  }
   const double z = student_quantile((1 + level) / 2, spread.freedom);
   const double error = std::sqrt(spread.variance);
   Range range{value - z * error, value + z * error};
   if (shape == Shape::kShare) range = share_range(value, spread, z, level);
+  if (shape == Shape::kPositive) range = skewed_range(value, spread, z);
   if (shape == Shape::kSigned) {
-    const Spread half{spread.variance / 4, spread.freedom, spread.units};
+    Spread half = spread;
+    half.variance /= 4;
     const Range share = share_range((1 + value) / 2, half, z, level);
     range = {2 * share.low - 1, 2 * share.high - 1};
   }
-  if (shape == Shape::kPositive || shape == Shape::kBelowOne) {
-    const double size = shape == Shape::kPositive ? value : 1 - value;
+  if (shape == Shape::kBelowOne) {
+    const double size = 1 - value;
     if (size <= 0) return none("there is no error to bound");
     const double factor = std::exp(z * error / size);
-    range = shape == Shape::kPositive ? Range{size / factor, size * factor}
-                                      : Range{1 - size * factor, 1 - size / factor};
+    range = {1 - size * factor, 1 - size / factor};
   }
   return {Figure::of(range.low), Figure::of(range.high)};
 }

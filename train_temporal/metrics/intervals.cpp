@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <map>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/spread.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -18,17 +18,6 @@ std::vector<double> values(const std::vector<Figure>& figures) {
   std::vector<double> result;
   for (const Figure& figure : figures) result.push_back(figure.value);
   return result;
-}
-
-// Mean of what is defined; NaN when nothing is.
-double mean_defined(std::span<const double> numbers) {
-  double sum = 0, count = 0;
-  for (double number : numbers) {
-    if (std::isnan(number)) continue;
-    sum += number;
-    count += 1;
-  }
-  return count > 0 ? sum / count : kNan;
 }
 
 double sd_defined(std::span<const double> numbers) {
@@ -61,106 +50,8 @@ std::vector<Figure> minus(const std::vector<Figure>& a, const std::vector<Figure
   return result;
 }
 
-// A figure is the mean over folds, or the pooled one.
-enum class Taken { kOverFolds, kPooled };
-
 const std::vector<Figure>& figures_of(const MetricTable& table, std::size_t m, Taken taken) {
   return taken == Taken::kOverFolds ? table.per_fold[m] : table.pooled[m];
-}
-
-const std::vector<double>& row_of(const MetricTable::Block& block, std::size_t m, Taken taken) {
-  return taken == Taken::kOverFolds ? block.without[m].fold : block.without[m].pooled;
-}
-
-// A figure without each block; blocks that have no exams here are left out.
-struct Deleted {
-  std::vector<double> value;
-  std::vector<std::pair<std::size_t, int>> stratum;  // fold (of means over folds), class
-};
-
-// Figures that do not depend on how many exams there are of each class: that this varies from
-// sample to sample is no part of their error.
-bool is_given_classes(Metric metric) {
-  return metric == Metric::kAuroc || metric == Metric::kSensitivity ||
-         metric == Metric::kSpecificity || metric == Metric::kBalancedAccuracy ||
-         metric == Metric::kCalibrationSlope;
-}
-
-Deleted deleted_values(const MetricTable& table, std::size_t m, Taken taken) {
-  Deleted deleted;
-  for (const MetricTable::Block& block : table.blocks) {
-    if (block.of_class < 0) continue;
-    deleted.value.push_back(mean_defined(row_of(block, m, taken)));
-    deleted.stratum.emplace_back(taken == Taken::kOverFolds ? block.fold : 0,
-                                 is_given_classes(table.metrics[m]) ? block.of_class : 0);
-  }
-  return deleted;
-}
-
-// The patients that differ, and how: the product of two figures' changes, by stratum.
-struct Covariance {
-  double sum = 0, freedom = 0;
-};
-
-// (g − 1) / g · Σ (a − ā)(b − b̄) over the g patients of each stratum; one alone is compared with
-// the figure itself. The degrees of freedom are Satterthwaite's over classes. NaN where the figure
-// is undefined without one of the patients.
-Covariance covariance(const Deleted& a, double a_value, const Deleted& b, double b_value) {
-  struct Sums {
-    double n = 0, a = 0, b = 0, ab = 0;
-  };
-  std::map<std::pair<std::size_t, int>, Sums> strata;
-  for (std::size_t i = 0; i < a.value.size(); ++i) {
-    Sums& sums = strata[a.stratum[i]];
-    const double da = a.value[i] - a_value, db = b.value[i] - b_value;
-    sums.n += 1;
-    sums.a += da;
-    sums.b += db;
-    sums.ab += da * db;
-  }
-  std::map<int, Covariance> of_class;
-  for (const auto& [stratum, sums] : strata) {
-    Covariance& one = of_class[stratum.second];
-    one.sum += sums.n > 1 ? (sums.n - 1) / sums.n * (sums.ab - sums.a * sums.b / sums.n) : sums.ab;
-    one.freedom += std::max(sums.n - 1, 1.0);
-  }
-  Covariance all;
-  double squares = 0;
-  for (const auto& [of, one] : of_class) {
-    all.sum += one.sum;
-    all.freedom += one.freedom;
-    squares += one.sum * one.sum / one.freedom;
-  }
-  if (squares > 0) all.freedom = all.sum * all.sum / squares;
-  return all;
-}
-
-// What a perfect figure rests on: all patients, or those of the class that has the fewest where
-// each class counts by itself.
-std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
-  const auto& patients = table.patients_of_class;
-  if (patients.empty()) return table.blocks.size();
-  switch (table.metrics[m]) {
-    case Metric::kAuroc:
-      return taken == Taken::kOverFolds ? table.pairs : *std::ranges::min_element(patients);
-    case Metric::kSensitivity:
-      return patients[1];
-    case Metric::kSpecificity:
-      return patients[0];
-    case Metric::kAccuracy:
-    case Metric::kKappa:
-    case Metric::kQuadraticKappa:
-    case Metric::kBrier:
-    case Metric::kLogLoss:
-    case Metric::kClassMae:
-      return table.patients;
-    default:
-      return *std::ranges::min_element(patients);
-  }
-}
-
-bool are_pairs(const MetricTable& table, std::size_t m, Taken taken) {
-  return table.metrics[m] == Metric::kAuroc && taken == Taken::kOverFolds;
 }
 
 Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken) {
@@ -168,15 +59,12 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken) {
   result.low = result.high = result.value;
   if (!result.value.defined()) return result;
   const double value = result.value.value;
-  const Deleted deleted = deleted_values(table, m, taken);
-  const Covariance variance = covariance(deleted, value, deleted, value);
-  if (std::isnan(variance.sum)) {
+  const Spread spread = spread_of(table, m, taken, changes_of(table, m, taken, value));
+  if (std::isnan(spread.variance)) {
     result.low = result.high =
         Figure::none("too small a sample to bound: it is undefined without one of the patients");
     return result;
   }
-  const Spread spread{variance.sum, variance.freedom, units_of(table, m, taken),
-                      are_pairs(table, m, taken)};
   const Bounds bounds = bounds_of(table.metrics[m], value, spread, table.level);
   const Bounds claimed = bounds_of(table.metrics[m], value, spread, kClaimLevel);
   return {result.value, bounds.low, bounds.high, claimed.low.value, claimed.high.value};
@@ -185,46 +73,83 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken) {
 // Steps of single patients make differences of recalls too coarse for fewer.
 constexpr std::size_t kLeastOfRecalls = 10;
 
-bool is_too_coarse(const MetricTable& table, std::size_t m, Taken taken) {
+std::string too_coarse(const MetricTable& table, std::size_t m, Taken taken) {
   const Metric metric = table.metrics[m];
-  return (metric == Metric::kSensitivity || metric == Metric::kSpecificity) &&
-         units_of(table, m, taken) < kLeastOfRecalls;
+  const std::size_t units = units_of(table, m, taken);
+  const bool of_recalls = metric == Metric::kSensitivity || metric == Metric::kSpecificity;
+  if (!of_recalls || units >= kLeastOfRecalls) return {};
+  return concat("too small a sample to bound: ", units, " patients, ", kLeastOfRecalls, " needed");
+}
+
+// Decisions, and few ranks, may be the same by chance; all figures are so of one model only.
+bool are_the_same(const MetricTable& a, const MetricTable& b) {
+  const auto equal = [](const Figure& x, const Figure& y) {
+    return x.value == y.value || (!x.defined() && !y.defined());
+  };
+  return std::ranges::equal(a.pooled, b.pooled, [&](const auto& x, const auto& y) {
+    return std::ranges::equal(x, y, equal);
+  });
 }
 
 double squared(double x) {
   return x * x;
 }
 
-// Zou and Donner 2008, with the correlation that leaving out patients shows.
+// How far a difference reaches where its parts reach so far and hang together by `r` (Zou and
+// Donner 2008).
+double joined(double of_x, double of_y, double r) {
+  return std::sqrt(std::max(0.0, squared(of_x) - 2 * r * of_x * of_y + squared(of_y)));
+}
+
+// R² of both models divide by the same deviations, so that the difference is one ratio, and bounded
+// by its own error.
+void bound_by_itself(Estimate& difference, const Changes& x, const Changes& y, double level) {
+  Changes changes = x;
+  std::ranges::transform(x.by, y.by, changes.by.begin(), std::minus{});
+  const double error = std::sqrt(covariance(changes, changes)), freedom = freedom_of(changes);
+  const auto reach = [&](double of) { return error * student_quantile((1 + of) / 2, freedom); };
+  const double d = difference.value.value;
+  difference.low = Figure::of(d - reach(level));
+  difference.high = Figure::of(d + reach(level));
+  difference.claim_low = d - reach(kClaimLevel);
+  difference.claim_high = d + reach(kClaimLevel);
+}
+
+// With the correlation that leaving out patients shows.
+void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y, double r) {
+  const double d = difference.value.value, a = x.value.value, b = y.value.value;
+  difference.low = Figure::of(d - joined(a - x.low.value, y.high.value - b, r));
+  difference.high = Figure::of(d + joined(x.high.value - a, b - y.low.value, r));
+  difference.claim_low = d - joined(a - x.claim_low, y.claim_high - b, r);
+  difference.claim_high = d + joined(x.claim_high - a, b - y.claim_low, r);
+}
+
 Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m, Taken taken) {
-  const Estimate first = estimate_of(a, m, taken), second = estimate_of(b, m, taken);
+  const Estimate x = estimate_of(a, m, taken), y = estimate_of(b, m, taken);
   Estimate result{mean_figure(minus(figures_of(a, m, taken), figures_of(b, m, taken))), {}, {}};
   result.low = result.high = result.value;
   if (!result.value.defined()) return result;
-  result.low = result.high = first.low.defined() ? second.low : first.low;
-  if (is_too_coarse(a, m, taken)) {
-    result.low = result.high =
-        Figure::none(concat("too small a sample to bound: ", units_of(a, m, taken), " patients, ",
-                            kLeastOfRecalls, " needed"));
+  result.low = result.high = x.low.defined() ? y.low : x.low;
+  const Changes dx = changes_of(a, m, taken, x.value.value);
+  const Changes dy = changes_of(b, m, taken, y.value.value);
+  if (const std::string why = too_coarse(a, m, taken); !why.empty()) {
+    result.low = result.high = Figure::none(why);
   }
   if (!result.low.defined()) return result;
-  const double x = first.value.value, y = second.value.value, d = result.value.value;
-  const Deleted dx = deleted_values(a, m, taken), dy = deleted_values(b, m, taken);
-  const double vx = covariance(dx, x, dx, x).sum, vy = covariance(dy, y, dy, y).sum;
-  const double both = vx > 0 && vy > 0 ? covariance(dx, x, dy, y).sum / std::sqrt(vx * vy) : 0;
-  const double r = std::clamp(both, -1.0, 1.0);
-  if (vx > 0 && dx.value == dy.value && x == y) {  // the same model, or one that ranks the same
-    result.low = result.high = Figure::of(d);
-    result.claim_low = result.claim_high = d;
-    return result;
+  const double vx = covariance(dx, dx), vy = covariance(dy, dy);
+  const double r = vx > 0 && vy > 0 ? covariance(dx, dy) / std::sqrt(vx * vy) : 0;
+  const bool equal = vx > 0 && dx.by == dy.by && x.value.value == y.value.value;
+  if (equal && are_the_same(a, b)) {
+    result.low = result.high = result.value;
+    result.claim_low = result.claim_high = result.value.value;
+  } else if (equal) {
+    result.low = result.high =
+        Figure::none("too small a sample to bound: no patient tells the two apart");
+  } else if (a.metrics[m] == Metric::kR2) {
+    bound_by_itself(result, dx, dy, a.level);
+  } else {
+    bound_by_parts(result, x, y, std::clamp(r, -1.0, 1.0));
   }
-  const auto reach = [&](double of_x, double of_y) {
-    return std::sqrt(std::max(0.0, squared(of_x) - 2 * r * of_x * of_y + squared(of_y)));
-  };
-  result.low = Figure::of(d - reach(x - first.low.value, second.high.value - y));
-  result.high = Figure::of(d + reach(first.high.value - x, y - second.low.value));
-  result.claim_low = d - reach(x - first.claim_low, second.claim_high - y);
-  result.claim_high = d + reach(first.claim_high - x, y - second.claim_low);
   return result;
 }
 

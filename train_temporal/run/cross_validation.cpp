@@ -47,7 +47,8 @@ struct FitFiles {
 
 // Runs one fit to its end and writes its record. False when a signal came or another fit failed:
 // its state is saved. Of several processes the one that leads reads and writes.
-bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>& stopping) {
+bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
+             const std::atomic<bool>& stopping) {
   const auto& [record, checkpoint, events_file] = files;
   const bool leads = task.group == nullptr || task.group->leads();
   Trainer trainer(task);
@@ -73,6 +74,7 @@ bool run_fit(const FitTask& task, const FitFiles& files, const std::atomic<bool>
   if (leads) events->flush();
   in_context(record.stem().string(), [&] {
     const FitResult result = trainer.finish();
+    if (result.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
     if (leads) write_record(record, result, task.seed);
   });
   if (leads) fs::remove(checkpoint);
@@ -168,7 +170,8 @@ class FitWorkers {
     FitTask task = experiment_.task(fit.name, *fit.split);
     task.threads = threads_per_fit_;
     const FitFiles files = files_of(fit.name);
-    if (!is_done(files.record) && !run_fit(task, files, stopping_)) return false;
+    const bool searches = experiment_.searches();
+    if (!is_done(files.record) && !run_fit(task, files, searches, stopping_)) return false;
     if (!experiment_.leads()) return true;
     fit.record = read_record(files.record);
     fit.record.weights.clear();
@@ -192,7 +195,7 @@ class FitWorkers {
         fit.record.seed == task.seed &&
         fit.record.validation_logits.size() == task.targets.rows(task.split.validation) * classes &&
         fit.record.test_logits.size() == task.targets.rows(task.split.test) * classes &&
-        !fit.record.history.empty();
+        (experiment_.searches() || !fit.record.history.empty());
     if (!fits) {
       throw DataError(concat("'", folder_->record(fit.name).string(),
                              "' belongs to another run; start again with --overwrite"));
@@ -242,8 +245,12 @@ std::size_t Experiment::searched_fits() const {
 
 std::size_t best_of(std::span<const FinishedFit> fits) {
   EarlyStop best;
+  EpochLosses worst;
+  worst.validation = best.best_loss;
+  worst.figure = best.best_figure;
   for (const FinishedFit& fit : fits) {
-    const EpochLosses& kept = fit.record.history[fit.record.best_epoch];
+    const FitRecord& record = fit.record;
+    const EpochLosses kept = record.history.empty() ? worst : record.history[record.best_epoch];
     best.update(kept.validation, kept.figure);
   }
   return best.best_epoch;

@@ -31,6 +31,7 @@ struct Experiment {
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
 
   bool leads() const { return group == nullptr || group->leads(); }
+  bool searches() const { return settings.size() > 1 && chosen.empty(); }
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
@@ -43,6 +44,11 @@ struct FinishedFit {
   const Split* split;
   FitRecord record;
 };
+
+// Fits whose history is empty did so: only --search goes on without them.
+inline constexpr const char* kDivergedAtOnce =
+    "the loss is not a finite number in the first epoch; lower --lr or look at the features with "
+    "`coldframe cache stats`";
 
 // The fit that did best on its validation part, decided as early stopping does it; the first of
 // equals.

@@ -238,11 +238,6 @@ void Trainer::run_epoch() {
 }
 
 FitResult Trainer::finish() {
-  if (history_.empty()) {
-    throw DataError(
-        "the loss is not a finite number in the first epoch; lower --lr or look at the features "
-        "with `coldframe cache stats`");
-  }
   optimizer_.parameters().copy_(best_parameters_);
   FitResult result;
   result.model = model_;

@@ -114,7 +114,7 @@ class Trainer {
 
   bool finished() const;  // after all epochs, out of patience, or diverged
   void run_epoch();
-  FitResult finish();  // restores the best weights; DataError when no epoch had a finite loss
+  FitResult finish();  // restores the best weights: the first ones when no epoch had a finite loss
 
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.

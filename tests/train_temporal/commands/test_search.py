@@ -103,6 +103,14 @@ def test_a_search_without_a_meaning_is_refused(made, tmp_path, words, says):
     assert not list(tmp_path.glob("run*"))
 
 
+def test_a_search_of_which_all_settings_diverge_says_so(made, tmp_path):
+    done = coldframe("train", "--cache", made[1], "--target", "label", "--out", tmp_path / "run",
+                     *quick("--search", 2, "--lr", 1e30, "--folds", 2))
+    assert done.returncode == 3
+    assert done.stderr.count("the setting counts as the worst") == 4
+    assert "no setting of --search: the loss is not a finite number in the first epoch" in done.stderr
+
+
 def test_a_search_that_was_interrupted_resumes_to_the_same_bytes(made, tmp_path):
     cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2]
     train(cache, tmp_path / "whole", *words)

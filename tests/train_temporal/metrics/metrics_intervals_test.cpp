@@ -286,6 +286,79 @@ TEST(ShareBounds, HoldTheShareWherePatientsAgree) {
   EXPECT_GT(bounds.high.value, 0.6);
 }
 
+// Losses of which few are large: the mean of those patients that were seen is mostly too low.
+TEST(Bounds, OfErrorsReachFurtherUpwardsWhereFewPatientsMakeThem) {
+  const auto arms = [](double skewness) {
+    Spread spread{0.01, 1e6, 40};
+    spread.skewness = skewness;
+    const Bounds bounds = bounds_of(Metric::kLogLoss, 0.5, spread, 0.95);
+    return std::pair(0.5 - bounds.low.value, bounds.high.value - 0.5);
+  };
+  EXPECT_NEAR(arms(0).first, 0.196, 1e-4);
+  EXPECT_NEAR(arms(0).second, 0.196, 1e-4);
+  // Hall 1992: 0.1 · 3 / g · (1 − (1 + g (∓1.96 − g / 6))^⅓) with g = 0.3.
+  EXPECT_NEAR(arms(0.3).first, 0.16299, 1e-4);
+  EXPECT_NEAR(arms(0.3).second, 0.26503, 1e-4);
+  EXPECT_EQ(bounds_of(Metric::kBrier, 0.1, {0.01, 9, 10}, 0.95).low.value, 0.0);
+}
+
+// One patient of forty is out of order, and little: his variance is no measure of the others'.
+TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
+  const auto low = [](double freedom) {
+    Spread spread{1e-6, 1e6, 20};
+    spread.trials = 40;
+    spread.freedom_of_variance = freedom;
+    return bounds_of(Metric::kAuroc, 0.998, spread, 0.95).low.value;
+  };
+  EXPECT_NEAR(low(1e9), share_bounds(0.998, {1e-6, 1e6, 20}, 0.95).low.value, 1e-6);
+  EXPECT_LT(low(2), 0.97);
+  EXPECT_GT(low(2), share_bounds(0.998, {0.998 * 0.002 / 40, 1e6, 20}, 0.95).low.value);
+  Spread wide{0.01, 1e6, 20};  // wider than the trials say: as it is
+  wide.trials = 40;
+  EXPECT_EQ(bounds_of(Metric::kAuroc, 0.8, wide, 0.95).low.value,
+            share_bounds(0.8, {0.01, 1e6, 20}, 0.95).low.value);
+}
+
+TEST(PairedDifferences, OfModelsThatDecideAlikeByChanceHaveNone) {
+  const auto a = cohort(40, 2, 1.0, 9);
+  auto b = a;
+  for (FoldScores& fold : b) {
+    for (double& p : fold.exams.probability) p = 0.5 + 0.8 * (p - 0.5);
+  }
+  const auto differences = paired_differences(leave_out_patients(a), leave_out_patients(b));
+  for (const PairedDifference& one : differences) {
+    const bool alike = one.primary().value.value == 0;
+    if (one.metric == Metric::kEce) continue;
+    EXPECT_EQ(one.primary().low.defined(), !alike) << metric_key(one.metric);
+    if (!alike) continue;
+    EXPECT_EQ(one.primary().low.undefined,
+              "too small a sample to bound: no patient tells the two apart");
+  }
+}
+
+TEST(PairedDifferences, OfR2AreBoundedByTheirOwnError) {
+  FoldScores a;
+  a.exams.classes = 1;
+  a.exams.scale = Scale::kNumber;
+  CounterRandom random({3});
+  FoldScores b = a;
+  for (std::size_t p = 0; p < 50; ++p) {
+    const double truth = normal(random);
+    for (FoldScores* one : {&a, &b}) {
+      one->exams.number.push_back(truth);
+      one->exams.probability.push_back(truth + 0.5 * normal(random));
+      one->exams.label.push_back(0);
+      one->exams.decision.push_back(0);
+      one->patient.push_back(p);
+    }
+  }
+  const Estimate r2 =
+      paired_differences(leave_out_patients(std::vector{a}), leave_out_patients(std::vector{b}))[0]
+          .pooled;
+  EXPECT_NEAR(r2.high.value - r2.value.value, r2.value.value - r2.low.value, 1e-12);
+  EXPECT_LT(r2.high.value - r2.low.value, 0.5);
+}
+
 TEST(MacroTable, RestsOnTheRarestClassOfAllTargets) {
   const auto table = leave_out_patients(cohort(30, 1, 1.0, 6));
   auto rare = table;

@@ -1,5 +1,6 @@
 #include "train_temporal/run/search/search.h"
 
+#include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -7,6 +8,10 @@
 
 namespace coldframe::temporal {
 namespace {
+
+bool diverged_at_once(const FinishedFit& fit) {
+  return fit.record.history.empty();
+}
 
 // The choice of the process that leads, which alone has the records.
 std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
@@ -16,12 +21,29 @@ std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
   for (std::size_t split = 0; split < experiment.splits.size(); ++split) {
     double best = 0;
     if (experiment.leads()) {
-      best = static_cast<double>(best_of(std::span(tried).subspan(split * settings, settings)));
+      const auto fits = std::span(tried).subspan(split * settings, settings);
+      best = static_cast<double>(best_of(fits));
+      if (diverged_at_once(fits[best_of(fits)])) best = -1;
     }
     if (experiment.group != nullptr) best = experiment.group->sum(best);
+    if (best < 0) throw DataError(concat("no setting of --search: ", kDivergedAtOnce));
     chosen.push_back(static_cast<std::size_t>(best));
   }
   return chosen;
+}
+
+void warn_of_diverged(const std::vector<FinishedFit>& tried) {
+  for (const FinishedFit& fit : tried) {
+    if (!diverged_at_once(fit)) continue;
+    log_warning(concat(fit.name.stem(),
+                       ": the loss was not a finite number in the first epoch; "
+                       "the setting counts as the worst"));
+  }
+}
+
+std::string cell_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  return value.is_number_float() ? exact(value.get<double>()) : value.dump();
 }
 
 }  // namespace
@@ -37,6 +59,7 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder* fold
     }
   }
   run_fits(experiment, folder, "search", result.tried);
+  if (experiment.leads()) warn_of_diverged(result.tried);
   result.chosen = choose(result.tried, experiment);
   return result;
 }
@@ -50,20 +73,30 @@ std::string search_cost(const Experiment& experiment) {
 }
 
 std::string search_csv(const SearchResult& result, const Experiment& experiment) {
-  std::string csv = csv_row({"repeat", "fold", "setting", "hidden", "temporal_pool", "dropout",
-                             "noise", "lr", "weight_decay", "epochs", "best_epoch",
-                             "validation_loss", "validation_metric", "chosen"});
+  std::string csv;
   for (std::size_t i = 0; i < result.tried.size(); ++i) {
     const auto& [name, split, record] = result.tried[i];
-    const Setting& setting = experiment.settings[name.setting];
     const auto figure = validation_figure(experiment.targets, *split, record.validation_logits);
     const bool chosen = result.chosen[i / experiment.settings.size()] == name.setting;
-    csv += csv_row({concat(name.repeat), concat(name.fold), concat(name.setting),
-                    concat(setting.hidden), word_of(setting.pool), exact(setting.dropout),
-                    exact(setting.noise), exact(setting.learning_rate), exact(setting.weight_decay),
-                    concat(record.history.size()), concat(record.best_epoch),
-                    exact(record.history[record.best_epoch].validation),
-                    figure ? exact(*figure) : "", chosen ? "1" : "0"});
+    std::vector<std::string> head = {"repeat", "fold", "setting"};
+    std::vector<std::string> row = {concat(name.repeat), concat(name.fold), concat(name.setting)};
+    const Json setting = to_json(experiment.settings[name.setting]);
+    for (const auto& [key, value] : setting.items()) {
+      head.push_back(key);
+      row.push_back(cell_of(value));
+    }
+    const auto add = [&](const char* key, const std::string& value) {
+      head.emplace_back(key);
+      row.push_back(value);
+    };
+    const bool none = diverged_at_once(result.tried[i]);
+    add("epochs", concat(record.history.size()));
+    add("best_epoch", none ? "" : concat(record.best_epoch));
+    add("validation_loss", none ? "" : exact(record.history[record.best_epoch].validation));
+    add("validation_metric", none || !figure ? "" : exact(*figure));
+    add("chosen", chosen ? "1" : "0");
+    if (csv.empty()) csv = csv_row(head);
+    csv += csv_row(row);
   }
   return csv;
 }

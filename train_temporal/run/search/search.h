@@ -15,7 +15,8 @@ struct SearchResult {
 };
 
 // Fits the main model, with its first seed, with every setting of `experiment` on every split. What
-// is better is decided as early stopping does it. Resumes, and is stopped, as run_fits() is; fits
+// is better is decided as early stopping does it; a setting whose loss is not finite in the first
+// epoch is the worst. DataError where all are so. Resumes, and is stopped, as run_fits() is; fits
 // with the chosen settings need not be repeated there. Nothing when there is one setting.
 SearchResult search_settings(const Experiment& experiment, const RunFolder* folder);
 

@@ -35,31 +35,49 @@ Setting draw(CounterRandom random) {
   return setting;
 }
 
-template <typename T>
-void keep(T& drawn, const T& given, const T& standard) {
-  if (given != standard) drawn = given;
+// visit(name in files, member of Setting, its place in a model's and a fit's options) of each
+// member.
+template <typename Visit>
+void for_members(Visit visit) {
+  visit(
+      "hidden", &Setting::hidden, [](auto& config, auto&) -> auto& { return config.hidden; });
+  visit(
+      "temporal_pool", &Setting::pool, [](auto& config, auto&) -> auto& { return config.pool; });
+  visit(
+      "dropout", &Setting::dropout, [](auto& config, auto&) -> auto& { return config.dropout; });
+  visit(
+      "noise", &Setting::noise, [](auto&, auto& fit) -> auto& { return fit.noise; });
+  visit(
+      "lr", &Setting::learning_rate, [](auto&, auto& fit) -> auto& { return fit.learning_rate; });
+  visit(
+      "weight_decay", &Setting::weight_decay,
+      [](auto&, auto& fit) -> auto& { return fit.weight_decay; });
+}
+
+Json json_of(TemporalPool pool) {
+  return word_of(pool);
+}
+template <typename Number>
+Json json_of(Number number) {
+  return number;
 }
 
 }  // namespace
 
 void Setting::apply(ModelConfig& config, FitOptions& fit) const {
-  config.hidden = hidden;
-  config.pool = pool;
-  config.dropout = dropout;
-  fit.noise = noise;
-  fit.learning_rate = learning_rate;
-  fit.weight_decay = weight_decay;
+  for_members([&](auto, auto member, auto place) { place(config, fit) = this->*member; });
 }
 
 Setting setting_of(const ModelConfig& config, const FitOptions& fit) {
-  return {config.hidden, config.pool,       config.dropout,
-          fit.noise,     fit.learning_rate, fit.weight_decay};
+  Setting setting;
+  for_members([&](auto, auto member, auto place) { setting.*member = place(config, fit); });
+  return setting;
 }
 
 Json to_json(const Setting& setting) {
-  return {{"hidden", setting.hidden},    {"temporal_pool", word_of(setting.pool)},
-          {"dropout", setting.dropout},  {"noise", setting.noise},
-          {"lr", setting.learning_rate}, {"weight_decay", setting.weight_decay}};
+  Json json;
+  for_members([&](auto name, auto member, auto) { json[name] = json_of(setting.*member); });
+  return json;
 }
 
 std::vector<Setting> draw_settings(const ModelConfig& config, const FitOptions& fit,
@@ -68,12 +86,9 @@ std::vector<Setting> draw_settings(const ModelConfig& config, const FitOptions& 
   std::vector<Setting> settings = {given};
   for (std::uint64_t number = 1; number < count; ++number) {
     Setting drawn = draw(CounterRandom({seed, kSearchStream, number}));
-    keep(drawn.hidden, given.hidden, standard.hidden);
-    keep(drawn.pool, given.pool, standard.pool);
-    keep(drawn.dropout, given.dropout, standard.dropout);
-    keep(drawn.noise, given.noise, standard.noise);
-    keep(drawn.learning_rate, given.learning_rate, standard.learning_rate);
-    keep(drawn.weight_decay, given.weight_decay, standard.weight_decay);
+    for_members([&](auto, auto member, auto) {
+      if (given.*member != standard.*member) drawn.*member = given.*member;
+    });
     if (!is_recurrent(config.architecture)) drawn.pool = given.pool;
     if (std::ranges::find(settings, drawn) == settings.end()) settings.push_back(drawn);
   }
