@@ -17,8 +17,8 @@ torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& 
   settings.selection = options.selection;
   settings.reader = options.reader;
   settings.queue_frames = static_cast<std::size_t>(count);
-  const std::int64_t size = options.preprocessing.image_size;
-  const torch::Tensor frames = torch::empty({count, size, size, 3}, torch::kUInt8);
+  const auto [height, width] = options.preprocessing.image_size;
+  const torch::Tensor frames = torch::empty({count, height, width, 3}, torch::kUInt8);
 
   DecodeStage decoder(input, tasks, settings);
   std::int64_t found = 0;

@@ -31,7 +31,8 @@ struct InputOptions {
 // values, which `options.preprocessing` holds.
 struct PixelOptions {
   std::string resize, interpolation, resampler, mean, std, crop, mask, tiles;
-  int image_size = kNotGiven, tile_size = kNotGiven;
+  std::string image_size;
+  int tile_size = kNotGiven;
   double crop_pct = kNotGiven, spacing = kNotGiven;
 
   void describe(boost::program_options::options_description& description);

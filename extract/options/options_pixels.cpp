@@ -13,6 +13,19 @@ namespace {
 
 namespace po = boost::program_options;
 
+// "224" or "224x320" (height, then width).
+ImageSize parse_image_size(const std::string& text) {
+  const std::vector<std::string> sides = split(lower(text), 'x');
+  ImageSize size;
+  const bool is_read = sides.size() <= 2 && parse_int(sides.front(), size.height) &&
+                       parse_int(sides.back(), size.width);
+  const auto fits = [](std::int64_t side) { return side >= 8 && side <= 4096; };
+  if (!is_read || !fits(size.height) || !fits(size.width))
+    throw ConfigError(
+        concat("--image-size '", text, "': expected 8 to 4096 pixels, as S or as HEIGHTxWIDTH"));
+  return size;
+}
+
 std::array<float, 3> parse_channels(const std::string& option, const std::string& text,
                                     bool positive) {
   const auto parts = split(text, ',');
@@ -61,11 +74,11 @@ void PixelOptions::describe(po::options_description& description) {
       "slide a window over large frames and average its features, e.g. 0.25 (default overlap)");
   add("tile-size", po::value(&tile_size)->value_name("PX"),
       "the window's side in pixels of the frame (default: --image-size)");
-  add("image-size", po::value(&image_size)->value_name("S"),
-      "the backbone's input is S x S (default 224)");
+  add("image-size", text(image_size, "S|HxW"),
+      "the backbone's input is S x S pixels (default 224), or H high and W wide");
   add("resize", text(resize, "KIND"), "shortest (then centre crop; default), squash or pad");
   add("crop-pct", po::value(&crop_pct)->value_name("F"),
-      "resize to S / F before the crop (default 1)");
+      "resize to the size divided by F before the crop (default 1)");
   add("interpolation", text(interpolation, "KIND"), "bicubic (default) or bilinear");
   add("resampler", text(resampler, "KIND"),
       "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)");
@@ -92,7 +105,7 @@ void PixelOptions::apply(ExtractOptions& options) const {
 
 void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
   using namespace preprocess;
-  if (image_size != kNotGiven) p.image_size = image_size;
+  if (!image_size.empty()) p.image_size = parse_image_size(image_size);
   if (!resize.empty()) p.resize = choice("resize", resize, kResizes);
   if (crop_pct != kNotGiven) p.crop_pct = crop_pct;
   if (!interpolation.empty())
@@ -100,8 +113,6 @@ void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
   if (!resampler.empty()) p.resampler = choice("resampler", resampler, kResamplers);
   if (!mean.empty()) p.mean = parse_channels("mean", mean, false);
   if (!std.empty()) p.std = parse_channels("std", std, true);
-  if (p.image_size < 8 || p.image_size > 4096)
-    throw ConfigError(concat("--image-size ", p.image_size, ": expected 8 to 4096 pixels"));
   if (!(p.crop_pct > 0 && p.crop_pct <= 1))
     throw ConfigError(concat("--crop-pct ", p.crop_pct, ": expected more than 0 and at most 1"));
 }
@@ -114,7 +125,10 @@ void PixelOptions::apply_tiles(preprocess::Preprocessing& p) const {
   double overlap = 0;
   if (!parse_double(tiles, overlap) || !(overlap >= 0 && overlap <= 0.9))
     throw ConfigError(concat("--tiles '", tiles, "': expected the tiles' overlap, 0 to 0.9"));
-  const int size = tile_size == kNotGiven ? p.image_size : tile_size;
+  if (!p.image_size.is_square())
+    throw ConfigError(concat("--tiles are squares, and the backbone's input is ", p.image_size,
+                             "; give --image-size S"));
+  const int size = tile_size == kNotGiven ? static_cast<int>(p.image_size.width) : tile_size;
   if (size < 8 || size > 65536)
     throw ConfigError(concat("--tile-size ", size, ": expected 8 to 65536 pixels"));
   p.tiles = {size, overlap};

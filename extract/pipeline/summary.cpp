@@ -56,8 +56,8 @@ std::string describe_backbone(const ExtractSummary& summary) {
           ? concat("random weights of seed ", backbone["seed"].get<std::uint64_t>())
           : concat(summary.weights, " (SHA-256 ",
                    backbone["sha256"].get<std::string>().substr(0, 12), "…)");
-  return concat("backbone   ", shape_of(backbone), "images of ", summary.image_size, "×",
-                summary.image_size, "; ", source, "\n");
+  return concat("backbone   ", shape_of(backbone), "images of ", summary.image_size, "; ", source,
+                "\n");
 }
 
 constexpr std::size_t kShown = 20;
@@ -138,7 +138,9 @@ Json to_json(const ExtractSummary& summary) {
             {"dimension", summary.dimension},
             {"backbone", summary.backbone},
             {"weights", summary.weights},
-            {"image_size", summary.image_size},
+            {"image_size", summary.image_size.is_square()
+                               ? Json(summary.image_size.height)
+                               : Json{summary.image_size.height, summary.image_size.width}},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
             {"views", result.views},
             {"seconds", json_number(result.seconds)},

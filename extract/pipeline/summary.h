@@ -17,7 +17,7 @@ struct ExtractSummary {
   Json backbone;        // Backbone::describe()
   std::string weights;  // name of its file, empty for random weights
   std::string reused;   // the cache of --reuse, empty for none
-  std::int64_t image_size = 0;
+  ImageSize image_size{};
   PipelineResult result;
   std::size_t unchanged = 0, metadata_updated = 0;
   std::size_t cached_exams = 0, cached_frames = 0;

@@ -40,6 +40,31 @@ bool takes_the_height_first(Resampler resampler, const Geometry& plan) {
   return resampler == Resampler::kPillow && pillow_13_takes_the_height_first(plan.x, plan.y);
 }
 
+// The frame scaled as timm.data.transforms_factory.transforms_imagenet_eval does, before the crop.
+ImageSize scaled_size(const Preprocessing& preprocessing, int width, int height) {
+  const auto enlarged = [&](std::int64_t side) {
+    return std::max(1.0, std::floor(static_cast<double>(side) / preprocessing.crop_pct));
+  };
+  const double to_height = enlarged(preprocessing.image_size.height);
+  const double to_width = enlarged(preprocessing.image_size.width);
+  if (preprocessing.resize == Resize::kSquash)
+    return {static_cast<std::int64_t>(to_height), static_cast<std::int64_t>(to_width)};
+  if (preprocessing.resize == Resize::kShortest && to_height == to_width) {
+    // torchvision's _compute_resized_output_size: int(size * long / short).
+    const auto longer =
+        static_cast<std::int64_t>(to_width * std::max(width, height) / std::min(width, height));
+    const auto shorter = static_cast<std::int64_t>(to_width);
+    return width <= height ? ImageSize{longer, shorter} : ImageSize{shorter, longer};
+  }
+  // timm's ResizeKeepRatio, with longest = 1 for pad. Where it would leave no pixel and fail, we
+  // leave one.
+  const double by_width = width / to_width, by_height = height / to_height;
+  const double ratio = preprocessing.resize == Resize::kPad ? std::max(by_width, by_height)
+                                                            : std::min(by_width, by_height);
+  return {std::max<std::int64_t>(1, round_half_even(height / ratio)),
+          std::max<std::int64_t>(1, round_half_even(width / ratio))};
+}
+
 }  // namespace
 
 Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, int height) {
@@ -49,25 +74,11 @@ Geometry plan_whole(Resampler resampler, const frames::Image& image, int width, 
 }
 
 Geometry plan_geometry(const Preprocessing& preprocessing, int width, int height) {
-  const int target = preprocessing.image_size;
-  // timm.data.transforms_factory.transforms_imagenet_eval: scale_size = floor(img_size / crop_pct).
-  const double scale_size = std::max(1.0, std::floor(target / preprocessing.crop_pct));
-  double scaled_width = scale_size, scaled_height = scale_size;
-  if (preprocessing.resize == Resize::kShortest) {
-    // torchvision's _compute_resized_output_size: int(size * long / short).
-    const double longer =
-        std::trunc(scale_size * std::max(width, height) / std::min(width, height));
-    (width <= height ? scaled_height : scaled_width) = longer;
-  } else if (preprocessing.resize == Resize::kPad) {
-    // timm's ResizeKeepRatio with longest = 1. Where it would leave no pixel and fail, we leave
-    // one.
-    const double ratio = std::max(width / scale_size, height / scale_size);
-    scaled_width = std::max<double>(1, round_half_even(width / ratio));
-    scaled_height = std::max<double>(1, round_half_even(height / ratio));
-  }
+  const ImageSize& target = preprocessing.image_size;
+  const ImageSize scaled = scaled_size(preprocessing, width, height);
   const Resampler resampler = preprocessing.resampler;
-  Geometry plan{centre(resampler, width, static_cast<std::int64_t>(scaled_width), target),
-                centre(resampler, height, static_cast<std::int64_t>(scaled_height), target)};
+  Geometry plan{centre(resampler, width, scaled.width, static_cast<int>(target.width)),
+                centre(resampler, height, scaled.height, static_cast<int>(target.height))};
   plan.vertical_first = takes_the_height_first(resampler, plan);
   return plan;
 }

@@ -1,4 +1,4 @@
-// Computes which part of a frame, scaled to which size, lands where in the backbone's S×S input:
+// Computes which part of a frame, scaled to which size, lands where in the backbone's input:
 // the arithmetic of torchvision's Resize and CenterCrop, of transformers', and of timm's crop
 // modes.
 #pragma once

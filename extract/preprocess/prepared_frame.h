@@ -16,7 +16,7 @@ namespace coldframe::preprocess {
 struct Input {
   std::size_t view = 0;              // 0: clean, 1 … K: augmented
   std::size_t tile = 0, tiles = 1;   // which of the view's
-  std::vector<std::uint8_t> pixels;  // [S, S, 3]
+  std::vector<std::uint8_t> pixels;  // [H, W, 3]
 };
 
 class PreparedFrame {

@@ -40,8 +40,8 @@ std::array<std::uint8_t, 3> border_colour(const Preprocessing& preprocessing) {
 
 void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
   const auto colour = border_colour(preprocessing);
-  const std::size_t side = static_cast<std::size_t>(preprocessing.image_size);
-  for (std::size_t pixel = 0; pixel < side * side; ++pixel) {
+  const auto pixels = static_cast<std::size_t>(preprocessing.image_size.pixels());
+  for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
     for (std::size_t channel = 0; channel < 3; ++channel)
       out[pixel * 3 + channel] = colour[channel];
   }
@@ -50,8 +50,9 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 }  // namespace
 
 Json to_json(const Preprocessing& preprocessing) {
+  const ImageSize& size = preprocessing.image_size;
   Json json{
-      {"image_size", preprocessing.image_size},
+      {"image_size", size.is_square() ? Json(size.height) : Json{size.height, size.width}},
       {"resize", word_for(kResizes, preprocessing.resize)},
       {"crop_pct", preprocessing.crop_pct},
       {"interpolation", word_for(kInterpolations, preprocessing.interpolation)},
@@ -77,11 +78,11 @@ void resize_frame(const Preprocessing& preprocessing, const frames::Image& image
                            " pixels that holds ", image.rgb.size(), " bytes; expected ", expected));
   }
   const Geometry plan = plan_geometry(preprocessing, image.width, image.height);
-  const int side = preprocessing.image_size;
-  if (plan.x.size < side || plan.y.size < side) fill_border(preprocessing, out);
+  const auto [height, width] = preprocessing.image_size;
+  if (plan.x.size < width || plan.y.size < height) fill_border(preprocessing, out);
   const Kernel x = make_kernel(preprocessing.interpolation, preprocessing.resampler, plan.x);
   const Kernel y = make_kernel(preprocessing.interpolation, preprocessing.resampler, plan.y);
-  const std::size_t stride = static_cast<std::size_t>(side) * 3;
+  const std::size_t stride = static_cast<std::size_t>(width) * 3;
   resample_rgb(image, x, y, plan.vertical_first,
                out + static_cast<std::size_t>(plan.y.target) * stride +
                    static_cast<std::size_t>(plan.x.target) * 3,
@@ -107,8 +108,7 @@ std::array<float, 768> normalization_table(const Preprocessing& preprocessing) {
 
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out) {
   const std::array<float, 768> table = normalization_table(preprocessing);
-  const std::size_t side = static_cast<std::size_t>(preprocessing.image_size);
-  const std::size_t pixels = side * side;
+  const auto pixels = static_cast<std::size_t>(preprocessing.image_size.pixels());
   for (std::size_t i = 0; i < pixels; ++i) {
     out[i] = table[in[i * 3]];
     out[pixels + i] = table[256 + in[i * 3 + 1]];

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/text/image_size.h"
 #include "common/text/word_table.h"
 #include "extract/frames/frame.h"
 
@@ -51,10 +52,11 @@ struct Tiling {
 };
 
 struct Preprocessing {
-  int image_size = 224;               // S: the backbone's input is S×S pixels
-  Resize resize = Resize::kShortest;  // timm's crop modes: "center" (shortest edge to S / crop_pct,
-                                      // then centre crop), "squash" (both edges) and "border"
-                                      // (longest edge; borders in the colour of `mean`)
+  ImageSize image_size{};             // H×W of the backbone's input
+  Resize resize = Resize::kShortest;  // timm's crop modes: "center" (as small as covers H×W divided
+                                      // by crop_pct, then centre crop), "squash" (both edges) and
+                                      // "border" (as large as fits; borders in the colour of
+                                      // `mean`)
   double crop_pct = 1.0;
   Interpolation interpolation = Interpolation::kBicubic;
   Resampler resampler = Resampler::kPillow;
@@ -70,7 +72,7 @@ struct Preprocessing {
 // Steps that do nothing are left out, so that they leave a recipe as it was before they existed.
 Json to_json(const Preprocessing& preprocessing);
 
-// Resizes and crops. `out` has S·S·3 bytes, RGB interleaved [S, S, 3]. Bit-identical to
+// Resizes and crops. `out` has H·W·3 bytes, RGB interleaved [H, W, 3]. Bit-identical to
 // torchvision's Resize + CenterCrop on a PIL image (kPillow, kPillow12) or on a uint8 tensor with
 // antialias (kTorch), or to transformers' resize and center_crop (kTransformers). DataError for an
 // empty image.

@@ -17,15 +17,15 @@ torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor
   throw std::logic_error("this backbone takes images, no frames");
 }
 
-void require_images(const torch::Tensor& images, std::int64_t image_size) {
+void require_images(const torch::Tensor& images, const ImageSize& image_size) {
   if (images.dim() == 4 && images.scalar_type() == torch::kFloat32 && images.size(1) == 3 &&
-      images.size(2) == image_size && images.size(3) == image_size)
+      images.size(2) == image_size.height && images.size(3) == image_size.width)
     return;
   std::ostringstream found;
   found << images.sizes();
   throw DataError(concat("the backbone was given ", images.dtype().name(), " images of shape ",
-                         found.str(), ", expected float [B, 3, ", image_size, ", ", image_size,
-                         "]"));
+                         found.str(), ", expected float [B, 3, ", image_size.height, ", ",
+                         image_size.width, "]"));
 }
 
 Precision automatic_precision(const BackboneOptions& options, const torch::Device& device) {
@@ -42,7 +42,7 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
         concat(sources == 0 ? "no backbone was chosen" : "several backbones were chosen",
                "; give exactly one of --weights FILE, --backbone FILE and "
                "--random-weights SEED"));
-  if (options.image_size < 1)
+  if (options.image_size.height < 1 || options.image_size.width < 1)
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
   // fp32 means fp32: without this, convolutions on Ampere and later GPUs round to TF32.
   at::globalContext().setAllowTF32CuDNN(false);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/files/json.h"
+#include "common/text/image_size.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/pooling.h"
@@ -18,7 +19,7 @@ namespace coldframe::vit {
 struct BackboneOptions {
   // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
   std::filesystem::path weights{};
-  std::filesystem::path module{};  // or a TorchScript module or .pt2 package, [B,3,S,S] -> [B,D]
+  std::filesystem::path module{};  // or a TorchScript module or .pt2 package, [B,3,H,W] -> [B,D]
   std::optional<std::uint64_t> random_seed{};  // or seeded random weights of `architecture`
   // timm's name, a tag behind a dot ignored; required with random_seed, else checked against the
   // weights. It goes before a config that lies beside the weights.
@@ -27,7 +28,7 @@ struct BackboneOptions {
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which makes its own
-  std::int64_t image_size = 224;
+  ImageSize image_size{};
   // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,
   // computes in fp32 by other means instead, and says so, where its features of any of them stray
   // from those that the CPU engine computes in fp32; SystemError where those means do, too.
@@ -37,12 +38,12 @@ struct BackboneOptions {
 class Backbone {
  public:
   virtual ~Backbone() = default;
-  // images [B, 3, S, S] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
+  // images [B, 3, H, W] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
   // on the CPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   // True when forward_frames() is there: the device normalises by itself.
   virtual bool takes_frames() const { return false; }
-  // frames [B, S, S, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
+  // frames [B, H, W, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
   // both on the backbone's device -> [B, D] float32 there, valid until the next call. Asynchronous
   // on the current stream.
   virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);

@@ -12,7 +12,7 @@ std::unique_ptr<Backbone> make_vit_backbone(const BackboneOptions& options,
 std::unique_ptr<Backbone> make_compiled_backbone(const BackboneOptions& options,
                                                  const torch::Device& device, Precision precision);
 
-// DataError unless images are [B, 3, S, S] float32.
-void require_images(const torch::Tensor& images, std::int64_t image_size);
+// DataError unless images are [B, 3, H, W] float32.
+void require_images(const torch::Tensor& images, const ImageSize& image_size);
 
 }  // namespace coldframe::vit

@@ -110,12 +110,15 @@ Architecture resolve_architecture(const CanonicalWeights& weights, const Backbon
 }
 
 void check_options(const BackboneOptions& options, const Architecture& architecture) {
-  const std::int64_t size = options.image_size, patch = architecture.patch;
-  if (size < patch || size % patch != 0)
-    throw ConfigError(concat("--image-size ", size, " is no multiple of the backbone's patch size ",
-                             patch, "; the nearest are ", std::max(patch, size / patch * patch),
-                             " and ", (size / patch + 1) * patch));
-  if (architecture.relative_positions && size / patch != architecture.position_grid)
+  const ImageSize& size = options.image_size;
+  const std::int64_t patch = architecture.patch;
+  for (const std::int64_t side : {size.height, size.width})
+    if (side < patch || side % patch != 0)
+      throw ConfigError(concat("--image-size: ", side,
+                               " is no multiple of the backbone's patch size ", patch,
+                               "; the nearest are ", std::max(patch, side / patch * patch), " and ",
+                               (side / patch + 1) * patch));
+  if (architecture.relative_positions && Grid(size, patch) != Grid(architecture.position_grid))
     throw ConfigError(concat("--image-size ", size, " does not go with the relative positions of ",
                              "these weights; give --image-size ",
                              architecture.position_grid * patch));

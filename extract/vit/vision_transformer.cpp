@@ -6,7 +6,7 @@
 namespace coldframe::vit {
 
 VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architecture& shape,
-                                             std::int64_t image_size, std::int64_t projected)
+                                             const ImageSize& image_size, std::int64_t projected)
     : architecture(shape), patch_embed(scope / "patch_embed", shape) {
   const std::int64_t width = shape.width, grid = shape.position_grid;
   register_module("patch_embed", patch_embed);
@@ -15,7 +15,7 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
   if (shape.registers > 0)
     reg_token = register_parameter("reg_token",
                                    scope.take("reg_token", {1, shape.registers, width}), false);
-  const std::int64_t new_grid = image_size / shape.patch;
+  const Grid new_grid(image_size, shape.patch);
   if (shape.positions) {
     const std::int64_t prefix = shape.prefix_positions ? shape.prefix_tokens() : 0;
     torch::Tensor positions = scope.take("pos_embed", {1, prefix + grid * grid, width});
@@ -34,7 +34,7 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
     projection = register_module("projection", Linear(scope / "projection", width, projected));
 }
 
-void VisionTransformerImpl::make_blocks(const Scope& scope, std::int64_t grid) {
+void VisionTransformerImpl::make_blocks(const Scope& scope, const Grid& grid) {
   const Architecture& shape = architecture;
   if (shape.rotary == Rotary::kMixed)
     rope_freqs = register_parameter(

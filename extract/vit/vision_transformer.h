@@ -14,19 +14,19 @@
 namespace coldframe::vit {
 
 struct VisionTransformerImpl : torch::nn::Module {
-  // Images have image_size × image_size pixels, a multiple of the patch size. `projected`: features
+  // Images have sides that are multiples of the patch size. `projected`: features
   // that a CLIP's projection gives, 0 without one.
-  VisionTransformerImpl(const Scope& scope, const Architecture& shape, std::int64_t image_size,
+  VisionTransformerImpl(const Scope& scope, const Architecture& shape, const ImageSize& image_size,
                         std::int64_t projected = 0);
 
-  // images [B, 3, S, S] -> the tokens behind each of these blocks, counted from 1 and rising,
+  // images [B, 3, H, W] -> the tokens behind each of these blocks, counted from 1 and rising,
   // normalised, [B, tokens, D] (timm's forward_intermediates with norm)
   std::vector<torch::Tensor> forward_layers(const torch::Tensor& images,
                                             const std::vector<std::int64_t>& layers);
   torch::Tensor forward_features(const torch::Tensor& images);  // the last block's
   // -> [B, pooled_features()]; Pooling::kMap with attention_pool only
   torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling);
-  // All of it: [B, 3, S, S] -> [B, features]
+  // All of it: [B, 3, H, W] -> [B, features]
   torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options);
 
   Architecture architecture;
@@ -43,7 +43,7 @@ struct VisionTransformerImpl : torch::nn::Module {
   Linear projection{nullptr};
 
  private:
-  void make_blocks(const Scope& scope, std::int64_t grid);
+  void make_blocks(const Scope& scope, const Grid& grid);
   torch::Tensor add_positions(const torch::Tensor& patches);
 
   std::vector<Rotation> rotations_;  // of each block, float32 whatever the weights are

@@ -88,8 +88,8 @@ class VitBackbone : public Backbone {
 
   std::int64_t dimension() const override {
     if (features_.projection) return projected_;
-    const std::int64_t side = image_size_ / architecture_.patch;
-    return pooled_features(features_.pooling, architecture_, side * side) *
+    const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
+    return pooled_features(features_.pooling, architecture_, patches) *
            static_cast<std::int64_t>(std::max<std::size_t>(1, features_.layers.size()));
   }
 
@@ -101,9 +101,10 @@ class VitBackbone : public Backbone {
     json["pooling"] = to_string(features_.pooling);
     if (!features_.layers.empty()) json["layers"] = features_.layers;
     if (features_.projection) json["projection"] = projected_;
-    const std::int64_t grid = image_size_ / architecture_.patch;
-    if (architecture_.positions && grid != architecture_.position_grid)
-      json["positions_resampled_to"] = grid;
+    const Grid grid(image_size_, architecture_.patch);
+    if (architecture_.positions && grid != Grid(architecture_.position_grid))
+      json["positions_resampled_to"] =
+          image_size_.is_square() ? Json(grid.rows) : Json{grid.rows, grid.columns};
     return json;
   }
 
@@ -186,7 +187,7 @@ class VitBackbone : public Backbone {
   Architecture architecture_;
   FeatureOptions features_;
   std::int64_t projected_;  // features that the projection gives
-  std::int64_t image_size_;
+  ImageSize image_size_;
   torch::Device device_;
   Precision precision_;
 };

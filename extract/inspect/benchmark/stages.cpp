@@ -146,10 +146,10 @@ StageRate measure_preprocess(const ExtractOptions& options, Sample& sample) {
 
 StageRate measure_input(const ExtractOptions& options, const Sample& sample,
                         const torch::Device& device) {
-  const std::int64_t side = options.preprocessing.image_size;
+  const auto [height, width] = options.preprocessing.image_size;
   const auto count = static_cast<std::int64_t>(sample.inputs.size());
   const auto streams = make_streams(device);
-  const auto frames = streams->host_memory({count, side, side, 3}, torch::kUInt8);
+  const auto frames = streams->host_memory({count, height, width, 3}, torch::kUInt8);
   for (std::int64_t i = 0; i < count; ++i) {
     const auto& input = sample.inputs[static_cast<std::size_t>(i)];
     std::memcpy(frames[i].data_ptr(), input.data(), input.size());

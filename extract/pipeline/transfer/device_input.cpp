@@ -11,7 +11,7 @@
 namespace coldframe::extract {
 namespace {
 
-// The same look-up in LibTorch's own operators. frames [B, S, S, 3] uint8, table [3, 256].
+// The same look-up in LibTorch's own operators. frames [B, H, W, 3] uint8, table [3, 256].
 torch::Tensor look_up(const torch::Tensor& frames, const torch::Tensor& table) {
   std::vector<torch::Tensor> planes;
   for (std::int64_t channel = 0; channel < 3; ++channel) {
@@ -34,13 +34,13 @@ torch::Tensor DeviceInput::operator()(const torch::Tensor& frames) const {
 }
 
 torch::Tensor DeviceInput::on_cpu(const torch::Tensor& frames) const {
-  const std::int64_t batch = frames.size(0), size = frames.size(1);
-  torch::Tensor images = torch::empty({batch, 3, size, size}, torch::kFloat32);
+  const std::int64_t batch = frames.size(0), values = frames[0].numel();
+  torch::Tensor images = torch::empty({batch, 3, frames.size(1), frames.size(2)}, torch::kFloat32);
   const auto* in = frames.const_data_ptr<std::uint8_t>();
   auto* out = images.data_ptr<float>();
   at::parallel_for(0, batch, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      preprocess::normalize(preprocessing_, in + i * size * size * 3, out + i * size * size * 3);
+      preprocess::normalize(preprocessing_, in + i * values, out + i * values);
   });
   return images;
 }
@@ -48,7 +48,7 @@ torch::Tensor DeviceInput::on_cpu(const torch::Tensor& frames) const {
 torch::Tensor DeviceInput::on_cuda(const torch::Tensor& frames) const {
   const cuda::GpuKernels* const kernels = cuda::kernels();
   const torch::Tensor resident = frames.to(device_);
-  if (!kernels) return look_up(resident, table_);
+  if (!kernels || frames.size(1) != frames.size(2)) return look_up(resident, table_);
   const std::int64_t batch = frames.size(0), size = frames.size(1);
   torch::Tensor images = torch::empty({batch, 3, size, size}, table_.options());
   const c10::DeviceGuard guard(device_);  // the launch goes to the current device

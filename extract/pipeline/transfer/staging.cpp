@@ -4,19 +4,22 @@ namespace coldframe::extract {
 
 using Lane = Streams::Lane;
 
-Staging::Staging(Streams& streams, std::int64_t image_size, std::int64_t dimension, Forward forward)
+Staging::Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension,
+                 Forward forward)
     : streams_(streams),
       image_size_(image_size),
       dimension_(dimension),
       forward_(std::move(forward)) {
-  for (Slot& slot : slots_) slot.host = torch::empty({0, image_size, image_size, 3}, torch::kUInt8);
+  for (Slot& slot : slots_)
+    slot.host = torch::empty({0, image_size.height, image_size.width, 3}, torch::kUInt8);
 }
 
 void Staging::reserve(int number, std::int64_t count) {
   Slot& slot = at(number);
   TORCH_INTERNAL_ASSERT(!slot.submitted);
   if (slot.host.size(0) >= count) return;
-  const auto host = streams_.host_memory({count, image_size_, image_size_, 3}, torch::kUInt8);
+  const auto host =
+      streams_.host_memory({count, image_size_.height, image_size_.width, 3}, torch::kUInt8);
   slot.features = streams_.host_memory({count, dimension_}, torch::kFloat32);
   slot.host = host;
 }
@@ -26,8 +29,8 @@ void Staging::reserve(int number, std::int64_t count) {
 void Staging::give_device_memory(Slot& slot, int number, std::int64_t count) {
   if (!slot.device.defined() || slot.device.size(0) < count) {
     slot.device = torch::Tensor();
-    slot.device =
-        streams_.device_memory({count, image_size_, image_size_, 3}, slot.host.scalar_type());
+    slot.device = streams_.device_memory({count, image_size_.height, image_size_.width, 3},
+                                         slot.host.scalar_type());
     streams_.set(finished(number), Lane::kCompute);
   }
   streams_.hold(Lane::kCopy, finished(number));

@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 
+#include "common/text/image_size.h"
 #include "common/torch/tensor.h"
 #include "extract/pipeline/transfer/streams.h"
 
@@ -19,16 +20,16 @@ class Staging {
  public:
   static constexpr int kSlots = 2;
 
-  // frames [n, S, S, 3] uint8 on the device -> [n, D] float32 there or on the CPU; runs on the
+  // frames [n, H, W, 3] uint8 on the device -> [n, D] float32 there or on the CPU; runs on the
   // compute lane.
   using Forward = std::function<torch::Tensor(const torch::Tensor& frames)>;
 
-  Staging(Streams& streams, std::int64_t image_size, std::int64_t dimension, Forward forward);
+  Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward);
 
   // Room for `count` frames in a slot that has none; c10::OutOfMemoryError.
   void reserve(int slot, std::int64_t count);
   std::int64_t capacity(int slot) const { return at(slot).host.size(0); }
-  const torch::Tensor& frames(int slot) const { return at(slot).host; }  // [capacity, S, S, 3]
+  const torch::Tensor& frames(int slot) const { return at(slot).host; }  // [capacity, H, W, 3]
 
   // Hands rows [begin, begin + count) over. c10::OutOfMemoryError: nothing of them was; other rows
   // of the slot, handed over before, are not concerned.
@@ -43,8 +44,8 @@ class Staging {
 
  private:
   struct Slot {
-    torch::Tensor host;      // [capacity, S, S, 3] uint8
-    torch::Tensor device;    // [largest part, S, S, 3] uint8; undefined where nothing is
+    torch::Tensor host;      // [capacity, H, W, 3] uint8
+    torch::Tensor device;    // [largest part, H, W, 3] uint8; undefined where nothing is
                              // asynchronous
     torch::Tensor features;  // [capacity, D] float32 on the CPU
     bool submitted = false;
@@ -57,7 +58,8 @@ class Staging {
   static int finished(int slot) { return 2 * kSlots + slot; }
 
   Streams& streams_;
-  std::int64_t image_size_, dimension_;
+  ImageSize image_size_;
+  std::int64_t dimension_;
   Forward forward_;
   std::array<Slot, kSlots> slots_;
 };

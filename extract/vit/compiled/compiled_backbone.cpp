@@ -70,9 +70,9 @@ class CompiledBackbone : public Backbone {
   // Three images and the first of them alone: an output that ignores the batch, or mixes its
   // images, shows itself before the job begins.
   void check() {
-    const std::int64_t count = 3 * 3 * image_size_ * image_size_;
+    const std::int64_t count = 3 * 3 * image_size_.pixels();
     const torch::Tensor images = at::sin(at::arange(count, torch::kFloat32) * 12.9898f)
-                                     .view({3, 3, image_size_, image_size_});
+                                     .view({3, 3, image_size_.height, image_size_.width});
     const torch::Tensor together = run(images), alone = run(images.narrow(0, 0, 1));
     dimension_ = together.size(1);
     if (alone.size(1) != dimension_)
@@ -108,15 +108,15 @@ class CompiledBackbone : public Backbone {
       const std::string_view text = error.what();
       if (text.find("out of memory") != text.npos || text.find("allocate memory") != text.npos)
         throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, module_->cause_of(error));
-      throw DataError(concat("it fails on ", images.size(0), " images of ", image_size_, "×",
-                             image_size_, " pixels in ", to_string(precision_), ": ",
-                             module_->cause_of(error), "; check --image-size and --precision, and ",
+      throw DataError(concat("it fails on ", images.size(0), " images of ", image_size_,
+                             " pixels in ", to_string(precision_), ": ", module_->cause_of(error),
+                             "; check --image-size and --precision, and ",
                              "that it was exported for any number of images"));
     }
   }
 
   std::string path_;
-  std::int64_t image_size_;
+  ImageSize image_size_;
   torch::Device device_;
   Precision precision_;
   std::unique_ptr<CompiledModule> module_;

@@ -30,7 +30,7 @@ Precision quickest_precision() {
   return avx512_fp16_kernels() ? Precision::kFp16 : Precision::kFp32;
 }
 
-std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
+std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const ImageSize& image_size,
                                     Precision precision) {
   const bool fp16 = precision == Precision::kFp16, bf16 = precision == Precision::kBf16;
   if (fp16 && !avx512_fp16_kernels()) {

@@ -19,7 +19,7 @@ Precision quickest_precision();
 // AMX, which LibTorch's operators reach and these kernels do not. With bf16 on a processor whose
 // floats are at least as quick, the weights alone are rounded to bf16 and the rest is computed in
 // float.
-std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, std::int64_t image_size,
+std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model, const ImageSize& image_size,
                                     Precision precision);
 
 }  // namespace coldframe::vit::cpu

@@ -66,8 +66,8 @@ struct Engine::Workspace {
     qkv = torch::empty({engine.tokens_, 3 * shape.width}, type);
     hidden = torch::empty({std::min(kMlpRows, engine.tokens_), shape.mlp_hidden}, type);
     const std::int64_t words = engine.patch_embed_.in_words;
-    pixels =
-        torch::zeros({engine.patches_, words * elements_per_word(engine.kernels_.element)}, type);
+    pixels = torch::zeros(
+        {engine.grid_.patches(), words * elements_per_word(engine.kernels_.element)}, type);
     attention.emplace_back(engine.kernels_, engine.tokens_, shape.width / shape.heads);
   }
 
@@ -89,13 +89,13 @@ std::optional<std::string> refusal(const Architecture& shape, const Kernels& ker
   return std::nullopt;
 }
 
-Engine::Engine(const VisionTransformerImpl& model, std::int64_t image_size, const Kernels& kernels,
-               torch::ScalarType weights)
+Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
+               const Kernels& kernels, torch::ScalarType weights)
     : kernels_(kernels),
       architecture_(model.architecture),
       image_size_(image_size),
-      tokens_(model.architecture.prefix_tokens()),
-      patches_((image_size / architecture_.patch) * (image_size / architecture_.patch)),
+      grid_(image_size, architecture_.patch),
+      tokens_(architecture_.prefix_tokens() + grid_.patches()),
       patch_norm_(model.patch_embed->norm),
       patch_embed_(kernels, weights, plain(model.patch_embed->proj->weight).flatten(1),
                    patch_norm_ ? plain(model.patch_embed->proj->bias) : torch::Tensor()),
@@ -105,9 +105,8 @@ Engine::Engine(const VisionTransformerImpl& model, std::int64_t image_size, cons
       fc_norm_(model.fc_norm),
       attn_pool_(model.attn_pool) {
   if (const auto reason = refusal(architecture_, kernels)) throw ConfigError(*reason);
-  tokens_ += patches_;
-  start_ = starting_tokens(model, patches_);
-  const auto turns = rotations(architecture_, image_size / architecture_.patch, model.rope_freqs);
+  start_ = starting_tokens(model, grid_.patches());
+  const auto turns = rotations(architecture_, grid_, model.rope_freqs);
   for (std::size_t i = 0; i < model.blocks->size(); ++i)
     blocks_.push_back(pack(*model.blocks->ptr(i)->as<BlockImpl>(), turns[i], weights));
 }
@@ -147,16 +146,17 @@ void Engine::normalise(const NormWeights& norm, float* x, std::int64_t rows) con
 
 // The image's patches, row by row, as elements.
 void Engine::cut(const float* image, void* pixels, std::int64_t row_bytes) const {
-  const std::int64_t patch = architecture_.patch, grid = image_size_ / patch;
-  at::parallel_for(0, grid, 4, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t patch = architecture_.patch;
+  at::parallel_for(0, grid_.rows, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
-      for (std::int64_t column = 0; column < grid; ++column)
+      for (std::int64_t column = 0; column < grid_.columns; ++column)
         for (std::int64_t line = 0; line < 3 * patch; ++line) {
           const std::int64_t channel = line / patch, y = row * patch + line % patch;
-          kernels_.convert(image + (channel * image_size_ + y) * image_size_ + column * patch,
-                           patch,
-                           static_cast<char*>(pixels) + (row * grid + column) * row_bytes +
-                               line * patch * bytes_of(kernels_.element));
+          kernels_.convert(
+              image + (channel * image_size_.height + y) * image_size_.width + column * patch,
+              patch,
+              static_cast<char*>(pixels) + (row * grid_.columns + column) * row_bytes +
+                  line * patch * bytes_of(kernels_.element));
         }
   });
 }
@@ -169,13 +169,13 @@ void Engine::embed(const float* image, Workspace& work) const {
   float* const patches = x + architecture_.prefix_tokens() * width;
   if (patch_norm_) {
     std::fill(x, x + tokens_ * width, 0.0f);
-    patch_embed_.apply(pixels, patches_, kernels_.add, patches, width);
-    normalise(patch_norm_, patches, patches_);
+    patch_embed_.apply(pixels, grid_.patches(), kernels_.add, patches, width);
+    normalise(patch_norm_, patches, grid_.patches());
     const float* const start = start_.const_data_ptr<float>();
     for (std::int64_t i = 0; i < start_.numel(); ++i) x[i] += start[i];
   } else {
     std::memcpy(x, start_.const_data_ptr(), start_.nbytes());
-    patch_embed_.apply(pixels, patches_, kernels_.add, patches, width);
+    patch_embed_.apply(pixels, grid_.patches(), kernels_.add, patches, width);
   }
   if (norm_pre_) normalise(norm_pre_, x, tokens_);
 }
@@ -252,7 +252,7 @@ void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
     std::fill(to, to + width, 0.0f);
     for (std::int64_t row = architecture_.prefix_tokens(); row < tokens_; ++row)
       for (std::int64_t c = 0; c < width; ++c) to[c] += x[row * width + c];
-    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(patches_);
+    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(grid_.patches());
     to += width;
   }
   if (fc_norm_) normalise(fc_norm_, out, (to - out) / width);
@@ -260,7 +260,7 @@ void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
 
 std::int64_t Engine::floats_of(Pooling pooling) const {
   if (pooling == Pooling::kMap)
-    return (architecture_.pool_prefix ? tokens_ : patches_) * architecture_.width;
+    return (architecture_.pool_prefix ? tokens_ : grid_.patches()) * architecture_.width;
   return architecture_.width * (pooling == Pooling::kClsMean ? 2 : 1);
 }
 
@@ -272,7 +272,7 @@ void Engine::run_image(const float* image, Pooling pooling, Workspace& work, flo
 
 torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
   const std::int64_t batch = images.size(0), threads = at::get_num_threads();
-  const std::int64_t pixels = 3 * image_size_ * image_size_;
+  const std::int64_t pixels = 3 * image_size_.pixels();
   const std::int64_t floats = floats_of(pooling);
   torch::Tensor features = torch::empty({batch, floats});
   const float* const in = images.const_data_ptr<float>();

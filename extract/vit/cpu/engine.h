@@ -25,10 +25,10 @@ class Engine {
  public:
   // Packs the float weights of `model`, rounded to `weights`; of the model only the attention
   // pooling is needed then. ConfigError if refusal().
-  Engine(const VisionTransformerImpl& model, std::int64_t image_size, const Kernels& kernels,
+  Engine(const VisionTransformerImpl& model, const ImageSize& image_size, const Kernels& kernels,
          torch::ScalarType weights);
 
-  // images [B, 3, S, S] float, contiguous, on the CPU -> [B, D or 2·D] float
+  // images [B, 3, H, W] float, contiguous, on the CPU -> [B, D or 2·D] float
   torch::Tensor forward(const torch::Tensor& images, Pooling pooling);
   ~Engine();
 
@@ -54,7 +54,9 @@ class Engine {
 
   const Kernels& kernels_;
   Architecture architecture_;
-  std::int64_t image_size_, tokens_, patches_;
+  ImageSize image_size_;
+  Grid grid_;
+  std::int64_t tokens_;
   torch::Tensor start_;     // [tokens, width]
   NormWeights patch_norm_;  // may be empty
   PackedLinear patch_embed_;

@@ -20,11 +20,15 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                        "; computing with LibTorch's operators"));
     return nullptr;
   }
+  if (!options.image_size.is_square()) {
+    log_warning("the GPU engine takes square images; computing with LibTorch's operators");
+    return nullptr;
+  }
   EngineOptions chosen;
   chosen.device = device;
   chosen.type = scalar_type(precision);
   chosen.pooling = options.features.pooling;
-  chosen.image_size = options.image_size;
+  chosen.image_size = options.image_size.height;
   return std::make_unique<Engine>(model, chosen, *kernels, cuda_graphs());
 }
 

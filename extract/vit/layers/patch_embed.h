@@ -19,7 +19,7 @@ TORCH_MODULE(PatchProjection);
 
 struct PatchEmbedImpl : torch::nn::Module {
   PatchEmbedImpl(const Scope& scope, const Architecture& architecture);
-  torch::Tensor forward(const torch::Tensor& images);  // [B, 3, S, S] -> [B, (S/patch)², width]
+  torch::Tensor forward(const torch::Tensor& images);  // [B, 3, H, W] -> [B, patches, width]
 
   std::int64_t patch;
   PatchProjection proj;

@@ -4,9 +4,9 @@ namespace coldframe::vit {
 
 namespace {
 
-// square [1, width, grid, grid] -> [1, width, new_grid, new_grid]
-torch::Tensor resized(const torch::Tensor& square, std::int64_t new_grid, Resampling resampling) {
-  const std::vector<std::int64_t> size{new_grid, new_grid};
+// square [1, width, grid, grid] -> [1, width, rows, columns]
+torch::Tensor resized(const torch::Tensor& square, const Grid& new_grid, Resampling resampling) {
+  const std::vector<std::int64_t> size{new_grid.rows, new_grid.columns};
   switch (resampling) {
     case Resampling::kBicubicAntialiased:
       return at::_upsample_bicubic2d_aa(square, size, /*align_corners=*/false);
@@ -21,8 +21,8 @@ torch::Tensor resized(const torch::Tensor& square, std::int64_t new_grid, Resamp
 }  // namespace
 
 torch::Tensor resample_positions(const torch::Tensor& positions, std::int64_t prefix,
-                                 std::int64_t grid, std::int64_t new_grid, Resampling resampling) {
-  if (grid == new_grid) return positions;
+                                 std::int64_t grid, const Grid& new_grid, Resampling resampling) {
+  if (Grid(grid) == new_grid) return positions;
   const std::int64_t width = positions.size(2);
   const torch::Tensor square = positions
                                    .slice(1, prefix)  // [1, grid², width]
@@ -30,7 +30,7 @@ torch::Tensor resample_positions(const torch::Tensor& positions, std::int64_t pr
                                    .permute({0, 3, 1, 2});  // [1, width, grid, grid]
   const torch::Tensor resampled = resized(square, new_grid, resampling)
                                       .permute({0, 2, 3, 1})
-                                      .reshape({1, new_grid * new_grid, width});
+                                      .reshape({1, new_grid.patches(), width});
   return torch::cat({positions.slice(1, 0, prefix), resampled}, 1).contiguous();
 }
 

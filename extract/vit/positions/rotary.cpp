@@ -6,7 +6,7 @@ namespace coldframe::vit {
 
 namespace {
 
-// The place of each patch along one axis, [grid].
+// The place of each patch along an axis of `grid` patches, [grid].
 torch::Tensor places(const Architecture& shape, std::int64_t grid) {
   torch::Tensor at = torch::arange(grid, torch::kFloat32);
   if (shape.rotary == Rotary::kDinov3)
@@ -17,11 +17,13 @@ torch::Tensor places(const Architecture& shape, std::int64_t grid) {
   return at;
 }
 
-// [grid², 2]: the places of patches in the order of rows, along the first and the second axis.
-torch::Tensor patch_places(const Architecture& shape, std::int64_t grid) {
-  const torch::Tensor at = places(shape, grid);
-  const torch::Tensor row = at.view({grid, 1}).expand({grid, grid}).reshape({-1});
-  const torch::Tensor column = at.view({1, grid}).expand({grid, grid}).reshape({-1});
+// [patches, 2]: the places of patches in the order of rows, along the first and the second axis.
+torch::Tensor patch_places(const Architecture& shape, const Grid& grid) {
+  const auto [rows, columns] = grid;
+  const torch::Tensor row =
+      places(shape, rows).view({rows, 1}).expand({rows, columns}).reshape({-1});
+  const torch::Tensor column =
+      places(shape, columns).view({1, columns}).expand({rows, columns}).reshape({-1});
   return shape.rotary_xy ? torch::stack({column, row}, 1) : torch::stack({row, column}, 1);
 }
 
@@ -53,7 +55,7 @@ torch::Tensor quarter_turned(const torch::Tensor& x, bool half) {
 
 }  // namespace
 
-std::vector<Rotation> rotations(const Architecture& shape, std::int64_t grid,
+std::vector<Rotation> rotations(const Architecture& shape, const Grid& grid,
                                 const torch::Tensor& frequencies) {
   std::vector<Rotation> all;
   if (shape.rotary == Rotary::kNone)

@@ -8,6 +8,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
+#include "extract/vit/positions/grid.h"
 
 namespace coldframe::vit {
 
@@ -19,15 +20,15 @@ struct Rotation {
   std::int64_t prefix = 0;  // tokens at the beginning that are not turned
 };
 
-// The rotation of each block for images of grid × grid patches. `frequencies` is the parameter of
-// Rotary::kMixed, [2, depth, heads, head width / 2].
+// The rotation of each block for images of such a grid of patches. `frequencies` is the parameter
+// of Rotary::kMixed, [2, depth, heads, head width / 2].
 //   axial   half of the pairs turns with the row, half with the column, at wavelengths of
 //           temperature^(4i/d) patches · 2π (EVA-02, arXiv:2303.11331; timm's eva.py; RoPE-ViT,
 //           arXiv:2403.13298)
 //   mixed   each pair turns with both, at learnt frequencies of each block and head (RoPE-ViT)
 //   dinov3  as axial, but of places from -1 to 1 across the image whatever its size, at
 //           wavelengths of temperature^(4i/d) (arXiv:2508.10104)
-std::vector<Rotation> rotations(const Architecture& architecture, std::int64_t grid,
+std::vector<Rotation> rotations(const Architecture& architecture, const Grid& grid,
                                 const torch::Tensor& frequencies);
 
 // [head width / 4]: temperature^(4i/d), the wavelengths of axial and dinov3 in their own units.

@@ -36,7 +36,7 @@ int run(const std::vector<std::string>& arguments) {
       make_backbone(options, torch::kCPU, parse_precision(arguments[5], torch::kCPU));
   std::ifstream in(arguments[1], std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const std::int64_t size = options.image_size, batch = std::stoll(arguments[3]);
+  const std::int64_t size = options.image_size.height, batch = std::stoll(arguments[3]);
   if (bytes.size() != static_cast<std::size_t>(batch * 3 * size * size) * sizeof(float))
     throw DataError("the file of images has another size than BATCH and SIZE tell");
   const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, size, size});

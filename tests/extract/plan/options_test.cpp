@@ -50,7 +50,7 @@ TEST(ExtractOptions, SomePresetsLeaveThePoolingOpen) {
 TEST(Presets, HaveArchitecturesThatTheirSizesAndPoolingsGoWith) {
   for (const Preset& preset : presets()) {
     vit::BackboneOptions options;
-    options.pooling = preset.pooling.value_or(vit::Pooling::kClsMean);
+    options.features.pooling = preset.pooling.value_or(vit::Pooling::kClsMean);
     options.image_size = preset.preprocessing.image_size;
     EXPECT_NO_THROW(
         vit::check_options(options, vit::find_published(preset.architecture).architecture))
@@ -119,7 +119,7 @@ TEST_F(WeightsWithConfig, TakeTransformersProcessorToo) {
   const ExtractOptions options = parse("");
   const preprocess::Preprocessing& p = options.preprocessing;
   EXPECT_EQ(p.image_size, 224);
-  EXPECT_EQ(std::floor(p.image_size / p.crop_pct), 256);
+  EXPECT_EQ(std::floor(static_cast<double>(p.image_size.height) / p.crop_pct), 256);
   EXPECT_EQ(p.resize, preprocess::Resize::kShortest);
   EXPECT_EQ(p.interpolation, preprocess::Interpolation::kBicubic);
   EXPECT_EQ(p.resampler, preprocess::Resampler::kTransformers);
@@ -139,6 +139,16 @@ TEST(ExtractOptions, ThreeChannelConstants) {
   const auto options =
       parse_extract_options(words(kRandom + "--pool mean --mean 0.1,0.2,0.3 --std 1"));
   EXPECT_EQ(options->preprocessing.mean, (std::array{0.1f, 0.2f, 0.3f}));
+}
+
+TEST(ExtractOptions, OblongImages) {
+  const std::string line = kRandom + "--pool cls --mean 0 --std 1 ";
+  const auto options = parse_extract_options(words(line + "--image-size 224x320"));
+  EXPECT_EQ(options->backbone.image_size, ImageSize(224, 320));
+  EXPECT_EQ(to_json(options->preprocessing)["image_size"], (Json{224, 320}));
+  for (const char* wrong : {"4", "224x", "x224", "224x320x3", "224,320", "5000"})
+    EXPECT_THROW(parse_extract_options(words(line + "--image-size " + wrong)), ConfigError);
+  EXPECT_THROW(parse_extract_options(words(line + "--image-size 224x320 --tiles")), ConfigError);
 }
 
 TEST(ExtractOptions, SayHowFilesBecomeFrames) {

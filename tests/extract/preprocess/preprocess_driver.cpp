@@ -21,7 +21,10 @@ using namespace coldframe;
 
 preprocess::Preprocessing parse(char** argv) {
   preprocess::Preprocessing result;
-  result.image_size = std::stoi(argv[3]);
+  const std::string size = argv[3];
+  const std::size_t cross = std::min(size.find('x'), size.size());
+  result.image_size = std::stoi(size);
+  if (cross < size.size()) result.image_size.width = std::stoi(size.substr(cross + 1));
   result.resize = choice("resize", argv[4], preprocess::kResizes);
   result.crop_pct = std::stod(argv[5]);
   result.interpolation = choice("interpolation", argv[6], preprocess::kInterpolations);
@@ -65,8 +68,7 @@ int main(int argc, char** argv) {
   const auto preprocessing = parse(argv);
   frames::Image image{std::stoi(argv[1]), std::stoi(argv[2]), {}};
   image.rgb.assign(std::istreambuf_iterator<char>(std::cin), {});
-  const std::size_t values = static_cast<std::size_t>(preprocessing.image_size) *
-                             static_cast<std::size_t>(preprocessing.image_size) * 3;
+  const std::size_t values = static_cast<std::size_t>(3 * preprocessing.image_size.pixels());
   std::vector<std::uint8_t> resized(values);
   std::vector<float> normalized(values);
   if (argc > 14) {

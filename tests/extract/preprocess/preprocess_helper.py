@@ -28,16 +28,16 @@ def arguments(size, resize="shortest", crop_pct=1.0, interpolation="bicubic", re
 
 
 def preprocess(rgb, *args, **options):
-    """(resized uint8 [S, S, 3], normalised float32 [3, S, S]) of an RGB picture."""
+    """(resized uint8 [H, W, 3], normalised float32 [3, H, W]) of an RGB picture; the size is S or "HxW"."""
     height, width = rgb.shape[:2]
     argv = arguments(*args, **options)
-    size = int(argv[0])
+    rows, columns = (int(side) for side in (argv[0].split("x") * 2)[:2])
     output = subprocess.run([BUILD / "tests/preprocess_driver", str(width), str(height), *argv],
                             input=np.ascontiguousarray(rgb).tobytes(), stdout=subprocess.PIPE,
                             check=True).stdout
-    count = size * size * 3
-    resized = np.frombuffer(output[:count], np.uint8).reshape(size, size, 3)
-    return resized, np.frombuffer(output[count:], np.float32).reshape(3, size, size)
+    count = rows * columns * 3
+    resized = np.frombuffer(output[:count], np.uint8).reshape(rows, columns, 3)
+    return resized, np.frombuffer(output[count:], np.float32).reshape(3, rows, columns)
 
 
 def rescale(rgb, row_mm, column_mm, wanted_mm, interpolation, resampler):

@@ -7,6 +7,7 @@ import pytest
 import timm.data.transforms as timm_transforms
 import torch
 from PIL import Image
+from timm.data import create_transform
 from torchvision import transforms as v1
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms import v2
@@ -61,6 +62,21 @@ def test_other_output_sizes(size):
         rgb = picture(width, height, seed=1)
         expected = np.asarray(reference("shortest", size, 0.9, "bicubic")(Image.fromarray(rgb)))
         assert np.array_equal(preprocess(rgb, size, "shortest", 0.9, "bicubic", PILLOW)[0], expected), (width, height)
+
+
+@pytest.mark.parametrize("mode, crop_mode", [("shortest", "center"), ("squash", "squash"), ("pad", "border")])
+@pytest.mark.parametrize("crop_pct", [0.875, 1.0])
+@pytest.mark.parametrize("rows, columns", [(64, 96), (112, 64), (98, 100)])
+def test_oblong_sizes_equal_timms(rows, columns, crop_pct, mode, crop_mode):
+    transform = create_transform((3, rows, columns), crop_pct=crop_pct, crop_mode=crop_mode, interpolation="bicubic")
+    transform.transforms = transform.transforms[:-2]  # without ToTensor and Normalize
+    for width, height in SIZES:
+        if max(width, height) > 40 * min(width, height):
+            continue  # timm scales the short edge to nothing there and fails
+        rgb = picture(width, height, seed=2)
+        expected = np.asarray(transform(Image.fromarray(rgb)))
+        resized, _ = preprocess(rgb, f"{rows}x{columns}", mode, crop_pct, "bicubic", PILLOW)
+        assert np.array_equal(resized, expected), (width, height)
 
 
 def test_frames_smaller_than_the_crop_are_surrounded_with_black():

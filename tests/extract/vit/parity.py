@@ -43,7 +43,8 @@ def features(weights, images, **settings):
         folder = pathlib.Path(folder)
         images.contiguous().numpy().tofile(folder / "images.bin")
         command = [str(DRIVER), "features", f"input={folder / 'images.bin'}", f"output={folder / 'features.bin'}",
-                   *([f"weights={weights}"] if weights else []), f"size={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items())]
+                   *([f"weights={weights}"] if weights else []), f"size={images.shape[-2]}", f"width={images.shape[-1]}",
+                   *(f"{key}={value}" for key, value in settings.items())]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise Refused(done.stderr.strip())

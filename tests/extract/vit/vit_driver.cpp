@@ -34,6 +34,7 @@ BackboneOptions options_from(Settings& settings) {
   if (settings.contains("layers")) options.features.layers = parse_layers(settings["layers"]);
   options.features.projection = settings.contains("projection");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
+  if (settings.contains("width")) options.image_size.width = std::stoll(settings["width"]);
   return options;
 }
 
@@ -52,10 +53,10 @@ int features(const std::vector<std::string>& arguments) {
       parse_precision(settings.contains("precision") ? settings["precision"] : "fp32", device));
   std::ifstream in(settings.at("input"), std::ios::binary);
   std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const std::int64_t size = options.image_size;
-  const auto batch =
-      static_cast<std::int64_t>(bytes.size()) / (3 * size * size * static_cast<int>(sizeof(float)));
-  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, size, size});
+  const auto [height, width] = options.image_size;
+  const auto batch = static_cast<std::int64_t>(bytes.size()) /
+                     (3 * height * width * static_cast<int>(sizeof(float)));
+  const torch::Tensor images = torch::from_blob(bytes.data(), {batch, 3, height, width});
   const torch::Tensor output = backbone->forward(images);
   std::ofstream out(settings.at("output"), std::ios::binary);
   out.write(static_cast<const char*>(output.data_ptr()),

@@ -1,0 +1,26 @@
+// The size of the images that a backbone takes.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+
+namespace coldframe {
+
+struct ImageSize {
+  std::int64_t height = 224, width = 224;  // pixels
+
+  constexpr ImageSize() = default;
+  constexpr ImageSize(std::int64_t side) : height(side), width(side) {}
+  constexpr ImageSize(std::int64_t rows, std::int64_t columns) : height(rows), width(columns) {}
+
+  constexpr bool is_square() const { return height == width; }
+  constexpr std::int64_t pixels() const { return height * width; }
+  bool operator==(const ImageSize&) const = default;
+};
+
+// "224×224"
+inline std::ostream& operator<<(std::ostream& out, const ImageSize& size) {
+  return out << size.height << "×" << size.width;
+}
+
+}  // namespace coldframe
