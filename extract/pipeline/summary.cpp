@@ -37,15 +37,28 @@ std::string parts_of(const Json& shape) {
                 shape.contains("rotary") ? ", rotary positions" : "");
 }
 
-// "12 blocks of width 384, 6 heads, patches of 16 pixels, exact GELU, mean pooling"; empty for a
-// TorchScript module, which does not tell.
+// "pooling mean", "pooling cls of blocks 9,10,11,12", "pooling cls, projected to 512".
+std::string features_of(const Json& backbone) {
+  std::string text = "pooling " + backbone["pooling"].get<std::string>();
+  const char* before = " of blocks ";
+  for (const Json& layer : backbone.value("layers", Json::array())) {
+    text += concat(before, layer.get<std::int64_t>());
+    before = ",";
+  }
+  if (backbone.contains("projection"))
+    text += concat(", projected to ", backbone["projection"].get<std::int64_t>());
+  return text;
+}
+
+// "12 blocks of width 384, 6 heads, patches of 16 pixels, exact GELU, pooling mean"; empty for a
+// compiled module, which does not tell.
 std::string shape_of(const Json& backbone) {
   if (!backbone.contains("architecture")) return "";
   const Json& shape = backbone["architecture"];
   const auto number = [&](const char* key) { return shape[key].get<std::int64_t>(); };
   return concat(number("depth"), " blocks of width ", number("width"), ", ", number("heads"),
-                " heads, patches of ", number("patch"), " pixels, ", parts_of(shape), ", pooling ",
-                backbone["pooling"].get<std::string>(), ", ");
+                " heads, patches of ", number("patch"), " pixels, ", parts_of(shape), ", ",
+                features_of(backbone), ", ");
 }
 
 // Says what the features come from: enough to see a wrong file or a wrong guess at once.

@@ -27,6 +27,11 @@ std::vector<std::int64_t> parse_layers(const std::string& text) {
   return layers;
 }
 
+std::vector<std::int64_t> layers_of(const FeatureOptions& options,
+                                    const Architecture& architecture) {
+  return options.layers.empty() ? std::vector{architecture.depth} : options.layers;
+}
+
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches) {
   if (pooling == Pooling::kClsMean) return 2 * architecture.width;

@@ -31,6 +31,10 @@ struct FeatureOptions {
 // "9,10,11,12"; ConfigError unless they are whole numbers from 1 that rise.
 std::vector<std::int64_t> parse_layers(const std::string& text);
 
+// The blocks of which features are made, counted from 1.
+std::vector<std::int64_t> layers_of(const FeatureOptions& options,
+                                    const Architecture& architecture);
+
 // The features that pooling makes of the tokens of one block, of images of `patches` patches.
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches);

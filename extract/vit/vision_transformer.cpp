@@ -107,10 +107,8 @@ torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens, P
 
 torch::Tensor VisionTransformerImpl::forward(const torch::Tensor& images,
                                              const FeatureOptions& options) {
-  const bool last = options.layers.empty();
   std::vector<torch::Tensor> features;
-  for (const torch::Tensor& tokens :
-       forward_layers(images, last ? std::vector{architecture.depth} : options.layers))
+  for (const torch::Tensor& tokens : forward_layers(images, layers_of(options, architecture)))
     features.push_back(forward_head(tokens, options.pooling));
   const torch::Tensor pooled = torch::cat(features, 1);
   return options.projection ? projection->forward(pooled) : pooled;

@@ -19,13 +19,6 @@ namespace coldframe::vit {
 
 namespace {
 
-// The engines of cpu/ and gpu/ pool the last block's tokens in these ways.
-bool engines_compute(const FeatureOptions& options) {
-  const Pooling pooling = options.pooling;
-  return options.layers.empty() && !options.projection && pooling != Pooling::kRegisterMean &&
-         pooling != Pooling::kNone;
-}
-
 // The last block alone needs no naming: recipes are the same either way.
 FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
   if (options.layers == std::vector{architecture.depth}) options.layers.clear();
@@ -40,7 +33,7 @@ class VitBackbone : public Backbone {
         source_(std::move(source)),
         architecture_(model_->architecture),
         features_(resolved(options.features, model_->architecture)),
-        projected_(model_->projection ? model_->projection->weight.size(0) : 0),
+        projection_(model_->projection),
         image_size_(options.image_size),
         device_(device),
         precision_(precision) {
@@ -48,11 +41,7 @@ class VitBackbone : public Backbone {
     const bool checks =
         options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
     const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
-    if (!engines_compute(features_))
-      log_info(
-          "features of other tokens or blocks than the engines pool: computing with LibTorch's "
-          "operators");
-    else if (device.is_cpu())
+    if (device.is_cpu())
       engine_ = cpu::make_engine(*model_, image_size_, precision);
     else if (device.is_cuda())
       gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
@@ -65,7 +54,10 @@ class VitBackbone : public Backbone {
   torch::Tensor forward(const torch::Tensor& images) override {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
-    if (engine_) return engine_->forward(images.to(torch::kCPU).contiguous(), features_.pooling);
+    if (engine_) {
+      const torch::Tensor pooled = engine_->forward(images.to(torch::kCPU).contiguous(), features_);
+      return projection_ ? projection_->forward(pooled) : pooled;
+    }
     if (gpu_engine_)
       return gpu_engine_->forward_images(images.to(device_).contiguous()).to(torch::kCPU);
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
@@ -87,10 +79,10 @@ class VitBackbone : public Backbone {
   }
 
   std::int64_t dimension() const override {
-    if (features_.projection) return projected_;
+    if (projection_) return projection_->weight.size(0);
     const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
     return pooled_features(features_.pooling, architecture_, patches) *
-           static_cast<std::int64_t>(std::max<std::size_t>(1, features_.layers.size()));
+           static_cast<std::int64_t>(layers_of(features_, architecture_).size());
   }
 
   Precision precision() const override { return precision_; }
@@ -100,7 +92,7 @@ class VitBackbone : public Backbone {
     json["architecture"] = to_json(architecture_);
     json["pooling"] = to_string(features_.pooling);
     if (!features_.layers.empty()) json["layers"] = features_.layers;
-    if (features_.projection) json["projection"] = projected_;
+    if (projection_) json["projection"] = dimension();
     const Grid grid(image_size_, architecture_.patch);
     if (architecture_.positions && grid != Grid(architecture_.position_grid))
       json["positions_resampled_to"] =
@@ -123,7 +115,7 @@ class VitBackbone : public Backbone {
     gpu_engine_ = nullptr;
     restore(weights);
     if (device_.is_cpu()) {
-      if (engines_compute(features_)) engine_ = cpu::make_engine(*model_, image_size_, precision_);
+      engine_ = cpu::make_engine(*model_, image_size_, precision_);
     } else {
       model_->to(device_, torch::kFloat32);
       const double now = least_cosine(exact, images);
@@ -186,7 +178,7 @@ class VitBackbone : public Backbone {
   Json source_;                              // kind, and what the weights are
   Architecture architecture_;
   FeatureOptions features_;
-  std::int64_t projected_;  // features that the projection gives
+  Linear projection_;  // may be empty
   ImageSize image_size_;
   torch::Device device_;
   Precision precision_;

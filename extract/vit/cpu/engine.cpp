@@ -59,7 +59,8 @@ void normalise_in_place(const Kernels& kernels, const NormWeights& norm, void* x
 
 struct Engine::Workspace {
   explicit Workspace(const Engine& engine)
-      : x(torch::empty({engine.tokens_, engine.architecture_.width})) {
+      : x(torch::empty({engine.tokens_, engine.architecture_.width})),
+        tokens(torch::empty_like(x)) {
     const Architecture& shape = engine.architecture_;
     const auto type = torch_type(engine.kernels_.element);
     normed = torch::empty({engine.tokens_, shape.width}, type);
@@ -72,6 +73,7 @@ struct Engine::Workspace {
   }
 
   torch::Tensor x;                          // [tokens, width] float, what the blocks add to
+  torch::Tensor tokens;                     // [tokens, width] float, x behind the last norm
   torch::Tensor normed;                     // [tokens, width], also what attention gives
   torch::Tensor qkv;                        // [tokens, 3·width]
   torch::Tensor hidden;                     // [rows, mlp_hidden]
@@ -236,44 +238,51 @@ void Engine::perceive(const Block& block, Workspace& work) const {
 
 // Final norm and pooling, in float; for the attention pooling all tokens that it sees.
 void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
-  const std::int64_t width = architecture_.width;
-  float* const x = work.x.data_ptr<float>();
+  const std::int64_t width = architecture_.width, prefix = architecture_.prefix_tokens();
+  float* const x = work.tokens.data_ptr<float>();
+  std::memcpy(x, work.x.const_data_ptr(), work.x.nbytes());
   if (norm_) normalise(norm_, x, tokens_);
-  if (pooling == Pooling::kMap) {
-    std::copy(x + tokens_ * width - floats_of(pooling), x + tokens_ * width, out);
-    return;
-  }
   float* to = out;
-  if (pooling != Pooling::kMean) {
-    std::copy(x, x + width, to);
-    to += width;
-  }
-  if (pooling != Pooling::kCls) {
+  const auto add_rows = [&](std::int64_t begin, std::int64_t end) {
+    to = std::copy(x + begin * width, x + end * width, to);
+  };
+  const auto add_mean = [&](std::int64_t begin, std::int64_t end) {
     std::fill(to, to + width, 0.0f);
-    for (std::int64_t row = architecture_.prefix_tokens(); row < tokens_; ++row)
+    for (std::int64_t row = begin; row < end; ++row)
       for (std::int64_t c = 0; c < width; ++c) to[c] += x[row * width + c];
-    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(grid_.patches());
+    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(end - begin);
     to += width;
-  }
+  };
+  if (pooling == Pooling::kMap) return add_rows(architecture_.pool_prefix ? 0 : prefix, tokens_);
+  if (pooling == Pooling::kNone) add_rows(0, tokens_);
+  if (pooling == Pooling::kRegisterMean) add_mean(prefix - architecture_.registers, prefix);
+  if (pooling == Pooling::kCls || pooling == Pooling::kClsMean) add_rows(0, 1);
+  if (pooling == Pooling::kMean || pooling == Pooling::kClsMean) add_mean(prefix, tokens_);
   if (fc_norm_) normalise(fc_norm_, out, (to - out) / width);
 }
 
 std::int64_t Engine::floats_of(Pooling pooling) const {
   if (pooling == Pooling::kMap)
     return (architecture_.pool_prefix ? tokens_ : grid_.patches()) * architecture_.width;
-  return architecture_.width * (pooling == Pooling::kClsMean ? 2 : 1);
+  return pooled_features(pooling, architecture_, grid_.patches());
 }
 
-void Engine::run_image(const float* image, Pooling pooling, Workspace& work, float* out) const {
+void Engine::run_image(const float* image, const FeatureOptions& options, Workspace& work,
+                       float* out) const {
   embed(image, work);
-  for (const Block& block : blocks_) run_block(block, work);
-  pool(pooling, work, out);
+  std::int64_t done = 0;
+  for (const std::int64_t layer : layers_of(options, architecture_)) {
+    while (done < layer) run_block(blocks_[static_cast<std::size_t>(done++)], work);
+    pool(options.pooling, work, out);
+    out += floats_of(options.pooling);
+  }
 }
 
-torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
+torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions& options) {
   const std::int64_t batch = images.size(0), threads = at::get_num_threads();
   const std::int64_t pixels = 3 * image_size_.pixels();
-  const std::int64_t floats = floats_of(pooling);
+  const auto layers = static_cast<std::int64_t>(layers_of(options, architecture_).size());
+  const std::int64_t floats = layers * floats_of(options.pooling);
   torch::Tensor features = torch::empty({batch, floats});
   const float* const in = images.const_data_ptr<float>();
   float* const out = features.data_ptr<float>();
@@ -283,7 +292,7 @@ torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
   while (scratches.size() < static_cast<std::size_t>(threads))
     scratches.emplace_back(kernels_, tokens_, architecture_.width / architecture_.heads);
   const auto run = [&](std::int64_t image, std::int64_t thread) {
-    run_image(in + image * pixels, pooling, *workspaces_[static_cast<std::size_t>(thread)],
+    run_image(in + image * pixels, options, *workspaces_[static_cast<std::size_t>(thread)],
               out + image * floats);
   };
 
@@ -294,7 +303,7 @@ torch::Tensor Engine::forward(const torch::Tensor& images, Pooling pooling) {
       for (std::int64_t image; (image = next++) < whole;) run(image, thread);
   });
   for (std::int64_t image = whole; image < batch; ++image) run(image, 0);
-  if (pooling != Pooling::kMap) return features;
+  if (options.pooling != Pooling::kMap) return features;
   const std::int64_t width = architecture_.width;
   return attn_pool_->forward(features.view({batch, floats / width, width}));
 }

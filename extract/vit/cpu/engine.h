@@ -28,8 +28,9 @@ class Engine {
   Engine(const VisionTransformerImpl& model, const ImageSize& image_size, const Kernels& kernels,
          torch::ScalarType weights);
 
-  // images [B, 3, H, W] float, contiguous, on the CPU -> [B, D or 2·D] float
-  torch::Tensor forward(const torch::Tensor& images, Pooling pooling);
+  // images [B, 3, H, W] float, contiguous, on the CPU -> [B, features] float, before the
+  // projection
+  torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options);
   ~Engine();
 
  private:
@@ -49,7 +50,8 @@ class Engine {
   void attend_to_all(const Block& block, Workspace& work) const;
   void perceive(const Block& block, Workspace& work) const;
   void pool(Pooling pooling, Workspace& work, float* out) const;
-  void run_image(const float* image, Pooling pooling, Workspace& work, float* out) const;
+  void run_image(const float* image, const FeatureOptions& options, Workspace& work,
+                 float* out) const;
   std::int64_t floats_of(Pooling pooling) const;  // that pool() gives
 
   const Kernels& kernels_;

@@ -6,6 +6,21 @@
 
 namespace coldframe::vit::gpu {
 
+namespace {
+
+// What the engine does not make of tokens.
+std::optional<std::string> beyond_pooling(const FeatureOptions& options,
+                                          const Architecture& architecture) {
+  if (layers_of(options, architecture) != std::vector{architecture.depth})
+    return "its features are not of the last block alone";
+  if (options.projection) return "its features are projected";
+  if (options.pooling == Pooling::kNone || options.pooling == Pooling::kRegisterMean)
+    return concat("its pooling (", to_string(options.pooling), ")");
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     const BackboneOptions& options, const torch::Device& device,
                                     Precision precision) {
@@ -15,13 +30,12 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                     "): computing with LibTorch's operators"));
     return nullptr;
   }
-  if (const auto reason = refusal(model.architecture)) {
+  auto reason = refusal(model.architecture);
+  if (!reason) reason = beyond_pooling(options.features, model.architecture);
+  if (!reason && !options.image_size.is_square()) reason = "its images are oblong";
+  if (reason) {
     log_warning(concat("the GPU engine cannot compute this backbone: ", *reason,
                        "; computing with LibTorch's operators"));
-    return nullptr;
-  }
-  if (!options.image_size.is_square()) {
-    log_warning("the GPU engine takes square images; computing with LibTorch's operators");
     return nullptr;
   }
   EngineOptions chosen;

@@ -169,7 +169,7 @@ int run(const std::vector<std::string>& arguments) {
   for (const Kernels* kernels : available_kernels()) {
     const auto engine =
         std::make_shared<Engine>(*model, size, *kernels, torch_type(kernels->element));
-    contenders.push_back({kernels->name, [=] { return engine->forward(images, Pooling::kCls); }});
+    contenders.push_back({kernels->name, [=] { return engine->forward(images, {Pooling::kCls}); }});
   }
   const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
   std::vector<torch::ScalarType> types{torch::kFloat32};

@@ -247,7 +247,7 @@ TEST(Engine, EqualsTheReadableViT) {
         const torch::Tensor expected = model->forward_head(tokens, pooling);
         for (const std::int64_t batch : {5, 1, 0}) {  // shared among threads, by one, none
           SCOPED_TRACE(one.name + ", " + kernels->name + ", " + to_string(pooling));
-          expect_same_features(engine.forward(images.narrow(0, 0, batch), pooling),
+          expect_same_features(engine.forward(images.narrow(0, 0, batch), {pooling}),
                                expected.narrow(0, 0, batch), kernels->element);
         }
       }
@@ -263,10 +263,10 @@ void expect_same_for_any_number_of_threads(const SmallModel& one) {
   const torch::Tensor images = torch::randn({7, 3, one.image_size, one.image_size});
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  const torch::Tensor alone = engine->forward(images, Pooling::kCls);
+  const torch::Tensor alone = engine->forward(images, {Pooling::kCls});
   for (const int count : {2, 3, 9}) {
     at::set_num_threads(count);
-    EXPECT_TRUE(engine->forward(images, Pooling::kCls).equal(alone)) << count << " threads";
+    EXPECT_TRUE(engine->forward(images, {Pooling::kCls}).equal(alone)) << count << " threads";
   }
   at::set_num_threads(threads);
 }
@@ -303,9 +303,9 @@ TEST(Engine, RoundsWeightsAloneWhereFloatIsAsQuick) {
   const torch::Tensor images = torch::randn({2, 3, one.image_size, one.image_size});
   const auto half_engine = make_engine(*model, one.image_size, Precision::kBf16);
   if (!half_engine) GTEST_SKIP() << "this processor has AMX, or lacks AVX2";
-  const torch::Tensor half = half_engine->forward(images, Pooling::kCls);
+  const torch::Tensor half = half_engine->forward(images, {Pooling::kCls});
   const torch::Tensor whole =
-      make_engine(*model, one.image_size, Precision::kFp32)->forward(images, Pooling::kCls);
+      make_engine(*model, one.image_size, Precision::kFp32)->forward(images, {Pooling::kCls});
   EXPECT_FALSE(whole.equal(half));
   EXPECT_GE(at::cosine_similarity(whole, half).min().item<double>(), 0.999);
 }

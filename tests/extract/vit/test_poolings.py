@@ -49,6 +49,16 @@ def test_layers_are_timms_intermediates(dinov2, pool, layers):
     assert description.get("layers", [DEPTH]) == layers
 
 
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("pool", ["cls", "mean", "register-mean", "none"])
+def test_half_precision_is_near(dinov2, pool, precision):
+    folder, _ = dinov2
+    images = parity.images_of(SIZE)
+    exact, _ = parity.features(folder, images, pool=pool, layers="2,4")
+    found, _ = parity.features(folder, images, pool=pool, layers="2,4", precision=precision)
+    assert torch.nn.functional.cosine_similarity(found, exact, dim=1).min() >= 0.9999
+
+
 def test_the_last_layer_named_is_the_default(dinov2):
     folder, _ = dinov2
     images = parity.images_of(SIZE)
