@@ -53,10 +53,10 @@ class Contender:
         self.process.wait()
 
 
-def start(options, name, size, folder):
+def start(options, name, size, pool, folder):
     """Name -> contender; those that do not start are told and left out."""
     files = [folder / "weights.safetensors", folder / "frames.bin"]
-    engine = [options.build / "tests/vit_gpu_speed", *files, size, options.batch, "cls", options.precision, options.device]
+    engine = [options.build / "tests/vit_gpu_speed", *files, size, options.batch, pool, options.precision, options.device]
     peer = [sys.executable, HERE / "gpu_peer.py"]
     rest = [name, *files, size, options.batch, options.precision, options.device]
     commands = {"engine": engine} | {f"engine {setting}": [*engine, *setting.split(",")] for setting in options.engine}
@@ -77,7 +77,7 @@ def compare(options, name, size, folder):
     safetensors.torch.save_file(weights, folder / "weights.safetensors")
     frames = torch.randint(256, (options.batch, size, size, 3), dtype=torch.uint8)
     frames.numpy().tofile(folder / "frames.bin")
-    running = start(options, name, size, folder)
+    running = start(options, name, size, models.pooling(model), folder)
     for turn in range(options.rounds + 1):  # the first one warms up: clocks, graphs
         labels = list(running)
         for label in labels[turn % len(labels):] + labels[:turn % len(labels)]:

@@ -14,6 +14,11 @@ def build(name, size):
     return timm_models.train_like(timm.create_model(name, num_classes=0, img_size=size), seed=0)
 
 
+def pooling(model):
+    """--pool of what the model itself returns."""
+    return "mean" if model.global_pool == "avg" else "cls"
+
+
 def flops_per_image(model, size):
     """Multiplications and additions of the matrix products alone."""
     patch, width = model.patch_embed.patch_size[0], model.embed_dim

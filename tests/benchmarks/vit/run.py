@@ -104,7 +104,7 @@ def compare(options, name, size, folder):
     precisions = ["fp32", "bf16"] + ["fp16"] * has_fp16
     program = options.build / "tests" / "vit_engine_speed"
     engines = {precision: EngineProcess(program, folder / "weights.safetensors", folder / "images.bin", size,
-                                        options.batch, "cls", precision, options.threads)
+                                        options.batch, models.pooling(model), precision, options.threads)
                for precision in precisions}
     others = peers.all_peers(model, images, options.threads, folder, precisions)
     others = {name: peer for name, peer in others.items() if not any(word in name for word in options.without)}

@@ -241,7 +241,15 @@ TEST_F(FallBackTest, ToFp32WhereBf16StraysIsTold) {
   expect_fall_back(torch::kCPU);
 }
 
-// They are made of the weights, and rounded with them.
+TEST_F(FallBackTest, RestoresTheWeightsThatLibTorchsOperatorsRounded) {
+  Architecture architecture = small();
+  architecture.block = BlockKind::kParallelThings;
+  architecture.parallel = 2;
+  architecture.layer_scale = true;
+  expect_fall_back(torch::kCPU, architecture);
+}
+
+// They are made of the weights; where LibTorch's operators compute, they are rounded with them.
 TEST_F(FallBackTest, RestoresRelativePositionsToo) {
   Architecture architecture = small();
   architecture.relative_positions = true;
