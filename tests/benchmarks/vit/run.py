@@ -131,8 +131,8 @@ def conclude(precision, rates, limits, kinds, work, cosine):
     rate = rates[f"engine {precision}"]
     rivals = {precision, "bf16"} if precision == "fp16" else {precision}
     peers_of = {name: rates[name] for name in rates if not name.startswith("engine")}
-    best = max((name for name in peers_of if kinds[name] in rivals), key=rates.get)
     best_of_all = max(peers_of, key=rates.get)
+    best = max((name for name in peers_of if kinds[name] in rivals), key=rates.get, default=best_of_all)
     limit = max(limits[name] for name in limits if kinds[name] == precision)
     print(f"{precision}: {rate / rates[best]:.2f} x the best peer ({best}), {rate / rates[best_of_all]:.2f} x the best "
           f"of any precision ({best_of_all}), {rate * work / limit:.0%} of the GEMM limit, smallest cosine to timm "
