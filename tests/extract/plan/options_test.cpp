@@ -10,10 +10,7 @@
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/options/options.h"
-#include "extract/plan/preset.h"
 #include "extract/plan/recipe.h"
-#include "extract/vit/published/published.h"
-#include "extract/vit/resolve_architecture.h"
 #include "tests/extract/support.h"
 
 namespace coldframe::extract {
@@ -37,25 +34,6 @@ TEST(ExtractOptions, PresetFillsAndOptionsOverride) {
   EXPECT_EQ(options->preprocessing.mean, (std::array{0.5f, 0.5f, 0.5f}));
   EXPECT_EQ(options->preprocessing.std, (std::array{0.25f, 0.25f, 0.25f}));
   EXPECT_EQ(options->selection.count, 12);
-}
-
-TEST(ExtractOptions, SomePresetsLeaveThePoolingOpen) {
-  const std::string line = "--input a --out b.h5 --preset retfound-mae --weights w";
-  EXPECT_THROW(parse_extract_options(words(line)), ConfigError);
-  EXPECT_EQ(parse_extract_options(words(line + " --pool mean"))->backbone.features.pooling,
-            vit::Pooling::kMean);
-  EXPECT_TRUE(parse_extract_options(words("--input a --dry-run --preset retfound-mae")));
-}
-
-TEST(Presets, HaveArchitecturesThatTheirSizesAndPoolingsGoWith) {
-  for (const Preset& preset : presets()) {
-    vit::BackboneOptions options;
-    options.features.pooling = preset.pooling.value_or(vit::Pooling::kClsMean);
-    options.image_size = preset.preprocessing.image_size;
-    EXPECT_NO_THROW(
-        vit::check_options(options, vit::find_published(preset.architecture).architecture))
-        << preset.name;
-  }
 }
 
 // A folder as timm writes it to the hub, whose weights are read later.
