@@ -94,8 +94,8 @@ std::vector<Preset> medical_presets() {
   };
 }
 
-// Encoders of tiles of histology slides. Sizes of tiles are the card's: others are resized as
-// github.com/mahmoodlab/TRIDENT (trident/patch_encoder_models/load.py) does.
+// Encoders of tiles of histology slides. TRIDENT is github.com/mahmoodlab/TRIDENT
+// (trident/patch_encoder_models/load.py), STAMP github.com/KatherLab/STAMP.
 std::vector<Preset> pathology_presets() {
   const auto bilinear_tile = [](const std::array<float, 3>& mean, const std::array<float, 3>& std) {
     return crop(Interpolation::kBilinear, 224, 1.0, mean, std);
@@ -105,7 +105,7 @@ std::vector<Preset> pathology_presets() {
       bilinear_tile({0.707223f, 0.578729f, 0.703617f}, {0.211883f, 0.230117f, 0.177517f});
   const std::string optimus_source =
       ": timm's vit_giant_patch14_reg4_dinov2 at 224, mean, std, class token; it takes tiles of "
-      "224 × 224 pixels as they are";
+      "224 × 224 pixels as they are, others are resized as TRIDENT does";
   return {
       {"uni", "uni", kCls, image_net,
        "README and uni/get_encoder of github.com/mahmoodlab/UNI: vit_large_patch16_224 with layer "
@@ -126,7 +126,8 @@ std::vector<Preset> pathology_presets() {
        "demo/3_load_tile_encoder.py of github.com/prov-gigapath/prov-gigapath: Resize(256, "
        "bicubic), CenterCrop(224), ImageNet's constants"},
       {"phikon-v2", "phikon_v2", kCls, image_net,
-       "huggingface.co/owkin/phikon-v2: Dinov2 ViT-L/16 at 224, class token; ImageNet's constants"},
+       "huggingface.co/owkin/phikon-v2: Dinov2 ViT-L/16 at 224, class token; ImageNet's constants; "
+       "tiles of other sizes are resized as TRIDENT does"},
   };
 }
 

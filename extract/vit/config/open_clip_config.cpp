@@ -1,4 +1,4 @@
-#include <cmath>
+#include <set>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -9,15 +9,24 @@ namespace coldframe::vit {
 
 namespace {
 
-// Differences from the plain CLIP image encoder (open_clip/transformer.py) that are not supported.
+// What a plain CLIP image encoder may say of itself (CLIPVisionCfg of open_clip/model.py); the rest
+// makes it another one.
 void refuse_variants(const Json& vision) {
-  for (const char* key :
-       {"attentional_pool", "no_ln_pre", "attn_pooler_queries", "input_patchnorm", "norm_kwargs",
-        "act_kwargs", "block_type", "qk_norm", "scaled_cosine_attn", "final_ln_after_pool"})
-    if (vision.contains(key) && vision[key] != Json(false) && !vision[key].is_null())
+  static const std::set<std::string> plain{"layers",        "width",         "head_width",
+                                           "mlp_ratio",     "patch_size",    "image_size",
+                                           "ls_init_value", "patch_dropout", "pool_type",
+                                           "output_tokens", "pos_embed_type"};
+  for (const auto& [key, value] : vision.items())
+    if (!plain.contains(key) && value != Json(false) && !value.is_null())
       throw DataError(concat("'vision_cfg' has '", key, "', which is not supported"));
   if (!vision.contains("width") || !vision.contains("layers") || vision["layers"].is_array())
     throw DataError("'vision_cfg' is of no ViT");
+}
+
+std::string own_pool(const std::string& type) {
+  if (type == "tok") return "cls";
+  if (type == "avg") return "mean";
+  throw DataError(concat("'pool_type' is '", type, "', expected tok or avg"));
 }
 
 void read_own_tower(const Json& model, const Json& vision, ModelConfig& config) {
@@ -25,7 +34,7 @@ void read_own_tower(const Json& model, const Json& vision, ModelConfig& config) 
   Architecture& shape = config.architecture;
   config.model = "open_clip's ViT";
   config.scheme = "open_clip";
-  config.pool = word(vision, "pool_type").value_or("tok") == "avg" ? "mean" : "cls";
+  config.pool = own_pool(word(vision, "pool_type").value_or("tok"));
   shape.width = *whole_number(vision, "width");
   shape.depth = *whole_number(vision, "layers");
   shape.patch = side(vision, "patch_size").value_or(16);
@@ -51,11 +60,12 @@ ModelConfig read_open_clip_config(const Json& json) {
   ModelConfig config;
   const Json model = inner(json, "model_cfg"), vision = inner(model, "vision_cfg");
   if (const auto name = word(vision, "timm_model_name")) {
-    Json arguments = Json::object();
-    const std::string pool = word(vision, "timm_pool").value_or("");
-    if (!pool.empty() && !pool.starts_with("abs_attn") && !pool.starts_with("rot_attn"))
-      arguments["global_pool"] = pool;
+    Json arguments = inner(vision, "timm_model_kwargs");
+    const std::string pool = word(vision, "timm_pool").value_or("avg");
+    const bool has_own = pool.starts_with("abs_attn") || pool.starts_with("rot_attn");
+    if (!pool.empty() && !has_own) arguments["global_pool"] = pool;
     apply_timm_model(*name, arguments, config);
+    if (has_own) config.pool.clear();  // not the trunk's: asked for
     config.scheme = "timm";
   } else {
     read_own_tower(model, vision, config);

@@ -116,5 +116,31 @@ TEST(OpenClipConfig, RefusesANormBehindPooling) {
   EXPECT_THAT(refusal_of(read), HasSubstr("'final_ln_after_pool', which is not supported"));
 }
 
+// open_clip/model.py, CLIPVisionCfg.
+TEST(OpenClipConfig, PoolsTimmsModelsAsItSays) {
+  const auto pool_of = [](const Json& more) {
+    Json vision{{"timm_model_name", "vit_tiny_patch16_224"}};
+    vision.update(more);
+    return read_open_clip_config({{"model_cfg", {{"vision_cfg", vision}}}}).pool;
+  };
+  EXPECT_EQ(pool_of(Json::object()), "mean");
+  EXPECT_EQ(pool_of({{"timm_pool", ""}}), "cls");
+  EXPECT_EQ(pool_of({{"timm_pool", "abs_attn"}}), "");
+  EXPECT_THAT(refusal_of([&] {
+                pool_of({{"timm_model_kwargs", {{"use_naflex", true}}}});
+              }),
+              HasSubstr("'use_naflex', which is not understood"));
+}
+
+TEST(OpenClipConfig, RefusesWhatMakesAnotherEncoder) {
+  for (const char* key : {"scale_heads", "no_ln_pre", "unheard_of"}) {
+    const Json vision{{"width", 64}, {"layers", 2}, {key, true}};
+    EXPECT_THAT(refusal_of([&] {
+                  read_open_clip_config({{"model_cfg", {{"vision_cfg", vision}}}});
+                }),
+                HasSubstr(key));
+  }
+}
+
 }  // namespace
 }  // namespace coldframe::vit
