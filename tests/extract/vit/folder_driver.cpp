@@ -34,10 +34,10 @@ std::vector<frames::Image> read_pictures(const std::string& path) {
 
 torch::Tensor pixels_of(const preprocess::Preprocessing& steps,
                         const std::vector<frames::Image>& pictures) {
-  const std::int64_t side = steps.image_size;
+  const auto [height, width] = steps.image_size;
   const torch::Tensor pixels =
-      torch::empty({static_cast<std::int64_t>(pictures.size()), 3, side, side});
-  std::vector<std::uint8_t> resized(static_cast<std::size_t>(side * side * 3));
+      torch::empty({static_cast<std::int64_t>(pictures.size()), 3, height, width});
+  std::vector<std::uint8_t> resized(static_cast<std::size_t>(3 * steps.image_size.pixels()));
   for (std::size_t i = 0; i < pictures.size(); ++i) {
     preprocess::resize_frame(steps, pictures[i], resized.data());
     preprocess::normalize(steps, resized.data(),
@@ -61,7 +61,7 @@ int run(const std::vector<std::string>& arguments) {
   const torch::Tensor pixels = pixels_of(options->preprocessing, read_pictures(arguments[1]));
   std::ofstream out(arguments[2], std::ios::binary);
   write(pixels, out);
-  Json described{{"image_size", options->preprocessing.image_size},
+  Json described{{"image_size", options->preprocessing.image_size.width},
                  {"preprocessing", preprocess::to_json(options->preprocessing)}};
   if (arguments[0] == "features") {
     const auto backbone = vit::make_backbone(options->backbone, torch::kCPU, Precision::kFp32);

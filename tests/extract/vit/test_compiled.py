@@ -7,8 +7,8 @@ import pytest
 import timm
 import torch
 
-import parity
 from timm_models import images_of, train_like
+from vit_features import FP32_DIFFERENCE, Refused, difference, features
 
 SIZE = 32
 
@@ -45,8 +45,8 @@ def with_fact(source, target, key, value):
 
 
 def refusal(path, images=None, **settings):
-    with pytest.raises(parity.Refused) as refused:
-        parity.features(None, images_of(SIZE) if images is None else images, module=path, **settings)
+    with pytest.raises(Refused) as refused:
+        features(None, images_of(SIZE) if images is None else images, module=path, **settings)
     assert str(path) in str(refused.value) and str(refused.value).count("\n") == 0
     return str(refused.value)
 
@@ -56,11 +56,11 @@ def test_features_are_the_models(package):
     images = images_of(SIZE)
     with torch.inference_mode():
         expected = model(images)
-    found, description = parity.features(None, images, module=path)
-    assert parity.difference(found, expected) <= parity.FP32_DIFFERENCE
+    found, description = features(None, images, module=path)
+    assert difference(found, expected) <= FP32_DIFFERENCE
     assert description["kind"] == "aotinductor" and description["dimension"] == 192
-    single, _ = parity.features(None, images[:1], module=path)
-    assert parity.difference(single, expected[:1]) <= parity.FP32_DIFFERENCE
+    single, _ = features(None, images[:1], module=path)
+    assert difference(single, expected[:1]) <= FP32_DIFFERENCE
 
 
 def test_another_size_or_precision(package):
@@ -121,5 +121,5 @@ class Odd(torch.nn.Module):
 def test_a_module_that_is_no_backbone_is_refused_before_the_job(kind, message, tmp_path):
     path = tmp_path / "odd.pt"
     torch.jit.trace(Odd(kind), images_of(SIZE), check_trace=False).save(str(path))
-    with pytest.raises(parity.Refused, match=message):
-        parity.features(None, images_of(SIZE), module=path)
+    with pytest.raises(Refused, match=message):
+        features(None, images_of(SIZE), module=path)

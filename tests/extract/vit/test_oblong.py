@@ -4,6 +4,9 @@ import pytest
 import torch
 
 import parity
+from timm_models import build, expected_features, save_folder
+from timm_rows import build_on_meta
+from vit_features import HALF_COSINE, Refused, cosine, features
 
 PATCH_ROWS, PATCH_COLUMNS = 4, 7
 # Learnt positions, EVA-02's and DINOv3's rotary ones, learnt frequencies, and RoPE-ViT's grid of reference.
@@ -18,31 +21,33 @@ def oblong_images(patch):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_features_are_timms(name, tmp_path):
-    native, patch = parity.small_size(name)
-    arguments = {"img_size": native, "depth": 2}
-    model = parity.build(name, **arguments)
-    parity.save_folder(model, tmp_path, name, **arguments)
+    patch = build_on_meta(name).patch_embed.patch_size[0]
+    arguments = {"img_size": 6 * patch, "depth": 2}
+    model = build(name, **arguments)
+    save_folder(model, tmp_path, name, **arguments)
     model.set_input_size(img_size=(PATCH_ROWS * patch, PATCH_COLUMNS * patch))
-    assert parity.worst_difference(model, tmp_path, oblong_images(patch)) <= parity.FP32_DIFFERENCE
+    images = oblong_images(patch)
+    is_equal, worst = parity.compare(tmp_path, images, expected_features(model, images))
+    assert is_equal, worst
 
 
 def test_half_precision_is_near(tmp_path):
     name, arguments = "vit_small_patch16_dinov3", {"img_size": 96, "depth": 2}
-    parity.save_folder(parity.build(name, **arguments), tmp_path, name, **arguments)
+    save_folder(build(name, **arguments), tmp_path, name, **arguments)
     images = oblong_images(16)
-    exact, _ = parity.features(tmp_path, images)
+    exact, _ = features(tmp_path, images)
     for precision in ("bf16", "fp16"):
-        found, _ = parity.features(tmp_path, images, precision=precision)
-        assert torch.nn.functional.cosine_similarity(found, exact, dim=1).min() >= 0.9999
+        found, _ = features(tmp_path, images, precision=precision)
+        assert cosine(found, exact) >= HALF_COSINE
 
 
 def test_relative_positions_are_for_their_square_only(tmp_path):
     name, arguments = "beit_base_patch16_224", {"img_size": 64, "depth": 1}
-    parity.save_folder(parity.build(name, **arguments), tmp_path, name, **arguments)
-    with pytest.raises(parity.Refused, match="64×112 does not go with the relative positions.*--image-size 64"):
-        parity.features(tmp_path, torch.zeros(1, 3, 64, 112), pool="mean")
+    save_folder(build(name, **arguments), tmp_path, name, **arguments)
+    with pytest.raises(Refused, match="64×112 does not go with the relative positions.*--image-size 64"):
+        features(tmp_path, torch.zeros(1, 3, 64, 112), pool="mean")
 
 
 def test_no_multiple_of_the_patch():
-    with pytest.raises(parity.Refused, match="--image-size: 50 is no multiple of the backbone's patch size 16"):
-        parity.features(None, torch.zeros(1, 3, 32, 50), seed=0, architecture="vit_tiny_patch16_224")
+    with pytest.raises(Refused, match="--image-size: 50 is no multiple of the backbone's patch size 16"):
+        features(None, torch.zeros(1, 3, 32, 50), seed=0, architecture="vit_tiny_patch16_224")

@@ -35,7 +35,8 @@ def features(weights, images, **settings):
         images.contiguous().numpy().tofile(folder / "images.bin")
         description = run([BUILD / "tests" / "vit_driver", "features", f"input={folder / 'images.bin'}",
                            f"output={folder / 'features.bin'}", *([f"weights={weights}"] if weights else []),
-                           f"size={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items())])
+                           f"size={images.shape[-2]}", f"width={images.shape[-1]}",
+                           *(f"{key}={value}" for key, value in settings.items())])
         found = torch.from_numpy(numpy.fromfile(folder / "features.bin", dtype=numpy.float32))
     return found.view(len(images), description["dimension"]), description
 
