@@ -77,13 +77,19 @@ std::optional<ReusableCache> open_reused(const ExtractOptions& options,
 void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheReader>& cached,
                   const ExtractOptions& options) {
   if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
-  const std::string stated = options.config.empty()
+  const std::vector<std::string> found = cache::differences(cached->recipe(), now);
+  const bool config_decides = std::ranges::any_of(found, [](const std::string& difference) {
+    return difference.find("preprocessing") != std::string::npos ||
+           difference.find("pooling") != std::string::npos ||
+           difference.find("architecture") != std::string::npos;
+  });
+  const std::string stated = options.config.empty() || !config_decides
                                  ? ""
                                  : concat(" (where none is given, '", options.config.string(),
                                           "' beside the weights says what holds)");
-  throw CacheError(
-      concat(options.out.string(), " was made with another recipe; give the same options", stated,
-             " or another --out:\n  ", join(cache::differences(cached->recipe(), now), "\n  ")));
+  throw CacheError(concat(options.out.string(),
+                          " was made with another recipe; give the same options", stated,
+                          " or another --out:\n  ", join(found, "\n  ")));
 }
 
 void tell_plan(const Plan& plan) {

@@ -49,7 +49,7 @@ void describe_backbone(Words& words, po::options_description& description) {
       "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
       "Hugging Face hub, whose config states model and pixels");
   add("backbone", text(words.backbone, "FILE.pt|FILE.pt2"),
-      "a compiled module [B,3,S,S] -> [B,D] instead: TorchScript, or a package of AOTInductor "
+      "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
       "(.pt2)");
   add("random-weights", text(words.random_weights, "SEED"),
       "seeded random weights of --architecture instead");
@@ -185,6 +185,12 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+void apply_features(const Words& words, vit::FeatureOptions& features) {
+  if (!words.pool.empty()) features.pooling = vit::parse_pooling(words.pool);
+  if (!words.layers.empty()) features.layers = vit::parse_layers(words.layers);
+  features.projection = words.projection;
+}
+
 void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   backbone.weights = without_slash(words.weights);
   backbone.module = words.backbone;
@@ -204,9 +210,6 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
   }
   if (!words.activation.empty())
     backbone.activation = choice("activation", words.activation, vit::kActivations);
-  if (!words.pool.empty()) backbone.features.pooling = vit::parse_pooling(words.pool);
-  if (!words.layers.empty()) backbone.features.layers = vit::parse_layers(words.layers);
-  backbone.features.projection = words.projection;
 }
 
 }  // namespace
@@ -238,8 +241,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
     const Preset& preset = find_preset(words.preset);
     check_pooling(words, preset, options.dry_run);
     options.preprocessing = preset.preprocessing;
-    options.backbone.features.pooling =
-        preset.pooling.value_or(options.backbone.features.pooling);
+    options.backbone.features.pooling = preset.pooling.value_or(options.backbone.features.pooling);
     if (words.backbone.empty()) options.backbone.architecture = preset.architecture;
   }
   if (!options.dry_run) {
@@ -249,6 +251,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   }
   words.pixels.apply(options);
   words.views.apply(options);
+  apply_features(words, options.backbone.features);
   if (!options.dry_run) apply_backbone(words, options.backbone);
   options.backbone.image_size = options.preprocessing.image_size;
   if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;

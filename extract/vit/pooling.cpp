@@ -55,10 +55,11 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   if (!options.layers.empty() && options.layers.back() > architecture.depth)
     throw ConfigError(concat("--layers names block ", options.layers.back(),
                              ", and the backbone has ", architecture.depth));
-  if (!options.layers.empty() && pooling == Pooling::kMap)
+  const bool last_alone = layers_of(options, architecture) == std::vector{architecture.depth};
+  if (!last_alone && pooling == Pooling::kMap)
     refuse("is trained for the last block's tokens alone; leave out --layers");
   const bool one_vector = pooling != Pooling::kClsMean && pooling != Pooling::kNone;
-  if (options.projection && (!options.layers.empty() || !one_vector))
+  if (options.projection && (!last_alone || !one_vector))
     throw ConfigError(
         "--projection takes one vector of the last block; leave out --layers, and use --pool cls "
         "or mean");

@@ -14,8 +14,8 @@
 namespace coldframe::vit {
 
 struct VisionTransformerImpl : torch::nn::Module {
-  // Images have sides that are multiples of the patch size. `projected`: features
-  // that a CLIP's projection gives, 0 without one.
+  // Images have sides that are multiples of the patch size. `projected`: features that a CLIP's
+  // projection gives, 0 without one.
   VisionTransformerImpl(const Scope& scope, const Architecture& shape, const ImageSize& image_size,
                         std::int64_t projected = 0);
 

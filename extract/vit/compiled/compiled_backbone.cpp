@@ -82,10 +82,12 @@ class CompiledBackbone : public Backbone {
       throw DataError(concat("it returns features that are infinite or no number, in ",
                              to_string(precision_),
                              precision_ == Precision::kFp32 ? "" : "; use --precision fp32"));
-    const double cosine = at::cosine_similarity(together.narrow(0, 0, 1), alone).item<double>();
-    if (cosine < kLeastCosine && alone.abs().max().item<double>() > 0)
-      throw DataError(concat("its features of an image depend on the images beside it (cosine ",
-                             fixed(cosine, 4), "); export the model in eval mode"));
+    const torch::Tensor first = together.narrow(0, 0, 1);
+    const double difference = (first - alone).abs().max().item<double>() /
+                              alone.abs().max().clamp_min(1e-30f).item<double>();
+    if (difference > (precision_ == Precision::kFp32 ? 0.01 : 0.1))
+      throw DataError(concat("its features of an image depend on the images beside it (by ",
+                             fixed(100 * difference, 1), " %); export the model in eval mode"));
   }
 
   torch::Tensor run(const torch::Tensor& images) {

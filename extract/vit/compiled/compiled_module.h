@@ -19,7 +19,7 @@ class CompiledModule {
  public:
   virtual ~CompiledModule() = default;
   virtual const char* kind() const = 0;  // in recipes
-  // images [B, 3, S, S] of the module's type, on its device. Throws as LibTorch does.
+  // images [B, 3, H, W] of the module's type, on its device. Throws as LibTorch does.
   virtual torch::IValue run(const torch::Tensor& images) = 0;
   // The part of such an error's text that says why.
   virtual std::string cause_of(const std::exception& error) const = 0;

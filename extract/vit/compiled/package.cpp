@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <mutex>
 #include <set>
 #include <sstream>
 
@@ -104,7 +105,8 @@ void provide_libtorch(const torch::Device& device) {
     throw SystemError(problem);
 }
 
-// Compiled code writes what is wrong to std::cerr and throws an error that does not tell.
+// Compiled code writes what is wrong to std::cerr and throws an error that does not tell. Only one
+// of these is there at a time.
 class CapturedMessages {
  public:
   CapturedMessages() : before_(std::cerr.rdbuf(text_.rdbuf())) {}
@@ -133,6 +135,8 @@ class Package : public CompiledModule {
   // torch.export takes one image for a fixed number, so that packages for any number begin at two.
   torch::IValue run(const torch::Tensor& images) override {
     const bool single = images.size(0) == 1;
+    static std::mutex one_at_a_time;
+    const std::lock_guard lock(one_at_a_time);
     const CapturedMessages messages;
     std::vector<torch::Tensor> outputs;
     try {

@@ -80,10 +80,12 @@ const Processor& processor_named(const std::string& type, const std::string& mod
 // The file's values over its class's.
 Json with_defaults(const Json& stated, const Processor& processor) {
   Json all = parse_json(processor.defaults, processor.name);
-  for (const auto& [key, value] : stated.items())
+  for (const auto& [key, value] : stated.items()) {
     if (!value.is_null()) all[key] = value;
-  if (stated.contains("do_center_crop") && stated["do_center_crop"].is_null())
-    all["do_center_crop"] = false;
+    // transformers keeps a null, and takes a step of it for one that is not to be done.
+    else if (key.starts_with("do_"))
+      all[key] = false;
+  }
   return all;
 }
 
@@ -110,7 +112,7 @@ std::optional<std::int64_t> square(const Json& size, const char* key) {
   const auto height = whole_number(size, "height"), width = whole_number(size, "width");
   if (height != width)
     throw DataError(concat("'", key, "' is ", size.dump().substr(0, 60),
-                           ", expected a square (only squares are supported)"));
+                           ", and only squares are read from a processor's file", kElse));
   return height;
 }
 

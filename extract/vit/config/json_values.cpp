@@ -94,7 +94,9 @@ std::optional<std::int64_t> side(const Json& object, const char* key) {
   if (value == nullptr || !value->is_array()) return whole_number(object, key);
   if (value->size() != 2 || !is_whole((*value)[0]) || (*value)[0] != (*value)[1])
     refuse(key, *value,
-           "a whole number from 0 to 1000000, or two equal ones (only squares are supported)");
+           "a whole number from 0 to 1000000, or two equal ones: weights whose own positions or "
+           "patches "
+           "are oblong are not supported");
   return (*value)[0].get<std::int64_t>();
 }
 

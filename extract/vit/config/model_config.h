@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/text/image_size.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/checkpoint/weight_files.h"
 
@@ -15,7 +16,7 @@ namespace coldframe::vit {
 
 // Words are those of the command line's options; what is empty is not said.
 struct PixelConfig {
-  std::optional<int> image_size{};
+  std::optional<ImageSize> image_size{};
   std::optional<std::string> resize{};         // shortest, squash or pad
   std::optional<std::string> interpolation{};  // bicubic or bilinear
   std::optional<std::string> resampler{};      // pillow or torch

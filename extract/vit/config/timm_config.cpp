@@ -81,11 +81,13 @@ void apply_argument(const std::string& key, const Json& arguments, ModelConfig& 
 void read_pixels(const Json& config, PixelConfig& pixels) {
   if (config.contains("input_size")) {
     const Json& size = config["input_size"];
-    if (!size.is_array() || size.size() != 3 || !size[1].is_number_integer() ||
-        size[1] != size[2] || size[1] < 1 || size[1] > 4096)
-      throw DataError(concat("'input_size' is ", size.dump().substr(0, 60),
-                             ", expected [3, S, S] (only squares are supported)"));
-    pixels.image_size = size[1].get<int>();
+    const auto is_side = [](const Json& side) {
+      return side.is_number_integer() && side >= 1 && side <= 4096;
+    };
+    if (!size.is_array() || size.size() != 3 || !is_side(size[1]) || !is_side(size[2]))
+      throw DataError(
+          concat("'input_size' is ", size.dump().substr(0, 60), ", expected [3, height, width]"));
+    pixels.image_size = ImageSize(size[1].get<std::int64_t>(), size[2].get<std::int64_t>());
   }
   pixels.mean = channels(config, "mean");
   pixels.std = deviations(config, "std");

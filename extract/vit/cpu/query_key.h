@@ -10,7 +10,7 @@ namespace coldframe::vit::cpu {
 struct QueryKeyChanges {
   QueryKeyChanges(const AttentionWeights& weights, const Architecture& architecture);
 
-  // In place, of the head of that number. Neither sums nor products are rounded to elements.
+  // In place, of the head of that number. Each step computes in float and stores elements.
   void apply(const Kernels& kernels, const Head& head, std::int64_t number) const;
 
   NormWeights q_norm, k_norm;  // may be empty

@@ -44,6 +44,26 @@ TEST(ImageProcessor, TakesALoneSizeForBothEdgesOrTheShortest) {
               HasSubstr("'LevitFeatureExtractor', expected one of ViT, DeiT"));
 }
 
+// transformers keeps a null that stands in the file, which is then no default but false.
+TEST(ImageProcessor, LeavesOutStepsThatAreNull) {
+  const PixelConfig pixels = read_image_processor(
+      {{"image_processor_type", "ViTImageProcessor"}, {"do_normalize", nullptr}}, "vit");
+  EXPECT_EQ(pixels.mean, (std::array{0.0f, 0.0f, 0.0f}));
+  EXPECT_EQ(pixels.std, (std::array{1.0f, 1.0f, 1.0f}));
+  EXPECT_THAT(refusal_of([] {
+                read_image_processor(
+                    {{"image_processor_type", "ViTImageProcessor"}, {"do_resize", nullptr}}, "vit");
+              }),
+              HasSubstr("'do_resize' is false"));
+}
+
+TEST(TimmConfig, MayStateOblongImages) {
+  const ModelConfig config =
+      read_timm_config({{"architecture", "vit_tiny_patch16_224"},
+                        {"pretrained_cfg", {{"input_size", {3, 224, 320}}}}});
+  EXPECT_EQ(config.pixels.image_size, ImageSize(224, 320));
+}
+
 // transformers/models/*/image_processing_*.py.
 TEST(ImageProcessor, HasItsClasssDefaultsWhereItSaysNothing) {
   const auto of = [](const char* type) {

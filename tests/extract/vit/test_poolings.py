@@ -123,6 +123,7 @@ def test_projection_of_timms_clip(tmp_path):
     ({"layers": "3,x"}, "from 1 that rise"),
     ({"layers": ""}, "from 1 that rise"),
     ({"projection": 1}, "these weights have none"),
+    ({"projection": 1, "layers": "4"}, "these weights have none"),
     ({"projection": 1, "layers": "1,2"}, "one vector of the last block"),
     ({"projection": 1, "pool": "cls+mean"}, "one vector of the last block"),
     ({"pool": "map"}, "needs an attention pooling"),
