@@ -77,16 +77,17 @@ const Processor& processor_named(const std::string& type, const std::string& mod
                          join(known, ", "), " with ImageProcessor behind it", kElse));
 }
 
-// The file's values over its class's.
-Json with_defaults(const Json& stated, const Processor& processor) {
-  Json all = parse_json(processor.defaults, processor.name);
+// transformers keeps a null, and takes a step of it for one that is not to be done; other nulls say
+// nothing.
+Json without_nulls(const Json& stated) {
+  Json said = Json::object();
   for (const auto& [key, value] : stated.items()) {
-    if (!value.is_null()) all[key] = value;
-    // transformers keeps a null, and takes a step of it for one that is not to be done.
+    if (!value.is_null())
+      said[key] = value;
     else if (key.starts_with("do_"))
-      all[key] = false;
+      said[key] = false;
   }
-  return all;
+  return said;
 }
 
 void refuse_other_steps(const Json& processor) {
@@ -155,11 +156,13 @@ void read_size(const Json& processor, bool lone_is_shortest, PixelConfig& pixels
 
 PixelConfig read_image_processor(const Json& stated, const std::string& model_type) {
   if (!stated.is_object()) throw DataError("it holds no object");
-  refuse_other_steps(stated);
-  const std::string type = word(stated, "image_processor_type")
-                               .value_or(word(stated, "feature_extractor_type").value_or(""));
+  const Json said = without_nulls(stated);
+  refuse_other_steps(said);
+  const std::string type = word(said, "image_processor_type")
+                               .value_or(word(said, "feature_extractor_type").value_or(""));
   const Processor& kind = processor_named(type, model_type);
-  const Json processor = with_defaults(stated, kind);
+  Json processor = parse_json(kind.defaults, kind.name);
+  processor.update(said);
   PixelConfig pixels;
   read_size(processor, kind.shortest, pixels);
   if (truth(processor, "do_normalize").value_or(true)) {
