@@ -121,8 +121,8 @@ Architecture read_architecture(const StateDict& weights);
 // the images that pos_embed is for and the place of the last norm may differ.
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name);
 
-// What the engines of cpu/ and gpu/ do not compute, "its kind of block (block post_norm)"; empty
-// where they compute all of it.
+// Names what the engines of cpu/ and gpu/ do not compute, "its kind of block (block post_norm)";
+// empty where they compute all of it.
 std::optional<std::string> beyond_engines(const Architecture& architecture);
 
 }  // namespace coldframe::vit

@@ -1,4 +1,4 @@
-// What of a ViT's tokens becomes the features of an image.
+// Pooling makes the features of an image of a ViT's tokens.
 #pragma once
 
 #include <cstdint>

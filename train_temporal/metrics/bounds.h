@@ -16,8 +16,8 @@ struct Spread {
   bool are_pairs = false;
   // Trials of a share that patients are where the exams of each agree; 0: unknown.
   double trials = 0;
-  // Of the patients' part in the error: the coefficient of skewness over √n, as G1 of Joanes and
-  // Gill 1998, and the degrees of freedom that a variance has by its kurtosis, 2 / CV²
+  // The patients' part in the error has this coefficient of skewness over √n, as G1 of Joanes and
+  // Gill 1998, and these degrees of freedom that a variance has by its kurtosis, 2 / CV²
   // (Satterthwaite 1946; Mood, Graybill and Boes 1974, theorem VI.2): few where few patients make
   // up most of it.
   double skewness = 0, freedom_of_variance = 0;

@@ -95,7 +95,7 @@ double squared(double x) {
   return x * x;
 }
 
-// How far a difference reaches where its parts reach so far and hang together by `r` (Zou and
+// A difference reaches this far where its parts reach so far and are correlated by `r` (Zou and
 // Donner 2008).
 double joined(double of_x, double of_y, double r) {
   return std::sqrt(std::max(0.0, squared(of_x) - 2 * r * of_x * of_y + squared(of_y)));

@@ -1,4 +1,4 @@
-// How much a figure owes to chance among patients, as leaving out each of them in turn shows it.
+// The variance that a figure owes to chance among patients, from leaving out each of them in turn.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace coldframe::temporal {
 // A figure is the mean over folds, or the pooled one.
 enum class Taken { kOverFolds, kPooled };
 
-// What each patient changes in a figure by being left out, beside the others of the same stratum;
+// Each patient changes a figure by so much when left out, beside the others of the same stratum;
 // one alone is compared with the figure itself. The squares add up to the jackknife's variance,
 // (g − 1) / g · Σ (a − ā)² over the g patients of each stratum. NaN where the figure is undefined
 // without one of the patients; those that have no exams here are left out.
@@ -28,8 +28,8 @@ double freedom_of(const Changes& changes);  // of the variance: Satterthwaite's 
 
 double mean_defined(std::span<const double> numbers);  // NaN where none is
 
-// What a perfect figure rests on: all patients, or those of the class that has the fewest where
-// each class counts by itself.
+// A perfect figure rests on all patients, or on those of the class that has the fewest where each
+// class counts by itself.
 std::size_t units_of(const MetricTable& table, std::size_t metric, Taken taken);
 
 Spread spread_of(const MetricTable& table, std::size_t metric, Taken taken, const Changes& changes);

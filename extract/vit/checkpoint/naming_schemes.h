@@ -13,7 +13,7 @@ struct Renaming {
   std::string_view from, to;
 };
 
-// Where the projection of a CLIP's images lies.
+// The place of a CLIP's projection of images.
 struct ProjectionName {
   std::string_view inside;        // the end of the encoder's prefix that is taken off before, ""
   std::string_view weight, bias;  // "" without a bias

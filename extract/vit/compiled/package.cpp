@@ -20,7 +20,7 @@ namespace {
 
 using torch::inductor::AOTIModelPackageLoader;
 
-// Where torch/export/pt2_archive/constants.py puts compiled models, below the archive's root.
+// Compiled models lie here below the archive's root (torch/export/pt2_archive/constants.py).
 constexpr std::string_view kModels = "data/aotinductor/";
 constexpr std::string_view kHowToCompile =
     "; compile it for this machine with torch._inductor.aoti_compile_and_package(torch.export."

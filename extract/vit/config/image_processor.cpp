@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kElse =
     "; take the file away and give --image-size, --resize, --interpolation, --mean and --std";
 
-// What a processor of transformers 5 has where its file leaves it out
+// A processor of transformers 5 has these defaults where its file leaves them out
 // (transformers/models/*/image_processing_*.py).
 struct Processor {
   std::string_view name;  // before ImageProcessor, ImageProcessorFast or FeatureExtractor

@@ -9,7 +9,7 @@ namespace coldframe::vit {
 
 namespace {
 
-// What a plain CLIP image encoder may say of itself (CLIPVisionCfg of open_clip/model.py); the rest
+// A plain CLIP image encoder may say this of itself (CLIPVisionCfg of open_clip/model.py); the rest
 // makes it another one.
 void refuse_variants(const Json& vision) {
   static const std::set<std::string> plain{"layers",        "width",         "head_width",

@@ -8,7 +8,7 @@ namespace coldframe::vit::gpu {
 
 namespace {
 
-// What the engine does not make of tokens.
+// Names the features that the engine does not make of tokens.
 std::optional<std::string> beyond_pooling(const FeatureOptions& options,
                                           const Architecture& architecture) {
   if (layers_of(options, architecture) != std::vector{architecture.depth})

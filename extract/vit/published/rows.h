@@ -1,4 +1,4 @@
-// What is known of the models that timm 1.0 registers, and of those that model cards make with it.
+// The architectures of the models that timm 1.0 registers, and that model cards make with it.
 // The rows are made from timm's own models by tests/extract/vit/timm_rows.py;
 // tests/extract/vit/parity.py compares features with timm's.
 #pragma once
