@@ -111,7 +111,7 @@ HOSTILE = {
                          "'model_args' has 'block_fn', which is not understood"),
     "argument_of_another_kind": (lambda f: change_config(f, model_args={**ARGUMENTS, "num_heads": "many"}),
                                  "'num_heads' is \"many\", expected a whole number"),
-    "oblong_images": (lambda f: change_config(f, model_args={**ARGUMENTS, "img_size": [48, 32]}), "only squares"),
+    "oblong_images": (lambda f: change_config(f, model_args={**ARGUMENTS, "img_size": [48, 32]}), r"'img_size' is \[48,32\], expected .*positions or patches are oblong are not supported"),
     "heads_that_do_not_divide": (lambda f: change_config(f, model_args={**ARGUMENTS, "num_heads": 5}), "5 does not divide"),
     "another_interpolation": (lambda f: change_config(f, pretrained_cfg={"interpolation": "lanczos"}),
                               "interpolation 'lanczos' is not supported"),
