@@ -7,27 +7,25 @@
 namespace coldframe::cache {
 namespace {
 
-void compare(const std::string& key, const Json* cached, const Json* now, const std::string& holder,
+void compare(const std::string& key, const Json* a, const Json* b, const Sides& sides,
              std::vector<std::string>& lines) {
   const auto is_object = [](const Json* json) { return json != nullptr && json->is_object(); };
   const auto absent = [](const Json* json) { return json == nullptr; };
-  if ((is_object(cached) && is_object(now)) ||
-      (absent(cached) && is_object(now) && !now->empty()) ||
-      (absent(now) && is_object(cached) && !cached->empty())) {
+  if ((is_object(a) && is_object(b)) || (absent(a) && is_object(b) && !b->empty()) ||
+      (absent(b) && is_object(a) && !a->empty())) {
     const Json nothing = Json::object();
-    const Json& before = cached == nullptr ? nothing : *cached;
-    const Json& after = now == nullptr ? nothing : *now;
+    const Json& first = absent(a) ? nothing : *a;
+    const Json& second = absent(b) ? nothing : *b;
     const std::string prefix = key.empty() ? "" : key + ".";
-    for (const auto& [name, value] : before.items())
-      compare(prefix + name, &value, after.contains(name) ? &after[name] : nullptr, holder, lines);
-    for (const auto& [name, value] : after.items())
-      if (!before.contains(name)) compare(prefix + name, nullptr, &value, holder, lines);
+    for (const auto& [name, value] : first.items())
+      compare(prefix + name, &value, second.contains(name) ? &second[name] : nullptr, sides, lines);
+    for (const auto& [name, value] : second.items())
+      if (!first.contains(name)) compare(prefix + name, nullptr, &value, sides, lines);
     return;
   }
-  if (cached != nullptr && now != nullptr && canonical_json(*cached) == canonical_json(*now))
-    return;
-  lines.push_back(concat(key, ": ", holder, " has ", cached == nullptr ? "nothing" : cached->dump(),
-                         ", now ", now == nullptr ? "nothing" : now->dump()));
+  if (!absent(a) && !absent(b) && canonical_json(*a) == canonical_json(*b)) return;
+  const auto text = [&](const Json* json) { return absent(json) ? "nothing" : json->dump(); };
+  lines.push_back(difference(key, text(a), text(b), sides));
 }
 
 }  // namespace
@@ -40,16 +38,20 @@ std::string Recipe::cache_digest() const {
   return sha256_hex(canonical_json(to_json(*this)));
 }
 
-std::vector<std::string> differences(const Json& cached, const Json& now,
-                                     const std::string& holder) {
+std::string difference(const std::string& key, const std::string& a, const std::string& b,
+                       const Sides& sides) {
+  return concat(key, ": ", sides.a, " ", a, ", ", sides.b, " ", b);
+}
+
+std::vector<std::string> differences(const Json& a, const Json& b, const Sides& sides) {
   std::vector<std::string> lines;
-  compare("", &cached, &now, holder, lines);
+  compare("", &a, &b, sides, lines);
   return lines;
 }
 
-std::vector<std::string> differences(const Recipe& cached, const Recipe& now) {
-  std::vector<std::string> lines = differences(cached.features, now.features);
-  const std::vector<std::string> storage = differences(cached.storage, now.storage);
+std::vector<std::string> differences(const Recipe& a, const Recipe& b, const Sides& sides) {
+  std::vector<std::string> lines = differences(a.features, b.features, sides);
+  const std::vector<std::string> storage = differences(a.storage, b.storage, sides);
   lines.insert(lines.end(), storage.begin(), storage.end());
   return lines;
 }

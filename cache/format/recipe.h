@@ -27,11 +27,17 @@ struct Recipe {
   std::string cache_digest() const;    // of both
 };
 
+// The two sides of a comparison, as its lines name them.
+struct Sides {
+  std::string a = "cache has", b = "now";
+};
+// "KEY: cache has A, now B"
+std::string difference(const std::string& key, const std::string& a, const std::string& b,
+                       const Sides& sides = {});
 // One line per key that differs, nested keys joined with dots:
-// "preprocessing.interpolation: cache has \"bicubic\", now \"bilinear\"". `holder`: of `cached`.
-std::vector<std::string> differences(const Json& cached, const Json& now,
-                                     const std::string& holder = "cache");
-std::vector<std::string> differences(const Recipe& cached, const Recipe& now);
+// "preprocessing.interpolation: cache has \"bicubic\", now \"bilinear\"".
+std::vector<std::string> differences(const Json& a, const Json& b, const Sides& sides = {});
+std::vector<std::string> differences(const Recipe& a, const Recipe& b, const Sides& sides = {});
 
 Json to_json(const Recipe& recipe);         // {"features": …, "storage": …}, without notes
 Recipe recipe_from_json(const Json& json);  // CacheError when it is not one

@@ -42,7 +42,7 @@ void require_same_cache(const ShardHeader& first, const ShardHeader& other, cons
                         const std::string& advice) {
   std::vector<std::string> lines = differences(first.recipe, other.recipe);
   const auto compare = [&](const char* key, const std::string& cached, const std::string& now) {
-    if (cached != now) lines.push_back(concat(key, ": cache has ", cached, ", now ", now));
+    if (cached != now) lines.push_back(difference(key, cached, now));
   };
   compare("dimension", std::to_string(first.dimension), std::to_string(other.dimension));
   compare("storage", storage_name(first.storage), storage_name(other.storage));

@@ -69,19 +69,14 @@ class Comparison {
 };
 
 void Comparison::compare_recipes() {
-  std::vector<std::string> lines = differences(a_.recipe(), b_.recipe());
+  const Sides sides{"A has", "B"};
+  std::vector<std::string> lines = differences(a_.recipe(), b_.recipe(), sides);
   const auto compare = [&](const char* key, const std::string& a, const std::string& b) {
-    if (a != b) lines.push_back(concat(key, ": cache has ", a, ", now ", b));
+    if (a != b) lines.push_back(difference(key, a, b, sides));
   };
   compare("dimension", concat(a_.dimension()), concat(b_.dimension()));
   compare("storage", storage_name(a_.storage()), storage_name(b_.storage()));
   compare("views", join(a_.views(), ", "), join(b_.views(), ", "));
-  // `differences` speaks of a cache and a job; here there are two caches.
-  for (std::string& line : lines) {
-    const std::size_t now = line.rfind(", now "), cache = line.find(": cache has ");
-    if (now != std::string::npos) line.replace(now, 6, ", B ");
-    if (cache != std::string::npos) line.replace(cache, 12, ": A has ");
-  }
   result_["recipe"] = lines;
   for (const std::string& view : a_.views())
     if (std::count(b_.views().begin(), b_.views().end(), view) != 0) common_views_.push_back(view);

@@ -44,7 +44,7 @@ void require_same_everywhere(ProcessGroup* group, const Json& config) {
   Json own = config;
   own["device"] = split(config.at("device").get<std::string>(), ':').front();  // without its number
   const Json leading = Json::parse(group->broadcast(own.dump()));
-  const auto changes = cache::differences(leading, own);
+  const auto changes = cache::differences(leading, own, {"rank 0 has", "this one"});
   if (changes.empty()) return;
   throw ConfigError(concat("this process was started otherwise than rank 0:\n  ",
                            join(changes, "\n  "),

@@ -125,7 +125,8 @@ void RunFolder::lock() {
 }
 
 void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
-  const auto changes = cache::differences(read_json_file(run / kConfigFile), config, "the run");
+  const auto changes =
+      cache::differences(read_json_file(run / kConfigFile), config, {"the run has", "now"});
   if (changes.empty()) return;
   throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
                            join(changes, "\n  "), "\nuse the same options and data, or ", instead));

@@ -45,11 +45,10 @@ void require_same_features(const cache::Recipe& trained, const cache::CacheReade
         "; extract these exams ", turned ? "with" : "without",
         " --ignore-exif into another cache"));
   }
-  // differences() speaks of "cache" and "now": the cache at hand is the one, the run the other.
-  throw CacheError(concat("'", path.string(), "' was made by another recipe than the run's ",
-                          "(\"now\" is what the run was trained on):\n  ",
-                          join(cache::differences(found.features, trained.features), "\n  "),
-                          "\nextract these exams with the run's recipe"));
+  const auto changes =
+      cache::differences(found.features, trained.features, {"cache has", "the run"});
+  throw CacheError(concat("'", path.string(), "' was made by another recipe than the run's:\n  ",
+                          join(changes, "\n  "), "\nextract these exams with the run's recipe"));
 }
 
 }  // namespace coldframe::temporal
