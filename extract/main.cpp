@@ -78,11 +78,14 @@ void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheRead
                   const ExtractOptions& options) {
   if (!cached || cached->recipe().cache_digest() == now.cache_digest()) return;
   const std::vector<std::string> found = cache::differences(cached->recipe(), now);
-  const bool config_decides = std::ranges::any_of(found, [](const std::string& difference) {
-    return difference.find("preprocessing") != std::string::npos ||
-           difference.find("pooling") != std::string::npos ||
-           difference.find("architecture") != std::string::npos;
-  });
+  const auto differs = [&](const char* place) {
+    const Json::json_pointer pointer(place);
+    const Json nothing;
+    return cached->recipe().features.value(pointer, nothing) !=
+           now.features.value(pointer, nothing);
+  };
+  const bool config_decides = differs("/preprocessing") || differs("/backbone/pooling") ||
+                              differs("/backbone/architecture");
   const std::string stated = options.config.empty() || !config_decides
                                  ? ""
                                  : concat(" (where none is given, '", options.config.string(),
