@@ -23,4 +23,14 @@ inline std::ostream& operator<<(std::ostream& out, const ImageSize& size) {
   return out << size.height << "×" << size.width;
 }
 
+// In JSON a square is its side, and an oblong [height, width]. A template, so that nlohmann's own
+// conversion finds it and this header needs none of its.
+template <typename AnyJson>
+void to_json(AnyJson& json, const ImageSize& size) {
+  if (size.is_square())
+    json = size.height;
+  else
+    json = {size.height, size.width};
+}
+
 }  // namespace coldframe

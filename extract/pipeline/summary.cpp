@@ -151,9 +151,7 @@ Json to_json(const ExtractSummary& summary) {
             {"dimension", summary.dimension},
             {"backbone", summary.backbone},
             {"weights", summary.weights},
-            {"image_size", summary.image_size.is_square()
-                               ? Json(summary.image_size.height)
-                               : Json{summary.image_size.height, summary.image_size.width}},
+            {"image_size", summary.image_size},
             {"extracted", {{"exams", result.exams}, {"frames", result.frames}}},
             {"views", result.views},
             {"seconds", json_number(result.seconds)},

@@ -50,9 +50,8 @@ void fill_border(const Preprocessing& preprocessing, std::uint8_t* out) {
 }  // namespace
 
 Json to_json(const Preprocessing& preprocessing) {
-  const ImageSize& size = preprocessing.image_size;
   Json json{
-      {"image_size", size.is_square() ? Json(size.height) : Json{size.height, size.width}},
+      {"image_size", preprocessing.image_size},
       {"resize", word_for(kResizes, preprocessing.resize)},
       {"crop_pct", preprocessing.crop_pct},
       {"interpolation", word_for(kInterpolations, preprocessing.interpolation)},

@@ -32,6 +32,10 @@ std::vector<std::int64_t> layers_of(const FeatureOptions& options,
   return options.layers.empty() ? std::vector{architecture.depth} : options.layers;
 }
 
+bool of_last_block_alone(const FeatureOptions& options, const Architecture& architecture) {
+  return layers_of(options, architecture) == std::vector{architecture.depth};
+}
+
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches) {
   if (pooling == Pooling::kClsMean) return 2 * architecture.width;
@@ -55,7 +59,7 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   if (!options.layers.empty() && options.layers.back() > architecture.depth)
     throw ConfigError(concat("--layers names block ", options.layers.back(),
                              ", and the backbone has ", architecture.depth));
-  const bool last_alone = layers_of(options, architecture) == std::vector{architecture.depth};
+  const bool last_alone = of_last_block_alone(options, architecture);
   if (!last_alone && pooling == Pooling::kMap)
     refuse("is trained for the last block's tokens alone; leave out --layers");
   const bool one_vector = pooling != Pooling::kClsMean && pooling != Pooling::kNone;

@@ -35,6 +35,8 @@ std::vector<std::int64_t> parse_layers(const std::string& text);
 std::vector<std::int64_t> layers_of(const FeatureOptions& options,
                                     const Architecture& architecture);
 
+bool of_last_block_alone(const FeatureOptions& options, const Architecture& architecture);
+
 // The features that pooling makes of the tokens of one block, of images of `patches` patches.
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches);

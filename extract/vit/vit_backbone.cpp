@@ -21,7 +21,7 @@ namespace {
 
 // The last block alone needs no naming: recipes are the same either way.
 FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
-  if (options.layers == std::vector{architecture.depth}) options.layers.clear();
+  if (of_last_block_alone(options, architecture)) options.layers.clear();
   return options;
 }
 
@@ -95,8 +95,7 @@ class VitBackbone : public Backbone {
     if (projection_) json["projection"] = dimension();
     const Grid grid(image_size_, architecture_.patch);
     if (architecture_.positions && grid != Grid(architecture_.position_grid))
-      json["positions_resampled_to"] =
-          image_size_.is_square() ? Json(grid.rows) : Json{grid.rows, grid.columns};
+      json["positions_resampled_to"] = ImageSize(grid.rows, grid.columns);
     return json;
   }
 

@@ -11,7 +11,7 @@ namespace {
 // Names the features that the engine does not make of tokens.
 std::optional<std::string> beyond_pooling(const FeatureOptions& options,
                                           const Architecture& architecture) {
-  if (layers_of(options, architecture) != std::vector{architecture.depth})
+  if (!of_last_block_alone(options, architecture))
     return "its features are not of the last block alone";
   if (options.projection) return "its features are projected";
   if (options.pooling == Pooling::kNone || options.pooling == Pooling::kRegisterMean)
