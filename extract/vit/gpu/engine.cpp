@@ -1,15 +1,16 @@
 #include "extract/vit/gpu/engine.h"
 
+#include <ATen/Context.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "common/torch/error_text.h"
 #include "extract/vit/attention_weights.h"
 #include "extract/vit/gpu/workspace.h"
 #include "extract/vit/starting_tokens.h"
@@ -20,15 +21,6 @@ namespace {
 // Columns of patches are filled up to whole 32-byte sectors: tensor cores want aligned rows, and
 // patches of 14 pixels have 588.
 constexpr std::int64_t kPatchColumns = 16;
-
-// Libraries that find no memory for themselves say so in words only: cuBLAS for its handle, the
-// driver for code that it loads.
-bool is_out_of_memory(const c10::Error& error) {
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
-  const std::string_view text = error.what_without_backtrace();
-  return text.find("out of memory") != text.npos || text.find("ALLOC_FAILED") != text.npos ||
-         text.find("CUBLAS_STATUS_NOT_INITIALIZED") != text.npos;
-}
 
 // Perceptrons' hidden layers are filled up to what the activation's kernel takes at once.
 constexpr std::int64_t kHiddenColumns = 8;
@@ -54,9 +46,12 @@ Engine::Engine(const VisionTransformerImpl& model, const EngineOptions& options,
       kernels_(kernels),
       hidden_(filled_up(model.architecture.mlp_hidden, kHiddenColumns)),
       attn_pool_(nullptr),
-      graphs_(std::move(make_graph)) {
+      recording_(std::move(make_graph)) {
   if (const auto reason = refusal(architecture_)) throw ConfigError(*reason);
   const torch::InferenceMode guard;
+  // cuDNN's attention, which LibTorch 2.11 prefers on Hopper, builds a plan for every new shape;
+  // flash attention has none to build (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
+  at::globalContext().setSDPUseCuDNN(false);
   const std::int64_t patch = architecture_.patch, grid = options.image_size / patch;
   patches_ = grid * grid;
   tokens_ = architecture_.prefix_tokens() + patches_;
@@ -105,8 +100,14 @@ void Engine::reserve(std::int64_t batch) {
 }
 
 void Engine::release_memory() {
-  graphs_.clear();  // they compute in the workspace
+  recording_.clear();  // it computes in the workspace
   work_ = nullptr;
+}
+
+void Engine::expect(std::int64_t batch) {
+  if (batch == expected_) return;
+  recording_.clear();
+  expected_ = batch;
 }
 
 // The limit is that of frames, which the patch kernel counts in pixels, and of the largest tensors
@@ -118,16 +119,22 @@ std::int64_t Engine::most_images() const {
   return INT32_MAX / std::max({3 * size * size, patches_ * pitch_, tokens_ * columns});
 }
 
+// Rows that no image fills up are computed of what an earlier one left there.
 torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
   const torch::InferenceMode guard;
   const c10::DeviceGuard device(options_.device);  // on which the kernels are launched
   try {
-    reserve(batch);
+    const std::int64_t computed = batch > 0 ? std::max(batch, expected_) : 0;
+    reserve(computed);
     fill_patches();
-    if (batch > 0) graphs_.run(batch, [&] { compute(batch); });
+    if (computed > 0 && computed == expected_)
+      recording_.run([&] { compute(computed); });
+    else if (computed > 0)
+      compute(computed);
   } catch (const c10::Error& error) {
     if (!is_out_of_memory(error)) throw;
     release_memory();
+    expect(0);  // it was too large
     throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, error.what_without_backtrace());
   }
   return work_->features.narrow(0, 0, batch);

@@ -1,5 +1,5 @@
 // The GPU engine: the same Vision Transformer as vision_transformer.h, computed by cuBLAS, flash
-// attention and the fused kernels of extract/cuda, replayed as CUDA Graphs. Written against
+// attention and the fused kernels of extract/cuda, replayed as a CUDA Graph. Written against
 // LibTorch's operators and a table of kernels, so that the tests run all of it on the CPU with the
 // kernels' twins.
 #pragma once
@@ -53,10 +53,14 @@ class Engine {
   // Gives back all memory but the weights'; the next call takes what it needs.
   void release_memory();
 
+  // Batches of so many images come from now on: smaller ones are filled up to it, so that libraries
+  // see one shape, and the pass is recorded. Before, nothing is.
+  void expect(std::int64_t batch);
+
   // Index arithmetic on the device, in part that of libraries, is in 32 bits.
   std::int64_t most_images() const;
 
-  std::uint64_t graph_bytes() const { return graphs_.bytes(); }
+  std::uint64_t graph_bytes() const { return recording_.bytes(); }
 
  private:
   struct Linear {
@@ -120,7 +124,8 @@ class Engine {
   Norm norm_, fc_norm_;
   AttentionPool attn_pool_;  // LibTorch's operators, in float; may be empty
   std::shared_ptr<Workspace> work_;
-  Graphs graphs_;
+  std::int64_t expected_ = 0;  // images; 0: any number
+  Recording recording_;        // of a pass over as many
 };
 
 }  // namespace coldframe::vit::gpu

@@ -1,9 +1,8 @@
 #include "extract/vit/gpu/graphs.h"
 
-#include <algorithm>
 #include <exception>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "common/cli/log.h"
 #include "common/system/library.h"
@@ -25,48 +24,28 @@ MakeGraph cuda_graphs() {
   return [] { return std::unique_ptr<Graph>(make()); };
 }
 
-void Graphs::run(std::int64_t batch, const std::function<void()>& work) {
-  Entry& entry = entries_[batch];
-  entry.last_use = ++turn_;
-  if (!entry.graph && (!make_ || ++entry.uses <= kWarmUps || !capture(entry, work))) return work();
-  entry.graph->replay();
+void Recording::run(const std::function<void()>& work) {
+  if (!graph_ && (!make_ || !std::exchange(warm_, true) || !capture(work))) return work();
+  graph_->replay();
 }
 
-bool Graphs::capture(Entry& entry, const std::function<void()>& work) {
-  make_room();
+bool Recording::capture(const std::function<void()>& work) {
   auto graph = make_();
   try {
     graph->capture(work);
   } catch (const std::exception& error) {
-    log_info(concat("computing without further CUDA graphs: ", first_line(error)));
+    if (is_out_of_memory(error)) throw;
+    log_info(concat("computing without CUDA graphs: ", first_line(error)));
     make_ = nullptr;
     return false;
   }
-  entry.graph = std::move(graph);
+  graph_ = std::move(graph);
   return true;
 }
 
-void Graphs::make_room() {
-  std::vector<Entry*> recorded;
-  for (auto& [batch, entry] : entries_)
-    if (entry.graph) recorded.push_back(&entry);
-  if (recorded.size() < kMost) return;
-  Entry& oldest =
-      **std::min_element(recorded.begin(), recorded.end(),
-                         [](const Entry* a, const Entry* b) { return a->last_use < b->last_use; });
-  oldest.graph = nullptr;
-  oldest.uses = 0;
-}
-
-void Graphs::clear() {
-  entries_.clear();
-}
-
-std::uint64_t Graphs::bytes() const {
-  std::uint64_t sum = 0;
-  for (const auto& [batch, entry] : entries_)
-    if (entry.graph) sum += entry.graph->bytes();
-  return sum;
+void Recording::clear() {
+  graph_ = nullptr;
+  warm_ = false;
 }
 
 }  // namespace coldframe::vit::gpu

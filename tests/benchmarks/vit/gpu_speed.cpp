@@ -98,7 +98,9 @@ class Speed {
                     .contiguous()
                     .to(device_)),
         engine_(make_engine(setup)),
-        streams_(extract::make_streams(device_)) {}
+        streams_(extract::make_streams(device_)) {
+    engine_.expect(frames.size(0));
+  }
 
   void wait() {
     if (device_.is_cuda()) torch::cuda::synchronize(device_.index());

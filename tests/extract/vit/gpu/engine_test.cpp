@@ -132,15 +132,41 @@ TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
   const Input input = make_input(8, one.image_size);
   const torch::Tensor expected =
       model->forward_head(model->forward_features(input.images), Pooling::kCls);
-  for (int i = 0; i < 6; ++i)
-    expect_equal(engine.forward_frames(input.frames.narrow(0, i, 2), input.levels),
-                 expected.narrow(0, i, 2), torch::kFloat);
+  const auto forward = [&](std::int64_t first, std::int64_t count) {
+    expect_equal(engine.forward_frames(input.frames.narrow(0, first, count), input.levels),
+                 expected.narrow(0, first, count), torch::kFloat);
+  };
+  // A check comes before the job, as often as it likes, and leaves recording to the job.
+  for (int i = 0; i < 6; ++i) forward(i, 1);
+  EXPECT_EQ(log.captures, 0);
+  engine.expect(3);
+  for (int i = 0; i < 5; ++i) forward(i, 3);
   EXPECT_EQ(log.captures, 1);
+  EXPECT_EQ(log.replays, 4);
   EXPECT_EQ(engine.graph_bytes(), 100u);
-  engine.forward_frames(input.frames.narrow(0, 0, 1), input.levels);  // fits: nothing moves
-  EXPECT_EQ(log.alive, 1);
-  expect_equal(engine.forward_frames(input.frames, input.levels), expected, torch::kFloat);
-  EXPECT_EQ(log.alive, 0);  // a larger batch took other memory
+  forward(0, 1);  // the job's end: filled up, and replayed
+  EXPECT_EQ(log.replays, 5);
+  forward(0, 8);  // a larger batch took other memory
+  EXPECT_EQ(log.alive, 0);
+}
+
+TEST(GpuEngine, RunsOutOfMemoryWhileItRecordsAndGoesOnWithAGraphOfFewer) {
+  const torch::InferenceMode guard;
+  const SmallModel one = plain_models()[4];
+  VisionTransformer model = one.make();
+  GraphLog log;
+  Engine engine(*model, options_for(one, Pooling::kCls, torch::kFloat), cuda::twin_kernels(),
+                fake_graphs(log));
+  const Input input = make_input(4, one.image_size);
+  engine.expect(4);
+  engine.forward_frames(input.frames, input.levels);
+  log.full = true;
+  EXPECT_THROW(engine.forward_frames(input.frames, input.levels), c10::OutOfMemoryError);
+  log.full = false;
+  engine.expect(2);
+  for (int i = 0; i < 3; ++i) engine.forward_frames(input.frames.narrow(0, 0, 2), input.levels);
+  EXPECT_EQ(log.captures, 1);
+  EXPECT_EQ(log.replays, 2);
 }
 
 // Errors of libraries that found no memory for themselves.
@@ -213,7 +239,9 @@ TEST_F(GpuEngineOnGpu, EqualsTheReadableViT) {
         options.device = device_;
         Engine engine(model, options, *cuda::kernels(), cuda_graphs());
         const torch::Tensor frames = input.frames.to(device_), levels = input.levels.to(device_);
-        for (int i = 0; i < Graphs::kWarmUps + 3; ++i)  // the last ones from a graph
+        expect_equal(engine.forward_frames(frames, levels).cpu(), expected, options.type);
+        engine.expect(4);
+        for (int i = 0; i < 4; ++i)  // the last ones from a graph
           expect_equal(engine.forward_frames(frames, levels).cpu(), expected, options.type);
         EXPECT_GT(engine.graph_bytes(), 0u);
       });

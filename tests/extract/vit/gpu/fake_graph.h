@@ -2,6 +2,8 @@
 // it records.
 #pragma once
 
+#include <c10/util/Exception.h>
+
 #include <functional>
 #include <stdexcept>
 
@@ -12,6 +14,7 @@ namespace coldframe::vit::gpu {
 struct GraphLog {
   int captures = 0, replays = 0, alive = 0;
   bool broken = false;  // capturing throws
+  bool full = false;    // it finds no memory
 };
 
 class FakeGraph : public Graph {
@@ -20,6 +23,7 @@ class FakeGraph : public Graph {
   ~FakeGraph() override { --log_.alive; }
 
   void capture(const std::function<void()>& work) override {
+    TORCH_CHECK(!log_.full, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate");
     if (log_.broken) throw std::runtime_error("operation not permitted when stream is capturing");
     ++log_.captures;
     work_ = work;
