@@ -22,6 +22,7 @@ struct Library {
   int (*by_index)(unsigned, Device*) = nullptr;
   int (*utilization)(Device, Utilization*) = nullptr;
   int (*memory)(Device, Memory*) = nullptr;
+  int (*processes)(Device, unsigned*, void*) = nullptr;  // absent before driver 510
   bool ready = false;
 };
 
@@ -40,7 +41,15 @@ Library load() {
                find(library, "nvmlDeviceGetHandleByIndex_v2", nvml.by_index) &&
                find(library, "nvmlDeviceGetUtilizationRates", nvml.utilization) &&
                find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) && init() == 0;
+  if (nvml.ready) find(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
   return nvml;
+}
+
+// Without room for their list, NVML tells only how many they are.
+unsigned count_processes(const Library& nvml, Device device) {
+  unsigned count = 0;
+  if (nvml.processes) nvml.processes(device, &count, nullptr);
+  return count;
 }
 
 }  // namespace
@@ -57,7 +66,8 @@ std::optional<Usage> usage(const std::string& name) {
   Memory memory{};
   if (!found || nvml.utilization(device, &load) != 0 || nvml.memory(device, &memory) != 0)
     return std::nullopt;
-  return Usage{static_cast<double>(load.gpu), memory.used};
+  return Usage{static_cast<double>(load.gpu), memory.used, memory.total,
+               count_processes(nvml, device)};
 }
 
 }  // namespace coldframe::nvml

@@ -11,6 +11,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/system/cuda_driver.h"
+#include "common/system/nvml.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 
@@ -79,12 +80,26 @@ std::string cpu_model() {
   return "unknown model";
 }
 
+// A GPU that others use has less memory than its name says, and takes longer.
+torch::Device told(int index) {
+  const torch::Device device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+  const auto usage = nvml::usage(cuda_driver::pci_bus_id(index));
+  if (!usage) return device;
+  const unsigned others = usage->processes;
+  log_info(concat(device_name(device), ": ", human_bytes(usage->total_bytes - usage->memory_bytes),
+                  " of ", human_bytes(usage->total_bytes), " are free",
+                  others == 0   ? ""
+                  : others == 1 ? ", another process computes there"
+                                : concat(", ", others, " other processes compute there")));
+  return device;
+}
+
 }  // namespace
 
 torch::Device resolve_device(const std::string& word) {
   if (word == "cpu") return torch::Device(torch::kCPU);
   if (word == "auto") {
-    if (prepare_cuda().empty()) return torch::Device(torch::kCUDA, 0);
+    if (prepare_cuda().empty()) return told(0);
     // A GPU that stands idle is worth a word; a machine without one is not.
     if (cuda_driver::device_count() > 0) log_warning("computing on the CPU: " + prepare_cuda());
     return torch::Device(torch::kCPU);
@@ -100,7 +115,7 @@ torch::Device resolve_device(const std::string& word) {
                              plural(static_cast<std::size_t>(count), "CUDA device"),
                              "; the last is cuda:", count - 1));
   }
-  return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
+  return told(index);
 }
 
 std::string device_name(const torch::Device& device) {

@@ -25,23 +25,27 @@ std::uint64_t cuda_memory(const std::string& word) {
 }
 
 void budget_cuda(const std::string& word, std::uint64_t bytes) {
-  const std::uint64_t total = cuda_memory(word);
-  if (total == 0) return;
-  const double share = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(total));
+  const double total = static_cast<double>(cuda_memory(word));
   const char* given = ::getenv(kCudaSettings);
   if (!given) given = ::getenv(kSettings);
-  std::string settings = given ? given : "";
-  if (settings.find("per_process_memory_fraction") != std::string::npos) return;
-  settings += concat(settings.empty() ? "" : ",", "per_process_memory_fraction:", fixed(share, 6));
-  ::setenv(kCudaSettings, settings.c_str(), 1);
+  const double share = bytes == 0 ? 1 : static_cast<double>(bytes) / total;
+  ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
 }  // namespace
 
+std::string allocator_settings(const std::string& given, double share) {
+  std::vector<std::string> settings;
+  settings.push_back(given.empty() ? "expandable_segments:True" : given);
+  if (share < 1 && given.find("per_process_memory_fraction") == std::string::npos)
+    settings.push_back("per_process_memory_fraction:" + fixed(share, 6));
+  return join(settings, ",");
+}
+
 void budget_device_memory(const std::string& word, std::uint64_t bytes) {
   const bool cuda = word != "cpu" && cuda_memory(word) > 0;
   count_cpu_memory(cuda ? 0 : bytes);
-  if (cuda && bytes > 0) budget_cuda(word, bytes);
+  if (cuda) budget_cuda(word, bytes);
 }
 
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device) {
@@ -69,6 +73,10 @@ void reset_device_memory_peak(const torch::Device& device) {
     c10::getDeviceAllocator(device.type())->resetPeakStats(device.index());
   else
     reset_cpu_memory_peak();
+}
+
+void release_device_memory(const torch::Device& device) {
+  if (device.is_cuda()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 }  // namespace coldframe

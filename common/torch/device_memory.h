@@ -12,17 +12,24 @@ namespace coldframe {
 
 // Caps what tensors may take on the device that `word` (--device) will name; `bytes` = 0: no cap.
 // Beyond it allocations throw c10::OutOfMemoryError. Call it before resolve_device(): LibTorch
-// reads CUDA's share once, as its CUDA half is opened, from PYTORCH_CUDA_ALLOC_CONF
-// (per_process_memory_fraction); an entry of the user's there is kept. On the CPU it is
-// count_cpu_memory().
+// reads its allocator's settings once, as its CUDA half is opened, from PYTORCH_CUDA_ALLOC_CONF,
+// which is set to allocator_settings(). On the CPU it is count_cpu_memory().
 void budget_device_memory(const std::string& word, std::uint64_t bytes);
 // The same for each of several devices. Those on the CPU share one budget.
 void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes);
+
+// What the user has set stays as it is. Where nothing is, segments grow, so that batches of rising
+// sizes do not leave gaps. `share` of the device's memory is the cap, 1 and more: none.
+std::string allocator_settings(const std::string& given, double share);
 
 // Bytes that the budget leaves for tensors now; nothing where there is none, or on CUDA.
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 
 std::uint64_t peak_device_memory(const torch::Device& device);  // bytes, since the last reset
 void reset_device_memory_peak(const torch::Device& device);
+
+// Gives what LibTorch keeps of freed tensors back to CUDA, where libraries and the driver, which
+// allocate beside LibTorch, find it. Nothing on the CPU.
+void release_device_memory(const torch::Device& device);
 
 }  // namespace coldframe

@@ -113,5 +113,16 @@ TEST(DeviceMemory, BudgetsTheCpuAndTellsItsPeak) {
   EXPECT_NO_THROW(mebibytes(9));
 }
 
+TEST(DeviceMemory, LeavesTheSettingsOfCudasAllocatorToTheUser) {
+  EXPECT_EQ(allocator_settings("", 1), "expandable_segments:True");
+  EXPECT_EQ(allocator_settings("", 0.25),
+            "expandable_segments:True,per_process_memory_fraction:0.250000");
+  EXPECT_EQ(allocator_settings("max_split_size_mb:64", 1.5), "max_split_size_mb:64");
+  EXPECT_EQ(allocator_settings("max_split_size_mb:64", 0.5),
+            "max_split_size_mb:64,per_process_memory_fraction:0.500000");
+  EXPECT_EQ(allocator_settings("per_process_memory_fraction:0.9", 0.5),
+            "per_process_memory_fraction:0.9");
+}
+
 }  // namespace
 }  // namespace coldframe
