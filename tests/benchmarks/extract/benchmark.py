@@ -4,7 +4,7 @@ Two inputs: the lung-ultrasound clips of ../shared/data/pocus (12 frames each), 
 here (8 per exam). Prints the median frames/s of each, their ratio, and the least cosine between the two caches'
 features, so that a fast wrong answer shows.
   tests/benchmarks/extract/run [--rounds 3] [--precision auto] [--peers fp32 bf16] [--exams 40] [--only clips|jpegs]
-  tests/benchmarks/extract/run --device cuda [--build build/carry] [--batch 256] [--peers bf16 compile]
+  tests/benchmarks/extract/run --device cuda [--build FOLDER] [--batch 256] [--peers bf16 compile]
 A peer "compile" is bf16 by torch.compile(mode="max-autotune"), its start left out of its time.
 """
 import argparse
@@ -134,9 +134,6 @@ def main():
     parser.add_argument("--batch", type=int, default=16, help="of timm")
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     args = parser.parse_args()
-    if args.device:
-        torch_libraries = Path(torch.__file__).parent / "lib"
-        os.environ["LD_LIBRARY_PATH"] = f"{torch_libraries}:{args.build / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"
     WORK.mkdir(parents=True, exist_ok=True)
     weights = make_weights()
     pocus = ROOT.parent / "shared/data/pocus/exams.csv"

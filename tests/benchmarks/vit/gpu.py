@@ -7,11 +7,10 @@ its share of the device's own limit (a large matrix product of that precision in
 to timm in fp32. The engine counts normalising uint8 frames in, its peers get normalised images.
   tests/benchmarks/vit/run --device cuda [--batch 256] [--rounds 8] [--engine residual=bf16 mlp_rows=8192 …]
 It needs the PyTorch wheel, timm, safetensors and numpy in $PYTHON (python3), and build/tests/vit_gpu_speed built with
-CUDA kernels, or the folder that tests/benchmarks/carry made (--build). --device cpu tries the script out.
+CUDA kernels, or the folder that tests/gpu/run unpacked (--build). --device cpu tries the script out.
 """
 
 import argparse
-import os
 import pathlib
 import statistics
 import subprocess
@@ -30,11 +29,9 @@ GEMM = {"cuda": 8192, "cpu": 512}  # as gpu_peer.py
 
 
 class Contender:
-    def __init__(self, command, build):
-        folders = [str(pathlib.Path(torch.__file__).parent / "lib"), str(build / "lib")]
-        paths = ":".join(folders + [os.environ.get("LD_LIBRARY_PATH", "")])
+    def __init__(self, command):
         self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=os.environ | {"LD_LIBRARY_PATH": paths})
+                                        text=True)
         self.times = []
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError(f"{command[0]} did not start")
@@ -65,7 +62,7 @@ def start(options, name, size, pool, folder):
     running = {}
     for label, command in commands.items():
         try:
-            running[label] = Contender(command, options.build)
+            running[label] = Contender(command)
         except RuntimeError as error:
             print(f"{label}: {error}", file=sys.stderr)
     return running
