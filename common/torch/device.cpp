@@ -1,5 +1,6 @@
 #include "common/torch/device.h"
 
+#include <ATen/Context.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <torch/cuda.h>
@@ -80,8 +81,10 @@ std::string cpu_model() {
   return "unknown model";
 }
 
-// A GPU that others use has less memory than its name says, and takes longer.
-torch::Device told(int index) {
+// fp32 means fp32: without this, cuDNN's convolutions and recurrent layers round to TF32. A GPU
+// that others use has less memory than its name says, and takes longer.
+torch::Device prepared(int index) {
+  at::globalContext().setAllowTF32CuDNN(false);
   const torch::Device device(torch::kCUDA, static_cast<c10::DeviceIndex>(index));
   const auto usage = nvml::usage(cuda_driver::pci_bus_id(index));
   if (!usage) return device;
@@ -99,7 +102,7 @@ torch::Device told(int index) {
 torch::Device resolve_device(const std::string& word) {
   if (word == "cpu") return torch::Device(torch::kCPU);
   if (word == "auto") {
-    if (prepare_cuda().empty()) return told(0);
+    if (prepare_cuda().empty()) return prepared(0);
     // A GPU that stands idle is worth a word; a machine without one is not.
     if (cuda_driver::device_count() > 0) log_warning("computing on the CPU: " + prepare_cuda());
     return torch::Device(torch::kCPU);
@@ -115,7 +118,7 @@ torch::Device resolve_device(const std::string& word) {
                              plural(static_cast<std::size_t>(count), "CUDA device"),
                              "; the last is cuda:", count - 1));
   }
-  return told(index);
+  return prepared(index);
 }
 
 std::string device_name(const torch::Device& device) {

@@ -44,8 +44,6 @@ std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const to
                "--random-weights SEED"));
   if (options.image_size.height < 1 || options.image_size.width < 1)
     throw ConfigError(concat("--image-size ", options.image_size, " is not positive"));
-  // fp32 means fp32: without this, convolutions on Ampere and later GPUs round to TF32.
-  at::globalContext().setAllowTF32CuDNN(false);
   try {
     if (!options.module.empty()) return make_compiled_backbone(options, device, precision);
     return make_vit_backbone(options, device, precision);

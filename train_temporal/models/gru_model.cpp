@@ -1,5 +1,6 @@
 #include "train_temporal/models/gru_model.h"
 
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/nn/utils/rnn.h>
 
 #include "common/text/text.h"
@@ -8,6 +9,51 @@ namespace coldframe::temporal {
 namespace {
 
 using torch::nn::utils::rnn::PackedSequence;
+
+// One layer on packed rows: its states [N, H'] and its final states [dirs, B, H].
+struct Layer {
+  const SequenceBatch& batch;
+  at::TensorList weights;
+  torch::Tensor start;  // [dirs, B, H] of zeros
+  bool lstm, bidirectional, training;
+
+  std::pair<torch::Tensor, torch::Tensor> run(const torch::Tensor& x) const {
+    if (x.is_cuda()) return run_on_cuda(x);
+    torch::Tensor states, last, cell;
+    if (lstm)
+      std::tie(states, last, cell) = torch::lstm(x, batch.step_sizes, {start, start}, weights, true,
+                                                 1, 0.0, training, bidirectional);
+    else
+      std::tie(states, last) =
+          torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0, training, bidirectional);
+    return {states, last};
+  }
+
+  // LibTorch's own entry looks for weights in cuDNN's order at the start of their storage, which is
+  // the optimizer's and holds other parameters there: it would copy them, with a warning, at every
+  // step (aten/src/ATen/native/cudnn/RNN.cpp, try_get_weight_buf). So they are copied here. In
+  // autocast it would compute in float16 whatever the type asked for (aten/src/ATen/cudnn/
+  // AutocastRNN.cpp), in which gradients need a loss scale: recurrence stays in float32.
+  std::pair<torch::Tensor, torch::Tensor> run_on_cuda(const torch::Tensor& x) const {
+    constexpr std::int64_t kLstmMode = 2, kGruMode = 3;  // cudnnRNNMode_t
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const torch::Tensor input = x.to(torch::kFloat), first = start.to(torch::kFloat);
+    const auto each = static_cast<std::int64_t>(weights.size()) / (bidirectional ? 2 : 1);
+    const std::int64_t mode = lstm ? kLstmMode : kGruMode, hidden = first.size(2);
+    torch::Tensor in_order;
+    {
+      const torch::NoGradGuard no_grad;
+      std::vector<torch::Tensor> aliases;  // which the call makes views of its result
+      for (const torch::Tensor& weight : weights) aliases.push_back(weight.detach());
+      in_order = at::_cudnn_rnn_flatten_weight(aliases, each, input.size(1), mode, hidden, 0, 1,
+                                               false, bidirectional);
+    }
+    const auto results = at::_cudnn_rnn(
+        input, weights, each, in_order, first, lstm ? std::optional(first) : std::nullopt, mode,
+        hidden, 0, 1, false, 0.0, training, bidirectional, batch.sequences, std::nullopt);
+    return {std::get<0>(results), std::get<1>(results)};
+  }
+};
 
 }  // namespace
 
@@ -74,21 +120,18 @@ std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const S
   const std::int64_t directions = config_.bidirectional ? 2 : 1;
   const std::vector<torch::Tensor> all = lstm.is_empty() ? gru->all_weights() : lstm->all_weights();
   const std::size_t each = all.size() / static_cast<std::size_t>(config_.layers);
-  torch::Tensor last, cell;
+  torch::Tensor last;
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const auto weights = at::TensorList(all).slice(static_cast<std::size_t>(layer) * each, each);
     if (layer > 0) x = dropout(x, layer_dropout(layer - 1), batch.row_keys);
-    const torch::Tensor start =
-        torch::zeros({directions, batch.size(), config_.hidden}, x.options());
     if (!decay.empty()) {
       std::tie(x, last) = decaying_layer(x, batch, weights, decay[static_cast<std::size_t>(layer)]);
-    } else if (lstm.is_empty()) {
-      std::tie(x, last) = torch::gru(x, batch.step_sizes, start, weights, true, 1, 0.0,
-                                     is_training(), config_.bidirectional);
-    } else {
-      std::tie(x, last, cell) = torch::lstm(x, batch.step_sizes, {start, start}, weights, true, 1,
-                                            0.0, is_training(), config_.bidirectional);
+      continue;
     }
+    const torch::Tensor start =
+        torch::zeros({directions, batch.size(), config_.hidden}, x.options());
+    const Layer one{batch, weights, start, !lstm.is_empty(), config_.bidirectional, is_training()};
+    std::tie(x, last) = one.run(x);
   }
   return {x, last};
 }
