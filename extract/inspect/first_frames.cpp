@@ -8,8 +8,8 @@
 
 namespace coldframe::extract {
 
-torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& options,
-                           std::int64_t count) {
+vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions& options,
+                             std::int64_t count) {
   std::vector<ExamTask> tasks;
   for (const frames::ExamSpec& exam : input.exams) tasks.push_back({&exam, tasks.size(), 0});
   DecodeSettings settings;
@@ -29,7 +29,9 @@ torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& 
       std::memcpy(frames[found++].data_ptr(), frame->pixels.data(), frame->pixels.size());
   }
   if (found == 0) return {};
-  return DeviceInput(options.preprocessing, torch::kCPU)(frames.narrow(0, 0, found));
+  const DeviceInput normalise(options.preprocessing, torch::kCPU);
+  const torch::Tensor read = frames.narrow(0, 0, found);
+  return {normalise(read), read, normalise.levels()};
 }
 
 }  // namespace coldframe::extract

@@ -6,13 +6,13 @@
 #include "common/torch/tensor.h"
 #include "extract/frames/input/exam_list.h"
 #include "extract/options/options.h"
+#include "extract/vit/backbone.h"
 
 namespace coldframe::extract {
 
-// The first frames of the input that can be read, at most `count`, as the backbone takes them:
-// [B, 3, S, S] float32, normalised, on the CPU. Undefined when there is none. Every worker of a job
-// gets the same ones.
-torch::Tensor first_frames(const frames::ExamList& input, const ExtractOptions& options,
-                           std::int64_t count);
+// The first frames of the input that can be read, at most `count`; nothing in it when there is
+// none. Every worker of a job gets the same ones.
+vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions& options,
+                             std::int64_t count);
 
 }  // namespace coldframe::extract

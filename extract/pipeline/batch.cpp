@@ -76,6 +76,7 @@ void BackboneBatch::shrink(std::int64_t size) {
         concat(device_.str(), " has not enough memory for a single frame; free some, or ",
                "raise --memory-budget", device_.is_cpu() ? "" : ", or use --device cpu"));
   backbone_.release_memory();  // it may be what the larger batch left
+  release_device_memory(device_);
   controller_.out_of_memory(size);
   log_warning(concat("out of memory at ", size, " frames; continuing with ", controller_.size(),
                      " per forward pass"));
@@ -111,10 +112,13 @@ void BackboneBatch::start_part(std::int64_t begin, std::int64_t size) {
   const auto started = Clock::now();
   staging_.submit(slot_, begin, size);
   if (timed) staging_.collect(slot_);
-  const double seconds = std::chrono::duration<double>(Clock::now() - started).count();
   const std::uint64_t peak = peak_device_memory(device_) + backbone_.bytes_aside();
   counts_.peak = std::max(counts_.peak, peak);
   if (!timed) return;
+  // Copies to a device overlap its work once the size is settled.
+  const double seconds = streams_->asynchronous()
+                             ? staging_.seconds(slot_)
+                             : std::chrono::duration<double>(Clock::now() - started).count();
   timed_s_ += seconds;
   controller_.succeeded(size, seconds, peak);
 }
@@ -143,7 +147,10 @@ void BackboneBatch::compute() {
 }
 
 torch::Tensor BackboneBatch::forward(const torch::Tensor& frames) {
-  if (backbone_.takes_frames()) return backbone_.forward_frames(frames, input_.levels());
+  backbone_.expect(controller_.size());
+  if (backbone_.takes_frames())
+    if (auto features = backbone_.forward_frames(frames, input_.levels()); features.defined())
+      return features;
   return backbone_.forward(input_(frames));
 }
 

@@ -33,6 +33,12 @@ Precision automatic_precision(const BackboneOptions& options, const torch::Devic
   return parse_precision("auto", device);
 }
 
+std::string strays_by(double cosine, const torch::Device& device) {
+  return concat("features of the first frames have a cosine of ", fixed(cosine, 4),
+                " to those of fp32", device.is_cpu() ? "" : " on the CPU", ", expected at least ",
+                fixed(kLeastCosine, 3));
+}
+
 std::unique_ptr<Backbone> make_backbone(const BackboneOptions& options, const torch::Device& device,
                                         Precision precision) {
   const int sources =

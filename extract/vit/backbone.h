@@ -16,6 +16,12 @@
 
 namespace coldframe::vit {
 
+// A few of the input's images, to judge a backbone by.
+struct CheckInput {
+  torch::Tensor images;          // as Backbone::forward() takes them; undefined: nothing is judged
+  torch::Tensor frames, levels;  // the same as forward_frames() takes them, on the CPU
+};
+
 struct BackboneOptions {
   // A ViT: a file of weights, or a folder as the Hugging Face hub has it (weight_files.h).
   std::filesystem::path weights{};
@@ -29,10 +35,10 @@ struct BackboneOptions {
   std::optional<Activation> activation{};
   FeatureOptions features{};  // ignored for a module, which makes its own
   ImageSize image_size{};
-  // A few images as forward() takes them. With them, a ViT in bf16 or fp16, and any on a GPU,
-  // computes in fp32 by other means instead, and says so, where its features of any of them stray
-  // from those that the CPU engine computes in fp32; SystemError where those means do, too.
-  torch::Tensor check_images{};
+  // With it a ViT in bf16 or fp16, and any on a GPU, computes by other means instead, and says so,
+  // where its features of any of these images stray from those that the CPU engine computes in
+  // fp32; SystemError where those means do, too.
+  CheckInput check{};
 };
 
 class Backbone {
@@ -45,8 +51,11 @@ class Backbone {
   virtual bool takes_frames() const { return false; }
   // frames [B, H, W, 3] uint8 and levels [3, 256] float32, what each level of each channel becomes,
   // both on the backbone's device -> [B, D] float32 there, valid until the next call. Asynchronous
-  // on the current stream.
+  // on the current stream. Undefined when it takes frames no longer: forward() computes then.
   virtual torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
+  // The job's passes have so many images from now on, the last one perhaps fewer: what depends on
+  // that is prepared and checked. On the current stream.
+  virtual void expect(std::int64_t) {}
   // Device memory that is kept aside without being counted as tensors.
   virtual std::uint64_t bytes_aside() const { return 0; }
   // Gives back what is kept from one call to the next, except the weights.
@@ -60,6 +69,8 @@ class Backbone {
 };
 
 inline constexpr double kLeastCosine = 0.999;  // of features to those of the CPU engine in fp32
+// "features of the first frames have a cosine of 0.9 to those of fp32 on the CPU, expected …"
+std::string strays_by(double cosine, const torch::Device& device);
 
 // `--precision auto` stands for this: on the CPU what a ViT is quickest in; on a GPU as
 // parse_precision.

@@ -1,3 +1,6 @@
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 #include <utility>
 
 #include "common/cli/error.h"
@@ -10,6 +13,7 @@
 #include "extract/vit/config/model_config.h"
 #include "extract/vit/cpu/choose.h"
 #include "extract/vit/gpu/choose.h"
+#include "extract/vit/gpu/guarded_engine.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/resolve_architecture.h"
@@ -18,6 +22,8 @@
 namespace coldframe::vit {
 
 namespace {
+
+constexpr const char* kWithoutCheck = "; to compute without this check, name the --precision";
 
 // The last block alone needs no naming: recipes are the same either way.
 FeatureOptions resolved(FeatureOptions options, const Architecture& architecture) {
@@ -39,16 +45,18 @@ class VitBackbone : public Backbone {
         precision_(precision) {
     model_->eval();
     const bool checks =
-        options.check_images.defined() && (precision != Precision::kFp32 || device.is_cuda());
-    const torch::Tensor exact = checks ? exact_features(options.check_images) : torch::Tensor();
-    if (device.is_cpu())
-      engine_ = cpu::make_engine(*model_, image_size_, precision);
-    else if (device.is_cuda())
-      gpu_engine_ = gpu::make_engine(*model_, options, device, precision);
+        options.check.images.defined() && (precision != Precision::kFp32 || device.is_cuda());
+    const torch::Tensor exact = checks ? exact_features(options.check.images) : torch::Tensor();
     const std::vector<torch::Tensor> weights = detached_tensors();
-    if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision));
-    if (checks) check(exact, options.check_images, weights);
-    if (engine_ || gpu_engine_) model_ = nullptr;  // an engine has its own copy of the weights
+    if (device.is_cpu()) {
+      engine_ = cpu::make_engine(*model_, image_size_, precision);
+    } else if (auto engine = gpu::make_engine(*model_, options, device, precision)) {
+      gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact);
+      begin_on_gpu();
+    }
+    if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision_));
+    if (checks && !gpu_engine_) check(exact, options.check.images, weights);
+    if (engine_) model_ = nullptr;  // it has its own copy of the weights
   }
 
   torch::Tensor forward(const torch::Tensor& images) override {
@@ -58,24 +66,32 @@ class VitBackbone : public Backbone {
       const torch::Tensor pooled = engine_->forward(images.to(torch::kCPU).contiguous(), features_);
       return projection_ ? projection_->forward(pooled) : pooled;
     }
-    if (gpu_engine_)
-      return gpu_engine_->forward_images(images.to(device_).contiguous()).to(torch::kCPU);
+    if (gpu_engine_) {
+      const torch::Tensor found = gpu_engine_->forward_images(images.to(device_).contiguous());
+      if (still_takes_frames()) return found.to(torch::kCPU);
+    }
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
     return model_->forward(input, features_).to(torch::kCPU, torch::kFloat32).contiguous();
   }
 
   bool takes_frames() const override { return gpu_engine_ != nullptr; }
   torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels) override {
-    return gpu_engine_->forward_frames(frames, levels);
+    const torch::Tensor found = gpu_engine_->forward_frames(frames, levels);
+    return still_takes_frames() ? found : torch::Tensor();
+  }
+  void expect(std::int64_t batch) override {
+    if (!gpu_engine_) return;
+    gpu_engine_->expect(batch);
+    still_takes_frames();
   }
   std::uint64_t bytes_aside() const override {
-    return gpu_engine_ ? gpu_engine_->graph_bytes() : 0;
+    return gpu_engine_ ? gpu_engine_->engine().graph_bytes() : 0;
   }
   void release_memory() override {
     if (gpu_engine_) gpu_engine_->release_memory();
   }
   std::int64_t most_images() const override {
-    return gpu_engine_ ? gpu_engine_->most_images() : Backbone::most_images();
+    return gpu_engine_ ? gpu_engine_->engine().most_images() : Backbone::most_images();
   }
 
   std::int64_t dimension() const override {
@@ -100,32 +116,51 @@ class VitBackbone : public Backbone {
   }
 
  private:
-  // Falls back to fp32 where features stray from the exact ones: on a GPU with LibTorch's
-  // operators, as it may be the engine that strays and not its precision.
+  // Checks the engine before the job, on a stream of its own: LibTorch's default stream, which the
+  // job does not use, would keep workspaces of libraries. What strays may be the engine as well as
+  // its precision, so that neither is used then.
+  void begin_on_gpu() {
+    const c10::impl::VirtualGuardImpl streams(device_.type());
+    streams.synchronizeDevice(device_.index());  // the weights are there
+    const c10::StreamGuard stream(streams.getStreamFromGlobalPool(device_));
+    gpu_engine_->check();
+    gpu_engine_->release_memory();
+    if (gpu_engine_->strays()) {
+      log_warning(concat(to_string(precision_), " ", gpu_engine_->failure(),
+                         "; computing in fp32 with LibTorch's operators", kWithoutCheck));
+      precision_ = Precision::kFp32;
+      gpu_engine_ = nullptr;
+    } else {
+      still_takes_frames();
+    }
+  }
+
+  // Goes on with LibTorch's operators where the engine has failed.
+  bool still_takes_frames() {
+    if (gpu_engine_->failure().empty()) return true;
+    log_warning(concat(gpu_engine_->failure(), "; going on with LibTorch's operators"));
+    gpu_engine_ = nullptr;
+    model_->to(device_, scalar_type(precision_));
+    return false;
+  }
+
+  // Falls back to fp32 where features stray from the exact ones.
   void check(const torch::Tensor& exact, const torch::Tensor& images,
              const std::vector<torch::Tensor>& weights) {
     const double cosine = least_cosine(exact, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
-    const std::string what =
-        concat(to_string(precision_), " features of the first frames have a cosine of ",
-               fixed(cosine, 4), " to those of fp32", device_.is_cpu() ? "" : " on the CPU",
-               ", expected at least ", fixed(kLeastCosine, 3));
+    const std::string what = strays_by(cosine, device_);
+    if (precision_ == Precision::kFp32)
+      throw SystemError(concat("LibTorch's operators compute wrongly on ", device_.str(), ": ",
+                               what, "; use another device, or --device cpu"));
+    log_warning(concat(to_string(precision_), " ", what, "; computing in fp32", kWithoutCheck));
     precision_ = Precision::kFp32;
-    gpu_engine_ = nullptr;
     restore(weights);
-    if (device_.is_cpu()) {
+    if (device_.is_cpu())
       engine_ = cpu::make_engine(*model_, image_size_, precision_);
-    } else {
+    else
       model_->to(device_, torch::kFloat32);
-      const double now = least_cosine(exact, images);
-      if (!(now >= kLeastCosine))
-        throw SystemError(concat(what, ", and those of LibTorch's operators in fp32 one of ",
-                                 fixed(now, 4), ": ", device_.str(),
-                                 " computes wrongly; use another device, or --device cpu"));
-    }
-    log_warning(concat(what, "; computing in fp32",
-                       device_.is_cpu() ? "" : " with LibTorch's operators",
-                       "; to compute without this check, name the --precision"));
+    if (!device_.is_cpu()) check(exact, images, weights);
   }
 
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
@@ -139,7 +174,6 @@ class VitBackbone : public Backbone {
     const torch::InferenceMode guard;
     const torch::Tensor found =
         of_each(images, [&](const torch::Tensor& image) { return forward(image); });
-    release_memory();
     return at::cosine_similarity(found, exact).min().item<double>();
   }
 
@@ -171,10 +205,10 @@ class VitBackbone : public Backbone {
     for (std::size_t i = 0; i < weights.size(); ++i) tensors[i].set_data(weights[i]);
   }
 
-  VisionTransformer model_;                  // what computes; empty
-  std::unique_ptr<cpu::Engine> engine_;      // where the CPU engine does,
-  std::unique_ptr<gpu::Engine> gpu_engine_;  // or the GPU engine
-  Json source_;                              // kind, and what the weights are
+  VisionTransformer model_;                         // what computes, or what could; empty
+  std::unique_ptr<cpu::Engine> engine_;             // where the CPU engine does,
+  std::unique_ptr<gpu::GuardedEngine> gpu_engine_;  // or the GPU engine, beside the model
+  Json source_;                                     // kind, and what the weights are
   Architecture architecture_;
   FeatureOptions features_;
   Linear projection_;  // may be empty

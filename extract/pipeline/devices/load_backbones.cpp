@@ -40,12 +40,12 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const cache::CacheReader* reused) {
   Precision precision = decide_precision(options, cached, reused, devices.first());
   bool decided = cached != nullptr || reused != nullptr;
-  torch::Tensor images;  // of the checks, read once
+  vit::CheckInput check;  // read once
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
     if (is_checked(options, decided, precision, device)) {
-      if (!images.defined()) images = first_frames(input, options, 4);
-      wanted.check_images = images;
+      if (!check.images.defined()) check = first_frames(input, options, 4);
+      wanted.check = check;
     }
     auto backbone = vit::make_backbone(wanted, device, precision);
     if (decided && backbone->precision() != precision)

@@ -56,6 +56,8 @@ class Engine {
   // Batches of so many images come from now on: smaller ones are filled up to it, so that libraries
   // see one shape, and the pass is recorded. Before, nothing is.
   void expect(std::int64_t batch);
+  std::int64_t expected() const { return expected_; }
+  const torch::Device& device() const { return options_.device; }
 
   // Index arithmetic on the device, in part that of libraries, is in 32 bits.
   std::int64_t most_images() const;

@@ -224,8 +224,11 @@ void FallBackTest::expect_fall_back(const torch::Device& device, const Architect
                           .image_size = 12};
   const auto build = [&](Precision precision) { return make_backbone(options, device, precision); };
   EXPECT_EQ(build(Precision::kBf16)->precision(), Precision::kBf16);
-  const torch::Tensor images = torch::linspace(-1, 1, 3 * 12 * 12).view({1, 3, 12, 12});
-  options.check_images = images;
+  const torch::Tensor frames =
+      (torch::arange(12 * 12 * 3) % 256).to(torch::kUInt8).view({1, 12, 12, 3});
+  const torch::Tensor levels = (torch::arange(256) / 127.5 - 1).expand({3, 256}).contiguous();
+  const torch::Tensor images = (frames.permute({0, 3, 1, 2}) / 127.5 - 1).contiguous();
+  options.check = {images, frames, levels};
   const auto backbone = build(Precision::kBf16);
   EXPECT_EQ(backbone->precision(), Precision::kFp32);
   // On a GPU LibTorch's operators take over, which add up these large weights in another order.

@@ -1,0 +1,57 @@
+#include "extract/vit/gpu/guarded_engine.h"
+
+#include "common/text/text.h"
+#include "common/torch/error_text.h"
+
+namespace coldframe::vit::gpu {
+
+GuardedEngine::GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& check,
+                             torch::Tensor exact)
+    : engine_(std::move(engine)), exact_(std::move(exact)) {
+  if (!exact_.defined()) return;
+  frames_ = check.frames.to(engine_->device());
+  levels_ = check.levels.to(engine_->device());
+}
+
+template <class Forward>
+torch::Tensor GuardedEngine::guarded(const Forward& forward) {
+  if (!failure_.empty()) return {};
+  try {
+    return forward();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const std::exception& error) {
+    failure_ = concat("the GPU engine failed: ", first_line(error));
+    release_memory();
+    return {};
+  }
+}
+
+torch::Tensor GuardedEngine::forward_frames(const torch::Tensor& frames,
+                                            const torch::Tensor& levels) {
+  return guarded([&] { return engine_->forward_frames(frames, levels); });
+}
+
+torch::Tensor GuardedEngine::forward_images(const torch::Tensor& images) {
+  return guarded([&] { return engine_->forward_images(images); });
+}
+
+void GuardedEngine::expect(std::int64_t batch) {
+  if (batch == engine_->expected()) return;
+  engine_->expect(batch);
+  check();
+}
+
+void GuardedEngine::check() {
+  if (!exact_.defined()) return;
+  const torch::Tensor found = guarded(
+      [&] { return engine_->forward_frames(frames_, levels_).to(torch::kCPU, torch::kFloat32); });
+  if (!found.defined()) return;
+  const double cosine = at::cosine_similarity(found, exact_).min().item<double>();
+  if (cosine >= kLeastCosine) return;  // not so for NaN
+  strays_ = true;
+  failure_ = strays_by(cosine, engine_->device());
+  release_memory();
+}
+
+}  // namespace coldframe::vit::gpu

@@ -1,0 +1,113 @@
+#include "extract/vit/gpu/guarded_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/cli/log.h"
+#include "extract/cuda/twin.h"
+#include "tests/extract/vit/engine_models.h"
+#include "tests/extract/vit/gpu/fake_graph.h"
+
+namespace coldframe::vit::gpu {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Fault { kNone, kThrows, kStrays, kNoMemory };
+
+class GuardedEngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    set_quiet(true);
+    at::set_num_threads(1);
+    torch::manual_seed(3);
+    input_.frames = torch::randint(256, {3, 16, 16, 3}, torch::kUInt8);
+    input_.levels = (torch::arange(256) / 127.5 - 1).expand({3, 256}).contiguous();
+    input_.images = (input_.frames.permute({0, 3, 1, 2}) / 127.5 - 1).contiguous();
+    const torch::InferenceMode guard;
+    exact_ = model_->forward_head(model_->forward_features(input_.images), Pooling::kCls);
+    fault = Fault::kNone;
+  }
+
+  GuardedEngine make() {
+    cuda::GpuKernels kernels = cuda::twin_kernels();
+    kernels.activation = [](const cuda::ActivationArguments& arguments, void* stream) {
+      TORCH_CHECK(fault != Fault::kThrows, "CUDA error: misaligned address\nmore of it");
+      if (fault == Fault::kNoMemory) return cuda::kOutOfMemory;
+      if (fault == Fault::kStrays) return 0;  // the perceptron goes without
+      return cuda::twin_kernels().activation(arguments, stream);
+    };
+    kernels_ = kernels;
+    EngineOptions options;
+    options.type = torch::kFloat;
+    options.image_size = 16;
+    return {std::make_unique<Engine>(*model_, options, kernels_, fake_graphs(log_)), input_,
+            exact_};
+  }
+
+  torch::Tensor forward(GuardedEngine& engine) {
+    return engine.forward_frames(input_.frames, input_.levels);
+  }
+
+  inline static Fault fault = Fault::kNone;
+  const SmallModel one_{"one", small_architecture(64, 2, 4, 4), 16};
+  VisionTransformer model_ = one_.make();
+  cuda::GpuKernels kernels_;
+  GraphLog log_;
+  CheckInput input_;
+  torch::Tensor exact_;
+};
+
+TEST_F(GuardedEngineTest, RecordsTheJobsPassAfterAnyNumberOfChecks) {
+  GuardedEngine engine = make();
+  for (int i = 0; i < 6; ++i) engine.check();
+  EXPECT_EQ(engine.failure(), "");
+  EXPECT_EQ(log_.captures, 0);
+  engine.expect(3);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_LE((forward(engine) - exact_).abs().max().item<double>(), 5e-5);
+  EXPECT_EQ(log_.captures, 1);
+  EXPECT_EQ(log_.replays, 3);
+}
+
+TEST_F(GuardedEngineTest, ThatThrowsGivesWayWithItsReason) {
+  GuardedEngine engine = make();
+  engine.check();
+  fault = Fault::kThrows;
+  EXPECT_FALSE(forward(engine).defined());
+  EXPECT_EQ(engine.failure(), "the GPU engine failed: CUDA error: misaligned address");
+  EXPECT_FALSE(engine.strays());
+  fault = Fault::kNone;
+  EXPECT_FALSE(forward(engine).defined());
+}
+
+TEST_F(GuardedEngineTest, IsComparedInPassesOfTheJobsSize) {
+  GuardedEngine engine = make();
+  engine.check();
+  fault = Fault::kStrays;
+  engine.expect(5);
+  EXPECT_TRUE(engine.strays());
+  EXPECT_THAT(engine.failure(), HasSubstr("have a cosine of"));
+  EXPECT_FALSE(forward(engine).defined());
+}
+
+TEST_F(GuardedEngineTest, LeavesAWantOfMemoryToTheCaller) {
+  GuardedEngine engine = make();
+  fault = Fault::kNoMemory;
+  EXPECT_THROW(engine.expect(5), c10::OutOfMemoryError);
+  EXPECT_THROW(forward(engine), c10::OutOfMemoryError);
+  fault = Fault::kNone;
+  EXPECT_TRUE(forward(engine).defined());
+}
+
+TEST_F(GuardedEngineTest, WithoutACheckIsTrusted) {
+  fault = Fault::kStrays;
+  exact_ = torch::Tensor();
+  GuardedEngine engine = make();
+  engine.check();
+  engine.expect(3);
+  EXPECT_TRUE(forward(engine).defined());
+}
+
+}  // namespace
+}  // namespace coldframe::vit::gpu
