@@ -5,15 +5,26 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cache/format/cut.h"
 #include "cache/format/exam.h"
 #include "cache/format/recipe.h"
 #include "cache/format/storage_type.h"
+#include "cache/hdf5/dataset.h"
 
 namespace coldframe::cache {
+
+// A dataset that has a row for each frame and a checksum for each exam.
+struct RowArray {
+  std::string name;  // for messages: "features of view clean"
+  std::string path;  // in the file
+  hdf5::Type type;
+  std::vector<std::uint64_t> row_shape;
+};
 
 struct ShardHeader {
   Recipe recipe;
@@ -22,7 +33,14 @@ struct ShardHeader {
   std::vector<std::string> views;       // "clean" first
   std::vector<std::string> precisions;  // several only after packing shards that differ
 
-  std::size_t row_bytes() const {
+  std::optional<Cut> cut = {};  // as the recipe says
+
+  // The arrays are numbered: the features of each view, then the cut of each view.
+  std::size_t arrays() const { return views.size() * (cut ? 2 : 1); }
+  std::size_t cut_of(std::size_t view) const { return views.size() + view; }
+  RowArray array(std::size_t number) const;
+  std::size_t row_bytes(std::size_t array) const {
+    if (array >= views.size()) return cut->row_bytes();
     return static_cast<std::size_t>(dimension) * value_bytes(storage);
   }
 };
@@ -39,7 +57,7 @@ struct StoredThumbnails {
 
 struct StoredExam {
   ExamInfo info;
-  std::vector<std::uint64_t> checksums;  // XXH3 of the stored rows, one per view
+  std::vector<std::uint64_t> checksums;  // XXH3 of the stored rows, one per array
   StoredThumbnails thumbnails = {};
 };
 
@@ -49,9 +67,9 @@ struct ShardContents {
   std::vector<Failure> failures;
 };
 
-// Fills `rows` with the stored bytes of one view of one exam.
+// Fills `rows` with an exam's rows of one array, as stored.
 using RowSource =
-    std::function<void(std::size_t exam, std::size_t view, std::span<std::byte> rows)>;
+    std::function<void(std::size_t exam, std::size_t array, std::span<std::byte> rows)>;
 
 // The bytes that belong to the contents come from here.
 struct ExamBytes {

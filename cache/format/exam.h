@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -59,6 +60,9 @@ enum class Detail { kAll, kWithoutSources };
 struct ViewFeatures {
   std::string view = "clean";
   std::vector<float> values;
+  // What enters the cut, as the cache stores it, [T, Cut::row_bytes()]. Empty, unless the recipe
+  // has a cut.
+  std::vector<std::byte> cut = {};
 };
 
 struct ExamFeatures {

@@ -32,7 +32,7 @@ inline constexpr const char* kExams = "exams";
 inline constexpr const char* kFailures = "failures";
 inline constexpr const char* kColumns = "columns";  // a group within frames and within exams
 
-// N = exams, F = frames of all exams, V = views, D = dimension.
+// N = exams, F = frames of all exams, A = arrays with a row for each frame.
 inline constexpr const char* kFrameTime = "time_s";      // float64 [F]
 inline constexpr const char* kFramePresent = "present";  // uint8 [F]
 inline constexpr const char* kFrameIndex = "index";      // int64 [F]
@@ -43,7 +43,7 @@ inline constexpr const char* kExamPatient = "patient";             // text [N]
 inline constexpr const char* kExamOrdinal = "ordinal";             // uint64 [N]
 inline constexpr const char* kExamRevision = "revision";           // uint32 [N]
 inline constexpr const char* kExamOffset = "offset";               // uint64 [N+1]
-inline constexpr const char* kExamChecksum = "checksum";           // uint64 [N, V]
+inline constexpr const char* kExamChecksum = "checksum";           // uint64 [N, A]
 inline constexpr const char* kExamStartTime = "start_time";        // float64 [N]
 inline constexpr const char* kExamSourceStamp = "source_stamp";    // text [N]
 inline constexpr const char* kExamSourceDigest = "source_digest";  // text [N]
@@ -57,6 +57,8 @@ inline constexpr const char* kFailureRevision = "revision";  // uint32
 inline constexpr const char* kFailureSource = "source";      // text
 inline constexpr const char* kFailureReason = "reason";      // text
 
+// Only where the recipe's storage has a key of this name.
+inline constexpr const char* kCut = "cut";  // a dataset for each view
 // Only where the recipe says so. B = bytes of all JPEGs.
 inline constexpr const char* kThumbnails = "thumbnails";
 inline constexpr const char* kThumbnailData = "data";          // uint8 [B]

@@ -34,7 +34,7 @@ void write_numbers(FileWriter& file, const std::string& path, const std::vector<
   DatasetSpec spec;
   spec.type = type_of<T>();
   spec.rows = columns == 0 ? values.size() : values.size() / columns;
-  spec.columns = columns;
+  if (columns > 0) spec.row_shape = {columns};
   file.add_dataset(path, spec, std::as_bytes(std::span(values)));
 }
 
@@ -71,21 +71,18 @@ void write_header(FileWriter& file, const ShardHeader& header) {
   file.set_attribute(kAttributeViews, header.views);
 }
 
-void write_features(FileWriter& file, const ShardContents& contents, std::uint64_t frames,
-                    const RowSource& rows) {
+void write_arrays(FileWriter& file, const ShardContents& contents, std::uint64_t frames,
+                  const RowSource& rows) {
   const ShardHeader& header = contents.header;
-  DatasetSpec spec;
-  spec.type = header.storage == StorageType::kFloat16 ? Type::kFloat16 : Type::kFloat32;
-  spec.rows = frames;
-  spec.columns = static_cast<std::uint64_t>(header.dimension);
   file.add_group(kFeatures);
+  if (header.cut) file.add_group(kCut);
   std::vector<std::byte> bytes;
-  for (std::size_t view = 0; view < header.views.size(); ++view) {
-    DatasetWriter writer =
-        file.add_dataset(join_path(kFeatures, escape_name(header.views[view])), spec);
+  for (std::size_t i = 0; i < header.arrays(); ++i) {
+    const RowArray array = header.array(i);
+    DatasetWriter writer = file.add_dataset(array.path, {array.type, 0, frames, array.row_shape});
     for (std::size_t exam = 0; exam < contents.exams.size(); ++exam) {
-      bytes.resize(contents.exams[exam].info.frames() * header.row_bytes());
-      rows(exam, view, bytes);
+      bytes.resize(contents.exams[exam].info.frames() * header.row_bytes(i));
+      rows(exam, i, bytes);
       writer.append(bytes);
     }
     writer.finish();
@@ -176,7 +173,7 @@ void write_exams(FileWriter& file, const ShardContents& contents) {
   numbers(kExamOrdinal, [](const ExamInfo& info) { return info.ordinal; });
   numbers(kExamRevision, [](const ExamInfo& info) { return info.revision; });
   write_numbers(file, join_path(kExams, kExamOffset), offsets);
-  write_numbers(file, join_path(kExams, kExamChecksum), checksums, contents.header.views.size());
+  write_numbers(file, join_path(kExams, kExamChecksum), checksums, contents.header.arrays());
   numbers(kExamStartTime, [](const ExamInfo& info) { return info.start_time; });
   texts(kExamSourceStamp, &ExamInfo::source_stamp);
   texts(kExamSourceDigest, &ExamInfo::source_digest);
@@ -233,7 +230,7 @@ void write_image(hdf5::ByteStore& store, const ShardContents& contents, const Ex
   for (const StoredExam& exam : contents.exams) frames += exam.info.frames();
   FileWriter file(store);
   write_header(file, contents.header);
-  write_features(file, contents, frames, bytes.rows);
+  write_arrays(file, contents, frames, bytes.rows);
   write_frames(file, contents, frames);
   write_exams(file, contents);
   write_failures(file, contents.failures);

@@ -29,21 +29,28 @@ void require_names(const FileReader& file, const std::string& group, std::set<st
   require(wanted.empty(), concat(wanted.empty() ? "" : *wanted.begin(), " is missing in ", group));
 }
 
+// "float16 [12, 384]"
+std::string shape_text(Type type, std::uint64_t rows, const std::vector<std::uint64_t>& row_shape) {
+  std::string text = concat(hdf5::type_name(type), " [", rows);
+  for (const std::uint64_t size : row_shape) text += concat(", ", size);
+  return text + "]";
+}
+
 // read_texts and read_numbers both check this of a dataset before they read it.
 DatasetReader open_rows(const FileReader& file, const std::string& path, Type type,
-                        std::uint64_t rows, std::uint64_t columns) {
+                        std::uint64_t rows, const std::vector<std::uint64_t>& row_shape = {}) {
   DatasetReader dataset = file.dataset(path);
   const DatasetSpec& spec = dataset.spec();
-  if (spec.type != type || spec.rows != rows || spec.columns != columns)
-    throw CacheError(concat(path, " is ", hdf5::type_name(spec.type), " [", spec.rows, ", ",
-                            spec.columns, "] where ", hdf5::type_name(type), " [", rows, ", ",
-                            columns, "] was expected"));
+  if (spec.type != type || spec.rows != rows || spec.row_shape != row_shape)
+    throw CacheError(concat(path, " is ", shape_text(spec.type, spec.rows, spec.row_shape),
+                            " where ", shape_text(type, rows, row_shape), " was expected"));
   return dataset;
 }
 
 std::vector<std::byte> read_all(const FileReader& file, const std::string& path, Type type,
-                                std::uint64_t rows, std::uint64_t columns, DatasetSpec& spec) {
-  const DatasetReader dataset = open_rows(file, path, type, rows, columns);
+                                std::uint64_t rows, const std::vector<std::uint64_t>& row_shape,
+                                DatasetSpec& spec) {
+  const DatasetReader dataset = open_rows(file, path, type, rows, row_shape);
   spec = dataset.spec();
   std::vector<std::byte> bytes(spec.rows * spec.row_bytes());
   dataset.read_rows(0, spec.rows, bytes);
@@ -52,9 +59,9 @@ std::vector<std::byte> read_all(const FileReader& file, const std::string& path,
 
 template <typename T>
 std::vector<T> read_numbers(const FileReader& file, const std::string& path, Type type,
-                            std::uint64_t rows, std::uint64_t columns = 0) {
+                            std::uint64_t rows, const std::vector<std::uint64_t>& row_shape = {}) {
   DatasetSpec spec;
-  const std::vector<std::byte> bytes = read_all(file, path, type, rows, columns, spec);
+  const std::vector<std::byte> bytes = read_all(file, path, type, rows, row_shape, spec);
   std::vector<T> values(bytes.size() / sizeof(T));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return values;
@@ -63,7 +70,7 @@ std::vector<T> read_numbers(const FileReader& file, const std::string& path, Typ
 std::vector<std::string> read_texts(const FileReader& file, const std::string& path,
                                     std::uint64_t rows) {
   DatasetSpec spec;
-  const std::vector<std::byte> bytes = read_all(file, path, Type::kText, rows, 0, spec);
+  const std::vector<std::byte> bytes = read_all(file, path, Type::kText, rows, {}, spec);
   std::vector<std::string> texts;
   texts.reserve(rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
@@ -93,7 +100,7 @@ std::vector<NamedColumn> read_columns(const FileReader& file, const std::string&
     if (with_values)
       columns.back().values = read_texts(file, path, rows);
     else
-      open_rows(file, path, Type::kText, rows, 0);
+      open_rows(file, path, Type::kText, rows);
   }
   return columns;
 }
@@ -131,23 +138,26 @@ ShardHeader read_header(const FileReader& file) {
   header.precisions = file.texts_attribute(kAttributePrecision);
   header.views = file.texts_attribute(kAttributeViews);
   require(!header.views.empty() && header.views.front() == "clean", "there is no view 'clean'");
+  header.cut = find_cut(header.recipe, header.storage);
   return header;
 }
 
 // Returns the number of frames.
-std::uint64_t check_features(const FileReader& file, const ShardHeader& header) {
+std::uint64_t check_arrays(const FileReader& file, const ShardHeader& header) {
   std::set<std::string> names;
   for (const std::string& view : header.views)
     require(names.insert(escape_name(view)).second, "view '" + view + "' is listed twice");
   require_names(file, kFeatures, names);
+  if (header.cut) require_names(file, kCut, names);
   std::uint64_t frames = 0;
-  for (const std::string& name : names) {
-    const DatasetSpec spec = file.dataset(join_path(kFeatures, name)).spec();
-    const Type type = header.storage == StorageType::kFloat16 ? Type::kFloat16 : Type::kFloat32;
-    require(spec.type == type && spec.columns == static_cast<std::uint64_t>(header.dimension),
-            "the features of view '" + name + "' have another type or dimension than announced");
-    require(name == *names.begin() || spec.rows == frames, "views differ in their frames");
-    frames = spec.rows;
+  for (std::size_t i = 0; i < header.arrays(); ++i) {
+    const RowArray array = header.array(i);
+    const DatasetSpec spec = file.dataset(array.path).spec();
+    if (i == 0) frames = spec.rows;
+    require(spec.type == array.type && spec.row_shape == array.row_shape,
+            concat("the ", array.name, " are ", shape_text(spec.type, spec.rows, spec.row_shape),
+                   ", not ", shape_text(array.type, frames, array.row_shape), " as announced"));
+    require(spec.rows == frames, "views differ in their frames");
   }
   return frames;
 }
@@ -164,7 +174,7 @@ std::vector<std::uint64_t> read_offsets(const FileReader& file, std::uint64_t fr
   return offsets;
 }
 
-void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::size_t views,
+void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::size_t arrays,
                 Detail detail) {
   require_names(file, kExams,
                 {kExamId, kExamPatient, kExamOrdinal, kExamRevision, kExamOffset, kExamChecksum,
@@ -189,16 +199,16 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
     if (detail == Detail::kAll)
       set_texts(name, member);
     else
-      open_rows(file, join_path(kExams, name), Type::kText, n, 0);
+      open_rows(file, join_path(kExams, name), Type::kText, n);
   }
   set_texts(kExamSourceKind, &ExamInfo::source_kind);
   set_numbers(kExamWidth, Type::kInt32, &ExamInfo::frame_width);
   set_numbers(kExamHeight, Type::kInt32, &ExamInfo::frame_height);
-  const std::vector<std::uint64_t> checksums =
-      read_numbers<std::uint64_t>(file, join_path(kExams, kExamChecksum), Type::kUint64, n, views);
+  const std::vector<std::uint64_t> checksums = read_numbers<std::uint64_t>(
+      file, join_path(kExams, kExamChecksum), Type::kUint64, n, {arrays});
   for (std::size_t i = 0; i < n; ++i) {
-    const auto first = checksums.begin() + static_cast<std::ptrdiff_t>(i * views);
-    exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(views));
+    const auto first = checksums.begin() + static_cast<std::ptrdiff_t>(i * arrays);
+    exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(arrays));
     if (exams[i].info.id.empty()) throw CacheError(concat("exam ", i, " has no id"));
   }
   for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n, n))
@@ -221,8 +231,8 @@ void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
     index = read_numbers<std::int64_t>(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
     sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
   } else {
-    open_rows(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames, 0);
-    open_rows(file, join_path(kFrames, kFrameSource), Type::kText, frames, 0);
+    open_rows(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
+    open_rows(file, join_path(kFrames, kFrameSource), Type::kText, frames);
   }
   auto columns = read_columns(file, join_path(kFrames, kColumns), frames, exams.size(), all);
   require(std::all_of(present.begin(), present.end(), [](std::uint8_t mask) { return mask <= 1; }),
@@ -260,7 +270,7 @@ void read_thumbnail_sizes(const FileReader& file, std::vector<StoredExam>& exams
   const std::string data = join_path(kThumbnails, kThumbnailData);
   require(offsets.front() == 0 && std::is_sorted(offsets.begin(), offsets.end()),
           path + " does not start at 0, or falls");
-  open_rows(file, data, Type::kUint8, offsets.back(), 0);
+  open_rows(file, data, Type::kUint8, offsets.back());
   for (std::size_t i = 0; i < exams.size(); ++i) {
     exams[i].thumbnails.checksum = checksums[i];
     std::vector<std::uint64_t>& sizes = exams[i].thumbnails.sizes;
@@ -296,11 +306,12 @@ ShardContents read_metadata(const FileReader& file, Detail detail) {
   contents.header = read_header(file);
   std::set<std::string> groups = {kFeatures, kFrames, kExams, kFailures};
   if (contents.header.recipe.has_thumbnails()) groups.insert(kThumbnails);
+  if (contents.header.cut) groups.insert(kCut);
   require_names(file, "/", groups);
-  const std::uint64_t frames = check_features(file, contents.header);
+  const std::uint64_t frames = check_arrays(file, contents.header);
   const std::vector<std::uint64_t> offsets = read_offsets(file, frames);
   contents.exams.resize(offsets.size() - 1);
-  read_exams(file, contents.exams, contents.header.views.size(), detail);
+  read_exams(file, contents.exams, contents.header.arrays(), detail);
   read_frames(file, contents.exams, offsets, detail);
   contents.failures = read_failures(file);
   if (contents.header.recipe.has_thumbnails()) read_thumbnail_sizes(file, contents.exams, offsets);

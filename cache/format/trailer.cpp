@@ -39,14 +39,15 @@ Digest digest_of_first(const ByteSource& bytes, std::uint64_t size) {
   return stream.digest();
 }
 
-// The chunks of features and thumbnails, in the order of the file.
+// The chunks of features, cut and thumbnails, in the order of the file.
 std::vector<hdf5::Extent> bulk_of(const hdf5::FileReader& reader) {
   std::vector<std::string> datasets;
-  for (const std::string& view : reader.names(kFeatures))
-    datasets.push_back(join_path(kFeatures, view));
-  const std::vector<std::string> groups = reader.names("/");
-  if (std::count(groups.begin(), groups.end(), kThumbnails) != 0)
-    datasets.push_back(join_path(kThumbnails, kThumbnailData));
+  for (const std::string& group : reader.names("/")) {
+    if (group == kFeatures || group == kCut)
+      for (const std::string& view : reader.names(group))
+        datasets.push_back(join_path(group, view));
+    if (group == kThumbnails) datasets.push_back(join_path(kThumbnails, kThumbnailData));
+  }
   std::vector<hdf5::Extent> bulk;
   for (const std::string& path : datasets) {
     const std::vector<hdf5::Extent> chunks = reader.dataset(path).chunks();

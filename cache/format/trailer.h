@@ -14,15 +14,15 @@
 
 namespace coldframe::cache {
 
-// XXH3-128 of all bytes but the chunks of features and thumbnails, then XXH3-128 of all bytes and
-// of the former. `bytes`: a file as FileWriter leaves it.
+// XXH3-128 of all bytes but the chunks of features, cut and thumbnails, then XXH3-128 of all bytes
+// and of the former. `bytes`: a file as FileWriter leaves it.
 std::array<std::byte, kTrailerBytes> trailer_of(const ByteSource& bytes);
 
 // The file as it is, errors of reading it being CacheErrors.
 std::unique_ptr<InputFile> open_unchecked(const std::filesystem::path& path);
 
-// kMetadata reads what is not features or thumbnails, whose own checksums are compared when they
-// are read; kWhole reads every byte, at several GB/s from the page cache.
+// kMetadata reads what is not features, cut or thumbnails, whose own checksums are compared when
+// they are read; kWhole reads every byte, at several GB/s from the page cache.
 enum class Check { kMetadata, kWhole };
 
 struct CheckedFile {

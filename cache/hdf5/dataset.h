@@ -1,9 +1,10 @@
-// Describes a dataset of ours: one or two dimensions of one of a few types.
+// Describes a dataset of ours: rows of one shape and one of a few types.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace coldframe::cache::hdf5 {
 
@@ -17,11 +18,9 @@ struct DatasetSpec {
   Type type = Type::kUint8;
   std::size_t text_bytes = 0;  // of a fixed-length UTF-8 string, padded with NULs
   std::uint64_t rows = 0;
-  std::uint64_t columns = 0;  // 0: one-dimensional
+  std::vector<std::uint64_t> row_shape = {};  // {}: a row is one element
 
-  std::uint64_t row_bytes() const {
-    return element_bytes(type, text_bytes) * (columns == 0 ? 1 : columns);
-  }
+  std::uint64_t row_bytes() const;
 };
 
 }  // namespace coldframe::cache::hdf5

@@ -16,6 +16,8 @@ namespace coldframe::cache::hdf5 {
 namespace {
 
 constexpr std::size_t kMostLinks = 1u << 16;
+constexpr std::size_t kMostDimensions = 4;         // frames, height, width, colours
+constexpr std::uint64_t kLongestRow = 1ull << 30;  // of a dataset without rows
 
 // The superblock of version 3 (II.A). Returns the address of the root group.
 std::uint64_t read_superblock(const ByteSource& store) {
@@ -93,16 +95,19 @@ DatasetSpec read_shape(const ObjectHeader& header, const std::string& path,
   }
   const Dataspace shape = decode_dataspace(space->body);
   require(shape.kind == Dataspace::Kind::kSimple, path + " is not an array");
-  require(shape.size.size() == 1 || shape.size.size() == 2,
+  require(shape.size.size() >= 1 && shape.size.size() <= kMostDimensions,
           concat(path, " has ", shape.size.size(), " dimensions"));
   require(!shape.may_grow, path + " may grow");
   spec.rows = shape.size[0];
-  spec.columns = shape.size.size() == 2 ? shape.size[1] : 0;
-  require(shape.size.size() == 1 || spec.columns > 0, path + " has rows without columns");
-  const std::uint64_t element = element_bytes(spec.type, spec.text_bytes);
-  require(spec.columns <= file_size / element, path + " claims more columns than fit in the file");
-  require(spec.rows <= file_size / spec.row_bytes(),
-          path + " claims more rows than fit in the file");
+  spec.row_shape.assign(shape.size.begin() + 1, shape.size.end());
+  const std::uint64_t most = spec.rows == 0 ? kLongestRow : file_size;
+  std::uint64_t row = element_bytes(spec.type, spec.text_bytes);
+  for (const std::uint64_t size : spec.row_shape) {
+    require(size > 0, path + " has rows without columns");
+    require(size <= most / row, path + " claims more columns than fit in the file");
+    row *= size;
+  }
+  require(spec.rows <= file_size / row, path + " claims more rows than fit in the file");
   return spec;
 }
 
@@ -120,11 +125,11 @@ ChunkLayout read_storage(const ObjectHeader& header, const std::string& path,
   const Message* filters = header.find(MessageKind::kFilters);
   require(filters != nullptr && !filters->shared && is_fletcher32_alone(filters->body),
           path + " has filters other than fletcher32");
-  const std::size_t rank = spec.columns == 0 ? 1 : 2;
+  const std::size_t rank = 1 + spec.row_shape.size();
   const std::vector<std::uint64_t>& chunk = layout.chunk;
   require(chunk.size() == rank + 1 && chunk[0] >= 1 &&
               chunk[0] <= std::max<std::uint64_t>(1, spec.rows) &&
-              (rank == 1 || chunk[1] == spec.columns) &&
+              std::equal(spec.row_shape.begin(), spec.row_shape.end(), chunk.begin() + 1) &&
               chunk[rank] == element_bytes(spec.type, spec.text_bytes),
           path + " has odd chunks");
   return layout;

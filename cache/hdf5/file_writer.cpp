@@ -39,10 +39,16 @@ std::uint64_t rows_per_chunk(const DatasetSpec& spec) {
   return std::min(wanted, std::max<std::uint64_t>(1, spec.rows));
 }
 
+std::vector<hsize_t> shape_of(const DatasetSpec& spec, std::uint64_t rows) {
+  std::vector<hsize_t> shape{rows};
+  shape.insert(shape.end(), spec.row_shape.begin(), spec.row_shape.end());
+  return shape;
+}
+
 H5::DSetCreatPropList dataset_properties(const DatasetSpec& spec, const H5::DataType& type) {
   const H5::DSetCreatPropList properties;
-  const hsize_t chunk[2] = {rows_per_chunk(spec), std::max<std::uint64_t>(1, spec.columns)};
-  properties.setChunk(spec.columns == 0 ? 1 : 2, chunk);
+  const std::vector<hsize_t> chunk = shape_of(spec, rows_per_chunk(spec));
+  properties.setChunk(static_cast<int>(chunk.size()), chunk.data());
   properties.setFletcher32();
   check(H5Pset_obj_track_times(properties.getId(), false));
   const std::uint16_t half_nan = kHalfNaN;
@@ -57,8 +63,8 @@ H5::DSetCreatPropList dataset_properties(const DatasetSpec& spec, const H5::Data
 }
 
 H5::DataSpace make_space(const DatasetSpec& spec, std::uint64_t rows) {
-  const hsize_t size[2] = {rows, spec.columns};
-  return {spec.columns == 0 ? 1 : 2, size};
+  const std::vector<hsize_t> size = shape_of(spec, rows);
+  return {static_cast<int>(size.size()), size.data()};
 }
 
 }  // namespace
@@ -115,8 +121,10 @@ void DatasetWriter::State::write_block(std::span<const std::byte> bytes) {
   if (rows > spec.rows - written) throw CacheError(concat(path, ": more rows than announced"));
   file->call("write " + path, [&] {
     const H5::DataSpace space = dataset->getSpace();
-    const hsize_t start[2] = {written, 0}, count[2] = {rows, spec.columns};
-    space.selectHyperslab(H5S_SELECT_SET, count, start);
+    const std::vector<hsize_t> count = shape_of(spec, rows);
+    std::vector<hsize_t> start(count.size());
+    start[0] = written;
+    space.selectHyperslab(H5S_SELECT_SET, count.data(), start.data());
     dataset->write(bytes.data(), type, make_space(spec, rows), space);
   });
   written += rows;

@@ -116,7 +116,7 @@ ChunkLayout decode_layout(Bytes body) {
   require(cursor.number(1) == kChunked, "is not chunked");
   require(version == 4, "has a layout of another version than this format has");
   const std::uint64_t flags = cursor.number(1), rank = cursor.number(1), width = cursor.number(1);
-  require(rank <= 3 && width >= 1 && width <= 8 && (flags & ~kSingleIsFiltered) == 0,
+  require(rank <= 5 && width >= 1 && width <= 8 && (flags & ~kSingleIsFiltered) == 0,
           "has odd chunks");
   ChunkLayout layout;
   for (std::uint64_t i = 0; i < rank; ++i) layout.chunk.push_back(cursor.number(width));

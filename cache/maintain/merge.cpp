@@ -67,6 +67,10 @@ ShardHeader Merger::header_of(const Collection& cache) const {
   ShardHeader header = cache.header();
   if (options_.without_thumbnails)
     header.recipe.storage.erase(kThumbnails);  // the key has the name of the group
+  if (options_.without_cut) {
+    header.recipe.storage.erase(kCut);  // likewise
+    header.cut.reset();
+  }
   return header;
 }
 
@@ -104,10 +108,10 @@ bool Merger::is_newer(const Place& a, const Place& b) const {
 
 std::vector<std::string> Merger::differences_of(const Place& a, const Place& b) const {
   std::vector<std::string> lines = differences(named(a), named(b));
-  const std::vector<std::string>& views = contents_.header.views;
-  for (std::size_t view = 0; view < views.size(); ++view)
-    if (caches_[a.cache]->checksums(a.exam)[view] != caches_[b.cache]->checksums(b.exam)[view])
-      lines.push_back(concat("features of view ", views[view]));
+  const ShardHeader& header = contents_.header;
+  for (std::size_t i = 0; i < header.arrays(); ++i)
+    if (caches_[a.cache]->checksums(a.exam)[i] != caches_[b.cache]->checksums(b.exam)[i])
+      lines.push_back(header.array(i).name);
   return lines;
 }
 
@@ -166,6 +170,7 @@ void Merger::choose_places() {
     const Collection& cache = *caches_[place.cache];
     contents_.exams.push_back(
         {named(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
+    contents_.exams.back().checksums.resize(contents_.header.arrays());
     if (report_.renumbered) contents_.exams.back().info.ordinal = contents_.exams.size() - 1;
   }
 }
@@ -228,9 +233,9 @@ MergeReport Merger::run() {
   keep_places_free();
   report_.exams = contents_.exams.size();
   publish_large(out_.path, contents_,
-                {[this](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
+                {[this](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
                    const Place& place = chosen_[exam];
-                   caches_[place.cache]->read_rows(place.exam, view, rows);
+                   caches_[place.cache]->read_rows(place.exam, array, rows);
                  },
                  [this](std::size_t exam, std::span<std::byte> bytes) {
                    const Place& place = chosen_[exam];

@@ -17,7 +17,8 @@ namespace coldframe::cache {
 enum class Prefer { kNone, kFirst, kNewest };
 
 struct MergeOptions {
-  bool without_thumbnails = false;  // they are left out, and the recipe no longer has them
+  // Left out, and the recipe no longer has them.
+  bool without_thumbnails = false, without_cut = false;
   Prefer prefer = Prefer::kNone;
   // Put before the ids and patients of each input, in their order, so that exams of two sites that
   // have one name stay apart. Empty: none.

@@ -28,8 +28,8 @@ void pack_locked(const Location& location) {
   {
     const Collection cache(location);
     publish_large(location.path, valid_contents(cache),
-                  {[&cache](std::size_t exam, std::size_t view, std::span<std::byte> rows) {
-                     cache.read_rows(exam, view, rows);
+                  {[&cache](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
+                     cache.read_rows(exam, array, rows);
                    },
                    [&cache](std::size_t exam, std::span<std::byte> bytes) {
                      cache.read_thumbnails(exam, bytes);

@@ -87,8 +87,8 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
   const ShardContents kept = without(file, step, rows);
   if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
   publish_large(path, kept,
-                {[&](std::size_t exam, std::size_t view, std::span<std::byte> bytes) {
-                   file.read_rows(rows[exam], view, bytes);
+                {[&](std::size_t exam, std::size_t array, std::span<std::byte> bytes) {
+                   file.read_rows(rows[exam], array, bytes);
                  },
                  [&](std::size_t exam, std::span<std::byte> bytes) {
                    file.read_thumbnails(rows[exam], bytes);

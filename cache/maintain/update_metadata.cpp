@@ -48,21 +48,17 @@ ShardSequence metadata_shards(const Collection& cache, const Location& location)
 // The features that exam `index` has, with `info`.
 void copy_exam(const Collection& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
   shards.set_precisions(cache.precisions_of(index));
-  const std::size_t views = cache.header().views.size();
-  const std::size_t view_bytes = info.frames() * cache.header().row_bytes();
-  std::vector<std::byte> rows(views * view_bytes);
-  std::vector<std::span<const std::byte>> stored;
-  for (std::size_t view = 0; view < views; ++view) {
-    const auto part = std::span(rows).subspan(view * view_bytes, view_bytes);
-    cache.read_rows(index, view, part);
-    stored.push_back(part);
+  std::vector<std::vector<std::byte>> rows;
+  for (std::size_t array = 0; array < cache.header().arrays(); ++array) {
+    rows.emplace_back(info.frames() * cache.header().row_bytes(array));
+    cache.read_rows(index, array, rows.back());
   }
   Thumbnails thumbnails{cache.thumbnails(index).sizes, {}};
   if (cache.header().recipe.has_thumbnails()) {
     thumbnails.bytes.resize(cache.thumbnails(index).bytes());
     cache.read_thumbnails(index, thumbnails.bytes);
   }
-  shards.add(std::move(info), stored, std::move(thumbnails));
+  shards.add(std::move(info), {rows.begin(), rows.end()}, std::move(thumbnails));
 }
 
 void publish_revisions(const Collection& cache, const Location& location,

@@ -31,7 +31,7 @@ struct FileCheck {
   void look();
 
  private:
-  void check_features(std::size_t view);
+  void check_array(std::size_t array);
   void check_thumbnails();
 };
 
@@ -47,8 +47,7 @@ void FileCheck::look() {
   } catch (const CacheError&) {
     return find("", damage);
   }
-  for (std::size_t view = 0; view < file->contents().header.views.size(); ++view)
-    check_features(view);
+  for (std::size_t array = 0; array < file->contents().header.arrays(); ++array) check_array(array);
   if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
   if (findings.empty() && !damage.empty()) find("", damage);
   file->close();
@@ -68,10 +67,10 @@ void FileCheck::check_thumbnails() {
 }
 
 // Reads many exams at once; one that cannot be read is found by reading them one by one.
-void FileCheck::check_features(std::size_t view) {
+void FileCheck::check_array(std::size_t array) {
   const std::vector<StoredExam>& exams = file->contents().exams;
   const auto bytes_of = [&](std::size_t exam) {
-    return exams[exam].info.frames() * file->contents().header.row_bytes();
+    return exams[exam].info.frames() * file->contents().header.row_bytes(array);
   };
   std::vector<std::byte> rows;
   for (std::size_t first = 0, end = 0; first < exams.size(); first = end) {
@@ -80,7 +79,7 @@ void FileCheck::check_features(std::size_t view) {
     rows.resize(bytes);
     bool whole = true;
     try {
-      file->read_run(first, end - first, view, rows);
+      file->read_run(first, end - first, array, rows);
     } catch (const CacheError&) {
       whole = false;
     }
@@ -89,7 +88,7 @@ void FileCheck::check_features(std::size_t view) {
       const std::span<std::byte> part = rest.first(bytes_of(exam));
       rest = rest.subspan(part.size());
       try {
-        whole ? file->check_rows(exam, view, part) : file->read_rows(exam, view, part);
+        whole ? file->check_rows(exam, array, part) : file->read_rows(exam, array, part);
       } catch (const CacheError& error) {
         find(exams[exam].info.id, error.what());
       }

@@ -180,17 +180,17 @@ std::uint32_t Collection::next_revision(const std::string& id) const {
   return next;
 }
 
-void Collection::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const {
-  read_run(std::span(&exam, 1), view, rows);
+void Collection::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
+  read_run(std::span(&exam, 1), array, rows);
 }
 
-std::size_t Collection::run_length(std::span<const std::size_t> exams,
+std::size_t Collection::run_length(std::span<const std::size_t> exams, std::size_t array,
                                    std::size_t most_bytes) const {
   const Place first = places_[exams.front()];
   std::size_t bytes = 0, length = 0;
   for (; length < exams.size(); ++length) {
     const Place& place = places_[exams[length]];
-    bytes += exams_[exams[length]].frames() * header_.row_bytes();
+    bytes += exams_[exams[length]].frames() * header_.row_bytes(array);
     if (place.file != first.file || place.exam != first.exam + length) break;
     if (length > 0 && bytes > most_bytes) break;
   }
@@ -218,17 +218,17 @@ void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) c
   file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
 }
 
-void Collection::read_run(std::span<const std::size_t> run, std::size_t view,
+void Collection::read_run(std::span<const std::size_t> run, std::size_t array,
                           std::span<std::byte> rows) const {
   const Place first = places_[run.front()];
   const ShardFile& file = *files_[first.file];
   {
     const std::lock_guard lock(*mutex_);
-    file_in_use(first.file).read_run(first.exam, run.size(), view, rows);
+    file_in_use(first.file).read_run(first.exam, run.size(), array, rows);
   }
   for (std::size_t i = 0; i < run.size(); ++i) {
-    const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes();
-    file.check_rows(first.exam + i, view, rows.first(bytes));
+    const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes(array);
+    file.check_rows(first.exam + i, array, rows.first(bytes));
     rows = rows.subspan(bytes);
   }
 }
@@ -237,6 +237,12 @@ std::uint64_t Collection::bytes_on_disk() const {
   return std::accumulate(
       files_.begin(), files_.end(), std::uint64_t{0},
       [](std::uint64_t sum, const auto& file) { return sum + file->bytes_on_disk(); });
+}
+
+std::uint64_t Collection::bytes_read() const {
+  return std::accumulate(
+      files_.begin(), files_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const auto& file) { return sum + file->bytes_read(); });
 }
 
 std::vector<std::filesystem::path> Collection::stale_files() const {

@@ -36,20 +36,22 @@ class Collection {
   std::uint32_t next_revision(const std::string& id) const;
 
   // Thread-safe.
-  void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
+  void read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const;
 
   const StoredThumbnails& thumbnails(std::size_t exam) const;
   // Reads the JPEGs of one exam, StoredThumbnails::bytes() of them. Thread-safe.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
 
-  // Counts the first exams of `exams` that lie one behind the other in one file, at most
-  // `most_bytes` together (but at least one).
-  std::size_t run_length(std::span<const std::size_t> exams, std::size_t most_bytes) const;
+  // Counts the first exams of `exams` that lie one behind the other in one file, with at most
+  // `most_bytes` of an array together (but at least one).
+  std::size_t run_length(std::span<const std::size_t> exams, std::size_t array,
+                         std::size_t most_bytes) const;
   // The rows of such a run in one read, every checksum compared. Thread-safe.
-  void read_run(std::span<const std::size_t> run, std::size_t view,
+  void read_run(std::span<const std::size_t> run, std::size_t array,
                 std::span<std::byte> rows) const;
 
   std::uint64_t bytes_on_disk() const;
+  std::uint64_t bytes_read() const;  // to open it
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
   // Files whose exams and failures have all been superseded.
   std::vector<std::filesystem::path> stale_files() const;

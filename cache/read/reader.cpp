@@ -22,6 +22,14 @@ struct CacheReader::State {
       throw CacheError(concat("the cache has no view '", view, "'; it has ", join(views, ", ")));
     return static_cast<std::size_t>(found - views.begin());
   }
+  std::size_t cut_array(std::size_t view) const {
+    const ShardHeader& header = cache.header();
+    if (!header.cut)
+      throw CacheError("the cache has no cut; `coldframe extract --cut BLOCK` stores one");
+    if (view >= header.views.size())
+      throw CacheError(concat("the cache has no view ", view, "; it has ", header.views.size()));
+    return header.cut_of(view);
+  }
 };
 
 CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
@@ -53,6 +61,9 @@ const std::vector<Failure>& CacheReader::failures() const {
 }
 std::uint64_t CacheReader::bytes_on_disk() const {
   return state_->cache.bytes_on_disk();
+}
+std::uint64_t CacheReader::bytes_read() const {
+  return state_->cache.bytes_read();
 }
 std::size_t CacheReader::shard_count() const {
   return state_->cache.files().size();
@@ -119,6 +130,24 @@ void CacheReader::scan(const std::string& view, std::span<const std::size_t> exa
     }
     body(exam, values);
   });
+}
+
+std::optional<Cut> CacheReader::cut() const {
+  return state_->cache.header().cut;
+}
+
+void CacheReader::read_cut(std::size_t exam, std::size_t view, std::span<std::byte> rows) const {
+  const std::size_t array = state_->cut_array(view);
+  const std::size_t expected = exams().at(exam).frames() * cut()->row_bytes();
+  if (rows.size() != expected)
+    throw CacheError(concat("the cut of exam '", exams()[exam].id, "' has ", expected,
+                            " bytes, but room for ", rows.size(), " was given"));
+  state_->cache.read_rows(exam, array, rows);
+}
+
+void CacheReader::scan_cut(std::size_t view, std::span<const std::size_t> exams,
+                           const VisitStored& body) const {
+  scan_rows(state_->cache, state_->cut_array(view), exams, body);
 }
 
 std::uint64_t CacheReader::thumbnail_bytes() const {

@@ -1,15 +1,17 @@
 // Reads a cache: the valid revision of every exam, in the order of the input. Never trusts a file:
 // what is damaged or hostile ends in a CacheError that names the file. Opening reads the metadata
-// and compares its checksum; features and thumbnails are compared when they are read.
+// and compares its checksum; features, cut and thumbnails are compared when they are read.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "cache/format/cut.h"
 #include "cache/format/exam.h"
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
@@ -34,6 +36,7 @@ class CacheReader {
   const std::vector<Failure>& failures() const;  // those that no later revision of their exam voids
   std::vector<std::string> column_names() const;  // of exams, in order of first appearance
   std::uint64_t bytes_on_disk() const;
+  std::uint64_t bytes_read() const;  // to open it
   std::size_t shard_count() const;
   std::uint64_t thumbnail_bytes() const;  // of all exams' thumbnails; 0: there are none
 
@@ -45,7 +48,8 @@ class CacheReader {
   // that of its features and its failures.
   std::uint32_t next_revision(const std::string& id) const;
 
-  // XXH3-64 of the exam's rows as stored, one per view: equal for equal features in equal storage.
+  // XXH3-64 of the exam's rows as stored: one per view, equal for equal features in equal storage,
+  // and behind them, where there is a cut, one per view of it.
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
 
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
@@ -61,6 +65,16 @@ class CacheReader {
   using VisitStored = std::function<void(std::size_t exam, std::span<const std::byte> rows)>;
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;
+
+  // What a cut cache holds beside the features; nullopt: nothing.
+  std::optional<Cut> cut() const;
+  // The cut of one exam in views()[view] as stored, row-major [T, shape of the cut]; rows of
+  // missing frames are NaN, of pixels 0. Checks the exam's checksum. Thread-safe. CacheError when
+  // there is no cut, or room for another number of bytes.
+  void read_cut(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
+  // As scan_stored().
+  void scan_cut(std::size_t view, std::span<const std::size_t> exams,
+                const VisitStored& body) const;
 
   // A small JPEG file of each frame of an exam, [T], "" for a frame without one; empty when the
   // cache has none. Checks the exam's checksum, but not what is in them: whoever decodes them must

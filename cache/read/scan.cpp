@@ -15,15 +15,15 @@ struct Run {
   std::vector<std::byte> rows;
 };
 
-void read_runs(const Collection& cache, std::size_t view, std::span<const std::size_t> exams,
+void read_runs(const Collection& cache, std::size_t array, std::span<const std::size_t> exams,
                BoundedQueue<Run>& queue) {
   try {
     while (!exams.empty()) {
-      Run run{exams.first(cache.run_length(exams, kScanBytes)), {}};
+      Run run{exams.first(cache.run_length(exams, array, kScanBytes)), {}};
       std::size_t frames = 0;
       for (const std::size_t exam : run.exams) frames += cache.exams()[exam].frames();
-      run.rows.resize(frames * cache.header().row_bytes());
-      cache.read_run(run.exams, view, run.rows);
+      run.rows.resize(frames * cache.header().row_bytes(array));
+      cache.read_run(run.exams, array, run.rows);
       exams = exams.subspan(run.exams.size());
       if (!queue.push(std::move(run))) return;
     }
@@ -35,15 +35,15 @@ void read_runs(const Collection& cache, std::size_t view, std::span<const std::s
 
 }  // namespace
 
-void scan_rows(const Collection& cache, std::size_t view, std::span<const std::size_t> exams,
+void scan_rows(const Collection& cache, std::size_t array, std::span<const std::size_t> exams,
                const std::function<void(std::size_t exam, std::span<const std::byte> rows)>& body) {
   BoundedQueue<Run> queue(kRunsAhead);
-  const std::jthread reader = start_thread([&] { read_runs(cache, view, exams, queue); });
+  const std::jthread reader = start_thread([&] { read_runs(cache, array, exams, queue); });
   try {
     while (const std::optional<Run> run = queue.pop()) {
       std::span<const std::byte> rows(run->rows);
       for (const std::size_t exam : run->exams) {
-        const std::size_t bytes = cache.exams()[exam].frames() * cache.header().row_bytes();
+        const std::size_t bytes = cache.exams()[exam].frames() * cache.header().row_bytes(array);
         body(exam, rows.first(bytes));
         rows = rows.subspan(bytes);
       }

@@ -9,9 +9,10 @@
 
 namespace coldframe::cache {
 
-// Calls `body` on this thread with the stored bytes of each of `exams` in turn, while another
-// thread reads ahead by a few megabytes. Checksums are compared.
-void scan_rows(const Collection& cache, std::size_t view, std::span<const std::size_t> exams,
+// Calls `body` on this thread with the stored rows of one array of each of `exams` in turn, while
+// another thread reads ahead by a few megabytes, or exams where they are larger. Checksums are
+// compared.
+void scan_rows(const Collection& cache, std::size_t array, std::span<const std::size_t> exams,
                const std::function<void(std::size_t exam, std::span<const std::byte> rows)>& body);
 
 }  // namespace coldframe::cache

@@ -15,13 +15,14 @@ struct ShardFile::State {
   std::filesystem::path path;
   std::string identity;
   std::uint64_t bytes = 0, end = 0;  // with and without the trailer
+  std::uint64_t bytes_read = 0;      // to open it
   ShardContents contents;
-  std::vector<std::uint64_t> offsets;            // [N+1] rows of the features
+  std::vector<std::uint64_t> offsets;            // [N+1] rows of the arrays
   std::vector<std::uint64_t> thumbnail_offsets;  // [N+1] bytes
 
   std::unique_ptr<InputFile> bytes_of_file;
   std::unique_ptr<hdf5::FileReader> reader;
-  std::vector<hdf5::DatasetReader> features;  // one per view
+  std::vector<hdf5::DatasetReader> arrays;
   std::optional<hdf5::DatasetReader> thumbnails;
 
   // Runs `step`; CacheErrors get the file's name.
@@ -33,9 +34,9 @@ struct ShardFile::State {
       throw CacheError(concat(path.string(), ": ", error.what()));
     }
   }
-  void open_features() {
-    for (const std::string& view : contents.header.views)
-      features.push_back(reader->dataset(join_path(kFeatures, escape_name(view))));
+  void open_arrays() {
+    for (std::size_t i = 0; i < contents.header.arrays(); ++i)
+      arrays.push_back(reader->dataset(contents.header.array(i).path));
     if (contents.header.recipe.has_thumbnails())
       thumbnails = reader->dataset(join_path(kThumbnails, kThumbnailData));
   }
@@ -50,7 +51,7 @@ void ShardFile::State::reopen() {
   bytes_of_file = std::move(again);
   naming_the_file([&] {
     reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);
-    open_features();
+    open_arrays();
   });
 }
 
@@ -66,8 +67,9 @@ ShardFile::ShardFile(const std::filesystem::path& path, Detail detail, Check che
   state.end = state.bytes_of_file->size();
   state.naming_the_file([&] {
     state.contents = read_metadata(*state.reader, detail);
-    state.open_features();
+    state.open_arrays();
   });
+  state.bytes_read = state.bytes_of_file->bytes_read();
   state.offsets = state.thumbnail_offsets = {0};
   for (const StoredExam& exam : state.contents.exams) {
     state.offsets.push_back(state.offsets.back() + exam.info.frames());
@@ -91,38 +93,41 @@ ShardContents& ShardFile::contents() {
 std::uint64_t ShardFile::bytes_on_disk() const {
   return state_->bytes;
 }
+std::uint64_t ShardFile::bytes_read() const {
+  return state_->bytes_read;
+}
 bool ShardFile::is_open() const {
   return state_->reader != nullptr;
 }
 
 void ShardFile::close() {
-  state_->features.clear();
+  state_->arrays.clear();
   state_->thumbnails.reset();
   state_->reader.reset();
   state_->bytes_of_file.reset();
 }
 
-void ShardFile::read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows) {
-  read_run(exam, 1, view, rows);
-  check_rows(exam, view, rows);
+void ShardFile::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) {
+  read_run(exam, 1, array, rows);
+  check_rows(exam, array, rows);
 }
 
-void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t view,
+void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t array,
                          std::span<std::byte> rows) {
   State& state = *state_;
   if (!is_open()) state.reopen();
   const std::uint64_t row = state.offsets[first];
   state.naming_the_file(
-      [&] { state.features[view].read_rows(row, state.offsets[first + count] - row, rows); });
+      [&] { state.arrays[array].read_rows(row, state.offsets[first + count] - row, rows); });
 }
 
-void ShardFile::check_rows(std::size_t exam, std::size_t view,
+void ShardFile::check_rows(std::size_t exam, std::size_t array,
                            std::span<const std::byte> rows) const {
   const StoredExam& stored = state_->contents.exams[exam];
-  if (xxh3_64(rows) == stored.checksums[view]) return;
-  throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "', view '",
-                          state_->contents.header.views[view],
-                          "': the features do not match their checksum"));
+  if (xxh3_64(rows) == stored.checksums[array]) return;
+  throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "': the ",
+                          state_->contents.header.array(array).name,
+                          " do not match their checksum"));
 }
 
 void ShardFile::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) {

@@ -24,14 +24,15 @@ class ShardFile {
   const ShardContents& contents() const;
   ShardContents& contents();
   std::uint64_t bytes_on_disk() const;
+  std::uint64_t bytes_read() const;  // to open it
 
-  // The stored bytes of one view of an exam, by its number in this file; its checksum is compared.
+  // An exam's rows of one array as stored, by its number in this file; its checksum is compared.
   // Opens the file again if close() was called; CacheError if it was replaced since.
-  void read_rows(std::size_t exam, std::size_t view, std::span<std::byte> rows);
+  void read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows);
   // read_run() reads `count` exams from `first` on at once; check_rows() makes the comparison that
   // belongs to each of them.
-  void read_run(std::size_t first, std::size_t count, std::size_t view, std::span<std::byte> rows);
-  void check_rows(std::size_t exam, std::size_t view, std::span<const std::byte> rows) const;
+  void read_run(std::size_t first, std::size_t count, std::size_t array, std::span<std::byte> rows);
+  void check_rows(std::size_t exam, std::size_t array, std::span<const std::byte> rows) const;
   // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all); their checksum
   // is compared.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes);

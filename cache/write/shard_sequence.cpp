@@ -128,10 +128,11 @@ void ShardSequence::take_memory() {
 
 std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames,
                                          std::uint64_t thumbnail_bytes) const {
-  std::uint64_t per_exam = 64 + 8 * header().views.size(), per_frame = 24;
+  std::uint64_t per_exam = 64 + 8 * header().arrays(), per_frame = 24;
   for (const auto& [name, longest] : exam_text_) per_exam += longest;
   for (const auto& [name, longest] : frame_text_) per_frame += longest;
-  per_frame += header().row_bytes() * header().views.size();
+  for (std::size_t array = 0; array < header().arrays(); ++array)
+    per_frame += header().row_bytes(array);
   if (header().recipe.has_thumbnails()) {
     per_exam += 8;
     per_frame += 8;
@@ -139,7 +140,7 @@ std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t fram
   return exams * per_exam + frames * per_frame + thumbnail_bytes;
 }
 
-void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& arrays,
                         Thumbnails thumbnails) {
   check_info(info);
   publish_if_due();
@@ -155,15 +156,17 @@ void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::by
     publish();
     observe_text(info);
   }
-  start_clock();
-  take_memory();
   StoredExam stored{std::move(info), {}, {}};
   stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
+  for (const std::span<const std::byte> rows : arrays) stored.checksums.push_back(xxh3_64(rows));
+  if (contents_.exams.empty() &&
+      image_bytes(1, stored.info.frames(), thumbnails.bytes.size()) > options_.max_shard_bytes)
+    return publish_alone(std::move(stored), arrays, thumbnails.bytes);
+  start_clock();
+  take_memory();
   starts_.push_back(bytes_.size());
-  for (const std::span<const std::byte> view : views) {
-    stored.checksums.push_back(xxh3_64(view));
-    bytes_.insert(bytes_.end(), view.begin(), view.end());
-  }
+  for (const std::span<const std::byte> rows : arrays)
+    bytes_.insert(bytes_.end(), rows.begin(), rows.end());
   bytes_.insert(bytes_.end(), thumbnails.bytes.begin(), thumbnails.bytes.end());
   frames_ += stored.info.frames();
   contents_.exams.push_back(std::move(stored));
@@ -190,17 +193,44 @@ void ShardSequence::publish_if_due() {
 
 void ShardSequence::publish() {
   if (empty()) return;
-  const auto rows = [this](std::size_t exam, std::size_t view, std::span<std::byte> destination) {
-    std::copy_n(&bytes_[starts_[exam] + view * destination.size()], destination.size(),
-                destination.begin());
+  const auto rows = [this](std::size_t exam, std::size_t array, std::span<std::byte> destination) {
+    std::size_t start = starts_[exam];
+    for (std::size_t before = 0; before < array; ++before)
+      start += contents_.exams[exam].info.frames() * header().row_bytes(before);
+    std::copy_n(&bytes_[start], destination.size(), destination.begin());
   };
   const auto thumbnails = [this](std::size_t exam, std::span<std::byte> destination) {
     const std::size_t end = exam + 1 < starts_.size() ? starts_[exam + 1] : bytes_.size();
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
                 destination.size(), destination.begin());
   };
-  publish_shard(location_.shard_folder() / shard_name(options_.worker, number_), contents_,
-                {rows, thumbnails}, image_);
+  publish_shard(next_path(), contents_, {rows, thumbnails}, image_);
+  finish_shard();
+}
+
+void ShardSequence::publish_alone(StoredExam exam,
+                                  const std::vector<std::span<const std::byte>>& arrays,
+                                  std::span<const std::byte> thumbnails) {
+  publish();  // failures that are pending
+  ShardContents alone;
+  alone.header = header();
+  alone.exams.push_back(std::move(exam));
+  publish_large(next_path(), alone,
+                {[&](std::size_t, std::size_t array, std::span<std::byte> destination) {
+                   std::ranges::copy(arrays[array], destination.begin());
+                 },
+                 [&](std::size_t, std::span<std::byte> destination) {
+                   std::ranges::copy(thumbnails, destination.begin());
+                 }});
+  contents_.exams = std::move(alone.exams);
+  finish_shard();
+}
+
+std::filesystem::path ShardSequence::next_path() const {
+  return location_.shard_folder() / shard_name(options_.worker, number_);
+}
+
+void ShardSequence::finish_shard() {
   const std::size_t published = contents_.exams.size();
   ++number_;
   contents_.exams.clear();

@@ -27,9 +27,10 @@ class ShardSequence {
  public:
   ShardSequence(Location location, ShardHeader header, const WriterOptions& options);
 
-  // `views`: the stored bytes of each view, in the order of the header. DataError for metadata that
-  // cannot be stored. Publishes first if the exam would make the shard too large.
-  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& views,
+  // `arrays`: the exam's rows of each array of the header, as stored. DataError for metadata that
+  // cannot be stored. Publishes first if the exam would make the shard too large; one that is too
+  // large for any has a shard of its own, which is built on disk at once.
+  void add(ExamInfo info, const std::vector<std::span<const std::byte>>& arrays,
            Thumbnails thumbnails = {});
   void add_failure(Failure failure);
   void publish_if_due();
@@ -47,6 +48,10 @@ class ShardSequence {
   bool empty() const { return contents_.exams.empty() && contents_.failures.empty(); }
   void start_clock();
   void take_memory();
+  void publish_alone(StoredExam exam, const std::vector<std::span<const std::byte>>& arrays,
+                     std::span<const std::byte> thumbnails);
+  std::filesystem::path next_path() const;
+  void finish_shard();
   std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
                             std::uint64_t thumbnail_bytes) const;
   void observe_text(const ExamInfo& info);
@@ -55,7 +60,7 @@ class ShardSequence {
   WriterOptions options_;
   std::uint64_t number_;
   ShardContents contents_;
-  std::vector<std::byte> bytes_;     // of each exam all views and then the thumbnails
+  std::vector<std::byte> bytes_;     // of each exam all arrays and then the thumbnails
   std::vector<std::size_t> starts_;  // [exam] in bytes_
   hdf5::MemoryStore image_;
   std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cache/format/float16.h"
@@ -39,6 +40,7 @@ ShardHeader make_header(const Recipe& recipe, std::int64_t dimension,
   header.storage = options.storage;
   header.precisions = {options.precision};
   header.views = {"clean"};
+  header.cut = find_cut(recipe, options.storage);
   return header;
 }
 
@@ -92,8 +94,7 @@ std::vector<std::string> order_views(const ExamFeatures& exam) {
   return views;
 }
 
-const std::vector<float>& values_of(const ExamFeatures& exam, const std::string& view,
-                                    const ShardHeader& header) {
+ViewFeatures& view_of(ExamFeatures& exam, const std::string& view, const ShardHeader& header) {
   const auto found = std::find_if(exam.views.begin(), exam.views.end(),
                                   [&](const ViewFeatures& each) { return each.view == view; });
   if (found == exam.views.end() || exam.views.size() != header.views.size())
@@ -104,7 +105,11 @@ const std::vector<float>& values_of(const ExamFeatures& exam, const std::string&
     throw DataError(concat("exam '", exam.info.id, "', view '", view, "': ", found->values.size(),
                            " feature values where ", exam.info.frames(), " × ", header.dimension,
                            " were expected"));
-  return found->values;
+  const std::size_t cut_bytes = header.cut ? exam.info.frames() * header.cut->row_bytes() : 0;
+  if (found->cut.size() != cut_bytes)
+    throw DataError(concat("exam '", exam.info.id, "', view '", view, "': ", found->cut.size(),
+                           " bytes of the cut where ", cut_bytes, " were expected"));
+  return *found;
 }
 
 [[noreturn]] void refuse_value(const ExamInfo& info, std::size_t frame, float value) {
@@ -115,13 +120,12 @@ const std::vector<float>& values_of(const ExamFeatures& exam, const std::string&
 }
 
 // The stored bytes of one view: the rows of missing frames become NaN.
-std::vector<std::byte> encode(const ExamInfo& info, const std::vector<float>& values,
+std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
                               const ShardHeader& header) {
   const auto dimension = static_cast<std::size_t>(header.dimension);
   const bool half = header.storage == StorageType::kFloat16;
-  std::vector<float> clean = values;
   for (std::size_t frame = 0; frame < info.frames(); ++frame) {
-    const auto row = std::span(clean).subspan(frame * dimension, dimension);
+    const auto row = std::span(values).subspan(frame * dimension, dimension);
     if (info.present[frame] == 0) {
       std::fill(row.begin(), row.end(), std::numeric_limits<float>::quiet_NaN());
       continue;
@@ -130,13 +134,58 @@ std::vector<std::byte> encode(const ExamInfo& info, const std::vector<float>& va
       if (!std::isfinite(value) || (half && std::abs(value) >= kHalfOverflow))
         refuse_value(info, frame, value);
   }
-  std::vector<std::byte> bytes(info.frames() * header.row_bytes());
+  std::vector<std::byte> bytes(values.size() * value_bytes(header.storage));
   if (half) {
-    to_half(clean, std::span(reinterpret_cast<std::uint16_t*>(bytes.data()), clean.size()));
+    to_half(values, std::span(reinterpret_cast<std::uint16_t*>(bytes.data()), values.size()));
   } else {
-    std::copy_n(std::as_bytes(std::span(clean)).begin(), bytes.size(), bytes.begin());
+    std::copy_n(std::as_bytes(std::span(values)).begin(), bytes.size(), bytes.begin());
   }
   return bytes;
+}
+
+void fill_nan(std::span<std::byte> row, StorageType storage) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto value = storage == StorageType::kFloat16 ? std::as_bytes(std::span(&kHalfNaN, 1))
+                                                      : std::as_bytes(std::span(&nan, 1));
+  for (std::size_t at = 0; at < row.size(); at += value.size())
+    std::ranges::copy(value, row.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+// True when no exponent is all ones, as those of infinities and NaN are.
+template <typename Bits>
+bool all_finite(std::span<const std::byte> row, Bits exponent) {
+  bool finite = true;
+  for (std::size_t at = 0; at < row.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, &row[at], sizeof bits);
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+[[noreturn]] void refuse_cut(const ExamInfo& info, std::size_t frame, const Cut& cut) {
+  const std::string where = concat("exam '", info.id, "', frame ", frame, ": what enters block ",
+                                   cut.block, " has a value that is ");
+  throw DataError(where + (cut.storage == StorageType::kFloat16
+                               ? "not finite, or beyond float16's range (±65504), for which there "
+                                 "is --store float32"
+                               : "not finite"));
+}
+
+// The rows of missing frames become NaN, or black.
+void complete_cut(const ExamInfo& info, std::span<std::byte> rows, const Cut& cut) {
+  const std::size_t row_bytes = cut.row_bytes();
+  const bool half = cut.storage == StorageType::kFloat16;
+  for (std::size_t frame = 0; frame < info.frames(); ++frame) {
+    const auto row = rows.subspan(frame * row_bytes, row_bytes);
+    if (info.present[frame] == 0) {
+      std::ranges::fill(row, std::byte{0});
+      if (!cut.is_pixels()) fill_nan(row, cut.storage);
+    } else if (!cut.is_pixels() && !(half ? all_finite<std::uint16_t>(row, 0x7c00)
+                                          : all_finite<std::uint32_t>(row, 0x7f800000))) {
+      refuse_cut(info, frame, cut);
+    }
+  }
 }
 
 // One for every present frame, where the recipe has them.
@@ -194,17 +243,25 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
 
 ShardWriter::~ShardWriter() = default;
 
-void ShardWriter::add(const ExamFeatures& exam) {
+void ShardWriter::add(ExamFeatures exam) {
   ShardSequence& shards = *state_->shards;
   if (exam.info.frames() == 0) throw DataError(concat("exam '", exam.info.id, "' has no frames"));
   const std::vector<std::string> views = order_views(exam);
   if (!state_->views_known) shards.set_views(views);
   state_->views_known = true;
-  std::vector<std::vector<std::byte>> stored;
-  for (const std::string& view : shards.header().views)
-    stored.push_back(encode(exam.info, values_of(exam, view, shards.header()), shards.header()));
-  shards.add(exam.info, {stored.begin(), stored.end()},
-             join_thumbnails(exam, shards.header().recipe));
+  const ShardHeader& header = shards.header();
+  std::vector<std::vector<std::byte>> features;
+  for (const std::string& view : header.views)
+    features.push_back(encode(exam.info, view_of(exam, view, header).values, header));
+  std::vector<std::span<const std::byte>> arrays(features.begin(), features.end());
+  for (const std::string& view : header.views) {
+    if (!header.cut) break;
+    std::vector<std::byte>& rows = view_of(exam, view, header).cut;
+    complete_cut(exam.info, rows, *header.cut);
+    arrays.emplace_back(rows);
+  }
+  Thumbnails thumbnails = join_thumbnails(exam, header.recipe);
+  shards.add(std::move(exam.info), arrays, std::move(thumbnails));
 }
 
 void ShardWriter::add_failure(const Failure& failure) {

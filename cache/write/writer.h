@@ -34,10 +34,10 @@ class ShardWriter {
   ~ShardWriter();  // abandons the unfinished shard and releases the lock; never throws
 
   // DataError when a value lies beyond float16's range (names exam and frame, and --store float32),
-  // or when a present frame's features are not finite; when thumbnails are not just those of the
-  // frames that are present although the recipe has them (or any although it has not). Publishes
-  // the shard when it is full or old.
-  void add(const ExamFeatures& exam);
+  // or when a present frame's features or cut are not finite; when thumbnails are not just those of
+  // the frames that are present although the recipe has them (or any although it has not), or
+  // likewise the cut. Publishes the shard when it is full or old.
+  void add(ExamFeatures exam);
   void add_failure(const Failure& failure);
 
   // Publishes what is left, without packing: what an interrupted job does.

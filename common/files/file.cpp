@@ -59,6 +59,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> byte
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
+  bytes_read_ += done;
   return done;
 }
 

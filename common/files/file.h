@@ -2,6 +2,7 @@
 // allocated.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -33,6 +34,7 @@ class InputFile final : public ByteSource {
   std::uint64_t size() const override { return size_; }
   void hide_from(std::uint64_t end) { size_ = end; }  // what lies behind it; at most the size
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override;
+  std::uint64_t bytes_read() const { return bytes_read_; }  // so far
 
  private:
   [[noreturn]] void refuse(std::string_view reason) const override;
@@ -42,6 +44,7 @@ class InputFile final : public ByteSource {
   RefuseFile refuse_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 
 // The whole content; DataError when it has more than `limit` bytes.

@@ -13,15 +13,16 @@ namespace {
 
 struct Shape {
   const char* name;
-  std::uint64_t rows, columns;
+  std::uint64_t rows;
+  std::vector<std::uint64_t> row;
 };
 
 class Chunks : public ::testing::TestWithParam<Shape> {};
 
 // Values are uint32, each its own number.
 TEST_P(Chunks, AreFoundWhereTheLibraryPutThem) {
-  const auto [name, rows, columns] = GetParam();
-  DatasetSpec spec{Type::kUint32, 0, rows, columns};
+  const auto [name, rows, row_shape] = GetParam();
+  DatasetSpec spec{Type::kUint32, 0, rows, row_shape};
   const std::uint64_t width = spec.row_bytes() / 4;
   const auto row_of = [&](std::uint64_t row) {
     std::vector<std::uint32_t> values(width);
@@ -43,7 +44,7 @@ TEST_P(Chunks, AreFoundWhereTheLibraryPutThem) {
   const FileReader file(store);
   const DatasetReader dataset = file.dataset("x");
   ASSERT_EQ(dataset.spec().rows, rows);
-  ASSERT_EQ(dataset.spec().columns, columns);
+  ASSERT_EQ(dataset.spec().row_shape, row_shape);
   const std::uint64_t count = std::min<std::uint64_t>(rows, 3);
   std::vector<std::uint32_t> values(count * width);
   for (std::uint64_t first = 0; first + count <= rows; first += std::max<std::uint64_t>(1, count)) {
@@ -59,15 +60,19 @@ TEST_P(Chunks, AreFoundWhereTheLibraryPutThem) {
 }
 
 // A chunk has 128 KiB or one row; an index of more than 1024 chunks has pages.
-constexpr Shape kShapes[] = {{"Nothing", 0, 0},
-                             {"NothingWide", 0, 5},
-                             {"OneValue", 1, 0},
-                             {"OneChunk", 1000, 7},
-                             {"FullChunks", 65536, 0},
-                             {"LastChunkPartly", 70000, 3},
-                             {"RowsLargerThanAChunk", 5, 40000},
-                             {"OnePage", 1024, 32769},
-                             {"SeveralPages", 2100, 16385}};
+const Shape kShapes[] = {{"Nothing", 0, {}},
+                         {"NothingWide", 0, {5}},
+                         {"NothingLarge", 0, {197, 384}},
+                         {"OneValue", 1, {}},
+                         {"OneChunk", 1000, {7}},
+                         {"FullChunks", 65536, {}},
+                         {"LastChunkPartly", 70000, {3}},
+                         {"RowsLargerThanAChunk", 5, {40000}},
+                         {"OnePage", 1024, {32769}},
+                         {"SeveralPages", 2100, {16385}},
+                         {"Matrices", 300, {17, 24}},
+                         {"LargeMatrices", 40, {197, 200}},
+                         {"Images", 50, {20, 30, 3}}};
 INSTANTIATE_TEST_SUITE_P(Shapes, Chunks, ::testing::ValuesIn(kShapes),
                          [](const auto& each) { return std::string(each.param.name); });
 
@@ -81,7 +86,7 @@ TEST(FileReader, ReadsThousandsOfColumnsInTheirOrder) {
     for (int i = kColumns; i > 0; --i) names.push_back(std::to_string(i));
     file.add_group("g", names);
     for (const std::string& name : names)
-      file.add_dataset("g/" + name, {Type::kUint8, 0, 1, 0}, std::span(&value, 1));
+      file.add_dataset("g/" + name, {Type::kUint8, 0, 1}, std::span(&value, 1));
     file.close();
   }
   const FileReader file(store);

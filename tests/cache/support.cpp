@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <random>
 
 namespace coldframe::cache {
 
@@ -39,6 +40,20 @@ void add_thumbnails(ExamFeatures& exam) {
     for (std::size_t i = 0; exam.info.present[t] && i <= 10 + 7 * t; ++i)
       bytes.push_back(static_cast<char>(exam.info.ordinal * 53 + t * 11 + i));
     exam.thumbnails.push_back(bytes);
+  }
+}
+
+Recipe with_cut(Recipe recipe, const Cut& cut) {
+  recipe.storage["cut"] = to_json(cut);
+  return recipe;
+}
+
+void add_cut(ExamFeatures& exam, const Cut& cut) {
+  for (std::size_t v = 0; v < exam.views.size(); ++v) {
+    std::mt19937 random(static_cast<unsigned>(exam.info.ordinal * 64 + v));
+    std::vector<std::byte>& rows = exam.views[v].cut;
+    rows.resize(exam.info.frames() * cut.row_bytes());
+    for (std::byte& byte : rows) byte = static_cast<std::byte>(random() % 61);
   }
 }
 
@@ -107,6 +122,44 @@ void expect_equal(const ExamInfo& actual, const ExamInfo& expected) {
   EXPECT_EQ(actual.frame_columns, expected.frame_columns);
 }
 
+namespace {
+
+void expect_missing(std::span<const std::byte> row, const Cut& cut) {
+  if (cut.is_pixels()) {
+    EXPECT_TRUE(std::ranges::all_of(row, [](std::byte b) { return b == std::byte{0}; }));
+  } else if (cut.storage == StorageType::kFloat16) {
+    std::vector<std::uint16_t> halves(row.size() / 2);
+    std::memcpy(halves.data(), row.data(), row.size());
+    EXPECT_TRUE(std::ranges::all_of(halves, [](std::uint16_t h) { return h == 0x7e00; }));
+  } else {
+    std::vector<float> floats(row.size() / 4);
+    std::memcpy(floats.data(), row.data(), row.size());
+    EXPECT_TRUE(std::ranges::all_of(floats, [](float f) { return std::isnan(f); }));
+  }
+}
+
+void expect_equal_cut(const CacheReader& cache, std::size_t index, const ExamFeatures& exam) {
+  const std::size_t row_bytes = cache.cut()->row_bytes();
+  std::vector<std::byte> rows(exam.info.frames() * row_bytes);
+  for (std::size_t view = 0; view < cache.views().size(); ++view) {
+    const auto given = std::find_if(exam.views.begin(), exam.views.end(), [&](const auto& each) {
+      return each.view == cache.views()[view];
+    });
+    ASSERT_NE(given, exam.views.end());
+    cache.read_cut(index, view, rows);
+    for (std::size_t t = 0; t < exam.info.frames(); ++t) {
+      const auto row = std::span<const std::byte>(rows).subspan(t * row_bytes, row_bytes);
+      if (exam.info.present[t])
+        EXPECT_TRUE(
+            std::ranges::equal(row, std::span(given->cut).subspan(t * row_bytes, row_bytes)));
+      else
+        expect_missing(row, *cache.cut());
+    }
+  }
+}
+
+}  // namespace
+
 void expect_equal(const CacheReader& cache, const ExamFeatures& exam) {
   SCOPED_TRACE(exam.info.id);
   const std::size_t index = cache.find(exam.info.id);
@@ -114,6 +167,7 @@ void expect_equal(const CacheReader& cache, const ExamFeatures& exam) {
   expect_equal(cache.exams()[index], exam.info);
   for (const ViewFeatures& view : exam.views)
     EXPECT_TRUE(same_bits(cache.features(index, view.view), view.values)) << view.view;
+  if (cache.cut()) expect_equal_cut(cache, index, exam);
   EXPECT_EQ(cache.thumbnails(index), exam.thumbnails);
 }
 
@@ -125,11 +179,11 @@ WriterOptions one_exam_a_shard() {
 }
 
 void write_cache(const fs::path& path, const std::vector<ExamFeatures>& exams,
-                 const WriterOptions& options) {
+                 const WriterOptions& options, const std::optional<Cut>& cut) {
   const std::size_t dimension = exams.at(0).views.at(0).values.size() / exams[0].info.frames();
-  ShardWriter writer(locate(path),
-                     exams[0].thumbnails.empty() ? make_recipe() : make_recipe_with_thumbnails(),
-                     static_cast<std::int64_t>(dimension), options);
+  Recipe recipe = exams[0].thumbnails.empty() ? make_recipe() : make_recipe_with_thumbnails();
+  if (cut) recipe = with_cut(std::move(recipe), *cut);
+  ShardWriter writer(locate(path), recipe, static_cast<std::int64_t>(dimension), options);
   for (const ExamFeatures& exam : exams) writer.add(exam);
   writer.finish();
 }

@@ -19,6 +19,7 @@ class MemoryFolder : public coldframe::testing::TemporaryFolder {
 
 Recipe make_recipe(const std::string& interpolation = "bicubic");
 Recipe make_recipe_with_thumbnails();
+Recipe with_cut(Recipe recipe, const Cut& cut);
 
 // Values depend on id, view, frame and dimension, and are exact in float16. Every fourth frame of
 // an exam with more than three is missing.
@@ -29,7 +30,11 @@ ExamFeatures make_exam(const std::string& id, std::uint64_t ordinal, std::size_t
 // them.
 void add_thumbnails(ExamFeatures& exam);
 
-// Every field of the exam, its features and thumbnails, bit by bit (NaN equals NaN).
+// Gives every view rows of its own, which are finite as float16 and as float32; those of missing
+// frames are not what a cache makes of them.
+void add_cut(ExamFeatures& exam, const Cut& cut);
+
+// Every field of the exam, its features, cut and thumbnails, bit by bit (NaN equals NaN).
 void expect_equal(const CacheReader& cache, const ExamFeatures& exam);
 void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 
@@ -37,9 +42,9 @@ void expect_equal(const ExamInfo& actual, const ExamInfo& expected);
 // once, which tests with hundreds of writers would wait for.
 WriterOptions one_exam_a_shard();
 
-// Writes thumbnails if the exams have some.
+// Writes thumbnails if the exams have some, and their cut with `cut`.
 void write_cache(const std::filesystem::path& path, const std::vector<ExamFeatures>& exams,
-                 const WriterOptions& options = {});
+                 const WriterOptions& options = {}, const std::optional<Cut>& cut = {});
 
 // Adds exams 1 to 3 of five frames and 40 dimensions to a cache, each in a shard of its own,
 // writing the name of each to `log` when it is acknowledged.
