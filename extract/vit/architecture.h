@@ -112,6 +112,8 @@ const Field* find_field(std::string_view key);  // nullptr if there is none
 // A key for each field of plain ViTs, and for others where they differ from one, so that recipes
 // of caches made before a field was there stay the same.
 Json to_json(const Architecture& architecture);
+// What to_json() wrote. DataError for a key or a value that it does not write.
+Architecture architecture_from_json(const Json& json);
 
 // Reads what canonical names (checkpoint/canonical_names.h) and shapes of tensors show; the other
 // fields stay as they are, heads 0. DataError names the tensor that is missing or odd.

@@ -158,6 +158,24 @@ Json to_json(const Architecture& architecture) {
   return json;
 }
 
+Architecture architecture_from_json(const Json& json) {
+  Architecture architecture;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "norm") {
+      const std::string norms = value.is_string() ? value.get<std::string>() : "";
+      architecture.norm = norms.starts_with("norm");
+      architecture.fc_norm = norms.ends_with("fc_norm");
+      continue;
+    }
+    const Field* field = find_field(key);
+    if (field == nullptr) throw DataError(concat("an architecture has no field '", key, "'"));
+    field->set(architecture, value.is_boolean()  ? text_of(value.get<bool>())
+                             : value.is_string() ? value.get<std::string>()
+                                                 : value.dump());
+  }
+  return architecture;
+}
+
 std::optional<std::string> beyond_engines(const Architecture& architecture) {
   const Architecture usual;
   for (const Field& field : kFields)

@@ -7,7 +7,9 @@ namespace coldframe::vit {
 
 VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architecture& shape,
                                              const ImageSize& image_size, std::int64_t projected)
-    : architecture(shape), patch_embed(scope / "patch_embed", shape) {
+    : architecture(shape),
+      patch_embed(scope / "patch_embed", shape),
+      grid_(image_size, shape.patch) {
   const std::int64_t width = shape.width, grid = shape.position_grid;
   register_module("patch_embed", patch_embed);
   if (shape.class_token)
@@ -15,17 +17,16 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
   if (shape.registers > 0)
     reg_token = register_parameter("reg_token",
                                    scope.take("reg_token", {1, shape.registers, width}), false);
-  const Grid new_grid(image_size, shape.patch);
   if (shape.positions) {
     const std::int64_t prefix = shape.prefix_positions ? shape.prefix_tokens() : 0;
     torch::Tensor positions = scope.take("pos_embed", {1, prefix + grid * grid, width});
     if (!positions.is_meta())
-      positions = resample_positions(positions, prefix, grid, new_grid, shape.resampling);
+      positions = resample_positions(positions, prefix, grid, grid_, shape.resampling);
     pos_embed = register_parameter("pos_embed", positions, false);
   }
   if (shape.norm_pre)
     norm_pre = register_module("norm_pre", Norm(scope / "norm_pre", width, shape));
-  make_blocks(scope, new_grid);
+  make_blocks(scope);
   if (shape.norm) norm = register_module("norm", Norm(scope / "norm", width, shape));
   if (shape.fc_norm) fc_norm = register_module("fc_norm", Norm(scope / "fc_norm", width, shape));
   if (shape.attention_pool)
@@ -34,7 +35,7 @@ VisionTransformerImpl::VisionTransformerImpl(const Scope& scope, const Architect
     projection = register_module("projection", Linear(scope / "projection", width, projected));
 }
 
-void VisionTransformerImpl::make_blocks(const Scope& scope, const Grid& grid) {
+void VisionTransformerImpl::make_blocks(const Scope& scope) {
   const Architecture& shape = architecture;
   if (shape.rotary == Rotary::kMixed)
     rope_freqs = register_parameter(
@@ -53,7 +54,7 @@ void VisionTransformerImpl::make_blocks(const Scope& scope, const Grid& grid) {
   }
   register_module("blocks", blocks);
   if (!rope_freqs.defined() || !rope_freqs.is_meta())
-    rotations_ = rotations(shape, grid, rope_freqs);
+    rotations_ = rotations(shape, grid_, rope_freqs);
 }
 
 torch::Tensor VisionTransformerImpl::add_positions(const torch::Tensor& patches) {
@@ -66,19 +67,33 @@ torch::Tensor VisionTransformerImpl::add_positions(const torch::Tensor& patches)
   return pos_embed.defined() && !of_patches ? all + pos_embed : all;
 }
 
+torch::Tensor VisionTransformerImpl::embed(const torch::Tensor& images) {
+  const torch::Tensor x = add_positions(patch_embed->forward(images));  // [B, prefix + patches, D]
+  return norm_pre ? norm_pre->forward(x) : x;
+}
+
+AnyBlock& VisionTransformerImpl::block(std::int64_t index) {
+  return dynamic_cast<AnyBlock&>(*blocks[static_cast<std::size_t>(index)]);
+}
+
+Rotation VisionTransformerImpl::rotation(std::int64_t index, const torch::Device& device) {
+  // Trained frequencies change with every step, and their gradient goes through the rotation.
+  if (rope_freqs.defined() && rope_freqs.requires_grad())
+    return mixed_rotation(architecture, grid_, rope_freqs, index);
+  Rotation& found = rotations_[static_cast<std::size_t>(index)];
+  if (found.sine.defined() && found.sine.device() != device) {
+    found.sine = found.sine.to(device);
+    found.cosine = found.cosine.to(device);
+  }
+  return found;
+}
+
 std::vector<torch::Tensor> VisionTransformerImpl::forward_layers(
     const torch::Tensor& images, const std::vector<std::int64_t>& layers) {
   std::vector<torch::Tensor> found;
-  torch::Tensor x = add_positions(patch_embed->forward(images));  // [B, prefix + patches, D]
-  if (norm_pre) x = norm_pre->forward(x);
+  torch::Tensor x = embed(images);
   for (std::int64_t i = 0; i < layers.back(); ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    Rotation& rotation = rotations_[index];
-    if (rotation.sine.defined() && rotation.sine.device() != x.device()) {
-      rotation.sine = rotation.sine.to(x.device());
-      rotation.cosine = rotation.cosine.to(x.device());
-    }
-    x = std::dynamic_pointer_cast<AnyBlock>(blocks->ptr(index))->forward(x, rotation);
+    x = block(i).forward(x, rotation(i, x.device()));
     if (i + 1 == layers[found.size()]) found.push_back(norm ? norm->forward(x) : x);
   }
   return found;

@@ -19,6 +19,11 @@ struct VisionTransformerImpl : torch::nn::Module {
   VisionTransformerImpl(const Scope& scope, const Architecture& shape, const ImageSize& image_size,
                         std::int64_t projected = 0);
 
+  // The parts of which the others are made, for those who run them one by one.
+  torch::Tensor embed(const torch::Tensor& images);  // -> what enters the first block
+  AnyBlock& block(std::int64_t index);
+  Rotation rotation(std::int64_t index, const torch::Device& device);
+
   // images [B, 3, H, W] -> the tokens behind each of these blocks, counted from 1 and rising,
   // normalised, [B, tokens, D] (timm's forward_intermediates with norm)
   std::vector<torch::Tensor> forward_layers(const torch::Tensor& images,
@@ -43,9 +48,10 @@ struct VisionTransformerImpl : torch::nn::Module {
   Linear projection{nullptr};
 
  private:
-  void make_blocks(const Scope& scope, const Grid& grid);
+  void make_blocks(const Scope& scope);
   torch::Tensor add_positions(const torch::Tensor& patches);
 
+  Grid grid_;                        // of the images' patches
   std::vector<Rotation> rotations_;  // of each block, float32 whatever the weights are
 };
 TORCH_MODULE(VisionTransformer);

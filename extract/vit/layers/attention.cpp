@@ -6,6 +6,7 @@ namespace coldframe::vit {
 
 AttentionImpl::AttentionImpl(const Scope& scope, const Architecture& shape)
     : heads(shape.heads),
+      grid(shape.position_grid),
       qkv(scope / "qkv", shape.width, 3 * shape.width, shape.qkv_bias),
       proj(scope / "proj", shape.width, shape.width, shape.projection_bias) {
   register_module("qkv", qkv);
@@ -17,13 +18,12 @@ AttentionImpl::AttentionImpl(const Scope& scope, const Architecture& shape)
   if (shape.attention_norm)
     norm = register_module("norm", Norm(scope / "norm", shape.width, shape));
   if (!shape.relative_positions) return;
-  const std::int64_t side = 2 * shape.position_grid - 1;
+  const std::int64_t side = 2 * grid - 1;
   relative_position_bias_table = register_parameter(
       "relative_position_bias_table",
       scope.take("relative_position_bias_table", {side * side + 3, heads}), false);
   if (!relative_position_bias_table.is_meta())
-    relative = register_buffer("relative",
-                               relative_bias(relative_position_bias_table, shape.position_grid));
+    relative = register_buffer("relative", relative_bias(relative_position_bias_table, grid));
 }
 
 torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const Rotation& rotation) {
@@ -34,8 +34,13 @@ torch::Tensor AttentionImpl::forward(const torch::Tensor& x, const Rotation& rot
                          .unbind(0);
   const torch::Tensor q = rotate(q_norm ? q_norm->forward(parts[0]) : parts[0], rotation);
   const torch::Tensor k = rotate(k_norm ? k_norm->forward(parts[1]) : parts[1], rotation);
-  const std::optional<torch::Tensor> bias =
-      relative.defined() ? std::optional(relative.to(q.scalar_type())) : std::nullopt;
+  std::optional<torch::Tensor> bias;
+  if (relative.defined()) {
+    // A table that is trained changes with every step, and its gradient goes through the bias.
+    const bool trained = relative_position_bias_table.requires_grad();
+    bias = (trained ? relative_bias(relative_position_bias_table, grid) : relative)
+               .to(q.scalar_type());
+  }
   const torch::Tensor attended =
       at::scaled_dot_product_attention(q, k, parts[2], bias)  // [B, h, tokens, d]
           .transpose(1, 2)

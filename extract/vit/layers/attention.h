@@ -15,7 +15,7 @@ struct AttentionImpl : torch::nn::Module {
   // [B, tokens, width] -> the same
   torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation = {});
 
-  std::int64_t heads;
+  std::int64_t heads, grid;  // patches along the side of the images of relative positions
   Linear qkv, proj;
   Norm q_norm{nullptr}, k_norm{nullptr};  // with qk_norm (Dehghani et al. 2023, arXiv:2302.05442)
   Norm norm{nullptr};  // with attention_norm (sub-LN, Wang et al. 2022, arXiv:2210.06423)

@@ -17,15 +17,23 @@ BlockImpl::BlockImpl(const Scope& scope, const Architecture& architecture)
   ls2 = register_module("ls2", LayerScale(scope / "ls2", architecture.width));
 }
 
-torch::Tensor BlockImpl::forward(const torch::Tensor& x, const Rotation& rotation) {
-  if (norm_behind) {
-    const torch::Tensor middle = x + norm1->forward(attn->forward(x, rotation));
-    return middle + norm2->forward(mlp->forward(middle));
-  }
-  const torch::Tensor attended = attn->forward(norm1->forward(x), rotation);
-  const torch::Tensor middle = x + (ls1 ? ls1->forward(attended) : attended);
-  const torch::Tensor mixed = mlp->forward(norm2->forward(middle));
-  return middle + (ls2 ? ls2->forward(mixed) : mixed);
+torch::Tensor AnyBlock::forward(const torch::Tensor& x, const Rotation& rotation) {
+  torch::Tensor result = x;
+  for (std::size_t part = 0; part < parts(); ++part)
+    result = forward_part(part, result, rotation, {});
+  return result;
+}
+
+torch::Tensor BlockImpl::forward_part(std::size_t part, const torch::Tensor& x,
+                                      const Rotation& rotation, const OutputDropout& dropout) {
+  const bool attention = part == 0;
+  Norm& norm = attention ? norm1 : norm2;
+  LayerScale& scale = attention ? ls1 : ls2;
+  const torch::Tensor input = norm_behind ? x : norm->forward(x);
+  torch::Tensor added = attention ? attn->forward(input, rotation) : mlp->forward(input);
+  if (dropout) added = dropout(added);
+  if (norm_behind) return x + norm->forward(added);
+  return x + (scale ? scale->forward(added) : added);
 }
 
 }  // namespace coldframe::vit

@@ -3,6 +3,8 @@
 // norm2(mlp(x)).
 #pragma once
 
+#include <functional>
+
 #include "common/torch/tensor.h"
 #include "extract/vit/architecture.h"
 #include "extract/vit/layers/attention.h"
@@ -12,15 +14,23 @@
 
 namespace coldframe::vit {
 
-// What the model asks of a block of any kind.
+// Applied to what a part's last product gives; empty: nothing.
+using OutputDropout = std::function<torch::Tensor(const torch::Tensor&)>;
+
+// What the model asks of a block of any kind. A block is one or two parts, x -> x + …, each of
+// which training keeps or computes again by itself.
 struct AnyBlock : torch::nn::Module {
-  virtual torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation) = 0;
+  virtual std::size_t parts() const { return 2; }  // attention, then the perceptron
+  // [B, tokens, width] -> the same
+  virtual torch::Tensor forward_part(std::size_t part, const torch::Tensor& x,
+                                     const Rotation& rotation, const OutputDropout& dropout) = 0;
+  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation);
 };
 
 struct BlockImpl : AnyBlock {
   BlockImpl(const Scope& scope, const Architecture& architecture);
-  // [B, tokens, width] -> the same
-  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation) override;
+  torch::Tensor forward_part(std::size_t part, const torch::Tensor& x, const Rotation& rotation,
+                             const OutputDropout& dropout) override;
 
   bool norm_behind;
   Norm norm1, norm2;

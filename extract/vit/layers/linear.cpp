@@ -13,7 +13,9 @@ LinearImpl::LinearImpl(const Scope& scope, std::int64_t in, std::int64_t out, bo
 }
 
 torch::Tensor LinearImpl::forward(const torch::Tensor& x) {
-  return apply_linear(x, weight, bias);
+  const torch::Tensor product = apply_linear(x, weight, bias);
+  if (!lora_down.defined()) return product;
+  return product + lora_scale * apply_linear(apply_linear(x, lora_down, {}), lora_up, {});
 }
 
 }  // namespace coldframe::vit

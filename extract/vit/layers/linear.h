@@ -15,6 +15,10 @@ struct LinearImpl : torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& x);
 
   torch::Tensor weight, bias;
+  // Trained beside a frozen weight: lora_scale · up · down is added to it (LoRA, Hu et al. 2021,
+  // arXiv:2106.09685). down [rank, in], up [out, rank]; undefined: nothing is.
+  torch::Tensor lora_down, lora_up;
+  double lora_scale = 1;
 };
 TORCH_MODULE(Linear);
 

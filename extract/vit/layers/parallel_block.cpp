@@ -16,11 +16,16 @@ ParallelThingsBlockImpl::ParallelThingsBlockImpl(const Scope& scope, const Archi
   register_module("ffns", ffns);
 }
 
-torch::Tensor ParallelThingsBlockImpl::forward(const torch::Tensor& x, const Rotation&) {
-  torch::Tensor middle = x;
-  for (const auto& branch : *attns) middle = middle + branch->as<AttentionBranch>()->forward(x);
-  torch::Tensor result = middle;
-  for (const auto& branch : *ffns) result = result + branch->as<MlpBranch>()->forward(middle);
+torch::Tensor ParallelThingsBlockImpl::forward_part(std::size_t part, const torch::Tensor& x,
+                                                    const Rotation&, const OutputDropout& dropout) {
+  torch::Tensor result = x;
+  const auto add = [&](const torch::Tensor& branch) {
+    result = result + (dropout ? dropout(branch) : branch);
+  };
+  if (part == 0)
+    for (const auto& branch : *attns) add(branch->as<AttentionBranch>()->forward(x));
+  else
+    for (const auto& branch : *ffns) add(branch->as<MlpBranch>()->forward(x));
   return result;
 }
 
@@ -45,7 +50,9 @@ ParallelScalingBlockImpl::ParallelScalingBlockImpl(const Scope& scope, const Arc
   if (shape.layer_scale) ls = register_module("ls", LayerScale(scope / "ls", shape.width));
 }
 
-torch::Tensor ParallelScalingBlockImpl::forward(const torch::Tensor& x, const Rotation& rotation) {
+torch::Tensor ParallelScalingBlockImpl::forward_part(std::size_t, const torch::Tensor& x,
+                                                     const Rotation& rotation,
+                                                     const OutputDropout& dropout) {
   const std::int64_t batch = x.size(0), tokens = x.size(1), width = x.size(2);
   const auto parts =
       in_proj->forward(in_norm->forward(x)).split_with_sizes({mlp_hidden, width, width, width}, -1);
@@ -61,8 +68,9 @@ torch::Tensor ParallelScalingBlockImpl::forward(const torch::Tensor& x, const Ro
           .transpose(1, 2)
           .reshape({batch, tokens, width});
   const torch::Tensor hidden = mlp_bias.defined() ? parts[0] + mlp_bias : parts[0];
-  const torch::Tensor both =
+  torch::Tensor both =
       attn_out_proj->forward(attended) + mlp_out_proj->forward(activate(hidden, activation));
+  if (dropout) both = dropout(both);
   return x + (ls ? ls->forward(both) : both);
 }
 

@@ -31,7 +31,8 @@ struct BranchImpl : torch::nn::Module {
 // et al. 2022, arXiv:2203.09795).
 struct ParallelThingsBlockImpl : AnyBlock {
   ParallelThingsBlockImpl(const Scope& scope, const Architecture& architecture);
-  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation) override;
+  torch::Tensor forward_part(std::size_t part, const torch::Tensor& x, const Rotation& rotation,
+                             const OutputDropout& dropout) override;
 
   torch::nn::ModuleList attns, ffns;
 };
@@ -41,7 +42,9 @@ TORCH_MODULE(ParallelThingsBlock);
 // (ViT-22B, Dehghani et al. 2023, arXiv:2302.05442).
 struct ParallelScalingBlockImpl : AnyBlock {
   ParallelScalingBlockImpl(const Scope& scope, const Architecture& architecture);
-  torch::Tensor forward(const torch::Tensor& x, const Rotation& rotation) override;
+  std::size_t parts() const override { return 1; }
+  torch::Tensor forward_part(std::size_t part, const torch::Tensor& x, const Rotation& rotation,
+                             const OutputDropout& dropout) override;
 
   std::int64_t heads, mlp_hidden;
   Activation activation;

@@ -14,7 +14,7 @@ torch::Tensor relative_bias(const torch::Tensor& table, std::int64_t grid) {
   index.select(0, 0).fill_(rows - 3);
   index.select(1, 0).fill_(rows - 2);
   index[0][0] = rows - 1;
-  return table.index_select(0, index.flatten())
+  return table.index_select(0, index.flatten().to(table.device()))
       .view({1 + patches, 1 + patches, -1})
       .permute({2, 0, 1})
       .contiguous();

@@ -60,18 +60,23 @@ std::vector<Rotation> rotations(const Architecture& shape, const Grid& grid,
   std::vector<Rotation> all;
   if (shape.rotary == Rotary::kNone)
     return std::vector<Rotation>(static_cast<std::size_t>(shape.depth));
-  const torch::Tensor at = patch_places(shape, grid);  // [N, 2]
   if (shape.rotary == Rotary::kMixed) {
-    for (std::int64_t block = 0; block < shape.depth; ++block) {
-      const torch::Tensor of_block = frequencies.select(1, block).unsqueeze(2);  // [2, h, 1, d/2]
-      all.push_back(rotation_by(
-          at.select(1, 0).unsqueeze(1) * of_block[0] + at.select(1, 1).unsqueeze(1) * of_block[1],
-          shape));
-    }
+    for (std::int64_t block = 0; block < shape.depth; ++block)
+      all.push_back(mixed_rotation(shape, grid, frequencies, block));
     return all;
   }
+  const torch::Tensor at = patch_places(shape, grid);                                 // [N, 2]
   const torch::Tensor angles = (at.unsqueeze(2) * frequencies_of(shape)).flatten(1);  // [N, d/2]
   return std::vector<Rotation>(static_cast<std::size_t>(shape.depth), rotation_by(angles, shape));
+}
+
+Rotation mixed_rotation(const Architecture& shape, const Grid& grid,
+                        const torch::Tensor& frequencies, std::int64_t block) {
+  const torch::Tensor at = patch_places(shape, grid).to(frequencies.device());  // [N, 2]
+  const torch::Tensor of_block = frequencies.select(1, block).unsqueeze(2);     // [2, h, 1, d/2]
+  return rotation_by(
+      at.select(1, 0).unsqueeze(1) * of_block[0] + at.select(1, 1).unsqueeze(1) * of_block[1],
+      shape);
 }
 
 torch::Tensor periods(const Architecture& shape) {

@@ -31,6 +31,10 @@ struct Rotation {
 std::vector<Rotation> rotations(const Architecture& architecture, const Grid& grid,
                                 const torch::Tensor& frequencies);
 
+// The same of one block of Rotary::kMixed.
+Rotation mixed_rotation(const Architecture& architecture, const Grid& grid,
+                        const torch::Tensor& frequencies, std::int64_t block);
+
 // [head width / 4]: temperature^(4i/d), the wavelengths of axial and dinov3 in their own units.
 torch::Tensor periods(const Architecture& architecture);
 
