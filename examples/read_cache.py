@@ -4,6 +4,7 @@
     cache.exams                                        # DataFrame, one row per exam, in the input's order
     cache.features("E0000")                            # float32 [T, D]; a missing frame is a row of NaN
     cache.frames("E0000")                              # DataFrame, one row per frame: time_s, present, …
+    cache.cut("E0000")                                 # what enters a block of the ViT [T, N, D], if extract was told --cut
     cache.thumbnail("E0000", 3)                        # bytes of a JPEG file, if extract was told --thumbnails
     cache.table().to_parquet("x.parquet")              # all frames with their exams' columns and features f0, f1, …
 
@@ -57,6 +58,11 @@ class Cache:
         """The features of one exam (its id or its row in `exams`), float32 [T, D]."""
         with self._open(exam) as (shard, rows):
             return shard["features"][escaped(view)][rows].astype(np.float32)
+
+    def cut(self, exam, view="clean"):
+        """What `extract --cut B` kept of each frame: tokens [T, N, D], or pixels uint8 [T, H, W, 3] for B = 0."""
+        with self._open(exam) as (shard, rows):
+            return shard["cut"][escaped(view)][rows]
 
     def frames(self, exam):
         """One row per frame: time_s since the exam's first frame, present, index, source, frame columns."""

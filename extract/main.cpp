@@ -111,10 +111,14 @@ void tell_plan(const Plan& plan) {
                                               : " are not in the input; they stay in the cache"));
 }
 
+// A shard of the usual size would hold one exam or two, and a cache some ten thousand of them.
+constexpr std::uint64_t kCutShardBytes = 64u << 20;
+
 cache::WriterOptions writer_options(const ExtractOptions& options, Precision precision) {
   cache::WriterOptions writer;
   writer.storage = options.storage;
   writer.precision = to_string(precision);
+  if (options.cut) writer.max_shard_bytes = kCutShardBytes;
   return writer;
 }
 
@@ -156,9 +160,13 @@ int look_only(const ExtractOptions& options) {
   const dry_run::Survey survey =
       dry_run::survey(input, {options.selection, reader, options.preprocessing,
                               options.decode_threads, options.thumbnails});
-  const dry_run::Report report{input, survey,
+  const dry_run::Report report{input,
+                               survey,
                                dry_run::find_all(input, survey, options.allow_unordered),
-                               cache::value_bytes(options.storage), 1 + options.augmentation.views};
+                               cache::value_bytes(options.storage),
+                               1 + options.augmentation.views,
+                               options.cut,
+                               options.preprocessing.image_size};
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
   std::cout << (options.json ? to_json(report).dump(2) + "\n" : to_text(report));
   const bool readable = std::all_of(
@@ -247,6 +255,7 @@ int run(const std::vector<std::string>& arguments) {
   summary.device = devices.names();
   summary.precision = to_string(backbone.precision());
   summary.dimension = backbone.dimension();
+  summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
   summary.reused = options->reuse;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cache/format/recipe.h"
@@ -19,9 +20,13 @@ struct Cut {
   StorageType storage = StorageType::kFloat16;  // of tokens; pixels are uint8
 
   bool is_pixels() const { return block == 0; }
-  std::size_t row_bytes() const;  // of one frame
+  std::size_t value_bytes() const;  // of one number
+  std::size_t row_bytes() const;    // of one frame
   bool operator==(const Cut&) const = default;
 };
+
+// Stored rows as numbers.
+std::vector<float> values_of(const Cut& cut, std::span<const std::byte> rows);
 
 // What Recipe::storage has under "cut": {"block": 8, "shape": [197, 384]}.
 Json to_json(const Cut& cut);

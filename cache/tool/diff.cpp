@@ -37,6 +37,21 @@ Json compare_features(std::span<const float> a, std::span<const float> b, std::s
   return json;
 }
 
+// Measures likewise how far what enters the cut is apart.
+Json compare_cuts(const Cut& cut, std::span<const std::byte> a, std::span<const std::byte> b) {
+  std::size_t different = 0;
+  double largest = 0;
+  for (std::size_t at = 0; at < a.size(); at += cut.row_bytes()) {
+    const auto left = a.subspan(at, cut.row_bytes()), right = b.subspan(at, cut.row_bytes());
+    if (std::ranges::equal(left, right)) continue;
+    ++different;
+    const std::vector<float> first = values_of(cut, left), second = values_of(cut, right);
+    for (std::size_t i = 0; i < first.size(); ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(first[i]) - second[i]));
+  }
+  return {{"different_frames", different}, {"max_difference", largest}};
+}
+
 // For each exam of `cache` the number of exams before it that `other` has too.
 std::vector<std::size_t> common_ranks(const CacheReader& cache, const CacheReader& other) {
   std::vector<std::size_t> ranks;
@@ -60,6 +75,7 @@ class Comparison {
   std::vector<std::string> metadata_differences(std::size_t a, std::size_t b) const;
   bool same_bits(std::size_t a, std::size_t b, std::size_t view_a, std::size_t view_b) const;
   Json features_json(std::size_t a, std::size_t b) const;
+  Json cuts_json(std::size_t a, std::size_t b) const;
 
   const CacheReader &a_, &b_;
   std::vector<std::string> common_views_;
@@ -87,16 +103,28 @@ bool Comparison::same_bits(std::size_t a, std::size_t b, std::size_t view_a,
   return a_.storage() == b_.storage() && a_.checksums(a)[view_a] == b_.checksums(b)[view_b];
 }
 
+std::size_t index_of(const std::vector<std::string>& views, const std::string& view) {
+  return static_cast<std::size_t>(std::find(views.begin(), views.end(), view) - views.begin());
+}
+
+Json Comparison::cuts_json(std::size_t a, std::size_t b) const {
+  Json views = Json::object();
+  const Cut cut = *a_.cut();
+  std::vector<std::byte> first(a_.exams()[a].frames() * cut.row_bytes()), second(first.size());
+  for (const std::string& view : common_views_) {
+    a_.read_cut(a, index_of(a_.views(), view), first);
+    b_.read_cut(b, index_of(b_.views(), view), second);
+    if (first != second) views[view] = compare_cuts(cut, first, second);
+  }
+  return views;
+}
+
 Json Comparison::features_json(std::size_t a, std::size_t b) const {
   Json views = Json::object();
-  const auto index = [](const std::vector<std::string>& views_of, const std::string& view) {
-    return static_cast<std::size_t>(std::find(views_of.begin(), views_of.end(), view) -
-                                    views_of.begin());
-  };
   for (const std::string& view : common_views_) {
     // Both are read, so that damage is an error and not "the same".
     const std::vector<float> first = a_.features(a, view), second = b_.features(b, view);
-    if (same_bits(a, b, index(a_.views(), view), index(b_.views(), view))) continue;
+    if (same_bits(a, b, index_of(a_.views(), view), index_of(b_.views(), view))) continue;
     Json json = compare_features(first, second, static_cast<std::size_t>(a_.dimension()));
     // Equal numbers may be stored in other types.
     if (json["max_difference"] != 0.0) views[view] = std::move(json);
@@ -123,8 +151,11 @@ void Comparison::compare_exam(std::size_t a, std::size_t b) {
     entry["metadata"] = metadata_differences(a, b);
   if (first.frames() == second.frames() && a_.dimension() == b_.dimension())
     entry["features"] = features_json(a, b);
+  if (first.frames() == second.frames() && a_.cut() && a_.cut() == b_.cut())
+    entry["cut"] = cuts_json(a, b);
   const bool same = !entry.contains("frames") && entry["metadata"].empty() &&
-                    (!entry.contains("features") || entry["features"].empty());
+                    (!entry.contains("features") || entry["features"].empty()) &&
+                    (!entry.contains("cut") || entry["cut"].empty());
   if (!same) result_["different"].push_back(std::move(entry));
 }
 
@@ -183,6 +214,11 @@ void print_differences(const Json& result) {
     if (entry.contains("features"))
       for (const auto& [view, features] : entry["features"].items())
         rows.push_back({exam, features_text(view, features)});
+    if (entry.contains("cut"))
+      for (const auto& [view, found] : entry["cut"].items())
+        rows.push_back(
+            {exam, concat("cut of view ", view, ": ", found["different_frames"].dump(),
+                          " frames differ, largest difference ", found["max_difference"].dump())});
   }
   if (!rows.empty()) std::cout << "different (" << result["different"].size() << ")\n";
   for (std::vector<std::string>& row : rows) row[0] = "  " + row[0];

@@ -10,13 +10,16 @@ namespace {
 
 struct Words {
   std::string prefer, prefix;
-  bool without_thumbnails = false;
+  bool without_thumbnails = false, without_cut = false;
 };
 
-void add_thumbnails_option(boost::program_options::options_description& more, Words& words) {
-  more.add_options()(
-      "without-thumbnails", boost::program_options::bool_switch(&words.without_thumbnails),
-      "leave out the frames' small JPEGs, for instance before the cache is given away");
+void add_leaving_out(boost::program_options::options_description& more, Words& words) {
+  namespace po = boost::program_options;
+  more.add_options()("without-thumbnails", po::bool_switch(&words.without_thumbnails),
+                     "leave out the frames' small JPEGs, for instance before the cache is given "
+                     "away")("without-cut", po::bool_switch(&words.without_cut),
+                             "leave out what `extract --cut` stored: the features alone are some "
+                             "200 times smaller");
 }
 
 MergeOptions merge_options(const Words& words) {
@@ -24,6 +27,7 @@ MergeOptions merge_options(const Words& words) {
                                                  {"newest", Prefer::kNewest}};
   MergeOptions options;
   options.without_thumbnails = words.without_thumbnails;
+  options.without_cut = words.without_cut;
   if (!words.prefer.empty()) options.prefer = choice("prefer", words.prefer, kPreferences);
   if (!words.prefix.empty()) options.prefixes = split(words.prefix, ',');
   return options;
@@ -71,7 +75,7 @@ int run_merge(const std::vector<std::string>& arguments) {
       "prefix", po::value(&words.prefix)->value_name("A,B"),
       "put these before the names of exams and patients, one for each cache in their order: "
       "site1-,site2-");
-  add_thumbnails_option(more, words);
+  add_leaving_out(more, words);
   if (!parse_verb(kMergeCommand, arguments, options, more)) return 0;
   return write_merged(options, merge_options(words));
 }
@@ -84,7 +88,7 @@ int run_pack(const std::vector<std::string>& arguments) {
   more.add_options()("where",
                      boost::program_options::value(&where)->composing()->value_name("CONDITION"),
                      kWhereHelp);
-  add_thumbnails_option(more, words);
+  add_leaving_out(more, words);
   if (!parse_verb(kPackCommand, arguments, options, more)) return 0;
   MergeOptions how = merge_options(words);
   if (!where.empty()) how.only = select_ids(options.words[1], where);

@@ -30,7 +30,7 @@ struct Words {
       layers;
   bool projection = false;
   std::string store = "float16";
-  std::int64_t heads = kNotGiven, recheck = kNotGiven;
+  std::int64_t heads = kNotGiven, recheck = kNotGiven, cut = kNotGiven;
   int thumbnails = kNotGiven;
   std::int64_t min_frames = 1;
   InputOptions input;
@@ -72,6 +72,12 @@ void describe_backbone(Words& words, po::options_description& description) {
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
   auto add = description.add_options();
   add("store", po::value(&words.store)->value_name("TYPE"), "float16 (default) or float32");
+  add("cut", po::value(&words.cut)->value_name("BLOCK"),
+      "also store what enters this block of the ViT, counted from 0, for `train --tune`: its "
+      "tokens "
+      "as --store says, or for 0 the prepared pixels. 8 of 12 leaves the last 4 blocks to train. "
+      "The "
+      "cache becomes some 200 times larger (151 kB a frame for a ViT-S/16)");
   add("thumbnails",
       po::value(&words.thumbnails)->value_name("SIDE")->implicit_value(kUsualThumbnail),
       "also store a small JPEG of each frame, after mask and crop, for reports: SIDE pixels on its "
@@ -172,6 +178,20 @@ void check_thumbnails(int side) {
                              kLargestThumbnail, " pixels"));
 }
 
+void apply_cut(const Words& words, ExtractOptions& options) {
+  if (words.cut == kNotGiven) return;
+  if (words.cut < 0)
+    throw ConfigError(concat("--cut ", words.cut, ": expected a block of the ViT, counted from 0"));
+  if (words.cut > 0 && !words.backbone.empty())
+    throw ConfigError(concat("--cut ", words.cut,
+                             ": a compiled module does not show what enters its blocks; give its "
+                             "weights with --weights, or --cut 0 to store the pixels"));
+  if (options.preprocessing.tiles.size > 0)
+    throw ConfigError("--cut and --tiles do not go together: it is whole frames that are tuned on");
+  options.cut = words.cut;
+  options.backbone.features.cut = words.cut;
+}
+
 // Requires what only a dry run can do without.
 void check_required(const Words& words, const ExtractOptions& options) {
   if (words.out.empty() && !options.benchmark)
@@ -256,6 +276,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   options.backbone.image_size = options.preprocessing.image_size;
   if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;
   options.storage = choice("store", words.store, cache::kStorageTypes);
+  apply_cut(words, options);
   return options;
 }
 

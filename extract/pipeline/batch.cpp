@@ -16,12 +16,17 @@ namespace coldframe::extract {
 namespace {
 
 // A few minutes of video, in some megabytes.
-constexpr std::size_t kRemembered = 4096;
+constexpr std::size_t kRemembered = 4096, kRememberedValues = 16u << 20;
 
 BatchLimits within(BatchLimits limits, std::int64_t most) {
   limits.batch = std::min(limits.batch, most);
   limits.most = std::min(limits.most, most);
   return limits;
+}
+
+std::size_t remembered(const vit::Backbone& backbone) {
+  const auto values = static_cast<std::size_t>(backbone.row_values());
+  return std::clamp<std::size_t>(kRememberedValues / values, 1, kRemembered);
 }
 
 }  // namespace
@@ -33,9 +38,9 @@ BackboneBatch::BackboneBatch(vit::Backbone& backbone, const torch::Device& devic
       device_(device),
       input_(preprocessing, device),
       controller_(within(limits, backbone.most_images())),
-      recent_(kRemembered, static_cast<std::size_t>(backbone.dimension())),
+      recent_(remembered(backbone), static_cast<std::size_t>(backbone.row_values())),
       streams_(streams ? std::move(streams) : make_streams(device)),
-      staging_(*streams_, preprocessing.image_size, backbone.dimension(),
+      staging_(*streams_, preprocessing.image_size, backbone.row_values(),
                [this](const torch::Tensor& frames) { return forward(frames); }),
       sink_(std::move(sink)) {}
 

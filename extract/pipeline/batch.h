@@ -26,13 +26,14 @@ struct BatchCounts {
   std::uint64_t peak = 0;     // bytes of tensors on the device, the most in any forward pass
 };
 
-// Collects frames (or tiles of them) of any exams and hands each one's feature to `sink`; frames of
+// Collects frames (or tiles of them) of any exams and hands each one's row to `sink`: its feature,
+// and behind it what the backbone keeps; frames of
 // the same content are computed once. When the device runs out of memory, the batch is halved and
 // computed again, and the smaller size remembered: nothing is lost. On a GPU one batch is collected
 // while the one before is computed, once the batch's size is settled.
 class BackboneBatch {
  public:
-  using Sink = std::function<void(const FramePlace& place, std::span<const float> feature)>;
+  using Sink = std::function<void(const FramePlace& place, std::span<const float> row)>;
 
   // `streams`: of the device, for tests; else the device's own.
   BackboneBatch(vit::Backbone& backbone, const torch::Device& device,

@@ -4,21 +4,49 @@
 #include <limits>
 #include <utility>
 
+#include "cache/format/float16.h"
+
 namespace coldframe::extract {
 
-ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
-                           std::vector<std::string> views)
-    : dimension_(dimension), release_(std::move(release)), views_(std::move(views)) {}
+namespace {
 
-void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> feature) {
+std::vector<std::byte> stored(std::span<const float> values, cache::StorageType storage) {
+  std::vector<std::byte> bytes(values.size() * cache::value_bytes(storage));
+  if (storage == cache::StorageType::kFloat16)
+    cache::to_half(values, {reinterpret_cast<std::uint16_t*>(bytes.data()), values.size()});
+  else
+    std::ranges::copy(std::as_bytes(values), bytes.begin());
+  return bytes;
+}
+
+}  // namespace
+
+ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
+                           std::vector<std::string> views, std::optional<cache::Cut> cut)
+    : dimension_(dimension),
+      release_(std::move(release)),
+      views_(std::move(views)),
+      cut_(std::move(cut)) {}
+
+void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row) {
   if (failed_.contains(place.task)) return;
   Pending& exam = pending_[place.task];
+  const auto feature = row.first(static_cast<std::size_t>(dimension_));
+  const Row to{place.view, place.slot};
+  if (cut_ && !cut_->is_pixels())
+    exam.cuts.emplace(to, stored(row.subspan(feature.size()), cut_->storage));
   if (place.tiles == 1)
-    exam.features.emplace(Row{place.view, place.slot},
-                          std::vector<float>(feature.begin(), feature.end()));
+    exam.features.emplace(to, std::vector<float>(feature.begin(), feature.end()));
   else
     pool(exam, place, feature);
   release_if_complete(place.task);
+}
+
+void ExamAssembly::add_pixels(const FramePlace& place, std::span<const std::uint8_t> pixels) {
+  if (failed_.contains(place.task)) return;
+  const auto bytes = std::as_bytes(pixels);
+  pending_[place.task].cuts.emplace(Row{place.view, place.slot},
+                                    std::vector<std::byte>(bytes.begin(), bytes.end()));
 }
 
 void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const float> feature) {
@@ -67,7 +95,28 @@ cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
       put({view, slot}, std::span(pending.known.views[view]).subspan(slot * width, width));
   }
   for (const auto& [row, feature] : pending.features) put(row, feature);
+  if (cut_) put_cuts(pending, exam);
   return exam;
+}
+
+// Gives the memory of each row back once it is in the exam: there may be much of it.
+void ExamAssembly::put_cuts(Pending& pending, cache::ExamFeatures& exam) const {
+  const std::size_t width = cut_->row_bytes();
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    std::vector<std::byte>& rows = exam.views[view].cut;
+    rows.resize(exam.info.frames() * width);
+    const auto put = [&](std::size_t slot, std::span<const std::byte> row) {
+      std::ranges::copy(row, rows.begin() + static_cast<std::ptrdiff_t>(slot * width));
+    };
+    for (std::size_t slot = 0; slot < exam.info.frames(); ++slot) {
+      if (exam.info.present[slot] != 0 && view < pending.known.of_slot(slot)) {
+        put(slot, std::span(pending.known.cuts[view]).subspan(slot * width, width));
+      } else if (const auto row = pending.cuts.extract(Row{view, slot})) {
+        put(slot, row.mapped());
+      }
+    }
+    if (view < pending.known.cuts.size()) pending.known.cuts[view] = {};
+  }
 }
 
 void ExamAssembly::release_if_complete(std::size_t task) {

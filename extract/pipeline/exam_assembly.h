@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "cache/format/cut.h"
 #include "cache/format/exam.h"
 #include "extract/pipeline/frame_place.h"
 #include "extract/pipeline/known_features.h"
@@ -25,11 +26,15 @@ using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
 // one holds up no other; the exam's ordinal keeps the input's order.
 class ExamAssembly {
  public:
-  // `views`: the names of those that every frame comes in, "clean" first.
+  // `views`: the names of those that every frame comes in, "clean" first. `cut`: what is kept of
+  // every frame besides, of which there are no tiles then.
   ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
-               std::vector<std::string> views = {"clean"});
+               std::vector<std::string> views = {"clean"}, std::optional<cache::Cut> cut = {});
 
-  void add_feature(const FramePlace& place, std::span<const float> feature);
+  // A frame's feature, and behind it the tokens that enter the cut, if it is one of tokens.
+  void add_feature(const FramePlace& place, std::span<const float> row);
+  // A frame's pixels, before its feature, for a cut that is one of pixels.
+  void add_pixels(const FramePlace& place, std::span<const std::uint8_t> pixels);
   // After its last frame was decoded; `thumbnails` as ExamFeatures has them. Of frames whose
   // features are known no others come.
   void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
@@ -46,18 +51,21 @@ class ExamAssembly {
   struct Pending {
     std::map<Row, Pooled> open;                  // with tiles to come
     std::map<Row, std::vector<float>> features;  // complete
+    std::map<Row, std::vector<std::byte>> cuts;  // as stored
     std::optional<cache::ExamInfo> info;
     std::vector<std::string> thumbnails;
     KnownFeatures known;
     std::size_t expected = 0;  // rows of present slots to be computed, once `info` is there
   };
   cache::ExamFeatures put_together(Pending&& exam) const;
+  void put_cuts(Pending& pending, cache::ExamFeatures& exam) const;
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
   void release_if_complete(std::size_t task);
 
   std::int64_t dimension_;
   std::function<void(Finished&&)> release_;
   std::vector<std::string> views_;
+  std::optional<cache::Cut> cut_;
   std::map<std::size_t, Pending> pending_;  // by task
   std::set<std::size_t> failed_;            // features of these may still come out of a batch
 };

@@ -18,11 +18,16 @@ bool are_selected(const cache::ExamInfo& before, const frames::OpenedExam& opene
 KnownFeatures known_features(const ReusableExam& reusable, const frames::OpenedExam& opened,
                              std::span<const std::int64_t> selected) {
   if (reusable.cache == nullptr) return {};
-  const cache::ExamInfo& before = reusable.cache->exams()[reusable.exam];
+  const cache::CacheReader& cache = *reusable.cache;
+  const cache::ExamInfo& before = cache.exams()[reusable.exam];
   if (!are_selected(before, opened, selected)) return {};
   KnownFeatures known{{}, before.present};
-  for (std::size_t view = 0; view < reusable.views; ++view)
-    known.views.push_back(reusable.cache->features(reusable.exam, reusable.cache->views()[view]));
+  for (std::size_t view = 0; view < reusable.views; ++view) {
+    known.views.push_back(cache.features(reusable.exam, cache.views()[view]));
+    if (!cache.cut()) continue;
+    known.cuts.emplace_back(before.frames() * cache.cut()->row_bytes());
+    cache.read_cut(reusable.exam, view, known.cuts.back());
+  }
   return known;
 }
 

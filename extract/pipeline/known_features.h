@@ -1,6 +1,7 @@
 // Features of an exam that need not be computed, since another cache has them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -13,6 +14,8 @@ namespace coldframe::extract {
 struct KnownFeatures {
   std::vector<std::vector<float>> views;  // of the first views, [T, D] each
   std::vector<std::uint8_t> slots;        // [T] 1: of this frame they are known
+  // Likewise what enters the cut, as stored; {}: the cache keeps none.
+  std::vector<std::vector<std::byte>> cuts = {};
 
   // Counts a frame's views that are known.
   std::size_t of_slot(std::size_t slot) const {

@@ -12,12 +12,15 @@
 #include "extract/pipeline/decode_stage.h"
 #include "extract/pipeline/exam_assembly.h"
 #include "extract/pipeline/write_stage.h"
+#include "extract/plan/recipe.h"
 
 namespace coldframe::extract {
 namespace {
 
 // Frames that decoders may be ahead of an automatic batch: half of this.
 constexpr std::int64_t kAutoBatch = 64;
+// Exams that may wait for the disk. With a cut each may have some hundred megabytes.
+constexpr std::size_t kWaiting = 64, kWaitingWithCut = 1;
 
 DecodeSettings decode_settings(const ExtractOptions& options, std::size_t devices) {
   DecodeSettings settings;
@@ -36,17 +39,24 @@ DecodeSettings decode_settings(const ExtractOptions& options, std::size_t device
 // Gathers the features of all devices. Its functions may be called by several threads.
 class Gathering {
  public:
-  Gathering(std::size_t tasks, std::int64_t dimension, cache::ShardWriter& writer,
+  Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
             const ExtractOptions& options)
       : progress_("extract", "exams", tasks),
-        output_(writer, options.strict),
+        output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
         assembly_(
-            dimension, [this](Finished&& finished) { release(std::move(finished)); },
-            augment::view_names(options.augmentation)) {}
+            backbone.dimension(), [this](Finished&& finished) { release(std::move(finished)); },
+            augment::view_names(options.augmentation), cut_of(options, backbone)),
+        keeps_pixels_(options.cut == 0) {}
 
-  void add_feature(const FramePlace& place, std::span<const float> feature) {
+  void add_pixels(const DecodedFrame& frame) {
+    if (!keeps_pixels_) return;
     const std::lock_guard lock(mutex_);
-    assembly_.add_feature(place, feature);
+    assembly_.add_pixels(frame.place, frame.pixels);
+  }
+
+  void add_feature(const FramePlace& place, std::span<const float> row) {
+    const std::lock_guard lock(mutex_);
+    assembly_.add_feature(place, row);
     ++computed_;
   }
 
@@ -104,6 +114,7 @@ class Gathering {
   Progress progress_;
   WriteStage output_;
   ExamAssembly assembly_;
+  bool keeps_pixels_;
   std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
   std::size_t unchanged_ = 0;              // exams
   std::size_t reused_ = 0;                 // features of another cache
@@ -118,11 +129,12 @@ struct DeviceResult {
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
                      DecodeStage& decoder, Gathering& gathering) {
   BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,
-                      [&](const FramePlace& place, std::span<const float> feature) {
-                        gathering.add_feature(place, feature);
+                      [&](const FramePlace& place, std::span<const float> row) {
+                        gathering.add_feature(place, row);
                       });
   while (auto decoded = decoder.next()) {
     if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
+      gathering.add_pixels(*frame);
       batch.add(*frame);
       gathering.tell_rate();
     } else {
@@ -147,7 +159,7 @@ std::string join_batches(const std::vector<DeviceResult>& results) {
 PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
                             const ExtractOptions& options, std::span<const ComputeDevice> devices,
                             cache::ShardWriter& writer) {
-  Gathering gathering(tasks.size(), devices.front().backbone->dimension(), writer, options);
+  Gathering gathering(tasks.size(), *devices.front().backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
     DecodeStage decoder(input, tasks, decode_settings(options, devices.size()));

@@ -96,6 +96,16 @@ std::string lost_text(const PipelineResult& result) {
   return text;
 }
 
+// "what enters block 8 (197 × 384), "
+std::string cut_text(const ExtractSummary& summary) {
+  if (!summary.cut) return "";
+  std::vector<std::string> sides;
+  for (const std::int64_t side : summary.cut->shape) sides.push_back(concat(side));
+  return concat(
+      summary.cut->is_pixels() ? "pixels" : concat("what enters block ", summary.cut->block), " (",
+      join(sides, " × "), "), ");
+}
+
 Json lost_json(const PipelineResult& result) {
   Json lost = Json::array();
   for (const auto& [failure, frames] : result.lost)
@@ -135,7 +145,7 @@ std::string to_text(const ExtractSummary& summary) {
                    " more: coldframe cache info --json ", summary.cache, "\n");
   text += concat("cache      ", summary.cache, ": ", plural(summary.cached_exams, "exam"), ", ",
                  plural(summary.cached_frames, "frame"), ", ", summary.dimension,
-                 " features each, ", human_bytes(summary.cache_bytes), "\n");
+                 " features each, ", cut_text(summary), human_bytes(summary.cache_bytes), "\n");
   return text;
 }
 
@@ -149,6 +159,7 @@ Json to_json(const ExtractSummary& summary) {
             {"device", summary.device},
             {"precision", summary.precision},
             {"dimension", summary.dimension},
+            {"cut", summary.cut ? cache::to_json(*summary.cut) : Json(nullptr)},
             {"backbone", summary.backbone},
             {"weights", summary.weights},
             {"image_size", summary.image_size},

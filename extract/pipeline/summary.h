@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "cache/format/cut.h"
 #include "common/files/json.h"
 #include "common/system/monitor.h"
 #include "extract/pipeline/pipeline.h"
@@ -14,9 +15,10 @@ namespace coldframe::extract {
 struct ExtractSummary {
   std::string cache, device, precision;
   std::int64_t dimension = 0;
-  Json backbone;        // Backbone::describe()
-  std::string weights;  // name of its file, empty for random weights
-  std::string reused;   // the cache of --reuse, empty for none
+  std::optional<cache::Cut> cut;  // what is stored beside the features
+  Json backbone;                  // Backbone::describe()
+  std::string weights;            // name of its file, empty for random weights
+  std::string reused;             // the cache of --reuse, empty for none
   ImageSize image_size{};
   PipelineResult result;
   std::size_t unchanged = 0, metadata_updated = 0;

@@ -18,8 +18,11 @@ std::string without_exam(const std::string& reason, const std::string& exam) {
 
 }  // namespace
 
-WriteStage::WriteStage(cache::ShardWriter& writer, bool strict)
-    : writer_(writer), strict_(strict), thread_(start_thread([this] { work(); })) {}
+WriteStage::WriteStage(cache::ShardWriter& writer, bool strict, std::size_t waiting)
+    : writer_(writer),
+      strict_(strict),
+      queue_(waiting),
+      thread_(start_thread([this] { work(); })) {}
 
 WriteStage::~WriteStage() {
   queue_.close();
@@ -46,7 +49,7 @@ WriteCounts WriteStage::finish() {
 
 void WriteStage::work() {
   try {
-    while (const auto work = queue_.pop()) {
+    while (auto work = queue_.pop()) {
       if (const auto* lost = std::get_if<Lost>(&*work))
         note(*lost);
       else
@@ -58,15 +61,17 @@ void WriteStage::work() {
   }
 }
 
-void WriteStage::write(const Finished& finished) {
+void WriteStage::write(Finished& finished) {
   if (const auto* failure = std::get_if<cache::Failure>(&finished)) return fail(*failure);
-  const auto& exam = std::get<cache::ExamFeatures>(finished);
+  auto& exam = std::get<cache::ExamFeatures>(finished);
+  cache::Failure unstorable{exam.info.id, exam.info.ordinal, exam.info.revision,
+                            exam.info.frame_source.front(), ""};
   try {
-    writer_.add(exam);
+    writer_.add(std::move(exam));
     ++counts_.exams;
   } catch (const DataError& error) {  // features that the storage type cannot hold
-    fail({exam.info.id, exam.info.ordinal, exam.info.revision, exam.info.frame_source.front(),
-          error.what()});
+    unstorable.reason = error.what();
+    fail(std::move(unstorable));
   }
 }
 

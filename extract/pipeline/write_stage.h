@@ -22,8 +22,9 @@ struct WriteCounts {
 
 class WriteStage {
  public:
-  // `strict`: the first failure or lost frame ends the job instead of being recorded.
-  WriteStage(cache::ShardWriter& writer, bool strict);
+  // `strict`: the first failure or lost frame ends the job instead of being recorded. `waiting`:
+  // the exams that may wait for the disk.
+  WriteStage(cache::ShardWriter& writer, bool strict, std::size_t waiting);
   ~WriteStage();
 
   // These throw what the writing thread ran into. Lost frames go before their exam, so that no
@@ -41,14 +42,14 @@ class WriteStage {
 
   void push_work(Work&& work);
   void work();
-  void write(const Finished& finished);
+  void write(Finished& finished);
   void note(const Lost& lost);
   void fail(cache::Failure failure);
 
   cache::ShardWriter& writer_;
   bool strict_;
   WriteCounts counts_;
-  BoundedQueue<Work> queue_{64};
+  BoundedQueue<Work> queue_;
   std::exception_ptr error_;  // set by the thread before it closes the queue
   std::jthread thread_;
 };

@@ -51,6 +51,14 @@ std::string weights_name(const vit::BackboneOptions& backbone) {
 
 }  // namespace
 
+std::optional<cache::Cut> cut_of(const ExtractOptions& options, const vit::Backbone& backbone) {
+  if (!options.cut) return std::nullopt;
+  const ImageSize& size = options.preprocessing.image_size;
+  const std::vector<std::int64_t> pixels = {size.height, size.width, 3};
+  return cache::Cut{*options.cut, *options.cut == 0 ? pixels : backbone.cut_shape(),
+                    options.storage};
+}
+
 // A key is written only where it says something else than the default, so that caches made before
 // it existed can be continued.
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone) {
@@ -67,6 +75,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
     recipe.storage["augment"] = augment::to_json(options.augmentation);
   recipe.storage["store"] = cache::storage_name(options.storage);
   if (options.thumbnails > 0) recipe.storage["thumbnails"] = options.thumbnails;
+  if (const auto cut = cut_of(options, backbone)) recipe.storage["cut"] = cache::to_json(*cut);
   if (const Json chosen = describe_selection(options.selection); !chosen.empty())
     recipe.storage["selection"] = chosen;
   if (reader.accept_broken_tail) recipe.storage["broken_tail"] = "accepted";

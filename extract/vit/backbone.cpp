@@ -13,6 +13,11 @@
 
 namespace coldframe::vit {
 
+std::int64_t Backbone::row_values() const {
+  const std::vector<std::int64_t> kept = cut_shape();
+  return dimension() + (kept.empty() ? 0 : kept[0] * kept[1]);
+}
+
 torch::Tensor Backbone::forward_frames(const torch::Tensor&, const torch::Tensor&) {
   throw std::logic_error("this backbone takes images, no frames");
 }

@@ -1,4 +1,5 @@
-// A frozen backbone: images in, one feature vector per image out.
+// A frozen backbone: images in, one feature vector per image out, and behind it, where
+// FeatureOptions::cut asks for it, what enters a block.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/files/json.h"
 #include "common/text/image_size.h"
@@ -44,8 +46,8 @@ struct BackboneOptions {
 class Backbone {
  public:
   virtual ~Backbone() = default;
-  // images [B, 3, H, W] float32, normalised, on the CPU or the backbone's device -> [B, D] float32
-  // on the CPU. No gradients.
+  // images [B, 3, H, W] float32, normalised, on the CPU or the backbone's device ->
+  // [B, row_values()] float32 on the CPU. No gradients.
   virtual torch::Tensor forward(const torch::Tensor& images) = 0;
   // True when forward_frames() is there: the device normalises by itself.
   virtual bool takes_frames() const { return false; }
@@ -62,8 +64,11 @@ class Backbone {
   virtual void release_memory() {}
   // The most images that one call takes, whatever the memory.
   virtual std::int64_t most_images() const { return std::numeric_limits<std::int64_t>::max(); }
-  virtual std::int64_t dimension() const = 0;  // D
-  virtual Precision precision() const = 0;     // the one asked for, or what it fell back to
+  virtual std::int64_t dimension() const = 0;  // D, of the features
+  // [tokens, width] of what is kept of each image behind its features; {}: nothing.
+  virtual std::vector<std::int64_t> cut_shape() const { return {}; }
+  std::int64_t row_values() const;          // the features and what is kept
+  virtual Precision precision() const = 0;  // the one asked for, or what it fell back to
   // Describes the backbone for the recipe: kind, weights' SHA-256, architecture, pooling.
   virtual Json describe() const = 0;
 };

@@ -59,6 +59,14 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   if (!options.layers.empty() && options.layers.back() > architecture.depth)
     throw ConfigError(concat("--layers names block ", options.layers.back(),
                              ", and the backbone has ", architecture.depth));
+  if (options.cut >= architecture.depth)
+    throw ConfigError(concat("--cut ", options.cut, ": the backbone has ", architecture.depth,
+                             " blocks, expected 0 (the pixels) to ", architecture.depth - 1));
+  if (const std::int64_t first = layers_of(options, architecture).front(); first <= options.cut)
+    throw ConfigError(concat("--layers names block ", first,
+                             ", counted from 1, which comes before ", "--cut ", options.cut,
+                             ", counted from 0: its features could not be ",
+                             "made of what is kept; give --cut ", first - 1, " or less"));
   const bool last_alone = of_last_block_alone(options, architecture);
   if (!last_alone && pooling == Pooling::kMap)
     refuse("is trained for the last block's tokens alone; leave out --layers");

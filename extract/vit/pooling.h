@@ -26,6 +26,9 @@ struct FeatureOptions {
   std::vector<std::int64_t> layers{};
   // Behind pooling, the projection to the space that a CLIP's images share with its texts.
   bool projection = false;
+  // A block, counted from 0, whose input is kept behind the features; 0: none is, for what enters
+  // the first block is made of the image by little.
+  std::int64_t cut = 0;
 };
 
 // "9,10,11,12"; ConfigError unless they are whole numbers from 1 that rise.

@@ -90,9 +90,20 @@ Rotation VisionTransformerImpl::rotation(std::int64_t index, const torch::Device
 
 std::vector<torch::Tensor> VisionTransformerImpl::forward_layers(
     const torch::Tensor& images, const std::vector<std::int64_t>& layers) {
-  std::vector<torch::Tensor> found;
+  return forward_from(embed(images), 0, layers);
+}
+
+torch::Tensor VisionTransformerImpl::forward_until(const torch::Tensor& images,
+                                                   std::int64_t before) {
   torch::Tensor x = embed(images);
-  for (std::int64_t i = 0; i < layers.back(); ++i) {
+  for (std::int64_t i = 0; i < before; ++i) x = block(i).forward(x, rotation(i, x.device()));
+  return x;
+}
+
+std::vector<torch::Tensor> VisionTransformerImpl::forward_from(
+    torch::Tensor x, std::int64_t first, const std::vector<std::int64_t>& layers) {
+  std::vector<torch::Tensor> found;
+  for (std::int64_t i = first; i < layers.back(); ++i) {
     x = block(i).forward(x, rotation(i, x.device()));
     if (i + 1 == layers[found.size()]) found.push_back(norm ? norm->forward(x) : x);
   }
@@ -122,11 +133,14 @@ torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens, P
 
 torch::Tensor VisionTransformerImpl::forward(const torch::Tensor& images,
                                              const FeatureOptions& options) {
+  const torch::Tensor kept = forward_until(images, options.cut);
   std::vector<torch::Tensor> features;
-  for (const torch::Tensor& tokens : forward_layers(images, layers_of(options, architecture)))
+  for (const torch::Tensor& tokens :
+       forward_from(kept, options.cut, layers_of(options, architecture)))
     features.push_back(forward_head(tokens, options.pooling));
   const torch::Tensor pooled = torch::cat(features, 1);
-  return options.projection ? projection->forward(pooled) : pooled;
+  const torch::Tensor result = options.projection ? projection->forward(pooled) : pooled;
+  return options.cut > 0 ? torch::cat({result, kept.flatten(1)}, 1) : result;
 }
 
 }  // namespace coldframe::vit

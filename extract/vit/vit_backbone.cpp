@@ -63,8 +63,11 @@ class VitBackbone : public Backbone {
     require_images(images, image_size_);
     const torch::InferenceMode guard;
     if (engine_) {
-      const torch::Tensor pooled = engine_->forward(images.to(torch::kCPU).contiguous(), features_);
-      return projection_ ? projection_->forward(pooled) : pooled;
+      torch::Tensor kept;
+      const torch::Tensor pooled =
+          engine_->forward(images.to(torch::kCPU).contiguous(), features_, &kept);
+      const torch::Tensor result = projection_ ? projection_->forward(pooled) : pooled;
+      return kept.defined() ? at::cat({result, kept.flatten(1)}, 1) : result;
     }
     if (gpu_engine_) {
       const torch::Tensor found = gpu_engine_->forward_images(images.to(device_).contiguous());
@@ -99,6 +102,12 @@ class VitBackbone : public Backbone {
     const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
     return pooled_features(features_.pooling, architecture_, patches) *
            static_cast<std::int64_t>(layers_of(features_, architecture_).size());
+  }
+
+  std::vector<std::int64_t> cut_shape() const override {
+    if (features_.cut == 0) return {};
+    const std::int64_t patches = Grid(image_size_, architecture_.patch).patches();
+    return {architecture_.prefix_tokens() + patches, architecture_.width};
   }
 
   Precision precision() const override { return precision_; }
@@ -179,10 +188,10 @@ class VitBackbone : public Backbone {
 
   // One image at a time: a check must not need more memory than the job.
   template <class Forward>
-  static torch::Tensor of_each(const torch::Tensor& images, const Forward& forward) {
+  torch::Tensor of_each(const torch::Tensor& images, const Forward& compute) const {
     std::vector<torch::Tensor> features;
     for (const torch::Tensor& image : images.to(torch::kCPU).split(1))
-      features.push_back(forward(image.contiguous()));
+      features.push_back(compute(image.contiguous()).narrow(1, 0, dimension()));
     return at::cat(features);
   }
 

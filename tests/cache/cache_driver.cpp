@@ -34,7 +34,8 @@ int write(const std::filesystem::path& path, std::uint64_t first, std::uint64_t 
   WriterOptions options;
   options.max_shard_exams = 1;
   std::uint64_t next = first;
-  ShardWriter writer(locate(path), make_recipe_with_thumbnails(), 40, options);
+  const Cut cut{2, {3, 5}};
+  ShardWriter writer(locate(path), with_cut(make_recipe_with_thumbnails(), cut), 40, options);
   writer.on_published = [&](std::size_t exams) {
     for (std::size_t i = 0; i < exams; ++i) std::cout << next++ << std::endl;
   };
@@ -44,6 +45,7 @@ int write(const std::filesystem::path& path, std::uint64_t first, std::uint64_t 
     exam.info.frame_columns = {{"phase", std::vector<std::string>(exam.info.frames(), "é")}};
     if (i % 4 == 1) exam.info.patient = "";
     add_thumbnails(exam);
+    add_cut(exam, cut);
     writer.add(exam);
   }
   if (end > 0 && !has_failure_at(path, end))
@@ -76,6 +78,11 @@ int dump(const std::filesystem::path& path) {
       json["frame_columns"][column.name] = column.values;
     for (const std::string& view : cache.views())
       json["views"][view] = numbers(cache.features(i, view));
+    for (std::size_t view = 0; cache.cut() && view < cache.views().size(); ++view) {
+      std::vector<std::byte> rows(exam.frames() * cache.cut()->row_bytes());
+      cache.read_cut(i, view, rows);
+      json["cut"][cache.views()[view]] = numbers(values_of(*cache.cut(), rows));
+    }
     json["thumbnails"] = Json::array();
     for (const std::string& file : cache.thumbnails(i))
       json["thumbnails"].push_back(to_hex(std::as_bytes(std::span(file))));

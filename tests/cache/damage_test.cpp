@@ -20,8 +20,12 @@ class Damage : public ::testing::Test {
  protected:
   Damage() {
     std::vector<ExamFeatures> exams{make_exam("a", 0, 4, 3), make_exam("b", 1, 2, 3)};
-    for (ExamFeatures& exam : exams) add_thumbnails(exam);
-    write_cache(path_, exams);
+    const Cut cut{2, {2, 3}};
+    for (ExamFeatures& exam : exams) {
+      add_thumbnails(exam);
+      add_cut(exam, cut);
+    }
+    write_cache(path_, exams, {}, cut);
     bytes_ = read_bytes(path_);
   }
   MemoryFolder folder_;
@@ -29,7 +33,7 @@ class Damage : public ::testing::Test {
   std::vector<std::byte> bytes_;
 };
 
-// The ids, features and thumbnails that a reader gives.
+// The ids, features, cut and thumbnails that a reader gives.
 std::vector<std::string> read_everything(const fs::path& path) {
   const CacheReader cache(path);
   std::vector<std::string> all;
@@ -38,6 +42,9 @@ std::vector<std::string> read_everything(const fs::path& path) {
     const std::vector<float> values = cache.features(i);
     all.push_back(to_hex(std::as_bytes(std::span(values))));
     for (const std::string& file : cache.thumbnails(i)) all.push_back(file);
+    std::vector<std::byte> rows(cache.exams()[i].frames() * cache.cut()->row_bytes());
+    cache.read_cut(i, 0, rows);
+    all.push_back(to_hex(rows));
   }
   return all;
 }
@@ -60,7 +67,7 @@ TEST_F(Damage, IsFoundInEveryByte) {
       // As it should be.
     }
   }
-  EXPECT_EQ(unseen, 2 * kFletcherBytes + kDigestBytes) << "a chunk each of features and JPEGs";
+  EXPECT_EQ(unseen, 3 * kFletcherBytes + kDigestBytes) << "a chunk each of features, cut and JPEGs";
 }
 
 TEST_F(Damage, OfFormat10IsFoundAtOpening) {

@@ -19,10 +19,12 @@ class Malformed : public ::testing::Test {
   Malformed() {
     std::vector<ExamFeatures> exams{make_exam("a", 0, 4, 3, {"clean", "flip"}),
                                     make_exam("b", 1, 2, 3, {"clean", "flip"})};
+    const Cut cut{0, {3, 2, 3}};
     for (ExamFeatures& exam : exams) add_thumbnails(exam);
+    for (ExamFeatures& exam : exams) add_cut(exam, cut);
     for (ExamFeatures& exam : exams)
       exam.info.frame_columns = {{"phase", std::vector<std::string>(exam.info.frames(), "é")}};
-    write_cache(path_, exams);
+    write_cache(path_, exams, {}, cut);
     valid_ = read_bytes(path_);
   }
 
@@ -34,6 +36,11 @@ class Malformed : public ::testing::Test {
       for (const std::string& view : cache.views())
         for (std::size_t exam = 0; exam < cache.exams().size(); ++exam) cache.features(exam, view);
       for (std::size_t exam = 0; exam < cache.exams().size(); ++exam) cache.thumbnails(exam);
+      for (std::size_t exam = 0; cache.cut() && exam < cache.exams().size(); ++exam) {
+        std::vector<std::byte> rows(cache.exams()[exam].frames() * cache.cut()->row_bytes());
+        for (std::size_t view = 0; view < cache.views().size(); ++view)
+          cache.read_cut(exam, view, rows);
+      }
       return true;
     } catch (const CacheError&) {
       return false;

@@ -17,7 +17,7 @@ from tool_support import DRIVER, ROOT, TOOL, driver, tool
 def snippets(path):
     text = (ROOT / "cache" / "FORMAT.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     assert len([line for line in blocks[0].splitlines() if not line.startswith("import")]) == 2
     names = {}
     exec("".join(blocks).replace("x.h5", str(path)), names)
@@ -43,6 +43,11 @@ def test_h5py_reads_what_cpp_wrote(cache):
             assert stored.dtype == np.float16
             expected = np.array([np.nan if v is None else v for v in exam["views"][view]], np.float32)
             np.testing.assert_array_equal(stored.astype(np.float32).ravel(), expected)
+            kept = (names["cut"] if view == "clean" else f["cut"][view.replace("/", "%2F")])[rows]
+            assert kept.dtype == np.float16 and kept.shape[1:] == (3, 5)
+            expected = np.array([np.nan if v is None else v for v in exam["cut"][view]], np.float32)
+            np.testing.assert_array_equal(kept.astype(np.float32).ravel(), expected)
+            np.testing.assert_array_equal(np.isnan(expected.reshape(len(kept), -1)).all(1), np.array(exam["present"]) == 0)
         np.testing.assert_array_equal(f["frames/time_s"][rows], exam["time_s"])
         np.testing.assert_array_equal(f["frames/present"][rows], exam["present"])
         np.testing.assert_array_equal(f["frames/index"][rows], exam["frame_index"])
@@ -97,6 +102,8 @@ def test_json_of_every_verb(cache):
     assert info["failures"][0]["reason"] == "cannot be decoded"
     files = [file for exam in dumped for file in exam["thumbnails"] if file]
     assert info["thumbnail_bytes"] == sum(len(file) // 2 for file in files)
+    assert info["cut"] == {"block": 2, "shape": [3, 5], "storage": "float16", "bytes": info["frames"] * 2 * 3 * 5 * 2}
+    assert 0 < info["bytes_read"] < 3 * info["bytes"]
     columns = {column["name"]: column for column in info["columns"]}
     assert columns["label"]["type"] == "text" and columns["age"]["type"] == "integer"
     assert columns["größe/cm"]["missing"] == 3 and columns["größe/cm"]["min"] == 151

@@ -1,5 +1,7 @@
 """Files whose checksum is right but whose content FORMAT.md does not allow: refused with a reason,
 never a crash."""
+import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -132,6 +134,18 @@ def attribute(name, value):
     return edit
 
 
+def recipe_with(cut):
+    def edit(f):
+        recipe = json.loads(f.attrs["recipe"])
+        recipe["storage"].pop("cut")
+        if cut:
+            recipe["storage"]["cut"] = cut
+        text = json.dumps(recipe, sort_keys=True, separators=(",", ":"))
+        for name, value in ("recipe", text), ("cache_digest", hashlib.sha256(text.encode()).hexdigest()):
+            attribute(name, value.encode())(f)
+    return edit
+
+
 CASES = {
     "untouched": (lambda f: None, None),
     "soft link": (soft_link, "unexpected object 'copy'"),
@@ -158,7 +172,7 @@ CASES = {
     "thumbnails that start late": (edit_values("thumbnails/offset", first_too_large), "does not start at 0, or falls"),
     "thumbnails that fall": (edit_values("thumbnails/offset", lambda v: v.__setitem__(1, v[2] + 1)), "or falls"),
     "thumbnails beyond the end": (edit_values("thumbnails/offset", last_too_large), "thumbnails/data is uint8 ["),
-    "thumbnails of exabytes": (edit_values("thumbnails/offset", huge), "[4611686018427387904, 0] was expected"),
+    "thumbnails of exabytes": (edit_values("thumbnails/offset", huge), "[4611686018427387904] was expected"),
     "thumbnails of other frames": (lambda f: replace(f, "thumbnails/offset", data=f["thumbnails/offset"][:-1]),
                                    "was expected"),
     "a thumbnail of a missing frame": (edit_values("thumbnails/offset", lambda v: v.__setitem__(1, 0)), "differ in which"),
@@ -171,6 +185,22 @@ CASES = {
     "text that is not UTF-8": (edit_values("exams/id", lambda v: v.fill(b"\xff")), "not UTF-8"),
     "empty id": (edit_values("exams/id", lambda v: v.fill(b"")), "has no id"),
     "other features": (edit_values("features/clean", lambda v: v.fill(1)), "do not match"),
+    "other cut": (edit_values("cut/clean", lambda v: v.fill(1)), "the cut rows of view clean do not match"),
+    "a cut of other tokens": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:, :2]),
+                              "the cut rows of view clean are float16 ["),
+    "a cut of another type": (lambda f: replace(f, "cut/clean", dtype="<f4"), "the cut rows of view clean are float32 ["),
+    "a cut of other frames": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:-1]), "views differ in their frames"),
+    "a cut of five dimensions": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:, None, None]), "has 5 dimensions"),
+    "a cut of a view alone": (lambda f: f.__delitem__("cut/flip%2F1"), "is missing in cut"),
+    "a cut of a further view": (lambda f: f.copy("cut/clean", "cut/more"), "unexpected object 'more' in cut"),
+    "cut missing": (lambda f: f.__delitem__("cut"), "cut is missing in /"),
+    "cut that is none": (lambda f: (f.__delitem__("cut"), f.create_dataset("cut", data=1)), "cut"),
+    "checksums without the cut's": (lambda f: replace(f, "exams/checksum", data=f["exams/checksum"][:, :2]), "was expected"),
+    "impossible cut": (recipe_with({"block": 2, "shape": [3, 5, 7]}), "expected a block and the shape of its tokens"),
+    "cut of exabytes": (recipe_with({"block": 2, "shape": [1 << 20, 1 << 20]}), "expected a block and the shape"),
+    "another cut": (recipe_with({"block": 2, "shape": [5, 3]}), "the cut rows of view clean are float16 ["),
+    "pixels that are tokens": (recipe_with({"block": 0, "shape": [1, 5, 3]}), "the cut rows of view clean are float16 ["),
+    "no cut in the recipe": (recipe_with(None), "unexpected object 'cut'"),
     "other format": (attribute("format", b"something"), "not a Coldframe cache"),
     "newer version": (attribute("format_version", 2), "format version 2"),
     "recipe that is no JSON": (attribute("recipe", b"{"), "not valid JSON"),
@@ -200,7 +230,7 @@ def test_is_refused_with_its_reason(valid, tmp_path, case):
     assert result.returncode == 1, (result.returncode, result.stderr)
     assert reason in result.stdout
     # Statistics are about features alone.
-    assert tool("stats", path).returncode == (0 if case == "other thumbnails" else 3)
+    assert tool("stats", path).returncode == (0 if case in ("other thumbnails", "other cut") else 3)
 
 
 def test_a_plain_hdf5_file_is_called_one(tmp_path):

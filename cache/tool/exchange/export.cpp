@@ -42,6 +42,10 @@ std::string number(T value) {
   return text;
 }
 
+ElementType of_numbers(bool half) {
+  return half ? ElementType::kFloat16 : ElementType::kFloat32;
+}
+
 class Exporter {
  public:
   Exporter(const CacheReader& cache, std::vector<std::size_t> exams, std::string view)
@@ -52,6 +56,7 @@ class Exporter {
   void write_exams_table(const fs::path& path) const;
   void write_frames_table(const fs::path& path) const;
   void write_features(const fs::path& path, const std::string& format) const;
+  void write_cut(const fs::path& path) const;
   void write_thumbnails(const fs::path& folder);  // the table of frames names them afterwards
   std::size_t frames() const { return frames_; }
 
@@ -76,6 +81,23 @@ void Exporter::check_features() const {
 void Exporter::write_thumbnails(const fs::path& folder) {
   export_thumbnails(cache_, exams_, folder);
   thumbnail_folder_ = folder.filename().string();
+}
+
+void Exporter::write_cut(const fs::path& path) const {
+  const std::optional<Cut> cut = cache_.cut();
+  if (!cut)
+    throw ConfigError("--cut: the cache has none; `coldframe extract --cut BLOCK` stores one");
+  const bool half = cut->storage == StorageType::kFloat16;
+  Tensor rows{"cut", cut->is_pixels() ? ElementType::kUint8 : of_numbers(half), {frames_}, {}};
+  rows.shape.insert(rows.shape.end(), cut->shape.begin(), cut->shape.end());
+  rows.write = [this](const Tensor::Sink& sink) {
+    const auto view = std::ranges::find(cache_.views(), view_) - cache_.views().begin();
+    cache_.scan_cut(static_cast<std::size_t>(view), exams_,
+                    [&](std::size_t, std::span<const std::byte> bytes) { sink(bytes); });
+  };
+  AtomicFile file(path);
+  write_npy(file, rows);
+  file.finish();
 }
 
 void Exporter::write_exams_table(const fs::path& path) const {
@@ -143,7 +165,7 @@ void Exporter::write_frames_table(const fs::path& path) const {
 Tensor Exporter::features() const {
   const bool half = cache_.storage() == StorageType::kFloat16;
   return {"features",
-          half ? ElementType::kFloat16 : ElementType::kFloat32,
+          of_numbers(half),
           {frames_, static_cast<std::uint64_t>(cache_.dimension())},
           [this](const Tensor::Sink& sink) {
             cache_.scan_stored(view_, exams_,
@@ -228,13 +250,16 @@ int run_export(const std::vector<std::string>& arguments) {
   VerbOptions options;
   std::vector<std::string> where;
   std::string view = "clean";
-  bool with_thumbnails = false, overwrite = false;
+  bool with_thumbnails = false, with_cut = false, overwrite = false;
   po::options_description more;
   more.add_options()("where", po::value(&where)->composing()->value_name("CONDITION"), kWhereHelp)(
       "view", po::value(&view)->value_name("NAME")->default_value(view), "which view")(
       "thumbnails", po::bool_switch(&with_thumbnails),
       "also the frames' thumbnails, as OUT's .thumbnails/PLACE-EXAM/SLOT.jpg, each named in "
-      ".frames.csv")("overwrite", po::bool_switch(&overwrite), kOverwriteHelp);
+      ".frames.csv")("cut", po::bool_switch(&with_cut),
+                     "also what `extract --cut` stored, as OUT's .cut.npy [frames, tokens, width], "
+                     "a row for each of the features'")("overwrite", po::bool_switch(&overwrite),
+                                                        kOverwriteHelp);
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
   const fs::path out = options.words[1];
   const std::string ending = out.extension().string();
@@ -248,10 +273,12 @@ int run_export(const std::vector<std::string>& arguments) {
   std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv",
                                  stem.string() + ".recipe.json", out};
   if (with_thumbnails) files.emplace_back(stem.string() + ".thumbnails");
+  if (with_cut) files.emplace_back(stem.string() + ".cut.npy");
   if (!overwrite) require_free(files);
   const CacheReader cache(options.path());
   Exporter exporter(cache, select_exams(cache, where), view);
   exporter.check_features();
+  if (with_cut) exporter.write_cut(files.back());
   if (with_thumbnails) exporter.write_thumbnails(files[4]);
   exporter.write_exams_table(files[0]);
   exporter.write_frames_table(files[1]);

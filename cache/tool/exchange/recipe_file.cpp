@@ -17,7 +17,7 @@ constexpr const char* kName = "coldframe-export";
 void write_recipe_file(const CacheReader& cache, const std::string& view,
                        const std::filesystem::path& path) {
   Recipe recipe = cache.recipe();
-  recipe.storage.erase(kThumbnails);  // the key has the name of the group
+  for (const char* group : {kThumbnails, kCut}) recipe.storage.erase(group);  // the keys' names too
   if (recipe.storage.contains("views")) recipe.storage["views"] = Json::array({view});
   if (view == "clean") recipe.storage.erase("augment");
   const Json json{{"format", kName},

@@ -9,7 +9,7 @@
 
 namespace coldframe::cache::tool {
 
-// The recipe of one view without thumbnails: neither the other views nor the pictures are exported.
+// The recipe of one view without thumbnails and cut: neither the other views nor these come back.
 void write_recipe_file(const CacheReader& cache, const std::string& view,
                        const std::filesystem::path& path);
 

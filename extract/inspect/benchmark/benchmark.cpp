@@ -58,7 +58,9 @@ void run_job(const frames::ExamList& input, const std::vector<ExamTask>& tasks,
              const ExtractOptions& options, const cache::Location& location,
              const cache::Recipe& recipe, const std::vector<ComputeDevice>& devices,
              BenchmarkReport& report) {
-  cache::ShardWriter writer(location, recipe, devices.front().backbone->dimension(), {});
+  cache::WriterOptions stored;
+  stored.storage = options.storage;
+  cache::ShardWriter writer(location, recipe, devices.front().backbone->dimension(), stored);
   const PipelineResult result = run_pipeline(input, tasks, options, devices, writer);
   writer.publish();
   report.sample_exams = result.exams;

@@ -196,7 +196,7 @@ StageRate measure_compute(const ExtractOptions& options, const Sample& sample,
 
 StageRate measure_write(const ExtractOptions& options, const cache::Location& location,
                         const cache::Recipe& recipe, std::int64_t dimension) {
-  constexpr std::size_t kFrames = 12, kExams = 512;
+  constexpr std::size_t kFrames = 12, kExams = 512, kExamsWithCut = 16;
   cache::WriterOptions settings;
   settings.storage = options.storage;
   cache::ShardWriter writer(location, recipe, dimension, settings);
@@ -205,6 +205,9 @@ StageRate measure_write(const ExtractOptions& options, const cache::Location& lo
   cache::ExamFeatures exam{{}, {cache::ViewFeatures{}}};
   exam.views.front().values.resize(kFrames * static_cast<std::size_t>(dimension));
   for (float& feature : exam.views.front().values) feature = value(random);
+  const auto cut = cache::find_cut(recipe, options.storage);
+  if (cut) exam.views.front().cut.resize(kFrames * cut->row_bytes());
+  const std::size_t exams = cut ? kExamsWithCut : kExams;
   exam.info.time_s.assign(kFrames, 0);
   exam.info.present.assign(kFrames, 1);
   exam.info.frame_index.assign(kFrames, 0);
@@ -213,13 +216,13 @@ StageRate measure_write(const ExtractOptions& options, const cache::Location& lo
   const auto side = static_cast<std::size_t>(options.thumbnails);
   if (side > 0) exam.thumbnails.assign(kFrames, std::string(side * side / 4, 'x'));
   const auto started = Clock::now();
-  for (std::size_t i = 0; i < kExams; ++i) {
+  for (std::size_t i = 0; i < exams; ++i) {
     exam.info.id = concat("exam ", i);
     exam.info.ordinal = i;
     writer.add(exam);
   }
   writer.publish();
-  return {"write", static_cast<double>(kExams * kFrames) / seconds_since(started),
+  return {"write", static_cast<double>(exams * kFrames) / seconds_since(started),
           "one shard, synchronised to disk"};
 }
 

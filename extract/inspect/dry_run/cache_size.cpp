@@ -35,6 +35,13 @@ class LongestTexts {
 
 }  // namespace
 
+std::uint64_t estimate_cut_bytes(const Report& report, std::size_t width) {
+  if (!report.cut) return 0;
+  constexpr std::uint64_t kPatchPixels = 16 * 16;
+  const auto pixels = static_cast<std::uint64_t>(report.image_size.pixels());
+  return *report.cut == 0 ? 3 * pixels : (1 + pixels / kPatchPixels) * width * report.feature_bytes;
+}
+
 std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
   LongestTexts of_exams, of_frames;
   std::uint64_t exams = 0, frames = 0, thumbnails = 0;
@@ -56,10 +63,12 @@ std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
     }
   }
   const std::uint64_t pictured = thumbnails > 0 ? 1 : 0;
+  const std::uint64_t cut_bytes = estimate_cut_bytes(report, width);
+  const std::uint64_t arrays = report.views * (report.cut ? 2 : 1);
   return kFileBytes + thumbnails +
-         frames * (width * report.feature_bytes * report.views + kFrameBytes + of_frames.bytes() +
-                   pictured * kOffsetBytes) +
-         exams * (kExamBytes + of_exams.bytes() + (report.views + pictured) * kChecksumBytes);
+         frames * ((width * report.feature_bytes + cut_bytes) * report.views + kFrameBytes +
+                   of_frames.bytes() + pictured * kOffsetBytes) +
+         exams * (kExamBytes + of_exams.bytes() + (arrays + pictured) * kChecksumBytes);
 }
 
 }  // namespace coldframe::extract::dry_run

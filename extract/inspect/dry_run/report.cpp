@@ -127,6 +127,14 @@ std::string exams_table(const Report& report) {
   return text;
 }
 
+std::string cut_text(const Report& report) {
+  if (!report.cut) return "";
+  return concat(", with ", human_bytes(estimate_cut_bytes(report, kWidth)), " for ",
+                *report.cut == 0 ? "the pixels"
+                                 : concat("what enters block ", *report.cut, " (of a ViT-S/16)"),
+                " of every frame");
+}
+
 std::string totals_text(const Totals& totals, const Report& report) {
   std::string text =
       concat("\nTotal: ", plural(totals.exams, "exam"), ", ", plural(totals.selected, "frame"));
@@ -145,7 +153,7 @@ std::string totals_text(const Totals& totals, const Report& report) {
   return text + concat("Cache: about ", human_bytes(totals.cache_bytes), " at ", kWidth,
                        " features per frame (a ViT-S)",
                        report.views > 1 ? concat(" and ", report.views, " views") : "", " as float",
-                       8 * report.feature_bytes,
+                       8 * report.feature_bytes, cut_text(report),
                        totals.thumbnail_bytes > 0
                            ? concat(", ", human_bytes(totals.thumbnail_bytes), " of it thumbnails")
                            : "",
@@ -234,6 +242,7 @@ Json to_json(const Report& report) {
                     {"cache_bytes", totals.cache_bytes},
                     {"thumbnail_bytes", totals.thumbnail_bytes},
                     {"views", report.views},
+                    {"cut_bytes_per_frame", estimate_cut_bytes(report, kWidth)},
                     {"features_per_frame", kWidth}};
   json["exams"] = exams;
   json["findings"] = findings;

@@ -147,7 +147,7 @@ void Engine::normalise(const NormWeights& norm, float* x, std::int64_t rows) con
 }
 
 // The image's patches, row by row, as elements.
-void Engine::cut(const float* image, void* pixels, std::int64_t row_bytes) const {
+void Engine::take_patches(const float* image, void* pixels, std::int64_t row_bytes) const {
   const std::int64_t patch = architecture_.patch;
   at::parallel_for(0, grid_.rows, 4, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row)
@@ -165,7 +165,7 @@ void Engine::cut(const float* image, void* pixels, std::int64_t row_bytes) const
 
 void Engine::embed(const float* image, Workspace& work) const {
   void* const pixels = work.pixels.data_ptr();
-  cut(image, pixels, work.pixels.stride(0) * bytes_of(kernels_.element));
+  take_patches(image, pixels, work.pixels.stride(0) * bytes_of(kernels_.element));
   const std::int64_t width = architecture_.width;
   float* const x = work.x.data_ptr<float>();
   float* const patches = x + architecture_.prefix_tokens() * width;
@@ -268,17 +268,21 @@ std::int64_t Engine::floats_of(Pooling pooling) const {
 }
 
 void Engine::run_image(const float* image, const FeatureOptions& options, Workspace& work,
-                       float* out) const {
+                       float* out, float* kept) const {
   embed(image, work);
   std::int64_t done = 0;
   for (const std::int64_t layer : layers_of(options, architecture_)) {
-    while (done < layer) run_block(blocks_[static_cast<std::size_t>(done++)], work);
+    while (done < layer) {
+      if (kept && done == options.cut) std::memcpy(kept, work.x.const_data_ptr(), work.x.nbytes());
+      run_block(blocks_[static_cast<std::size_t>(done++)], work);
+    }
     pool(options.pooling, work, out);
     out += floats_of(options.pooling);
   }
 }
 
-torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions& options) {
+torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions& options,
+                              torch::Tensor* kept) {
   const std::int64_t batch = images.size(0), threads = at::get_num_threads();
   const std::int64_t pixels = 3 * image_size_.pixels();
   const auto layers = static_cast<std::int64_t>(layers_of(options, architecture_).size());
@@ -291,9 +295,14 @@ torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions&
   auto& scratches = workspaces_[0]->attention;  // for images that all threads share
   while (scratches.size() < static_cast<std::size_t>(threads))
     scratches.emplace_back(kernels_, tokens_, architecture_.width / architecture_.heads);
+  float* cut = nullptr;
+  if (kept && options.cut > 0) {
+    *kept = torch::empty({batch, tokens_, architecture_.width});
+    cut = kept->data_ptr<float>();
+  }
   const auto run = [&](std::int64_t image, std::int64_t thread) {
     run_image(in + image * pixels, options, *workspaces_[static_cast<std::size_t>(thread)],
-              out + image * floats);
+              out + image * floats, cut ? cut + image * tokens_ * architecture_.width : nullptr);
   };
 
   const std::int64_t whole = batch / threads * threads;

@@ -29,8 +29,10 @@ class Engine {
          torch::ScalarType weights);
 
   // images [B, 3, H, W] float, contiguous, on the CPU -> [B, features] float, before the
-  // projection
-  torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options);
+  // projection. `kept`, where options.cut asks for it, becomes what enters that block: [B, tokens,
+  // width].
+  torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options,
+                        torch::Tensor* kept = nullptr);
   ~Engine();
 
  private:
@@ -45,13 +47,14 @@ class Engine {
   Block pack(const BlockImpl& block, const Rotation& rotation, torch::ScalarType weights) const;
   void normalise(const NormWeights& norm, float* x, std::int64_t rows) const;
   void embed(const float* image, Workspace& work) const;
-  void cut(const float* image, void* pixels, std::int64_t row_bytes) const;
+  void take_patches(const float* image, void* pixels, std::int64_t row_bytes) const;
   void run_block(const Block& block, Workspace& work) const;
   void attend_to_all(const Block& block, Workspace& work) const;
   void perceive(const Block& block, Workspace& work) const;
   void pool(Pooling pooling, Workspace& work, float* out) const;
-  void run_image(const float* image, const FeatureOptions& options, Workspace& work,
-                 float* out) const;
+  // `kept`: null, or where what enters options.cut goes.
+  void run_image(const float* image, const FeatureOptions& options, Workspace& work, float* out,
+                 float* kept) const;
   std::int64_t floats_of(Pooling pooling) const;  // that pool() gives
 
   const Kernels& kernels_;

@@ -1,12 +1,15 @@
 // Writes a cache of many exams, of features that are made up, for measurements of the tool:
-//   make_large_cache OUT EXAMS FRAMES DIMENSION
+//   make_large_cache OUT EXAMS FRAMES DIMENSION [TOKENS WIDTH]
 // Features are a mean of their own per class and exam plus noise; every thousandth exam is another
-// exam again, under another patient.
+// exam again, under another patient. With TOKENS and WIDTH, each frame has so many bytes of noise
+// as what enters block 8.
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <iostream>
 #include <string>
 
+#include "cache/format/cut.h"
 #include "cache/write/writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -57,18 +60,40 @@ ExamFeatures make_exam(std::uint64_t number, std::size_t frames, std::size_t dim
   return exam;
 }
 
+// Finite numbers as float16, of which any stretch of memory has some.
+void add_cut(const Cut& cut, std::uint64_t number, ExamFeatures& exam) {
+  std::vector<std::byte>& rows = exam.views[0].cut;
+  rows.resize(exam.info.frames() * cut.row_bytes());
+  for (std::size_t at = 0; at + 8 <= rows.size(); at += 8) {
+    const std::uint64_t noise = mix(number << 32 | at) & 0xbbffbbffbbffbbffu;
+    std::memcpy(&rows[at], &noise, sizeof noise);
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   std::int64_t exams = 0, frames = 0, dimension = 0;
-  if (words.size() != 4 || !parse_int(words[1], exams) || !parse_int(words[2], frames) ||
-      !parse_int(words[3], dimension) || exams < 1 || frames < 1 || dimension < 1)
-    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION");
+  Cut cut{8, {0, 0}};
+  const bool with_cut =
+      words.size() == 6 && parse_int(words[4], cut.shape[0]) && parse_int(words[5], cut.shape[1]);
+  if ((words.size() != 4 && !with_cut) || !parse_int(words[1], exams) ||
+      !parse_int(words[2], frames) || !parse_int(words[3], dimension) || exams < 1 || frames < 1 ||
+      dimension < 1)
+    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION [TOKENS WIDTH]");
   Recipe recipe;
   recipe.features["weights"] = "made up";
   recipe.storage["frames"] = frames;
-  ShardWriter writer(locate(words[0]), recipe, dimension, {});
-  for (std::int64_t i = 0; i < exams; ++i)
-    writer.add(make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
-                         static_cast<std::size_t>(dimension)));
+  WriterOptions options;
+  if (with_cut) {
+    recipe.storage["cut"] = to_json(cut);
+    options.max_shard_bytes = 64u << 20;  // as `extract --cut`
+  }
+  ShardWriter writer(locate(words[0]), recipe, dimension, options);
+  for (std::int64_t i = 0; i < exams; ++i) {
+    ExamFeatures exam = make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
+                                  static_cast<std::size_t>(dimension));
+    if (with_cut) add_cut(cut, static_cast<std::uint64_t>(i), exam);
+    writer.add(std::move(exam));
+  }
   writer.finish();
   return 0;
 }

@@ -32,6 +32,7 @@ BackboneOptions options_from(Settings& settings) {
     options.activation = choice("activation", settings["activation"], kActivations);
   options.features.pooling = parse_pooling(settings.contains("pool") ? settings["pool"] : "cls");
   if (settings.contains("layers")) options.features.layers = parse_layers(settings["layers"]);
+  if (settings.contains("cut")) options.features.cut = std::stoll(settings["cut"]);
   options.features.projection = settings.contains("projection");
   if (settings.contains("size")) options.image_size = std::stoll(settings["size"]);
   if (settings.contains("width")) options.image_size.width = std::stoll(settings["width"]);
@@ -63,6 +64,7 @@ int features(const std::vector<std::string>& arguments) {
             static_cast<std::streamsize>(output.nbytes()));
   Json description = backbone->describe();
   description["dimension"] = backbone->dimension();
+  description["cut_shape"] = backbone->cut_shape();
   std::cout << description.dump() << '\n';
   return out ? 0 : 3;
 }

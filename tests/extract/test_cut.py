@@ -1,0 +1,272 @@
+"""`extract --cut`: what enters a block of the ViT, beside the features; against timm and Pillow, and what becomes of it."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "vit"))
+from timm_models import build, save_folder  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+NAME, SIZE, MEAN, STD = "vit_tiny_patch16_224", 48, 0.45, 0.25
+PIXELS = ["--pool", "mean", "--mean", MEAN, "--std", STD, "--image-size", SIZE, "--resize", "squash",
+          "--device", "cpu", "--precision", "fp32", "--quiet", "--json"]
+RANDOM = ["--random-weights", "0", "--architecture", NAME, *PIXELS]
+VIEWS = ["--views", "2", "--augment", "flip,brightness=0.2"]
+
+
+def command(*arguments):
+    return [str(word) for word in (BUILD / "bin" / "coldframe", *arguments)]
+
+
+def coldframe(*arguments, expect=0):
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300)
+    assert done.returncode == expect, f"exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}"
+    return done.stdout if expect in (0, 1) else done.stderr
+
+
+def noise(seed, width=60, height=50):
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+
+
+class Cohort:
+    """Exams of 4, 3 and 5 frames. The second of exam 1 is lost; the last two of exam 2 are alike."""
+
+    def __init__(self, folder):
+        self.folder, self.manifest = folder, folder / "m.csv"
+        rows, self.frames = ["exam,path,time,patient,label"], []
+        for exam, count in enumerate((4, 3, 5)):
+            for t in range(count):
+                lost = (exam, t) == (1, 1)
+                picture = noise(10 * exam + min(t, 3))
+                if not lost:
+                    Image.fromarray(picture).save(folder / f"{exam}-{t}.png")
+                self.frames.append(None if lost else picture)
+                rows.append(f"E{exam},{'' if lost else f'{exam}-{t}.png'},{t},p{exam},{exam % 2}")
+        self.manifest.write_text("\n".join(rows) + "\n")
+
+    def extract(self, out, *options, expect=0):
+        return coldframe("extract", "--input", self.manifest, "--out", out, *options, expect=expect)
+
+
+@pytest.fixture(scope="module")
+def cohort(tmp_path_factory):
+    return Cohort(tmp_path_factory.mktemp("cut"))
+
+
+def all_data(cache):
+    """{name: bytes} of all that a single-file cache holds, but for what tells of this run."""
+    found = {}
+    with h5py.File(cache) as file:
+        file.visititems(lambda name, item: found.update({name: item[()].tobytes()}) if isinstance(item, h5py.Dataset) else None)
+        found["recipe"] = file.attrs["recipe"]
+    return found
+
+
+def array(cache, name):
+    with h5py.File(cache) as file:
+        return file[name][:]
+
+
+def test_pixels_are_those_that_the_backbone_sees(cohort, tmp_path):
+    cohort.extract(tmp_path / "x.h5", *RANDOM, "--cut", "0", "--resampler", "pillow12")
+    pixels = array(tmp_path / "x.h5", "cut/clean")
+    assert pixels.dtype == np.uint8 and pixels.shape == (12, SIZE, SIZE, 3)
+    for found, picture in zip(pixels, cohort.frames):
+        if picture is None:
+            assert not found.any()
+        else:
+            resized = Image.fromarray(picture).resize((SIZE, SIZE), Image.Resampling.BICUBIC)
+            assert np.abs(found.astype(int) - np.asarray(resized)).max() <= 1
+    coldframe("cache", "verify", tmp_path / "x.h5")
+
+
+@pytest.mark.parametrize("out", ["x.h5", "x.cache"])
+def test_tokens_are_timms_of_these_pixels_in_every_view(cohort, tmp_path, out):
+    model = build(NAME, img_size=SIZE)
+    save_folder(model, tmp_path / "hub", NAME, img_size=SIZE)
+    for block in (0, 7):
+        cohort.extract(tmp_path / f"{block}-{out}", "--weights", tmp_path / "hub", *PIXELS, *VIEWS, "--cut", block)
+    if out.endswith(".cache"):
+        for block in (0, 7):
+            coldframe("cache", "pack", tmp_path / f"{block}-x.h5", tmp_path / f"{block}-{out}")
+    kept = []
+    model.blocks[7].register_forward_pre_hook(lambda module, inputs: kept.append(inputs[0]))
+    present = np.array([frame is not None for frame in cohort.frames])
+    for view in ("clean", "view1", "view2"):
+        pixels = array(tmp_path / "0-x.h5", f"cut/{view}")
+        images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float().div(255).sub(MEAN).div(STD)
+        with torch.inference_mode():
+            features = model.forward_features(images)[:, 1:].mean(1).numpy()
+        expected, found = kept[-1].numpy(), array(tmp_path / "7-x.h5", f"cut/{view}")
+        assert found.dtype == np.float16 and found.shape == (12, 10, 192)
+        assert expected.std() > 0.1
+        # Half of float16's spacing, and what fp32 strays by.
+        assert (np.abs(found - expected) <= np.abs(expected) * 2.0**-11 + 2e-5 * np.abs(expected).max())[present].all()
+        assert np.isnan(found[~present]).all()
+        np.testing.assert_allclose(array(tmp_path / "7-x.h5", f"features/{view}")[present], features[present], rtol=2e-3, atol=2e-3)
+    clean, other = (array(tmp_path / "7-x.h5", f"cut/{view}") for view in ("clean", "view1"))
+    assert not np.array_equal(clean[0], other[0])
+
+
+def test_features_are_the_same_with_and_without(cohort, tmp_path):
+    cohort.extract(tmp_path / "x.h5", *RANDOM)
+    for options in (["--cut", "8"], ["--cut", "0"], ["--cut", "8", "--batch", "2"]):
+        out = tmp_path / f"{'-'.join(options)}.h5"
+        cohort.extract(out, *RANDOM, *options)
+        assert array(out, "features/clean").tobytes() == array(tmp_path / "x.h5", "features/clean").tobytes()
+        coldframe("cache", "pack", out.with_suffix(".plain.h5"), out, "--without-cut")
+        assert out.with_suffix(".plain.h5").read_bytes() == (tmp_path / "x.h5").read_bytes()
+    info = {}
+    for name in ("x", "--cut-8"):
+        info[name] = json.loads(coldframe("cache", "info", tmp_path / f"{name}.h5", "--json"))
+    assert info["x"]["feature_digest"] == info["--cut-8"]["feature_digest"]
+    assert info["x"]["cut"] is None and info["--cut-8"]["cut"]["block"] == 8 and info["--cut-8"]["cut"]["shape"] == [10, 192]
+
+
+def test_a_killed_job_goes_on(cohort, tmp_path):
+    cohort.extract(tmp_path / "scratch.h5", *RANDOM, *VIEWS, "--cut", "5")
+    rng = random.Random(5)
+    for _ in range(5):
+        job = subprocess.Popen(command("extract", "--input", cohort.manifest, "--out", tmp_path / "x.h5", *RANDOM, *VIEWS,
+                                       "--cut", "5", "--batch", "1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(rng.uniform(0.05, 1.5))
+        job.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))
+        job.communicate()
+    cohort.extract(tmp_path / "x.h5", *RANDOM, *VIEWS, "--cut", "5")
+    assert all_data(tmp_path / "x.h5") == all_data(tmp_path / "scratch.h5")
+    again = json.loads(cohort.extract(tmp_path / "x.h5", *RANDOM, *VIEWS, "--cut", "5"))
+    assert (again["unchanged"], again["extracted"]["exams"]) == (3, 0)
+
+
+def test_another_cut_is_another_recipe(cohort, tmp_path):
+    cohort.extract(tmp_path / "x.h5", *RANDOM, "--cut", "5")
+    before = (tmp_path / "x.h5").read_bytes()
+    for options in ([], ["--cut", "6"], ["--cut", "0"]):
+        assert "cut" in cohort.extract(tmp_path / "x.h5", *RANDOM, *options, expect=3)
+    message = cohort.extract(tmp_path / "y.h5", *RANDOM, "--cut", "6", "--reuse", tmp_path / "x.h5", expect=3)
+    assert "cut.block: cache has 5, now 6" in message
+    assert (tmp_path / "x.h5").read_bytes() == before and not (tmp_path / "y.h5").exists()
+
+
+@pytest.mark.parametrize("block", [0, 5])
+def test_views_are_added_to_an_older_cache(cohort, tmp_path, block):
+    cohort.extract(tmp_path / "old.cache", *RANDOM, "--cut", block)
+    grown = json.loads(cohort.extract(tmp_path / "grown.h5", *RANDOM, *VIEWS, "--cut", block, "--reuse", tmp_path / "old.cache"))
+    cohort.extract(tmp_path / "scratch.h5", *RANDOM, *VIEWS, "--cut", block)
+    assert grown["reused_features"] == 11
+    assert all_data(tmp_path / "grown.h5") == all_data(tmp_path / "scratch.h5")
+
+
+def test_labels_change_and_caches_merge_without_extraction(cohort, tmp_path):
+    cohort.extract(tmp_path / "whole.h5", *RANDOM, "--cut", "5")
+    text = cohort.manifest.read_text()
+    parts = []
+    for part in ("E0|E1", "E2"):
+        rows = [row for row in text.splitlines() if row.startswith("exam") or row.split(",")[0] in part.split("|")]
+        manifest = cohort.folder / f"{part[0:2]}.csv"
+        manifest.write_text("\n".join(rows).replace(",p0,0", ",p0,9") + "\n")
+        parts.append(tmp_path / f"{part[:2]}.cache")
+        coldframe("extract", "--input", manifest, "--out", parts[-1], *RANDOM, "--cut", "5")
+        manifest.write_text("\n".join(rows) + "\n")
+        again = json.loads(coldframe("extract", "--input", manifest, "--out", parts[-1], *RANDOM, "--cut", "5"))
+        assert again["extracted"]["exams"] == 0
+    coldframe("cache", "merge", tmp_path / "merged.h5", *parts)
+    coldframe("cache", "verify", tmp_path / "merged.h5")
+    assert json.loads(coldframe("cache", "diff", tmp_path / "whole.h5", tmp_path / "merged.h5", "--json"))["same"] is True
+    assert array(tmp_path / "whole.h5", "cut/clean").tobytes() == array(tmp_path / "merged.h5", "cut/clean").tobytes()
+
+
+def test_diff_and_export(cohort, tmp_path):
+    cohort.extract(tmp_path / "x.h5", *RANDOM, "--cut", "5")
+    Image.fromarray(noise(99)).save(cohort.folder / "other.png")
+    other = cohort.folder / "other.csv"
+    other.write_text(cohort.manifest.read_text().replace("2-1.png", "other.png"))
+    coldframe("extract", "--input", other, "--out", tmp_path / "y.h5", *RANDOM, "--cut", "5")
+    found = json.loads(coldframe("cache", "diff", tmp_path / "x.h5", tmp_path / "y.h5", "--json", expect=1))
+    assert [entry["exam"] for entry in found["different"]] == ["E2"]
+    a, b = (array(tmp_path / name, "cut/clean") for name in ("x.h5", "y.h5"))
+    largest = np.nanmax(np.abs(a.astype(np.float32) - b.astype(np.float32)))
+    assert found["different"][0]["cut"] == {"clean": {"different_frames": 1, "max_difference": pytest.approx(largest)}}
+    assert "cut of view clean: 1 frames differ" in coldframe("cache", "diff", tmp_path / "x.h5", tmp_path / "y.h5", expect=1)
+
+    coldframe("cache", "export", tmp_path / "x.h5", tmp_path / "e.npy", "--cut", "--where", "label=0")
+    exported = np.load(tmp_path / "e.cut.npy", mmap_mode="r")
+    np.testing.assert_array_equal(exported, np.concatenate([a[:4], a[7:]]))
+    coldframe("cache", "import", tmp_path / "back.h5", tmp_path / "e.npy", tmp_path / "e.frames.csv", tmp_path / "e.exams.csv",
+              "--recipe", tmp_path / "e.recipe.json")
+    assert json.loads(coldframe("cache", "info", tmp_path / "back.h5", "--json"))["cut"] is None
+    coldframe("cache", "pack", tmp_path / "plain.h5", tmp_path / "x.h5", "--without-cut")
+    assert "the cache has none" in coldframe("cache", "export", tmp_path / "plain.h5", tmp_path / "f.npy", "--cut", expect=2)
+
+
+def test_python_reads_it(cohort, tmp_path):
+    cohort.extract(tmp_path / "x.cache", *RANDOM, "--cut", "5")
+    sys.path.insert(0, str(ROOT / "examples"))
+    from read_cache import Cache
+    coldframe("cache", "pack", tmp_path / "x.h5", tmp_path / "x.cache")
+    np.testing.assert_array_equal(Cache(tmp_path / "x.cache").cut("E1"), array(tmp_path / "x.h5", "cut/clean")[4:7])
+
+
+def test_values_beyond_float16_fail_their_exam(cohort, tmp_path):
+    model = build(NAME, img_size=SIZE)
+    with torch.no_grad():
+        model.pos_embed[0, 3, 5] = 1e5
+    save_folder(model, tmp_path / "hub", NAME, img_size=SIZE)
+    options = ["--weights", tmp_path / "hub", *PIXELS, "--cut", "1"]
+    summary = json.loads(cohort.extract(tmp_path / "x.h5", *options, expect=1))
+    assert len(summary["failures"]) == 3
+    assert "frame 0: what enters block 1 has a value that is not finite, or beyond float16" in summary["failures"][0]["reason"]
+    cohort.extract(tmp_path / "y.h5", *options, "--store", "float32")
+    tokens = array(tmp_path / "y.h5", "cut/clean")
+    assert tokens.dtype == np.float32 and tokens[0].max() > 65504
+
+
+@pytest.mark.parametrize("options, code, message", [
+    ([*RANDOM, "--cut", "12"], 2, "--cut 12: the backbone has 12 blocks, expected 0"),
+    ([*RANDOM, "--cut", "-1"], 2, "expected a block of the ViT"),
+    ([*RANDOM, "--cut", "5", "--layers", "4,12"], 2, "give --cut 3 or less"),
+    ([*RANDOM, "--cut", "5", "--tiles"], 2, "--cut and --tiles do not go together"),
+    (["--backbone", "x.pt", *PIXELS[2:], "--cut", "1"], 2, "does not show what enters its blocks"),
+])
+def test_refuses_what_cannot_be(cohort, tmp_path, options, code, message):
+    assert message in cohort.extract(tmp_path / "x.h5", *options, expect=code)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_compiled_backbone_stores_pixels(cohort, tmp_path):
+    torch.jit.script(torch.nn.Flatten()).save(str(tmp_path / "pixels.pt"))
+    cohort.extract(tmp_path / "x.h5", "--backbone", tmp_path / "pixels.pt", *PIXELS[2:], "--cut", "0", "--store", "float32")
+    levels = array(tmp_path / "x.h5", "features/clean").reshape(12, 3, SIZE, SIZE).transpose(0, 2, 3, 1) * STD * 255 + MEAN * 255
+    pixels = array(tmp_path / "x.h5", "cut/clean")
+    present = np.array([frame is not None for frame in cohort.frames])
+    np.testing.assert_allclose(pixels[present], levels[present], atol=1e-3)
+
+
+@pytest.mark.parametrize("block", [0, 8])
+def test_looking_ahead(tmp_path, block):
+    for exam in range(20):
+        (tmp_path / "in" / str(exam)).mkdir(parents=True)
+        for t in range(10):
+            Image.fromarray(noise(100 * exam + t)).save(tmp_path / "in" / str(exam) / f"{t}.png")
+    options = ["--architecture", "vit_small_patch16_224", "--random-weights", "0", "--pool", "cls", "--mean", "0.5", "--std", "0.5",
+               "--image-size", "64", "--device", "cpu", "--quiet", "--cut", block, "--views", "1"]
+    dry = json.loads(coldframe("extract", "--input", tmp_path / "in", "--dry-run", "--json", *options))
+    coldframe("extract", "--input", tmp_path / "in", "--out", tmp_path / "x.h5", *options)
+    assert dry["totals"]["cut_bytes_per_frame"] == (64 * 64 * 3 if block == 0 else 17 * 384 * 2)
+    assert dry["totals"]["cache_bytes"] == pytest.approx((tmp_path / "x.h5").stat().st_size, rel=0.05)
+    rechecked = json.loads(coldframe("extract", "--input", tmp_path / "in", "--out", tmp_path / "x.h5", *options, "--recheck", "5", "--json"))
+    assert rechecked["clean"]
+    coldframe("extract", "--input", tmp_path / "in", "--benchmark", *options)
