@@ -23,6 +23,7 @@
 #include "extract/pipeline/devices/load_backbones.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/summary.h"
+#include "extract/plan/part_of_job.h"
 #include "extract/plan/patient_salt.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume/resume.h"
@@ -114,8 +115,11 @@ void tell_plan(const Plan& plan) {
 // A shard of the usual size would hold one exam or two, and a cache some ten thousand of them.
 constexpr std::uint64_t kCutShardBytes = 64u << 20;
 
-cache::WriterOptions writer_options(const ExtractOptions& options, Precision precision) {
+cache::WriterOptions writer_options(const ExtractOptions& options, const Part& part,
+                                    Precision precision) {
   cache::WriterOptions writer;
+  writer.worker = part.index;
+  writer.shared = part.shared();
   writer.storage = options.storage;
   writer.precision = to_string(precision);
   if (options.cut) writer.max_shard_bytes = kCutShardBytes;
@@ -128,12 +132,12 @@ bool has_unpacked_shards(const cache::Location& location) {
 }
 
 PipelineResult extract(const Plan& plan, const frames::ExamList& input,
-                       const ExtractOptions& options, const cache::Recipe& recipe,
+                       const ExtractOptions& options, const Part& part, const cache::Recipe& recipe,
                        const cache::Location& location, const ComputeDevices& devices) {
   if (plan.extract.empty() && !has_unpacked_shards(location)) return {};
   const vit::Backbone& backbone = devices.backbone();
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
-                            writer_options(options, backbone.precision()));
+                            writer_options(options, part, backbone.precision()));
   PipelineResult result = run_pipeline(input, plan.extract, options, devices.all(), writer);
   if (result.stopped)
     writer.publish();
@@ -226,24 +230,26 @@ int run(const std::vector<std::string>& arguments) {
   if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
   cache::refuse_foreign_folder(location);
+  const Part part = part_of_job(*options, location);
   auto cached = open_to_continue(location);
   auto reused = open_reused(*options, location);
   const cache::CacheReader* const continued = cached ? &*cached : nullptr;
   const cache::CacheReader* const taken_over = reused ? &reused->reader() : nullptr;
   follow_exif_as(continued ? continued : taken_over, options->reader);
-  load_backbones(devices, *options, input, continued, taken_over);
+  load_backbones(devices, *options, input, continued, taken_over,
+                 part.shared() ? &location : nullptr);
   vit::Backbone& backbone = devices.backbone();
   const cache::Recipe recipe = make_recipe(*options, backbone);
   check_recipe(recipe, cached, *options);
   if (reused) reused->serve(recipe, to_string(backbone.precision()));
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
-  const PlanOptions planning{options->selection, options->reader, options->rename,
-                             options->replace};
+  const PlanOptions planning{options->selection, options->reader, options->rename, options->replace,
+                             take_part(part, *options, input, location)};
   Plan plan = plan_extraction(input, planning, continued);
   if (reused) reused->mark(planning, plan);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
-  discard_failures_alone(location, cached);
+  if (!part.shared()) discard_failures_alone(location, cached);
   cached.reset();
   tell_plan(plan);
   cache::rename_exams(location, plan.renamed, plan.removed);
@@ -261,7 +267,7 @@ int run(const std::vector<std::string>& arguments) {
   summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
   summary.metadata_updated = plan.metadata.size() + plan.renamed.size();
-  summary.result = extract(plan, input, *options, recipe, location, devices);
+  summary.result = extract(plan, input, *options, part, recipe, location, devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);

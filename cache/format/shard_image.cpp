@@ -238,22 +238,36 @@ void write_image(hdf5::ByteStore& store, const ShardContents& contents, const Ex
   file.close();
 }
 
-void publish_shard(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes, hdf5::MemoryStore& image) {
+namespace {
+
+void write_large(AtomicFile& file, const ShardContents& contents, const ExamBytes& bytes) {
+  hdf5::AtomicFileStore store(file);
+  write_image(store, contents, bytes);
+  file.append(trailer_of(store));
+}
+
+}  // namespace
+
+void publish_shard(const NextName& next, const ShardContents& contents, const ExamBytes& bytes,
+                   hdf5::MemoryStore& image) {
   image.truncate(0);
   write_image(image, contents, bytes);
-  AtomicFile file(path);
+  AtomicFile file(next());
   file.append(image.bytes());
   file.append(trailer_of(image));
-  file.finish();
+  file.finish_as_new(next);
+}
+
+void publish_large(const NextName& next, const ShardContents& contents, const ExamBytes& bytes) {
+  AtomicFile file(next());
+  write_large(file, contents, bytes);
+  file.finish_as_new(next);
 }
 
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
                    const ExamBytes& bytes) {
   AtomicFile file(path);
-  hdf5::AtomicFileStore store(file);
-  write_image(store, contents, bytes);
-  file.append(trailer_of(store));
+  write_large(file, contents, bytes);
   file.finish();
 }
 

@@ -21,9 +21,9 @@ struct Command {
   int (*run)(const std::vector<std::string>& arguments);  // returns the exit code
 };
 
-extern const Command kDiffCommand, kExportCommand, kImportCommand, kInfoCommand, kLsCommand,
-    kMergeCommand, kPackCommand, kPruneCommand, kReportCommand, kShowCommand, kStatsCommand,
-    kVerifyCommand;
+extern const Command kDiffCommand, kExportCommand, kFinishCommand, kImportCommand, kInfoCommand,
+    kLsCommand, kMergeCommand, kPackCommand, kProgressCommand, kPruneCommand, kReportCommand,
+    kShowCommand, kStatsCommand, kVerifyCommand;
 
 // Every verb takes its bare words, and --json.
 struct VerbOptions {

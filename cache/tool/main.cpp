@@ -11,10 +11,10 @@
 namespace coldframe::cache::tool {
 namespace {
 
-const Command* const kCommands[] = {&kLsCommand,     &kShowCommand,   &kInfoCommand,
-                                    &kStatsCommand,  &kVerifyCommand, &kDiffCommand,
-                                    &kMergeCommand,  &kPackCommand,   &kPruneCommand,
-                                    &kExportCommand, &kImportCommand, &kReportCommand};
+const Command* const kCommands[] = {
+    &kLsCommand,       &kShowCommand,   &kInfoCommand,   &kStatsCommand, &kVerifyCommand,
+    &kDiffCommand,     &kMergeCommand,  &kPackCommand,   &kPruneCommand, &kFinishCommand,
+    &kProgressCommand, &kExportCommand, &kImportCommand, &kReportCommand};
 
 void print_help() {
   std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"

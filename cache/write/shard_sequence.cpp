@@ -88,7 +88,8 @@ ShardSequence::ShardSequence(Location location, ShardHeader header, const Writer
       options_(options),
       number_(next_shard_number(location_, options.worker)) {
   contents_.header = std::move(header);
-  remove_abandoned(location_.shard_folder() / shard_name(options_.worker, number_));
+  if (!options.shared)
+    remove_abandoned(location_.shard_folder() / shard_name(options_.worker, number_));
 }
 
 void ShardSequence::start_clock() {
@@ -204,7 +205,7 @@ void ShardSequence::publish() {
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
                 destination.size(), destination.begin());
   };
-  publish_shard(next_path(), contents_, {rows, thumbnails}, image_);
+  publish_shard([this] { return next_path(); }, contents_, {rows, thumbnails}, image_);
   finish_shard();
 }
 
@@ -215,7 +216,7 @@ void ShardSequence::publish_alone(StoredExam exam,
   ShardContents alone;
   alone.header = header();
   alone.exams.push_back(std::move(exam));
-  publish_large(next_path(), alone,
+  publish_large([this] { return next_path(); }, alone,
                 {[&](std::size_t, std::size_t array, std::span<std::byte> destination) {
                    std::ranges::copy(arrays[array], destination.begin());
                  },
@@ -226,13 +227,12 @@ void ShardSequence::publish_alone(StoredExam exam,
   finish_shard();
 }
 
-std::filesystem::path ShardSequence::next_path() const {
-  return location_.shard_folder() / shard_name(options_.worker, number_);
+std::filesystem::path ShardSequence::next_path() {
+  return location_.shard_folder() / shard_name(options_.worker, number_++);
 }
 
 void ShardSequence::finish_shard() {
   const std::size_t published = contents_.exams.size();
-  ++number_;
   contents_.exams.clear();
   contents_.failures.clear();
   bytes_.clear();

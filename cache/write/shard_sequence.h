@@ -50,7 +50,7 @@ class ShardSequence {
   void take_memory();
   void publish_alone(StoredExam exam, const std::vector<std::span<const std::byte>>& arrays,
                      std::span<const std::byte> thumbnails);
-  std::filesystem::path next_path() const;
+  std::filesystem::path next_path();
   void finish_shard();
   std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
                             std::uint64_t thumbnail_bytes) const;

@@ -12,6 +12,7 @@
 #include "cache/read/collection.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
+#include "common/files/atomic_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -232,9 +233,12 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
                        "\nUse another --out, or the options of the cache.");
     state.views_known = !contents.exams.empty();
   }
-  state.lock = std::make_unique<FileLock>(
-      writer_lock_path(location, options.worker), FileLock::IfHeld::kRefuse,
-      concat("worker ", options.worker, " of ", location.path.string()));
+  if (options.shared)
+    create_folders_durably(location.shard_folder());
+  else
+    state.lock = std::make_unique<FileLock>(
+        writer_lock_path(location, options.worker), FileLock::IfHeld::kRefuse,
+        concat("worker ", options.worker, " of ", location.path.string()));
   state.shards = std::make_unique<ShardSequence>(location, std::move(header), options);
   state.shards->on_published = [this](std::size_t exams) {
     if (on_published) on_published(exams);

@@ -20,6 +20,10 @@ struct WriterOptions {
   StorageType storage = StorageType::kFloat16;
   std::string precision = "fp32";  // in which the backbone computed; recorded per shard
   std::uint32_t worker = 0;
+  // Other writers may be at work, on other machines too, and one of the same worker that is thought
+  // dead: nothing is locked then. No shard ever replaces another, and exams that come twice do no
+  // harm.
+  bool shared = false;
   std::uint64_t max_shard_bytes = 8ull << 20;  // about; held twice in memory
   std::uint32_t max_shard_exams = 4096;
   double max_shard_seconds = 60.0;  // a killed job loses at most this much work
@@ -27,8 +31,8 @@ struct WriterOptions {
 
 class ShardWriter {
  public:
-  // Takes the lock of (output, worker): CacheError when another process holds it. Creates the
-  // folder.
+  // Takes the lock of (output, worker), unless it is shared: CacheError when another process holds
+  // it. Creates the folder.
   ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
               WriterOptions options);
   ~ShardWriter();  // abandons the unfinished shard and releases the lock; never throws

@@ -168,18 +168,66 @@ void AtomicFile::truncate(std::uint64_t size) {
   size_ = size;
 }
 
+void AtomicFile::sync() {
+  if (attempt(injected_fault("fsync", temporary_), [&] { return ::fsync(descriptor_); }) >= 0)
+    return;
+  const int error = errno;
+  abandon();
+  refuse("write", path_, error);
+}
+
 void AtomicFile::finish() {
-  const auto checked = [&](std::string_view name, const fs::path& on, auto call) {
-    if (attempt(injected_fault(name, on), call) >= 0) return;
+  sync();
+  if (attempt(injected_fault("rename", path_),
+              [&] { return ::rename(temporary_.c_str(), path_.c_str()); }) < 0) {
     const int error = errno;
     abandon();
     refuse("write", path_, error);
-  };
-  checked("fsync", temporary_, [&] { return ::fsync(descriptor_); });
-  checked("rename", path_, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
+  }
   // The file stands under its own name from here on; nothing is left to abandon.
   ::close(std::exchange(descriptor_, -1));
   sync_folder(path_);
+}
+
+// A link fails where the name is taken, and on NFS may succeed although its answer is lost: then
+// the file has two names (open(2), O_EXCL). File systems without links rename instead.
+bool AtomicFile::publish_new() {
+  int result = attempt(injected_fault("rename", path_),
+                       [&] { return ::link(temporary_.c_str(), path_.c_str()); });
+  struct stat status = {};
+  if (result < 0 && errno == EEXIST && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 2)
+    result = 0;
+  const bool without_links =
+      result < 0 && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK);
+  if (without_links)
+    result = attempt(0, [&] {
+      return ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
+    });
+  else if (result >= 0)
+    ::unlink(temporary_.c_str());
+  if (result >= 0 || errno == EEXIST) return result >= 0;
+  const int error = errno;
+  abandon();
+  refuse("write", path_, error);
+}
+
+void AtomicFile::finish_as_new(const std::function<fs::path()>& next) {
+  sync();
+  while (!publish_new()) path_ = next();
+  ::close(std::exchange(descriptor_, -1));
+  sync_folder(path_);
+}
+
+bool AtomicFile::finish_if_new() {
+  sync();
+  const bool published = publish_new();
+  if (published) {
+    ::close(std::exchange(descriptor_, -1));
+    sync_folder(path_);
+  } else {
+    abandon();
+  }
+  return published;
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {

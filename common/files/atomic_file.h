@@ -31,9 +31,16 @@ class AtomicFile {
   // fsync, rename over `path`, fsync the folder. After it returns the file survives a power cut;
   // when it throws the temporary file is gone.
   void finish();
+  // The same, but no file that is there is ever replaced, whoever publishes beside us, on other
+  // machines too: where `path` is taken, `next` is asked for names in the same folder until one is
+  // free.
+  void finish_as_new(const std::function<std::filesystem::path()>& next);
+  bool finish_if_new();  // false, and nothing is published, when `path` is taken
 
  private:
   void abandon() noexcept;
+  void sync();
+  bool publish_new();  // false: another file has the name
 
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;

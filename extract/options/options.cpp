@@ -91,6 +91,11 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
       "exams that are cached under other ids than they have now keep their features");
   add("replace", po::bool_switch(&options.replace),
       "extract again exams whose ids name another source or patient than the cached ones");
+  add("part", po::value(&options.part)->value_name("I/N"),
+      "extract the I-th of N parts of the exams alone, counted from 0, into a cache that all parts "
+      "share; off: all exams (default: as SLURM's array and srun say, see extract/README.md)");
+  add("survey", po::value(&options.survey)->value_name("FILE"),
+      "what --dry-run --json printed: parts then have about as many frames");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
   add("recheck", po::value(&words.recheck)->value_name("N"),

@@ -50,6 +50,8 @@ struct ExtractOptions {
   int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored
   bool allow_mixed_precision = false;
   bool rename = false, replace = false;  // as in PlanOptions
+  std::string part;                      // --part, as choose_part() takes it
+  std::filesystem::path survey;          // --survey: frames of exams, for parts alike; "": none
 
   std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
   std::filesystem::path monitor;  // CSV of the machine's load; "": none

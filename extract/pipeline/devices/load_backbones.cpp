@@ -1,11 +1,26 @@
 #include "extract/pipeline/devices/load_backbones.h"
 
+#include "cache/maintain/parts.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/inspect/first_frames.h"
 
 namespace coldframe::extract {
 namespace {
+
+// What the parts of a job must do alike.
+Json kind_of(const std::string& precision, const torch::Device& device) {
+  return {{"precision", precision}, {"device", device.is_cuda() ? "cuda" : "cpu"}};
+}
+
+void require_agreement(const Json& agreed, const Json& own) {
+  if (agreed == own) return;
+  throw CacheError(concat("the first part computes in ", agreed.value("precision", "?"), " on ",
+                          agreed.value("device", "?"), ", this one would in ",
+                          own.value("precision", "?"), " on ", own.value("device", "?"),
+                          "; run it on a machine like the first one's, with --precision ",
+                          agreed.value("precision", "auto"), ", or give --allow-mixed-precision"));
+}
 
 Precision decide_precision(const ExtractOptions& options, const cache::CacheReader* cached,
                            const cache::CacheReader* reused, const torch::Device& device) {
@@ -37,9 +52,14 @@ bool is_checked(const ExtractOptions& options, bool cached, Precision precision,
 
 void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
                     const frames::ExamList& input, const cache::CacheReader* cached,
-                    const cache::CacheReader* reused) {
+                    const cache::CacheReader* reused, const cache::Location* shared) {
   Precision precision = decide_precision(options, cached, reused, devices.first());
   bool decided = cached != nullptr || reused != nullptr;
+  const auto agreed = shared ? cache::agreement(*shared) : std::nullopt;
+  if (agreed && !decided && options.precision == "auto") {
+    precision = parse_precision(agreed->value("precision", "fp32"), devices.first());
+    decided = true;
+  }
   vit::CheckInput check;  // read once
   const auto make = [&](const torch::Device& device) {
     vit::BackboneOptions wanted = options.backbone;
@@ -57,6 +77,9 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
     return backbone;
   };
   devices.load(make);
+  if (!shared || options.allow_mixed_precision) return;
+  const Json own = kind_of(to_string(precision), devices.first());
+  require_agreement(cache::agree(*shared, own), own);
 }
 
 }  // namespace coldframe::extract

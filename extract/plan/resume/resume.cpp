@@ -200,6 +200,7 @@ Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
   std::vector<std::size_t> present;  // cached exams that stay as they are, but for metadata
   const auto lost_frames = with_lost_frames(cached);
   for (std::size_t i = 0; i < input.exams.size() && !stop_requested(); ++i) {
+    if (!options.mine.empty() && !options.mine[i]) continue;
     ExamTask task{&input.exams[i], i, cached ? cached->next_revision(input.exams[i].id) : 0};
     const std::size_t index = cached ? cached->find(task.exam->id) : cache::CacheReader::npos;
     std::optional<ExamInfo> now;
@@ -225,6 +226,7 @@ Plan plan_extraction(const frames::ExamList& input, const PlanOptions& options,
   if (!cached || stop_requested()) return plan;
   auto absent = absent_exams(*cached, input);
   settle_ids(input, options, *cached, present, absent, plan);
+  if (!options.mine.empty()) return plan;
   plan.not_in_input = absent.size();
   for (auto& exam : moved_behind(*cached, input.exams.size(), absent))
     plan.metadata.push_back(std::move(exam));

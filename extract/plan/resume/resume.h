@@ -48,6 +48,9 @@ struct PlanOptions {
   bool rename = false;   // --rename: sources under other ids than they are cached under keep their
                          // features
   bool replace = false;  // --replace: ids that name other exams than those cached lose theirs
+  // Of each exam of the input, whether this process has it; empty: all. With it the plan is about
+  // these alone, and cached exams that the input does not name stay where they are.
+  std::vector<bool> mine = {};
 };
 
 // `cached` may be null: nothing there yet. A stop request ends the planning early. CacheError: ids

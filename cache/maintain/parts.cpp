@@ -1,0 +1,151 @@
+#include "cache/maintain/parts.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <map>
+#include <unordered_set>
+
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char *kPrefix = ".part-", *kSuffix = ".json", *kAgreement = ".agreement.json";
+
+fs::path record_path(const Location& location, std::uint32_t part, std::uint32_t parts) {
+  return location.shard_folder() / concat(kPrefix, part, "-of-", parts, kSuffix);
+}
+
+std::vector<fs::path> record_paths(const Location& location) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) paths.push_back(entry.path());
+  }
+  return paths;
+}
+
+std::string host_name() {
+  char host[128] = "";
+  ::gethostname(host, sizeof host - 1);
+  return host;
+}
+
+PartRecord parse_record(const fs::path& path) {
+  const Json json = read_json_file(path);
+  try {
+    const PartRecord record{json.at("part"), json.at("parts"), json.at("started"), json.at("host"),
+                            json.at("exams")};
+    if (record.part >= record.parts) throw DataError("it has no such part");
+    return record;
+  } catch (const std::exception& error) {
+    throw DataError(concat(path.string(), ": no record of a part (", error.what(),
+                           "); remove it, and start the part again"));
+  }
+}
+
+double modified(const fs::path& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<double>(status.st_mtime) : 0;
+}
+
+// When each worker's last shard appeared.
+std::map<std::uint32_t, double> last_shards(const Location& location) {
+  std::map<std::uint32_t, double> last;
+  for (const fs::path& file : location.files()) {
+    const std::string name = file.filename().string();
+    std::int64_t worker = 0;
+    if (!is_shard_name(name) || !parse_int(split(name, '-')[1], worker)) continue;
+    double& time = last[static_cast<std::uint32_t>(worker)];
+    time = std::max(time, modified(file));
+  }
+  return last;
+}
+
+}  // namespace
+
+void write_part_record(const Location& location, const PartRecord& record) {
+  Json json;
+  json["part"] = record.part;
+  json["parts"] = record.parts;
+  json["started"] = static_cast<double>(std::time(nullptr));
+  json["host"] = host_name();
+  json["exams"] = record.exams;
+  create_folders_durably(location.shard_folder());
+  write_file_atomically(record_path(location, record.part, record.parts), json.dump() + "\n");
+}
+
+std::vector<PartRecord> read_part_records(const Location& location) {
+  std::vector<PartRecord> records;
+  for (const fs::path& path : record_paths(location)) records.push_back(parse_record(path));
+  if (records.empty()) return records;
+  const auto latest = std::ranges::max_element(records, {}, &PartRecord::started)->parts;
+  std::erase_if(records, [&](const PartRecord& record) { return record.parts != latest; });
+  std::ranges::sort(records, {}, &PartRecord::part);
+  return records;
+}
+
+std::optional<Json> agreement(const Location& location) {
+  const fs::path path = location.shard_folder() / kAgreement;
+  std::error_code error;
+  if (!fs::exists(path, error)) return std::nullopt;
+  return read_json_file(path);
+}
+
+Json agree(const Location& location, const Json& proposal) {
+  if (const auto agreed = agreement(location)) return *agreed;
+  create_folders_durably(location.shard_folder());
+  AtomicFile file(location.shard_folder() / kAgreement);
+  file.append(proposal.dump() + "\n");
+  return file.finish_if_new() ? proposal : *agreement(location);
+}
+
+PartsReport check_parts(const Location& location, const CacheReader* cache) {
+  PartsReport report;
+  const std::vector<PartRecord> records = read_part_records(location);
+  if (records.empty()) return report;
+  std::unordered_set<std::string_view> failed;
+  if (cache)
+    for (const Failure& failure : cache->failures()) failed.insert(failure.exam);
+  const auto last = last_shards(location);
+  report.parts.resize(records.front().parts);
+  for (std::uint32_t part = 0; part < report.parts.size(); ++part) report.parts[part].part = part;
+  for (const PartRecord& record : records) {
+    PartState& state = report.parts[record.part];
+    state.begun = true;
+    state.exams = record.exams.size();
+    const auto shard = last.find(record.part);
+    state.last_shard = std::max(record.started, shard == last.end() ? 0 : shard->second);
+    for (const std::string& id : record.exams) {
+      const std::size_t index = cache ? cache->find(id) : CacheReader::npos;
+      if (index != CacheReader::npos) {
+        ++state.done;
+        report.frames += cache->exams()[index].frames();
+      } else if (failed.contains(id)) {
+        ++state.failed;
+        report.failed_exams.push_back(id);
+      }
+    }
+  }
+  return report;
+}
+
+void forget_parts(const Location& location) {
+  for (const fs::path& path : record_paths(location)) remove_file_durably(path);
+  std::error_code error;
+  fs::remove(location.shard_folder() / kAgreement, error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(".shard-") && name.ends_with(".tmp")) fs::remove(entry.path(), error);
+  }
+}
+
+}  // namespace coldframe::cache

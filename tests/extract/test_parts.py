@@ -1,0 +1,200 @@
+"""`extract --part`: one cache by several processes, whatever is killed, twice at work, or lost."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+EXAMS, FRAMES, SIDE = 23, 3, 32
+sys.path.insert(0, str(ROOT / "examples"))
+
+from read_cache import Cache  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parts")
+    rng, rows = np.random.default_rng(0), ["exam,path,label"]
+    for exam in range(EXAMS):
+        for frame in range(FRAMES):
+            Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)).save(folder / f"{exam}-{frame}.png")
+            rows.append(f"E{exam:02d},{exam}-{frame}.png,{exam % 2}")
+    (folder / "exams.csv").write_text("\n".join(rows) + "\n")
+    extract(folder, "whole.cache")
+    return folder
+
+
+def command(folder, out, *extra):
+    return [str(word) for word in (BUILD / "bin/coldframe", "extract", "--input", folder / "exams.csv", "--out", folder / out,
+                                   "--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", SIDE,
+                                   "--pool", "mean", "--mean", 0.5, "--std", 0.5, "--device", "cpu", "--precision", "fp32",
+                                   "--batch", 2, *extra)]
+
+
+def environment(**variables):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "JOB_COMPLETION"))}
+    return clean | {name: str(value) for name, value in variables.items()}
+
+
+def extract(folder, out, *extra, expect=0, **variables):
+    done = subprocess.run(command(folder, out, *extra), capture_output=True, text=True, env=environment(**variables))
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def cache(verb, path, *extra, expect=0):
+    done = subprocess.run([str(word) for word in (BUILD / "bin/coldframe-cache", verb, path, *extra)], capture_output=True,
+                          text=True)
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return json.loads(done.stdout) if "--json" in extra else done.stdout + done.stderr
+
+
+def assert_equals_whole(folder, out):
+    one, other = Cache(folder / "whole.cache"), Cache(folder / out)
+    assert list(one.exams["id"]) == list(other.exams["id"]) and list(one.exams["label"]) == list(other.exams["label"])
+    for exam in one.exams["id"]:
+        assert np.array_equal(one.features(exam), other.features(exam)), exam
+
+
+def test_parts_make_the_cache_of_one_process(job):
+    for index in (2, 0, 1):
+        done = extract(job, "three.cache", "--part", f"{index}/3")
+        assert f"part {index} of 3 (--part) alone" in done.stderr
+    assert_equals_whole(job, "three.cache")
+    assert "all 3 parts are complete, 23 exams, 0 failures" in cache("finish", job / "three.cache", "--pack", job / "three.h5")
+    assert_equals_whole(job, "three.h5")
+    assert not list((job / "three.cache").glob(".*"))
+    cache("verify", job / "three.cache")
+    refused = cache("finish", job / "three.cache", expect=3)
+    assert "no part has left a record" in refused
+
+
+def test_finish_and_progress_tell_what_is_missing(job):
+    extract(job, "some.cache", "--part", "1/5")
+    extract(job, "some.cache", "--part", "4/5")
+    told = cache("finish", job / "some.cache", expect=1)
+    assert "3 parts of 5 are incomplete" in told and "--array=0,2-3" in told
+    state = cache("progress", job / "some.cache", "--json")
+    assert (state["complete"], state["waiting"], state["exams"]) == (2, 3, 9)
+    assert [part["exams"] for part in state["parts"]] == [0, 5, 0, 0, 4]
+    assert "2 of 5 complete, 0 at work, 3 not begun" in cache("progress", job / "some.cache")
+    for index in (0, 2, 3):
+        extract(job, "some.cache", "--part", f"{index}/5")
+    cache("finish", job / "some.cache")
+    assert_equals_whole(job, "some.cache")
+
+
+def test_slurm_says_which_part(job):
+    array = dict(SLURM_ARRAY_TASK_MIN=1, SLURM_ARRAY_TASK_MAX=3, SLURM_ARRAY_TASK_STEP=2, SLURM_ARRAY_TASK_COUNT=2)
+    for task in (1, 3):
+        extract(job, "slurm.cache", SLURM_ARRAY_TASK_ID=task, **array)
+    cache("finish", job / "slurm.cache")
+    assert_equals_whole(job, "slurm.cache")
+    partly = extract(job, "partly.cache", expect=2, SLURM_ARRAY_TASK_ID=1)
+    assert "SLURM_ARRAY_TASK_MIN is not" in partly.stderr and not (job / "partly.cache").exists()
+    extract(job, "off.cache", "--part", "off", SLURM_ARRAY_TASK_ID=1)
+    assert_equals_whole(job, "off.cache")
+
+
+def test_parts_are_balanced_by_a_survey(job):
+    survey = subprocess.run(command(job, "x", "--dry-run", "--json"), capture_output=True, text=True, env=environment())
+    (job / "survey.json").write_text(survey.stdout)
+    for index in range(2):
+        extract(job, "surveyed.cache", "--part", f"{index}/2", "--survey", job / "survey.json")
+    state = cache("progress", job / "surveyed.cache", "--json")
+    assert sorted(part["exams"] for part in state["parts"]) == [11, 12]
+    cache("finish", job / "surveyed.cache")
+    assert_equals_whole(job, "surveyed.cache")
+
+
+def test_all_at_once_with_kills_and_a_part_that_runs_twice(job):
+    random.seed(5)
+    out, parts = "wild.cache", [0, 1, 2, 3, 3]  # the last one twice: the first was thought dead
+    running = {number: subprocess.Popen(command(job, out, "--part", f"{part}/4"), stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=environment())
+               for number, part in enumerate(parts)}
+    for number in (1, 4):  # killed once it is at work, or perhaps just when it is done
+        while running[number].poll() is None and not list((job / out).glob(f".part-{parts[number]}-of-4.json")):
+            pass
+        running[number].send_signal(signal.SIGKILL)
+    for number, process in running.items():
+        said = process.communicate()
+        assert process.returncode in ((0,) if number not in (1, 4) else (0, -signal.SIGKILL)), said
+    extract(job, out, "--part", "1/4")
+    cache("finish", job / out, "--pack", job / "wild.h5")
+    assert_equals_whole(job, out)
+    assert_equals_whole(job, "wild.h5")
+    cache("verify", job / out)
+    cache("verify", job / "wild.h5")
+
+
+def test_what_two_writers_of_a_part_store_twice_counts_once(job):
+    out = job / "twice.cache"
+    extract(job, "twice.cache", "--part", "0/2")
+    first = sorted(out.glob("shard-*.h5"))
+    kept = {path.name: path.read_bytes() for path in first}
+    for path in first:
+        path.unlink()
+    extract(job, "twice.cache", "--part", "0/2")
+    for path in sorted(out.glob("shard-*.h5")):  # the zombie's shard comes late, under a name that is free
+        path.rename(path.with_name(path.name.replace("-000000", "-000007")))
+    for name, content in kept.items():
+        (out / name).write_bytes(content)
+    extract(job, "twice.cache", "--part", "1/2")
+    cache("finish", out, "--pack", job / "twice.h5")
+    cache("verify", out)
+    assert_equals_whole(job, "twice.cache")
+    assert_equals_whole(job, "twice.h5")
+
+
+def test_failures_are_told_and_do_not_hold_up_the_end(job, tmp_path):
+    lines = (job / "exams.csv").read_text().splitlines()
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    manifest = [lines[0], *(line.replace(",", f",{job}/", 1) for line in lines[1:7]), f"BAD,{broken},1"]
+    (tmp_path / "exams.csv").write_text("\n".join(manifest) + "\n")
+    for index in range(2):
+        extract(tmp_path, "x.cache", "--part", f"{index}/2", expect=1 if index == 0 else 0)
+    report = cache("finish", tmp_path / "x.cache", "--json", expect=1)
+    assert (report["exams"], report["failed"], report["incomplete"]) == (2, ["BAD"], [])
+
+
+def test_what_does_not_go_with_parts_is_refused(job):
+    for extra, words in [(("--part", "5/5"), "expected I/N"), (("--part", "0/2", "--rename"), "--rename and --replace"),
+                         (("--part", "0/2", "--survey", job / "exams.csv"), "exams.csv")]:
+        refused = extract(job, "refused.cache", *extra, expect=3 if "--survey" in extra else 2)
+        assert words in refused.stderr and "Traceback" not in refused.stderr
+    assert "one file" in extract(job, "refused.h5", "--part", "0/2", expect=2).stderr
+
+
+def test_the_first_part_decides_the_precision(job):
+    automatic = ["--precision", "auto"]
+    done = subprocess.run([*command(job, "agreed.cache", "--part", "0/2"), "--quiet"], capture_output=True, text=True,
+                          env=environment())
+    assert done.returncode == 0, done.stderr
+    agreed = json.loads((job / "agreed.cache/.agreement.json").read_text())
+    assert agreed == {"precision": "fp32", "device": "cpu"}
+    words = command(job, "agreed.cache", "--part", "1/2")
+    words[words.index("--precision"):words.index("--precision") + 2] = automatic
+    assert subprocess.run(words, capture_output=True, text=True, env=environment()).returncode == 0
+    assert_equals_whole(job, "agreed.cache")
+    (job / "agreed.cache/.agreement.json").write_text('{"precision": "fp32", "device": "cuda"}')
+    other = subprocess.run(words, capture_output=True, text=True, env=environment())
+    assert other.returncode == 3 and "the first part computes in fp32 on cuda" in other.stderr
+
+
+def test_a_record_that_is_none_is_refused_by_name(job):
+    extract(job, "record.cache", "--part", "0/2")
+    (job / "record.cache/.part-1-of-2.json").write_text('{"part": 3}')
+    for verb in ("finish", "progress"):
+        refused = cache(verb, job / "record.cache", expect=3)
+        assert ".part-1-of-2.json: no record of a part" in refused
