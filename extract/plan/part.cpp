@@ -71,10 +71,12 @@ Place place_in_step(const Variables& variables) {
   constexpr const char* kProcess = "SLURM_PROCID";
   // A batch script has SLURM_PROCID, too; only srun's processes have a step's number.
   if (!variables.has("SLURM_STEP_ID") || !variables.has(kProcess)) return {};
-  const Place place{variables.number(kProcess, kProcess),
-                    variables.number("SLURM_NTASKS", kProcess)};
+  // The step's own number of tasks, where it is told: that of the job may be another.
+  const char* const tasks =
+      variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+  const Place place{variables.number(kProcess, kProcess), variables.number(tasks, kProcess)};
   if (place.index < 0 || place.index >= place.count)
-    throw ConfigError(concat("SLURM_PROCID=", place.index, " of SLURM_NTASKS=", place.count,
+    throw ConfigError(concat("SLURM_PROCID=", place.index, " of ", tasks, "=", place.count,
                              ": no such process; give --part I/N"));
   return place;
 }
