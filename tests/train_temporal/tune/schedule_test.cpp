@@ -1,0 +1,263 @@
+// Schedules against a search of all persistent ones on small chains, and against one another on the
+// chains of ViTs.
+#include "train_temporal/tune/schedule.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <map>
+#include <queue>
+#include <random>
+#include <tuple>
+
+namespace coldframe::tune {
+namespace {
+
+using Chain = std::vector<StepCost>;
+
+// A ViT's blocks, in bytes of n frames of 197 tokens of 384 float32 numbers; the embedding goes
+// before them where it is trained.
+Chain vit_chain(std::size_t blocks, bool embedding, std::uint64_t frames = 1) {
+  const std::uint64_t x = frames * 197 * 384 * 4, weights = 384 * 384 * 4;
+  Chain chain;
+  if (embedding) chain.push_back({x, 2 * x, 3 * x, x, weights, 1, 1});
+  for (std::size_t i = 0; i < blocks; ++i) {
+    chain.push_back({x, 5 * x + x / 64, 6 * x, x, 5 * x + 3 * weights, 2, 4});
+    chain.push_back({x, 9 * x + x / 96, 9 * x, x, 3 * x + 4 * weights, 3, 6});
+  }
+  chain.push_back({frames * 384 * 4, x / 96, x, x, x, 0.1, 0.2});
+  return chain;
+}
+std::uint64_t input_of(const Chain& chain) {
+  return chain[chain.size() - 2].output;
+}
+
+Chain random_chain(std::mt19937& random, std::size_t steps) {
+  const auto up_to = [&](int most) {
+    return std::uniform_int_distribution<std::uint64_t>(0, most)(random);
+  };
+  Chain chain(steps);
+  for (StepCost& cost : chain)
+    cost = {1 + up_to(5),         up_to(12),       up_to(4), up_to(4), up_to(6),
+            double(1 + up_to(9)), double(up_to(9))};
+  return chain;
+}
+
+// The shortest time of any persistent schedule, by Dijkstra's search over what can be live:
+// nothing is kept and then dropped before its step has run backward.
+class AnySchedule {
+ public:
+  AnySchedule(const Chain& chain, std::uint64_t input, std::uint64_t budget)
+      : chain_(chain), input_(input), budget_(budget) {}
+
+  std::optional<double> shortest() {
+    const std::size_t n = chain_.size();
+    const State start{1, 0, n, n};  // the chain's input stays
+    std::map<State, double> best{{start, 0}};
+    using Entry = std::pair<double, State>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    queue.emplace(0, start);
+    while (!queue.empty()) {
+      const auto [time, state] = queue.top();
+      queue.pop();
+      if (state.gradient == 0) return time;
+      if (time > best.at(state)) continue;
+      for (const auto& [cost, next] : moves(state)) {
+        const auto [place, fresh] = best.emplace(next, time + cost);
+        if (!fresh && place->second <= time + cost) continue;
+        place->second = time + cost;
+        queue.emplace(time + cost, next);
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct State {
+    unsigned kept, graphs;  // sets of values and of steps
+    std::size_t running;    // a value that may be dropped; n: none
+    std::size_t gradient;
+    auto operator<=>(const State&) const = default;
+  };
+
+  std::uint64_t value(std::size_t i) const { return i == 0 ? input_ : chain_[i - 1].output; }
+  bool has(const State& state, std::size_t i) const {
+    return (state.kept >> i & 1) || (i > 0 && (state.graphs >> (i - 1) & 1)) ||
+           (state.running == i && i < chain_.size());
+  }
+  std::uint64_t live(const State& state) const {
+    std::uint64_t bytes = state.gradient > 0 ? value(state.gradient) : 0;
+    for (std::size_t i = 0; i <= chain_.size(); ++i) bytes += has(state, i) ? value(i) : 0;
+    for (std::size_t i = 0; i < chain_.size(); ++i)
+      bytes += (state.graphs >> i & 1) ? chain_[i].saved : 0;
+    return bytes;
+  }
+  std::vector<std::pair<double, State>> moves(const State& state) const {
+    const std::size_t n = chain_.size();
+    std::vector<std::pair<double, State>> found;
+    for (std::size_t i = 0; i < n; ++i) {
+      const StepCost& cost = chain_[i];
+      const unsigned bit = 1u << i;
+      if ((state.graphs & bit) && state.gradient == i + 1) {
+        State next{state.kept & ~bit, state.graphs & ~bit, n, i};
+        if (live(state) + (i > 0 ? value(i) : 0) + cost.backward_extra <= budget_ &&
+            state.running == n)
+          found.emplace_back(cost.backward, next);
+      }
+      const bool kept = state.kept & bit, running = state.running == i;
+      const bool of_graph = i > 0 && (state.graphs >> (i - 1) & 1);
+      if (!(kept || running || of_graph) || (state.graphs & bit) || state.gradient <= i) continue;
+      if (state.running != n && !running) continue;  // what runs, runs on
+      if (has(state, i + 1)) continue;
+      const std::size_t next_running = i + 1 < n ? i + 1 : n;
+      if (live(state) + cost.output + cost.forward_extra <= budget_ && i + 1 < n) {
+        found.emplace_back(cost.forward,
+                           State{state.kept | bit, state.graphs, next_running, state.gradient});
+        if (running)
+          found.emplace_back(cost.forward,
+                             State{state.kept, state.graphs, next_running, state.gradient});
+      }
+      if (live(state) + cost.output + cost.saved + cost.graph_extra <= budget_)
+        found.emplace_back(cost.forward,
+                           State{state.kept | bit, state.graphs | bit, n, state.gradient});
+    }
+    return found;
+  }
+
+  const Chain& chain_;
+  std::uint64_t input_, budget_;
+};
+
+TEST(Schedule, SimulatesWhatAChainHolds) {
+  const Chain chain = {{10, 5, 1, 2, 4, 1, 2}, {20, 7, 3, 4, 8, 10, 20}};
+  const Schedule schedule = make_schedule(Strategy::kNone, chain, 100);
+  EXPECT_THAT(memory_over_time(schedule, chain, 100),
+              testing::ElementsAre(100 + 20 + 10 + 5 + 2,                // the first, and δ
+                                   100 + 20 + 10 + 5 + 20 + 7 + 4,       // the second
+                                   100 + 20 + 10 + 5 + 20 + 7 + 10 + 8,  // and back
+                                   100 + 10 + 10 + 5 + 4));              // no gradient of the input
+  const Use use = simulate(schedule, chain, 100);
+  EXPECT_EQ(use.peak, 180);
+  EXPECT_EQ(use.seconds, 33);
+}
+
+TEST(Schedule, RefusesWhatCannotRun) {
+  const Chain chain = vit_chain(1, false);
+  const auto message = [&](const Schedule& schedule) -> std::string {
+    try {
+      simulate(schedule, chain, 1);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({{Action::kForward, 1}}), "step 1 cannot run forward: its input is not there");
+  EXPECT_EQ(message({{Action::kForward, 0}, {Action::kForward, 0}}),
+            "step 0 cannot run forward: its input is not there");
+  EXPECT_EQ(message({{Action::kForwardWithGraph, 0}, {Action::kBackward, 0}}),
+            "step 0 cannot run backward: its output has no gradient");
+  EXPECT_EQ(message({{Action::kBackward, 2}}), "step 2 cannot run backward: it has no graph");
+  EXPECT_EQ(message({{Action::kForwardWithGraph, 3}}),
+            "step 3 cannot run forward with a graph: there is no such step");
+  EXPECT_EQ(message({}), "step 2 does not run backward");
+}
+
+TEST(Schedule, EveryStrategyRunsEveryStepBackwardOnce) {
+  for (const bool embedding : {false, true}) {
+    for (const std::size_t blocks : {0, 1, 2, 3, 4, 12, 24}) {
+      const Chain chain = vit_chain(blocks, embedding);
+      const std::uint64_t input = 7, budget = 2 * least_memory(chain, input);
+      for (const auto& [word, strategy] : kStrategies) {
+        const Schedule schedule = make_schedule(strategy, chain, input, budget);
+        SCOPED_TRACE(std::string(word) + ", blocks " + std::to_string(blocks));
+        EXPECT_NO_THROW(simulate(schedule, chain, input));
+        EXPECT_EQ(std::ranges::count(schedule, Action::kBackward, &Operation::action),
+                  chain.size());
+      }
+    }
+  }
+}
+
+TEST(Schedule, StrategiesRunAgainWhatTheySay) {
+  const Chain chain = vit_chain(12, true);
+  const std::uint64_t input = input_of(chain);
+  const auto again = [&](Strategy strategy) {
+    std::map<std::size_t, int> times;
+    for (const Operation& operation : make_schedule(strategy, chain, input))
+      times[operation.step] += operation.action != Action::kBackward;
+    std::size_t attention = 0, perceptrons = 0;
+    for (std::size_t i = 1; i + 1 < chain.size(); ++i)
+      (i % 2 == 1 ? attention : perceptrons) += times[i] == 2;
+    return std::pair(attention, perceptrons);
+  };
+  EXPECT_EQ(again(Strategy::kNone), std::pair(std::size_t{0}, std::size_t{0}));
+  EXPECT_EQ(again(Strategy::kBlock), std::pair(std::size_t{11}, std::size_t{11}));
+  EXPECT_EQ(again(Strategy::kSqrt), std::pair(std::size_t{9}, std::size_t{9}));
+  EXPECT_EQ(again(Strategy::kMlp), std::pair(std::size_t{0}, std::size_t{11}));
+}
+
+TEST(Schedule, OptimalIsTheBestOfAllOnSmallChains) {
+  std::mt19937 random(19);
+  std::size_t feasible = 0;
+  for (int trial = 0; trial < 150; ++trial) {
+    const Chain chain = random_chain(random, 1 + trial % 6);
+    const std::uint64_t input = 1 + trial % 4;
+    const std::uint64_t least = least_memory(chain, input);
+    const std::uint64_t most =
+        simulate(make_schedule(Strategy::kNone, chain, input), chain, input).peak;
+    for (std::uint64_t budget = least > 0 ? least - 1 : 0; budget <= most; ++budget) {
+      const std::optional<double> shortest = AnySchedule(chain, input, budget).shortest();
+      const Schedule schedule = make_schedule(Strategy::kOptimal, chain, input, budget);
+      ASSERT_EQ(schedule.empty(), !shortest.has_value()) << "trial " << trial << ", " << budget;
+      ASSERT_EQ(schedule.empty(), budget < least);
+      if (!shortest) continue;
+      const Use use = simulate(schedule, chain, input);
+      ASSERT_LE(use.peak, budget);
+      ASSERT_EQ(use.seconds, *shortest) << "trial " << trial << ", budget " << budget;
+      ++feasible;
+    }
+  }
+  EXPECT_GT(feasible, 1000u);
+}
+
+TEST(Schedule, OptimalKeepsEveryBudgetAndIsNeverSlowerThanTheOthers) {
+  for (const std::size_t blocks : {1, 4, 12, 24}) {
+    const Chain chain = vit_chain(blocks, blocks % 8 == 4, 8);
+    const std::uint64_t input = input_of(chain), least = least_memory(chain, input);
+    const std::uint64_t most =
+        simulate(make_schedule(Strategy::kNone, chain, input), chain, input).peak;
+    EXPECT_TRUE(make_schedule(Strategy::kOptimal, chain, input, least - 1).empty());
+    double before = std::numeric_limits<double>::infinity();
+    for (int i = 0; i <= 20; ++i) {
+      const std::uint64_t budget = least + (most - least) / 20 * i + (i == 20) * 20;
+      const Schedule schedule = make_schedule(Strategy::kOptimal, chain, input, budget);
+      const Use use = simulate(schedule, chain, input);
+      EXPECT_LE(use.peak, budget);
+      EXPECT_LE(use.seconds, before * 1.01);
+      before = use.seconds;
+      for (const Strategy other :
+           {Strategy::kNone, Strategy::kBlock, Strategy::kSqrt, Strategy::kMlp}) {
+        const Use its = simulate(make_schedule(other, chain, input), chain, input);
+        EXPECT_TRUE(its.peak > budget || use.seconds <= its.seconds);
+      }
+    }
+  }
+}
+
+TEST(Schedule, PlansA24BlockChainWithinATenthOfASecond) {
+  const Chain chain = vit_chain(24, true, 16);
+  const std::uint64_t input = input_of(chain), least = least_memory(chain, input);
+  double slowest = 0;
+  for (const double factor : {1.0, 1.001, 1.1, 1.5, 2.5, 4.0}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_FALSE(
+        make_schedule(Strategy::kOptimal, chain, input, std::uint64_t(factor * least)).empty());
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    slowest = std::max(slowest, took.count());
+  }
+  RecordProperty("slowest_ms", static_cast<int>(1000 * slowest));
+  EXPECT_LT(slowest, 0.1);
+}
+
+}  // namespace
+}  // namespace coldframe::tune
