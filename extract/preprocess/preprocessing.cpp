@@ -89,20 +89,7 @@ void resize_frame(const Preprocessing& preprocessing, const frames::Image& image
 }
 
 std::array<float, 768> normalization_table(const Preprocessing& preprocessing) {
-  std::array<float, 768> table;
-  constexpr float kInverse = static_cast<float>(1.0 / 255.0);
-  const Resampler resampler = preprocessing.resampler;
-  for (std::size_t channel = 0; channel < 3; ++channel) {
-    const float mean = preprocessing.mean[channel], std = preprocessing.std[channel];
-    for (std::size_t pixel = 0; pixel < 256; ++pixel) {
-      const float level = static_cast<float>(pixel);
-      const float scaled = resampler == Resampler::kTorch ? level * kInverse : level / 255.0f;
-      table[channel * 256 + pixel] = resampler == Resampler::kTransformers
-                                         ? (level - mean * 255.0f) / (std * 255.0f)
-                                         : (scaled - mean) / std;
-    }
-  }
-  return table;
+  return normalization_table(preprocessing.resampler, preprocessing.mean, preprocessing.std);
 }
 
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out) {

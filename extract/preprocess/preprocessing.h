@@ -12,6 +12,7 @@
 #include "common/text/image_size.h"
 #include "common/text/word_table.h"
 #include "extract/frames/frame.h"
+#include "extract/preprocess/normalization.h"
 
 namespace coldframe::preprocess {
 
@@ -21,16 +22,6 @@ inline const WordTable<Resize> kResizes{
 enum class Interpolation { kBicubic, kBilinear };
 inline const WordTable<Interpolation> kInterpolations{{"bicubic", Interpolation::kBicubic},
                                                       {"bilinear", Interpolation::kBilinear}};
-// Pillow 13 resamples frames that lose much more height than width vertically first; all versions
-// before it, with which every published backbone was trained, resample horizontally first. The two
-// orders differ by a level here and there. The image processors of transformers 5 resample as
-// torch, but round the corner of an odd crop down, and scale and normalise in one step
-// (transformers/image_processing_backends.py).
-enum class Resampler { kPillow, kTorch, kPillow12, kTransformers };
-inline const WordTable<Resampler> kResamplers{{"pillow", Resampler::kPillow},
-                                              {"torch", Resampler::kTorch},
-                                              {"pillow12", Resampler::kPillow12},
-                                              {"transformers", Resampler::kTransformers}};
 // Resampled on tensors, not on PIL images.
 inline bool is_of_tensors(Resampler resampler) {
   return resampler == Resampler::kTorch || resampler == Resampler::kTransformers;
@@ -79,10 +70,8 @@ Json to_json(const Preprocessing& preprocessing);
 void resize_frame(const Preprocessing& preprocessing, const frames::Image& image,
                   std::uint8_t* out);
 
-// (pixel / 255 − mean) / std in float32 as torchvision computes it: ToTensor + Normalize for
-// PIL images, v2.ToDtype(scale=True) + v2.Normalize for kTorch, which multiplies by 1/255 instead
-// of dividing, (pixel − 255 · mean) / (255 · std) for kTransformers: in [S, S, 3] uint8 → out
-// [3, S, S] float32. The CPU twin of cuda/normalize.cu.
+// Takes each pixel's value from normalization_table(): in [S, S, 3] uint8 → out [3, S, S] float32.
+// The CPU twin of cuda/normalize.cu.
 void normalize(const Preprocessing& preprocessing, const std::uint8_t* in, float* out);
 
 // All that normalize() can give: [channel * 256 + pixel].

@@ -53,6 +53,11 @@ ROOMS = {
                                        "train_temporal/tasks"},
     "train_temporal/training": COMMON | {"common/torch",
                                          "common/processes"} | EVALUATION | MODELS,
+    # The one room of training that reaches into extract.
+    "train_temporal/tune": COMMON | {"common/torch", "extract/vit",
+                                     "extract/preprocess/normalization.h", "train_temporal/data",
+                                     "train_temporal/models", "train_temporal/models/kernels",
+                                     "train_temporal/tune"},
     # What the report and predict show of single exams; it reads finished runs.
     "train_temporal/explain": COMMON | {"common/torch", "cache", "train_temporal/data",
                                         "train_temporal/explain", "train_temporal/models",

@@ -21,8 +21,15 @@ enum class Stream : std::uint64_t {
   kView,
   kInputNoise,
   kMixup,
-  kLayerDropout = 256,  // behind the GRU's first layer; one more for each layer after it
+  kLowRank,
+  kLayerDropout = 256,       // behind the GRU's first layer; one more for each layer after it
+  kTokenDropout = 1u << 16,  // in the first part of a ViT's first block; likewise
 };
+
+constexpr Stream token_dropout(std::int64_t block, std::size_t part) {
+  return static_cast<Stream>(static_cast<std::int64_t>(Stream::kTokenDropout) + 2 * block +
+                             static_cast<std::int64_t>(part));
+}
 
 constexpr Stream layer_dropout(std::int64_t layer) {
   return static_cast<Stream>(static_cast<std::int64_t>(Stream::kLayerDropout) + layer);

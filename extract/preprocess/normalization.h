@@ -1,0 +1,27 @@
+// What the levels of pixels become before the backbone: the last step of preprocessing.
+#pragma once
+
+#include <array>
+
+#include "common/text/word_table.h"
+
+namespace coldframe::preprocess {
+
+// Pillow 13 resamples frames that lose much more height than width vertically first; all versions
+// before it, with which every published backbone was trained, resample horizontally first. The two
+// orders differ by a level here and there. The image processors of transformers 5 resample as
+// torch, but round the corner of an odd crop down, and scale and normalise in one step
+// (transformers/image_processing_backends.py).
+enum class Resampler { kPillow, kTorch, kPillow12, kTransformers };
+inline const WordTable<Resampler> kResamplers{{"pillow", Resampler::kPillow},
+                                              {"torch", Resampler::kTorch},
+                                              {"pillow12", Resampler::kPillow12},
+                                              {"transformers", Resampler::kTransformers}};
+
+// (pixel / 255 − mean) / std in float32 as torchvision computes it: ToTensor + Normalize for
+// PIL images, v2.ToDtype(scale=True) + v2.Normalize for kTorch, which multiplies by 1/255 instead
+// of dividing, (pixel − 255 · mean) / (255 · std) for kTransformers. [channel * 256 + pixel]
+std::array<float, 768> normalization_table(Resampler resampler, const std::array<float, 3>& mean,
+                                           const std::array<float, 3>& std);
+
+}  // namespace coldframe::preprocess

@@ -1,0 +1,112 @@
+#include "train_temporal/tune/chain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "train_temporal/tune/redrawn_dropout.h"
+
+namespace coldframe::tune {
+namespace {
+
+void add_trained(const torch::nn::Module& module, std::vector<torch::Tensor>& found) {
+  for (const torch::Tensor& parameter : module.parameters())
+    if (parameter.requires_grad()) found.push_back(parameter);
+}
+
+void add_trained(const torch::Tensor& parameter, std::vector<torch::Tensor>& found) {
+  if (parameter.defined() && parameter.requires_grad()) found.push_back(parameter);
+}
+
+template <class Holder>
+void add_trained_of(const Holder& holder, std::vector<torch::Tensor>& found) {
+  if (holder) add_trained(*holder, found);
+}
+
+}  // namespace
+
+Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
+             torch::Tensor levels)
+    : model_(std::move(model)), features_(std::move(features)), levels_(std::move(levels)) {
+  const auto layers = vit::layers_of(features_, model_->architecture);
+  if (cut == 0) steps_.push_back({Kind::kEmbed});
+  for (std::int64_t block = cut; block < layers.back(); ++block) {
+    for (std::size_t part = 0; part < model_->block(block).parts(); ++part)
+      steps_.push_back(
+          {Kind::kPart, block, part,
+           part == 0 && std::find(layers.begin(), layers.end(), block) != layers.end()});
+  }
+  steps_.push_back({Kind::kHead});
+  find_trained();
+}
+
+void Chain::find_trained() {
+  std::vector<torch::Tensor> head;
+  add_trained_of(model_->norm, head);
+  add_trained_of(model_->fc_norm, head);
+  add_trained_of(model_->attn_pool, head);
+  for (const Step& step : steps_) {
+    std::vector<torch::Tensor>& found = trained_.emplace_back();
+    if (step.kind == Kind::kEmbed) {
+      add_trained(*model_->patch_embed, found);
+      for (const torch::Tensor& tensor : {model_->cls_token, model_->reg_token, model_->pos_embed})
+        add_trained(tensor, found);
+      add_trained_of(model_->norm_pre, found);
+    } else if (step.kind == Kind::kPart) {
+      add_trained(model_->block(step.block), found);
+      add_trained(model_->rope_freqs, found);
+    }
+    if (step.tap || step.kind == Kind::kHead) found.insert(found.end(), head.begin(), head.end());
+    if (step.kind == Kind::kHead) add_trained_of(model_->projection, found);
+  }
+}
+
+std::size_t Chain::first_trained() const {
+  const auto found =
+      std::ranges::find_if(trained_, [](const auto& of_step) { return !of_step.empty(); });
+  return static_cast<std::size_t>(found - trained_.begin());
+}
+
+torch::Tensor Chain::embed(const torch::Tensor& rows) const {
+  std::vector<torch::Tensor> channels;  // each [n, H, W]
+  for (std::int64_t channel = 0; channel < 3; ++channel) {
+    const torch::Tensor plane = rows.select(3, channel);
+    channels.push_back(
+        levels_[channel].index_select(0, plane.flatten().to(torch::kInt32)).view(plane.sizes()));
+  }
+  return model_->embed(torch::stack(channels, 1));
+}
+
+torch::Tensor Chain::pooled(const torch::Tensor& tokens) const {
+  return model_->forward_head(model_->norm ? model_->norm->forward(tokens) : tokens,
+                              features_.pooling);
+}
+
+Values Chain::forward(std::size_t index, const Values& input, const Draw& draw) const {
+  const Step& step = steps_[index];
+  if (step.kind == Kind::kEmbed) return {embed(input[0])};
+  Values output = input;
+  if (step.tap || step.kind == Kind::kHead) {
+    const torch::Tensor found = pooled(input[0]).to(torch::kFloat32);
+    if (output.size() == 1)
+      output.push_back(found);
+    else
+      output[1] = torch::cat({output[1], found}, 1);
+  }
+  if (step.kind == Kind::kHead) {
+    const torch::Tensor& features = output[1];
+    return {(features_.projection ? model_->projection->forward(features) : features)
+                .to(torch::kFloat32)};
+  }
+  vit::OutputDropout dropout;
+  if (draw.dropout && draw.dropout->active()) {
+    dropout = [&](const torch::Tensor& x) {
+      return redrawn_dropout(x, *draw.dropout, temporal::token_dropout(step.block, step.part),
+                             draw.keys);
+    };
+  }
+  const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
+  output[0] = model_->block(step.block).forward_part(step.part, input[0], rotation, dropout);
+  return output;
+}
+
+}  // namespace coldframe::tune

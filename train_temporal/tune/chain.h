@@ -1,0 +1,59 @@
+// The end of a ViT as a chain of steps, each of which may run with a graph, without one, or again:
+// the patch embedding where the cut holds pixels, the parts of each block, and norm and pooling.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/torch/tensor.h"
+#include "extract/vit/vision_transformer.h"
+#include "train_temporal/models/dropout.h"
+
+namespace coldframe::tune {
+
+// What one step gives the next: tokens [n, tokens, D], or at first a cut's rows, or at last
+// features [n, F]; where layers are put side by side, behind them the features of those before.
+using Values = std::vector<torch::Tensor>;
+
+// What dropout depends on besides the step.
+struct Draw {
+  const temporal::Dropout* dropout = nullptr;
+  std::span<const std::uint64_t> keys;  // [n]
+};
+
+class Chain {
+ public:
+  // `levels`: [3, 256], what becomes of a pixel. The trained parameters are those that require a
+  // gradient.
+  Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
+        torch::Tensor levels);
+
+  std::size_t size() const { return steps_.size(); }
+  // The first step that has a trained parameter; size() where none has.
+  std::size_t first_trained() const;
+  const std::vector<torch::Tensor>& trained(std::size_t step) const { return trained_[step]; }
+  Values forward(std::size_t step, const Values& input, const Draw& draw) const;
+
+ private:
+  enum class Kind { kEmbed, kPart, kHead };
+  struct Step {
+    Kind kind;
+    std::int64_t block = 0;
+    std::size_t part = 0;
+    bool tap = false;  // what enters the block is one of the layers
+  };
+  torch::Tensor embed(const torch::Tensor& rows) const;
+  torch::Tensor pooled(const torch::Tensor& tokens) const;
+  void find_trained();
+
+  // Modules compute by methods that are not const.
+  mutable vit::VisionTransformer model_;
+  vit::FeatureOptions features_;
+  torch::Tensor levels_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<torch::Tensor>> trained_;  // of each step
+};
+
+}  // namespace coldframe::tune

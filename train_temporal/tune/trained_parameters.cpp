@@ -1,0 +1,160 @@
+#include "train_temporal/tune/trained_parameters.h"
+
+#include <cmath>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "common/threads/counter_random.h"
+#include "train_temporal/data/sampler.h"
+
+namespace coldframe::tune {
+namespace {
+
+using vit::Architecture;
+
+void check_options(const TunedSource& source, const TuneOptions& options) {
+  const std::int64_t depth = source.architecture().depth, most = depth - source.cut();
+  if (options.blocks < 0 || options.blocks > most)
+    throw ConfigError(concat("--tune-blocks ", options.blocks,
+                             ": the cache holds what enters block ", source.cut(), " of ", depth,
+                             ", so at most ", most, " can be trained; extract with --cut ",
+                             std::max<std::int64_t>(depth - options.blocks, 0), " for more"));
+  if (options.lora_rank < 0 || options.lora_rank > source.architecture().width)
+    throw ConfigError(concat("--lora ", options.lora_rank, ": expected a rank from 1 to ",
+                             source.architecture().width, ", the ViT's width"));
+  if (options.lora_rank > 0 && options.blocks == 0)
+    throw ConfigError("--lora needs the number of blocks that it goes to: --tune-blocks K");
+}
+
+// True where all of the ViT is trained, patch embedding, tokens and positions included.
+bool is_whole(const TunedSource& source, const TuneOptions& options) {
+  return source.cut() == 0 && options.blocks == source.architecture().depth;
+}
+
+// "blocks.11.attn.qkv.weight" -> 11; −1 for another name.
+std::int64_t block_of(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.";
+  std::int64_t block = -1;
+  if (!name.starts_with(kBlocks)) return block;
+  name.remove_prefix(kBlocks.size());
+  parse_int(std::string(name.substr(0, name.find('.'))), block);
+  return block;
+}
+
+// What neither the features nor, hence, the loss depend on is left out: it would only decay.
+bool is_trained(const std::string& name, const TunedSource& source, const TuneOptions& options) {
+  if (options.blocks == 0 || options.lora_rank > 0) return false;
+  const vit::FeatureOptions& features = source.features();
+  const std::int64_t depth = source.architecture().depth;
+  if (const std::int64_t block = block_of(name); block >= 0)
+    return block >= depth - options.blocks &&
+           block < vit::layers_of(features, source.architecture()).back();
+  const bool map = features.pooling == vit::Pooling::kMap;
+  if (name.starts_with("fc_norm.")) return !map;
+  if (name.starts_with("attn_pool.")) return map;
+  return name.starts_with("norm.") || name.starts_with("projection.") || is_whole(source, options);
+}
+
+// Gives a model the source's tensors, or copies of those that are to be trained.
+class SharedWeights : public vit::WeightSource {
+ public:
+  SharedWeights(const TunedSource& source, const TuneOptions& options, const torch::Device& device)
+      : source_(source), options_(options), device_(device) {}
+  torch::Tensor take(const std::string& name, torch::IntArrayRef) override {
+    const torch::Tensor tensor = source_.shared(name, device_);
+    return is_trained(name, source_, options_) ? tensor.clone() : tensor.detach();
+  }
+
+ private:
+  const TunedSource& source_;
+  const TuneOptions& options_;
+  const torch::Device& device_;
+};
+
+// The name that a tensor has in files: rope.freqs is a parameter of the model itself.
+std::string stored_name(const std::string& name) {
+  return name == "rope_freqs" ? "rope.freqs" : name;
+}
+
+bool takes_low_rank(const std::string& name) {
+  for (const char* layer : {".qkv", ".proj", ".in_proj", ".attn_out_proj"})
+    if (name.ends_with(layer)) return true;
+  return false;
+}
+
+// A starts uniform in ±1/√in, as loralib and PyTorch's own layers do, B at 0: the model starts as
+// it was.
+void add_low_rank(vit::LinearImpl& layer, std::uint64_t number, const TuneOptions& options,
+                  std::uint64_t seed) {
+  const std::int64_t in = layer.weight.size(1), out = layer.weight.size(0);
+  CounterRandom random({seed, static_cast<std::uint64_t>(temporal::Stream::kLowRank), number});
+  torch::Tensor down = torch::empty({options.lora_rank, in});
+  const double bound = 1 / std::sqrt(static_cast<double>(in));
+  for (float& value : std::span(down.data_ptr<float>(), static_cast<std::size_t>(down.numel())))
+    value = static_cast<float>((2 * random.uniform() - 1) * bound);
+  const torch::Device device = layer.weight.device();
+  layer.lora_down = layer.register_parameter("lora_down", down.to(device));
+  layer.lora_up =
+      layer.register_parameter("lora_up", torch::zeros({out, options.lora_rank}, device));
+  layer.lora_scale = options.lora_alpha / static_cast<double>(options.lora_rank);
+}
+
+}  // namespace
+
+vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
+                                        std::uint64_t seed, const torch::Device& device) {
+  check_options(source, options);
+  SharedWeights weights(source, options, device);
+  vit::VisionTransformer model(vit::Scope(weights), source.architecture(), source.image_size(),
+                               source.projected());
+  for (auto& parameter : model->named_parameters())
+    parameter.value().set_requires_grad(is_trained(stored_name(parameter.key()), source, options));
+  if (options.lora_rank == 0) return model;
+  std::uint64_t number = 0;
+  for (auto& item : model->named_modules("", /*include_self=*/false)) {
+    if (block_of(item.key()) >= source.architecture().depth - options.blocks &&
+        takes_low_rank(item.key()))
+      add_low_rank(*item.value()->as<vit::LinearImpl>(), number++, options, seed);
+  }
+  return model;
+}
+
+std::shared_ptr<torch::nn::Module> trained_parameters(const vit::VisionTransformer& model) {
+  const auto root = std::make_shared<torch::nn::Module>();
+  for (auto& parameter : model->named_parameters()) {
+    if (!parameter.value().requires_grad()) continue;
+    const std::vector<std::string> path = split(parameter.key(), '.');
+    std::shared_ptr<torch::nn::Module> place = root;
+    for (std::size_t i = 0; i + 1 < path.size(); ++i) {
+      const auto children = place->named_children();
+      const auto* known = children.find(path[i]);
+      place =
+          known ? *known : place->register_module(path[i], std::make_shared<torch::nn::Module>());
+    }
+    place->register_parameter(path.back(), parameter.value());
+  }
+  return root;
+}
+
+StateDict merged_tensors(const TunedSource& source, const vit::VisionTransformer& model) {
+  const torch::NoGradGuard no_grad;
+  StateDict merged = source.tensors();
+  for (auto& parameter : model->named_parameters()) {
+    const std::string name = stored_name(parameter.key());
+    if (parameter.value().requires_grad() && merged.contains(name))
+      merged[name] =
+          parameter.value().detach().to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+  }
+  for (auto& item : model->named_modules("", /*include_self=*/false)) {
+    const auto* layer = item.value()->as<vit::LinearImpl>();
+    if (layer == nullptr || !layer->lora_down.defined()) continue;
+    merged[item.key() + ".weight"] =
+        (layer->weight + layer->lora_scale * torch::mm(layer->lora_up, layer->lora_down)).cpu();
+  }
+  return merged;
+}
+
+}  // namespace coldframe::tune

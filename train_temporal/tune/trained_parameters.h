@@ -1,0 +1,25 @@
+// Which parameters of a ViT are trained, and where they come from.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/torch/tensor.h"
+#include "extract/vit/vision_transformer.h"
+#include "train_temporal/tune/tuned_source.h"
+#include "train_temporal/tune/tuned_vit.h"
+
+namespace coldframe::tune {
+
+// A ViT of the source's weights on the device. What is trained requires a gradient and is its own;
+// frozen tensors are the source's. ConfigError for options that do not go with the source.
+vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
+                                        std::uint64_t seed, const torch::Device& device);
+
+// A module of the model's parameters that require a gradient, under their names.
+std::shared_ptr<torch::nn::Module> trained_parameters(const vit::VisionTransformer& model);
+
+// All of the source's tensors, with those that the model trained in their place.
+StateDict merged_tensors(const TunedSource& source, const vit::VisionTransformer& model);
+
+}  // namespace coldframe::tune

@@ -1,0 +1,66 @@
+// The end of a ViT, from a cache's cut to its features, trained with a temporal model: exact
+// gradients whatever the memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "common/torch/safetensors.h"
+#include "common/torch/tensor.h"
+#include "train_temporal/models/dropout.h"
+#include "train_temporal/tune/tuned_source.h"
+
+namespace coldframe::tune {
+
+struct TuneOptions {
+  // The last so many blocks are trained, with the norm and what else follows; 0: nothing is. All of
+  // them, of a cut that holds pixels: patch embedding, tokens and positions too.
+  std::int64_t blocks = 0;
+  // > 0: in their place low-rank matrices beside qkv and proj of these blocks (Hu et al. 2021,
+  // arXiv:2106.09685), scaled by lora_alpha / lora_rank.
+  std::int64_t lora_rank = 0;
+  double lora_alpha = 16;
+  std::uint64_t budget = 0;  // bytes that step() and features() may take; 0: any
+  std::int64_t chunk = 0;    // frames at a time at most; 0: chosen
+  torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
+};
+
+// One for each fit: frozen tensors are the source's, trained ones its own.
+class TunedVit {
+ public:
+  TunedVit(const TunedSource& source, const TuneOptions& options, std::uint64_t seed,
+           const torch::Device& device);
+  ~TunedVit();
+
+  // Parameters under timm's names, in the model's order. Their data may move (set_data); grad() is
+  // added to in place.
+  torch::nn::Module& trainable();
+  std::int64_t dimension() const;
+
+  // Rows as the cut stores them, float16 [n, tokens, D] or [n, tokens · D], or uint8 [n, H, W, 3],
+  // on the CPU or the device -> features [n, dimension()] float32 on the device. No gradients.
+  torch::Tensor features(const torch::Tensor& rows);
+
+  // `head` is called once with the features [n, dimension()] of all rows and returns the gradient
+  // of the loss by them; the gradients of trainable() are added up. keys [n]: what dropout depends
+  // on, an exam's and a frame's. c10::OutOfMemoryError of `head` passes through; call again, with
+  // gradients as before, to try with less.
+  using Head = std::function<torch::Tensor(const torch::Tensor& features)>;
+  void step(const torch::Tensor& rows, std::span<const std::uint64_t> keys,
+            const temporal::Dropout& dropout, const Head& head);
+
+  // The predicted peak of step() above weights, gradients and rows, in bytes.
+  std::uint64_t predicted_bytes(std::int64_t rows) const;
+
+  // The whole ViT under timm's names, low-rank matrices merged in, on the CPU.
+  StateDict merged() const;
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace coldframe::tune
