@@ -24,8 +24,7 @@ class LiveBytes {
     live_ = input_bytes + gradient_bytes(gradient_);
   }
 
-  // Runs the operation and returns the bytes at its highest point.
-  std::uint64_t run(const Operation& operation) {
+  Moment run(const Operation& operation) {
     const std::size_t i = operation.step;
     require(i < chain_.size(), operation, "there is no such step");
     const std::uint64_t before = live_;
@@ -33,7 +32,7 @@ class LiveBytes {
     const std::uint64_t extra =
         operation.action == Action::kBackward ? backward(operation) : forward(operation);
     live_ += around(i);
-    return before + extra;
+    return {before + extra, live_};
   }
 
   void require_end() const {
@@ -144,20 +143,19 @@ Schedule fixed_schedule(Strategy strategy, std::size_t steps) {
 
 }  // namespace
 
-std::vector<std::uint64_t> memory_over_time(const Schedule& schedule,
-                                            std::span<const StepCost> chain,
-                                            std::uint64_t input_bytes) {
+std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const StepCost> chain,
+                                     std::uint64_t input_bytes) {
   LiveBytes live(chain, input_bytes);
-  std::vector<std::uint64_t> most;
-  for (const Operation& operation : schedule) most.push_back(live.run(operation));
+  std::vector<Moment> moments;
+  for (const Operation& operation : schedule) moments.push_back(live.run(operation));
   live.require_end();
-  return most;
+  return moments;
 }
 
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes) {
   Use use;
-  for (const std::uint64_t bytes : memory_over_time(schedule, chain, input_bytes))
-    use.peak = std::max(use.peak, bytes);
+  for (const Moment& moment : memory_over_time(schedule, chain, input_bytes))
+    use.peak = std::max(use.peak, moment.highest);
   for (const Operation& operation : schedule) {
     const StepCost& cost = chain[operation.step];
     use.seconds += operation.action == Action::kBackward ? cost.backward : cost.forward;

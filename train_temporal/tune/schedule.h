@@ -67,10 +67,11 @@ struct Use {
 // and counted; the input gets no gradient. std::invalid_argument names the operation that cannot
 // run, or the step that does not run backward.
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes);
-// The live bytes at each operation's highest point.
-std::vector<std::uint64_t> memory_over_time(const Schedule& schedule,
-                                            std::span<const StepCost> chain,
-                                            std::uint64_t input_bytes);
+struct Moment {
+  std::uint64_t highest = 0, after = 0;  // live bytes while an operation runs, and behind it
+};
+std::vector<Moment> memory_over_time(const Schedule& schedule, std::span<const StepCost> chain,
+                                     std::uint64_t input_bytes);
 
 // kOptimal gives the fastest persistent schedule (one that drops an input that it keeps only when
 // its step has run backward) with a peak of at most `budget`; empty when that is less than

@@ -131,11 +131,17 @@ class AnySchedule {
 TEST(Schedule, SimulatesWhatAChainHolds) {
   const Chain chain = {{10, 5, 1, 2, 4, 1, 2}, {20, 7, 3, 4, 8, 10, 20}};
   const Schedule schedule = make_schedule(Strategy::kNone, chain, 100);
-  EXPECT_THAT(memory_over_time(schedule, chain, 100),
+  std::vector<std::uint64_t> highest, after;
+  for (const Moment& moment : memory_over_time(schedule, chain, 100)) {
+    highest.push_back(moment.highest);
+    after.push_back(moment.after);
+  }
+  EXPECT_THAT(highest,
               testing::ElementsAre(100 + 20 + 10 + 5 + 2,                // the first, and δ
                                    100 + 20 + 10 + 5 + 20 + 7 + 4,       // the second
                                    100 + 20 + 10 + 5 + 20 + 7 + 10 + 8,  // and back
                                    100 + 10 + 10 + 5 + 4));              // no gradient of the input
+  EXPECT_THAT(after, testing::ElementsAre(135, 162, 125, 0));
   const Use use = simulate(schedule, chain, 100);
   EXPECT_EQ(use.peak, 180);
   EXPECT_EQ(use.seconds, 33);

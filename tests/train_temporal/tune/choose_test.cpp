@@ -1,0 +1,101 @@
+// The choice of a way, on a chain of which every frame takes the same.
+#include "train_temporal/tune/choose.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+namespace coldframe::tune {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+// Twelve blocks; weights' gradients and a start-up time do not grow with the frames.
+StepTask task_of(std::int64_t frames) {
+  StepTask task;
+  task.frames = frames;
+  task.feature_bytes = 1536;
+  task.cost = [](std::int64_t n) {
+    const std::uint64_t x = static_cast<std::uint64_t>(n) * 302592;
+    const auto time = static_cast<double>(n);
+    ChunkCost cost{{}, x};
+    for (int i = 0; i < 12; ++i) {
+      cost.chain.push_back({x, 5 * x, 6 * x, x, 5 * x + 2 * kMiB, 2 * time + 0.1, 4 * time + 0.2});
+      cost.chain.push_back({x, 9 * x, 9 * x, x, 3 * x + 5 * kMiB, 3 * time + 0.1, 6 * time + 0.2});
+    }
+    cost.chain.push_back({static_cast<std::uint64_t>(n) * 1536, x / 96, x, x, x, 0.1, 0.1});
+    return cost;
+  };
+  return task;
+}
+
+TEST(Choose, WithoutABudgetAllRunsOnce) {
+  const std::vector<ConsideredWay> ways = consider_ways(task_of(64), 0);
+  EXPECT_EQ(ways.front().way, (Way{Strategy::kNone, 64, 1, 0}));
+  EXPECT_EQ(to_string(ways.front().way), "none, 64 frames at a time, 1 chunk kept");
+}
+
+TEST(Choose, TheFastestThatFitsGoesFirstAndWhatDoesNotFitLast) {
+  const StepTask task = task_of(64);
+  double before = 0;
+  for (const std::uint64_t budget : {8192, 4096, 2048, 1024, 512, 256, 128, 64, 32}) {
+    const std::vector<ConsideredWay> ways = consider_ways(task, budget * kMiB);
+    ASSERT_TRUE(ways.front().fits) << budget;
+    EXPECT_GE(ways.front().use.seconds, before);
+    before = ways.front().use.seconds;
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      EXPECT_EQ(ways[i].fits, ways[i].use.peak <= budget * kMiB);
+      EXPECT_GE(ways[i == 0 ? 0 : i - 1].fits, ways[i].fits);
+      EXPECT_EQ(ways[i].use.peak, use_of(ways[i].way, task).peak);
+    }
+  }
+  EXPECT_FALSE(consider_ways(task, 4 * kMiB).front().fits);
+}
+
+TEST(Choose, OneChunkTakesItsSchedulesPeak) {
+  StepTask task = task_of(8);
+  const ChunkCost cost = task.cost(8);
+  for (const Strategy strategy : {Strategy::kNone, Strategy::kBlock, Strategy::kMlp}) {
+    const Use alone =
+        simulate(make_schedule(strategy, cost.chain, cost.input), cost.chain, cost.input);
+    const Use use = use_of({strategy, 8, 1, 0}, task);
+    EXPECT_EQ(use.peak, alone.peak);  // the features' gradient is the schedule's
+    EXPECT_EQ(use.seconds, alone.seconds);
+    EXPECT_GT(use_of({strategy, 8, 0, 0}, task).seconds, alone.seconds);
+  }
+  task.fixed = 7 * kMiB;
+  EXPECT_EQ(use_of({Strategy::kNone, 8, 1, 0}, task).peak,
+            use_of({Strategy::kNone, 8, 1, 0}, task_of(8)).peak + 7 * kMiB);
+  task.head = 1024 * kMiB;
+  EXPECT_GT(use_of({Strategy::kNone, 8, 0, 0}, task).peak, 1024 * kMiB);
+}
+
+TEST(Choose, KeptChunksAddUpAndTheRestDoesNot) {
+  const StepTask task = task_of(20);  // chunks of 8, 8 and 4
+  const auto peak = [&](std::int64_t kept) {
+    return use_of({Strategy::kNone, 8, kept, 0}, task).peak;
+  };
+  const ChunkCost full = task.cost(8);
+  const std::vector<Moment> moments = memory_over_time(
+      make_schedule(Strategy::kNone, full.chain, full.input), full.chain, full.input);
+  const std::uint64_t kept = moments[full.chain.size() - 1].after - full.chain.back().output;
+  EXPECT_EQ(peak(0), peak(1));  // the last chunk is half as large
+  EXPECT_GT(peak(2), peak(1));
+  EXPECT_EQ(peak(3) - peak(2), kept);
+  EXPECT_GT(peak(0), use_of({Strategy::kNone, 8, 1, 0}, task_of(8)).peak);
+  EXPECT_EQ(use_of({Strategy::kNone, 8, 1, 0}, task_of(8)).peak - 8 * 1536,
+            use_of({Strategy::kNone, 8, 0, 0}, task_of(16)).peak - 16 * 1536);
+}
+
+TEST(Choose, IsCheap) {
+  const StepTask task = task_of(320);
+  for (const std::uint64_t budget : {4096, 1024, 100}) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(consider_ways(task, budget * kMiB).front().fits);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_LT(took.count(), 0.1);
+  }
+}
+
+}  // namespace
+}  // namespace coldframe::tune
