@@ -1,8 +1,11 @@
 #include "train_temporal/tune/chain.h"
 
+#include <ATen/autocast_mode.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/tune/redrawn_dropout.h"
 
 namespace coldframe::tune {
@@ -21,6 +24,24 @@ template <class Holder>
 void add_trained_of(const Holder& holder, std::vector<torch::Tensor>& found) {
   if (holder) add_trained(*holder, found);
 }
+
+// Autocast keeps the half-precision copies of weights that it made until it ends. A copy made while
+// a step ran without a graph has no way back to its weight: a step that ran again with a graph
+// would take it, and the weight would get no gradient, without a word. So nothing is kept.
+class AutocastWithoutCache {
+ public:
+  AutocastWithoutCache(torch::ScalarType type, const torch::Device& device)
+      : cached_(at::autocast::is_autocast_cache_enabled()), autocast_({type}, device) {
+    at::autocast::set_autocast_cache_enabled(false);
+  }
+  ~AutocastWithoutCache() { at::autocast::set_autocast_cache_enabled(cached_); }
+  AutocastWithoutCache(const AutocastWithoutCache&) = delete;
+  AutocastWithoutCache& operator=(const AutocastWithoutCache&) = delete;
+
+ private:
+  bool cached_;
+  temporal::Autocast autocast_;
+};
 
 }  // namespace
 
@@ -81,7 +102,8 @@ torch::Tensor Chain::pooled(const torch::Tensor& tokens) const {
                               features_.pooling);
 }
 
-Values Chain::forward(std::size_t index, const Values& input, const Draw& draw) const {
+Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) const {
+  const AutocastWithoutCache autocast(pass.precision, input[0].device());
   const Step& step = steps_[index];
   if (step.kind == Kind::kEmbed) return {embed(input[0])};
   Values output = input;
@@ -98,10 +120,10 @@ Values Chain::forward(std::size_t index, const Values& input, const Draw& draw) 
                 .to(torch::kFloat32)};
   }
   vit::OutputDropout dropout;
-  if (draw.dropout && draw.dropout->active()) {
+  if (pass.dropout && pass.dropout->active()) {
     dropout = [&](const torch::Tensor& x) {
-      return redrawn_dropout(x, *draw.dropout, temporal::token_dropout(step.block, step.part),
-                             draw.keys);
+      return redrawn_dropout(x, *pass.dropout, temporal::token_dropout(step.block, step.part),
+                             pass.keys);
     };
   }
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());

@@ -17,10 +17,11 @@ namespace coldframe::tune {
 // features [n, F]; where layers are put side by side, behind them the features of those before.
 using Values = std::vector<torch::Tensor>;
 
-// What dropout depends on besides the step.
-struct Draw {
+// How a step is computed. Evaluation: without dropout, in float32.
+struct Pass {
   const temporal::Dropout* dropout = nullptr;
-  std::span<const std::uint64_t> keys;  // [n]
+  std::span<const std::uint64_t> keys{};          // [n], what dropout depends on besides the step
+  torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
 };
 
 class Chain {
@@ -34,7 +35,7 @@ class Chain {
   // The first step that has a trained parameter; size() where none has.
   std::size_t first_trained() const;
   const std::vector<torch::Tensor>& trained(std::size_t step) const { return trained_[step]; }
-  Values forward(std::size_t step, const Values& input, const Draw& draw) const;
+  Values forward(std::size_t step, const Values& input, const Pass& pass) const;
 
  private:
   enum class Kind { kEmbed, kPart, kHead };

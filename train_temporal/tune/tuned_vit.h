@@ -11,6 +11,7 @@
 #include "common/torch/safetensors.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/models/dropout.h"
+#include "train_temporal/tune/schedule.h"
 #include "train_temporal/tune/tuned_source.h"
 
 namespace coldframe::tune {
@@ -23,8 +24,9 @@ struct TuneOptions {
   // arXiv:2106.09685), scaled by lora_alpha / lora_rank.
   std::int64_t lora_rank = 0;
   double lora_alpha = 16;
-  std::uint64_t budget = 0;  // bytes that step() and features() may take; 0: any
-  std::int64_t chunk = 0;    // frames at a time at most; 0: chosen
+  std::uint64_t budget = 0;            // bytes that step() and features() may take; 0: any
+  std::optional<Strategy> strategy{};  // empty: chosen, the fastest that fits
+  std::int64_t chunk = 0;              // frames at a time; 0: chosen
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
 };
 
