@@ -7,15 +7,9 @@
 #include <optional>
 #include <stdexcept>
 
-#include "train_temporal/tune/schedule.h"
+#include "train_temporal/tune/choose.h"
 
 namespace coldframe::tune {
-
-struct Way {
-  Strategy strategy = Strategy::kNone;
-  std::int64_t chunk = 0, kept = 0;
-  std::uint64_t replay_budget = 0;  // of kOptimal's schedule of a chunk
-};
 
 class Ways {
  public:

@@ -1,0 +1,142 @@
+// Predicted bytes against those that LibTorch takes, on the CPU's counting allocator.
+#include "train_temporal/tune/costs.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <span>
+
+#include "common/text/table.h"
+#include "common/text/text.h"
+#include "common/torch/cpu_memory.h"
+#include "extract/vit/published/published.h"
+#include "train_temporal/plan/measure.h"
+
+namespace coldframe::tune {
+namespace {
+
+struct Model {
+  const char* name;
+  std::int64_t image, depth, blocks, cut, lora, frames;
+  vit::Pooling pooling = vit::Pooling::kCls;
+};
+
+// Five shapes: widths, tokens, kinds of layers, and parts that are trained.
+constexpr Model kModels[] = {
+    {"vit_small_patch16_224", 224, 6, 6, 0, 0, 4},
+    {"vit_tiny_patch16_224", 224, 8, 4, 4, 0, 6, vit::Pooling::kMean},
+    {"vit_small_patch14_dinov2", 224, 6, 4, 2, 0, 3, vit::Pooling::kClsMean},
+    {"vit_base_patch32_224", 224, 4, 4, 0, 0, 4},
+    {"vit_small_patch16_224", 224, 6, 6, 0, 8, 4},
+};
+// More kinds of layers, of which each step is compared.
+constexpr Model kOthers[] = {
+    {"vit_base_patch16_clip_224", 224, 2, 2, 0, 0, 2},
+    {"vit_small_patch16_dinov3", 256, 2, 2, 0, 0, 2, vit::Pooling::kMean},
+    {"vit_giant_patch14_dinov2", 70, 2, 1, 1, 0, 2},
+    {"vit_base_patch16_siglip_224", 112, 2, 1, 1, 0, 2, vit::Pooling::kMap},
+    {"vit_small_patch14_dinov2", 518, 2, 1, 1, 0, 1},
+};
+
+ChainShape shape_of(const Model& model, bool half) {
+  ChainShape shape;
+  shape.architecture = vit::find_published(model.name).architecture;
+  shape.architecture.depth = model.depth;
+  shape.image_size = model.image;
+  shape.features.pooling = model.pooling;
+  shape.blocks = model.blocks;
+  shape.cut = model.cut;
+  shape.lora_rank = model.lora;
+  shape.half = half;
+  shape.threads = at::get_num_threads();
+  return shape;
+}
+
+double ratio(double predicted, double measured) {
+  return measured == 0 ? (predicted == 0 ? 1 : 1e9) : predicted / measured;
+}
+
+// All that is live while a step runs backward, with or without a gradient of its input, relative
+// to what is measured.
+double whole(const StepCost& step) {
+  return static_cast<double>(2 * step.output + step.saved + step.backward_extra);
+}
+
+TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
+  count_cpu_memory();
+  for (const auto& models : {std::span<const Model>(kModels), std::span<const Model>(kOthers)}) {
+    for (const Model& model : models) {
+      for (const bool half : {false, true}) {
+        const ChainShape shape = shape_of(model, half);
+        const std::vector<StepCost> predicted = chunk_cost(shape, model.frames).chain;
+        const std::vector<StepCost> measured =
+            plan::MeasuredVit(shape, torch::kCPU).steps(model.frames);
+        const std::vector<std::string> names = step_names(shape);
+        ASSERT_EQ(predicted.size(), measured.size());
+        const double most = half ? 0.05 : 0.015;
+        for (std::size_t i = 0; i < predicted.size(); ++i) {
+          const StepCost &a = predicted[i], &b = measured[i];
+          SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", names[i]));
+          EXPECT_EQ(a.output, b.output);
+          EXPECT_NEAR(ratio(a.output + a.saved, b.output + b.saved), 1, most);
+          EXPECT_NEAR(ratio(a.output + a.forward_extra, b.output + b.forward_extra), 1, most);
+          EXPECT_NEAR(ratio(a.output + a.saved + a.graph_extra, b.output + b.saved + b.graph_extra),
+                      1, most);
+          EXPECT_NEAR(ratio(whole(a), whole(b)), 1, most)
+              << a.backward_extra << " " << b.backward_extra;
+        }
+      }
+    }
+  }
+}
+
+struct Planned {
+  const char* name;
+  Strategy strategy;
+  double budget;  // of kOptimal: from the least (0) to that of none (1)
+};
+constexpr Planned kPlanned[] = {{"none", Strategy::kNone, 0},
+                                {"block", Strategy::kBlock, 0},
+                                {"sqrt", Strategy::kSqrt, 0},
+                                {"mlp", Strategy::kMlp, 0},
+                                {"optimal 0", Strategy::kOptimal, 0},
+                                {"optimal 0.2", Strategy::kOptimal, 0.2},
+                                {"optimal 0.6", Strategy::kOptimal, 0.6}};
+
+TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
+  count_cpu_memory();
+  TextRows table{{"model", "precision", "strategy", "MiB", "predicted / measured"}};
+  for (const Model& model : kModels) {
+    for (const bool half : {false, true}) {
+      const ChainShape shape = shape_of(model, half);
+      const ChunkCost cost = chunk_cost(shape, model.frames);
+      const auto none =
+          simulate(make_schedule(Strategy::kNone, cost.chain, cost.input), cost.chain, cost.input);
+      const std::uint64_t least = least_memory(cost.chain, cost.input);
+      plan::MeasuredVit vit(shape, torch::kCPU);
+      for (const Planned& planned : kPlanned) {
+        const auto budget = least + static_cast<std::uint64_t>(
+                                        planned.budget * static_cast<double>(none.peak - least));
+        const Schedule schedule = make_schedule(planned.strategy, cost.chain, cost.input, budget);
+        const Use predicted = simulate(schedule, cost.chain, cost.input);
+        const Use measured = vit.follow(schedule, model.frames);
+        const double quotient = ratio(predicted.peak, measured.peak);
+        SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", planned.name));
+        EXPECT_GE(quotient, 0.97);
+        EXPECT_LE(quotient, 1.05);
+        if (planned.strategy == Strategy::kOptimal) {
+          EXPECT_LE(measured.peak, 1.01 * static_cast<double>(budget));
+        }
+        table.push_back({model.name, half ? "bf16" : "fp32", planned.name,
+                         fixed(static_cast<double>(measured.peak) / (1 << 20), 1),
+                         fixed(quotient, 3)});
+      }
+    }
+  }
+  EXPECT_GE(table.size(), 61);
+  write_table(table, std::cout);
+}
+
+}  // namespace
+}  // namespace coldframe::tune
