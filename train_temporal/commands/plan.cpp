@@ -1,0 +1,256 @@
+// `coldframe plan`: what every way of training would take, before it runs.
+#include <ATen/Parallel.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/text/text.h"
+#include "common/torch/cpu_memory.h"
+#include "common/torch/device.h"
+#include "extract/vit/checkpoint/canonical_names.h"
+#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/published/published.h"
+#include "extract/vit/resolve_architecture.h"
+#include "train_temporal/commands/commands.h"
+#include "train_temporal/plan/measure.h"
+#include "train_temporal/plan/report.h"
+
+namespace coldframe::plan {
+namespace {
+
+namespace po = boost::program_options;
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string model;
+  std::string architecture;  // of weights that do not say it
+  std::string image_size;    // pixels, S or H×W; empty: the model's own
+  std::string pool = "cls";
+  std::string precision = "fp32";
+  std::string optimizer = "adamw";
+  std::string device = "cuda";
+  std::string memory;  // a question
+  std::string tune_blocks = "all";
+  fs::path html;
+  Query query;
+  std::int64_t lora = 0;
+  std::int64_t threads = 0;  // 0: LibTorch's own choice
+  std::int64_t measured_frames = 4, epoch_exams = 1000;
+  bool measure = false, json = false;
+};
+
+po::options_description described(Options& options) {
+  Query& query = options.query;
+  po::options_description all("Options");
+  auto add = all.add_options();
+  add("model", po::value(&options.model),
+      "timm's name of a ViT, or its weights: a file or a folder");
+  add("architecture", po::value(&options.architecture),
+      "timm's name, for weights that do not say what they are of");
+  add("exams", po::value(&query.exams)->default_value(query.exams), "exams in a step (batch)");
+  add("frames", po::value(&query.frames)->default_value(query.frames), "frames of an exam");
+  add("image-size", po::value(&options.image_size),
+      "pixels, SIDE or HEIGHTxWIDTH; default: the model's");
+  add("pool", po::value(&options.pool)->default_value(options.pool), "cls, mean, cls+mean, …");
+  add("precision", po::value(&options.precision)->default_value(options.precision),
+      "fp32, or bf16 or fp16 for matrix products");
+  add("optimizer", po::value(&options.optimizer)->default_value(options.optimizer),
+      "adamw, momentum or sgd: 2, 1 or 0 tensors for each parameter");
+  add("device", po::value(&options.device)->default_value(options.device),
+      "cuda or cpu, that the plan is for; nothing is computed there");
+  add("tune-blocks", po::value(&options.tune_blocks)->default_value(options.tune_blocks),
+      "what --memory and --measure are about: the last K blocks, or all");
+  add("lora", po::value(&options.lora)->default_value(options.lora),
+      "with a rank: LoRA in these blocks");
+  add("hidden", po::value(&query.hidden)->default_value(query.hidden),
+      "of the temporal model, a GRU");
+  add("layers", po::value(&query.layers)->default_value(query.layers), "of the GRU");
+  add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU runs both ways");
+  add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
+  add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
+  add("measure", po::bool_switch(&options.measure),
+      "run steps on this machine's CPU, and put what they took beside the plan");
+  add("measure-frames", po::value(&options.measured_frames)->default_value(options.measured_frames),
+      "at a time");
+  add("epoch-exams", po::value(&options.epoch_exams)->default_value(options.epoch_exams),
+      "exams of an epoch, whose time --measure tells");
+  add("threads", po::value(&options.threads)->default_value(options.threads),
+      "of the CPU; 0: one for each core");
+  add("json", po::bool_switch(&options.json), "print JSON");
+  add("html", po::value(&options.html), "write a page with charts");
+  return all;
+}
+
+void require_at_least(const char* option, std::int64_t value, std::int64_t least) {
+  if (value < least)
+    throw ConfigError(concat("--", option, " ", value, ": expected a whole number from ", least));
+}
+
+ImageSize image_size_of(const std::string& text, std::int64_t patch) {
+  ImageSize size;
+  const std::size_t cross = text.find('x');
+  std::int64_t height = 0, width = 0;
+  const bool read = parse_int(text.substr(0, cross), height) &&
+                    (cross == std::string::npos || parse_int(text.substr(cross + 1), width));
+  if (cross == std::string::npos) width = height;
+  constexpr std::int64_t kMost = 16384;
+  if (!read || height < patch || width < patch || height > kMost || width > kMost ||
+      height % patch != 0 || width % patch != 0)
+    throw ConfigError(concat("--image-size ", text,
+                             ": expected SIDE or HEIGHTxWIDTH, multiples of ", patch, " up to ",
+                             kMost));
+  return {height, width};
+}
+
+// A name, or weights.
+void find_model(Options& options) {
+  Query& query = options.query;
+  if (options.model.empty())
+    throw ConfigError("name a model: coldframe plan vit_small_patch16_224, or a file of weights");
+  query.model = options.model;
+  std::int64_t side = 224;
+  std::error_code ignored;
+  if (fs::exists(options.model, ignored)) {
+    vit::BackboneOptions backbone;
+    backbone.weights = options.model;
+    backbone.architecture = options.architecture;
+    const vit::WeightFiles files = vit::find_weight_files(backbone.weights);
+    const vit::CanonicalWeights weights = vit::canonical_names(vit::load_weights(files));
+    std::optional<vit::ModelConfig> config;
+    if (options.architecture.empty()) config = vit::read_model_config(files);
+    query.architecture = vit::resolve_architecture(weights, backbone, config);
+    side = query.architecture.position_grid * query.architecture.patch;
+  } else {
+    const vit::Published& published = vit::find_published(options.model);
+    query.architecture = published.architecture;
+    side = published.image;
+  }
+  query.image_size = options.image_size.empty()
+                         ? ImageSize(side)
+                         : image_size_of(options.image_size, query.architecture.patch);
+  query.features.pooling = vit::parse_pooling(options.pool);
+  vit::check_features(query.features, query.architecture);
+}
+
+Trained trained_of(const Options& options) {
+  const std::int64_t depth = options.query.architecture.depth;
+  std::int64_t blocks = depth;
+  if (options.tune_blocks != "all" &&
+      (!parse_int(options.tune_blocks, blocks) || blocks < 1 || blocks > depth))
+    throw ConfigError(concat("--tune-blocks ", options.tune_blocks, ": expected all, or 1 to ",
+                             depth, ", the ViT's blocks"));
+  if (options.lora < 0 || options.lora > options.query.architecture.width)
+    throw ConfigError(concat("--lora ", options.lora, ": expected a rank from 1 to ",
+                             options.query.architecture.width));
+  return {blocks, options.lora};
+}
+
+void check(Options& options) {
+  Query& query = options.query;
+  for (const auto& [option, value] : {std::pair{"exams", query.exams},
+                                      {"frames", query.frames},
+                                      {"hidden", query.hidden},
+                                      {"layers", query.layers},
+                                      {"measure-frames", options.measured_frames},
+                                      {"epoch-exams", options.epoch_exams}}) {
+    require_at_least(option, value, 1);
+    if (value > 1'000'000)
+      throw ConfigError(concat("--", option, " ", value, ": expected at most 1000000"));
+  }
+  require_at_least("threads", options.threads, 0);
+  find_model(options);
+  query.half = choice<bool>("precision", options.precision,
+                            {{"fp32", false}, {"bf16", true}, {"fp16", true}});
+  query.moments = choice<std::int64_t>("optimizer", options.optimizer,
+                                       {{"adamw", 2}, {"momentum", 1}, {"sgd", 0}});
+  query.cuda = choice<bool>("device", options.device, {{"cuda", true}, {"cpu", false}});
+  if (options.lora > 0) query.lora_rank = options.lora;
+  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
+  query.threads = at::get_num_threads();
+}
+
+Measured measure(const Query& asked, const Trained& trained, std::int64_t frames) {
+  Query query = asked;
+  query.cuda = false;
+  count_cpu_memory();
+  const tune::ChainShape shape = shape_of(query, trained);
+  MeasuredVit vit(shape, torch::kCPU);
+  Measured found;
+  found.frames = frames;
+  found.names = tune::step_names(shape);
+  const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
+  found.predicted = cost.chain;
+  vit.steps(1);  // warms up
+  found.measured = vit.steps(frames);
+  double work = 0, seconds = 0;
+  std::vector<tune::StepCost> timed = cost.chain;
+  for (std::size_t i = 0; i < timed.size(); ++i) {
+    work += timed[i].forward + timed[i].backward;
+    timed[i].forward = found.measured[i].forward;
+    timed[i].backward = found.measured[i].backward;
+    seconds += timed[i].forward + timed[i].backward;
+  }
+  found.seconds_per_work = seconds / work;
+  for (const auto& [word, strategy] : tune::kStrategies) {
+    const std::uint64_t least = tune::least_memory(cost.chain, cost.input);
+    const tune::Schedule schedule = tune::make_schedule(strategy, timed, cost.input, least);
+    const tune::Use predicted = tune::simulate(schedule, timed, cost.input);
+    const tune::Use use = vit.follow(schedule, frames);
+    found.peaks.push_back({word, predicted.peak, use.peak, predicted.seconds, use.seconds});
+  }
+  return found;
+}
+
+Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memory) {
+  Answer answer;
+  answer.memory = memory;
+  answer.trained = trained;
+  answer.plain = plan_row(query, trained, {tune::Strategy::kNone, query.all_frames(), 1, 0});
+  std::vector<Row> rows = rows_within(query, trained, memory);
+  if (!rows.empty()) answer.fastest = std::move(rows.front());
+  if (answer.plain.bytes.total() > memory) answer.changes = changes(query, trained, memory);
+  return answer;
+}
+
+const CommandHelp kHelp = {
+    "coldframe plan MODEL [options]",
+    "Says what every way of training a ViT with a temporal model would take: on cached features, "
+    "the last\nblocks, LoRA, or end to end, by every strategy of recomputation and in chunks of "
+    "frames.",
+    "coldframe plan vit_small_patch16_224 --exams 16 --frames 20 --memory 24GiB --html plan.html"};
+
+}  // namespace
+}  // namespace coldframe::plan
+
+namespace coldframe::temporal {
+
+int run_plan(const std::vector<std::string>& arguments) {
+  using namespace coldframe::plan;
+  Options options;
+  if (!parse_command_line(kHelp, described(options), arguments, "model")) return 0;
+  check(options);
+  const Trained trained = trained_of(options);
+  Plan plan;
+  plan.query = options.query;
+  plan.epoch_exams = options.epoch_exams;
+  if (!options.memory.empty())
+    plan.answer = answer_of(options.query, trained, parse_bytes(options.memory));
+  if (options.measure) plan.measured = measure(options.query, trained, options.measured_frames);
+  plan.rows = plan_rows(options.query);
+  if (options.json)
+    std::cout << to_json(plan).dump(2) << "\n";
+  else
+    write_text(plan, std::cout);
+  if (!options.html.empty()) {
+    AtomicFile file(options.html);
+    file.append(to_page(plan));
+    file.finish();
+  }
+  const bool fits = !plan.answer || plan.answer->fastest;
+  return static_cast<int>(fits ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
+}  // namespace coldframe::temporal

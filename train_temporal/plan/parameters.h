@@ -1,0 +1,15 @@
+// How many parameters a ViT has, and how many of them are trained.
+#pragma once
+
+#include <cstdint>
+
+#include "train_temporal/tune/costs.h"
+
+namespace coldframe::plan {
+
+struct ParameterCount {
+  std::uint64_t all = 0, trained = 0;  // from the cut on; LoRA's own are in both
+};
+ParameterCount count_parameters(const tune::ChainShape& shape);
+
+}  // namespace coldframe::plan

@@ -1,0 +1,307 @@
+#include "train_temporal/plan/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/text/text.h"
+#include "train_temporal/plan/parameters.h"
+
+namespace coldframe::plan {
+namespace {
+
+using tune::ChainShape;
+using tune::Strategy;
+using tune::Way;
+
+constexpr std::uint64_t kFloat = 4;
+// What CUDA's context, kernels and cuBLAS take on common cards; drivers differ.
+constexpr std::uint64_t kContext = 500ull << 20;
+// Blocks that the caching allocator holds and cannot use.
+constexpr double kFragments = 0.03;
+
+std::uint64_t count(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+// LibTorch's GRU on [n, D] features: as in training/memory_plan.h, where the factors are measured.
+std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool fused) {
+  const double D = double(dimension), H = double(query.hidden), L = double(query.layers);
+  const double dirs = query.bidirectional ? 2 : 1, W = H * dirs, I = H + 3;
+  const double n = double(query.all_frames()), b = double(query.exams);
+  double values = 0;
+  if (fused)
+    values = n * (D + 2 * I + 7 * H + W * L + 5 * H * L * dirs + W * (2 * L - 1)) +
+             b * (4 * H + H * L * dirs + 4 * W);
+  else
+    values =
+        n * std::max(3 * D, 2 * D + (9.3 + 7.4 * L * dirs) * H) + 3 * H * ((L > 1 ? W : I) + H);
+  return kFloat * static_cast<std::uint64_t>(values);
+}
+
+std::uint64_t temporal_parameters(const Query& query, std::uint64_t dimension) {
+  const std::uint64_t H = count(query.hidden), dirs = query.bidirectional ? 2 : 1, W = H * dirs;
+  std::uint64_t parameters = dimension * H + H + W * count(query.outputs) + count(query.outputs);
+  for (std::int64_t layer = 0; layer < query.layers; ++layer)
+    parameters += dirs * 3 * H * ((layer == 0 ? H + 3 : W) + H + 2);
+  return parameters;
+}
+
+// Of weights, gradients, and what goes with each trained parameter.
+Bytes parameter_bytes(const Query& query, std::uint64_t all, std::uint64_t trained) {
+  Bytes bytes;
+  bytes.weights = kFloat * all;
+  bytes.gradients = kFloat * trained;
+  bytes.optimizer = kFloat * trained * (count(query.moments) + 2);  // decay, and the best so far
+  return bytes;
+}
+
+void add_device(const Query& query, Bytes& bytes) {
+  if (!query.cuda) return;
+  bytes.allocator = static_cast<std::uint64_t>(kFragments * double(bytes.total()));
+  bytes.context = kContext;
+}
+
+// The batch's rows of a cut: pixels, or tokens in float16.
+std::uint64_t row_bytes(const ChainShape& shape) {
+  return shape.cut == 0 ? count(3 * shape.image_size.pixels()) : shape.token_bytes() / 2;
+}
+
+std::string schedule_name(const Way& way, std::int64_t frames) {
+  std::string name = word_for(tune::kStrategies, way.strategy);
+  if (way.strategy == Strategy::kOptimal) name += concat(" (", human_bytes(way.budget), ")");
+  if (way.chunk < frames) name += concat(", ", plural(count(way.chunk), "frame"), " at a time");
+  if (way.chunk < frames && way.kept > 0) name += concat(", ", way.kept, " kept");
+  return name;
+}
+
+Row cached_row(const Query& query) {
+  const ChainShape shape = shape_of(query, {});
+  const auto dimension = count(shape.feature_count());
+  Row row;
+  row.trained_parameters = temporal_parameters(query, dimension);
+  row.bytes = parameter_bytes(query, row.trained_parameters, row.trained_parameters);
+  row.bytes.inputs = kFloat * dimension * count(query.all_frames());
+  row.bytes.temporal = temporal_bytes(query, dimension, !query.cuda && !query.half);
+  row.schedule = "-";
+  row.work = 6.0 * double(row.trained_parameters) * double(query.all_frames());
+  add_device(query, row.bytes);
+  return row;
+}
+
+tune::StepTask task_of(const Query& query, const Trained& trained) {
+  const ChainShape shape = shape_of(query, trained);
+  tune::StepTask task = tune::step_task(shape, query.all_frames());
+  task.head = temporal_bytes(query, count(shape.feature_count()), false);
+  return task;
+}
+
+Row row_of(const Query& query, const Trained& trained, const Way& way, const tune::Use& use,
+           std::uint64_t fixed) {
+  const ChainShape shape = shape_of(query, trained);
+  const auto dimension = count(shape.feature_count());
+  const ParameterCount vit = count_parameters(shape);
+  const std::uint64_t temporal = temporal_parameters(query, dimension);
+  Row row;
+  row.trained = trained;
+  row.way = way;
+  row.schedule = schedule_name(way, query.all_frames());
+  row.trained_parameters = vit.trained + temporal;
+  row.bytes = parameter_bytes(query, vit.all + temporal, row.trained_parameters);
+  row.bytes.inputs = count(query.all_frames()) * row_bytes(shape) + fixed;
+  row.bytes.temporal = temporal_bytes(query, dimension, false);
+  row.bytes.activations = use.peak - fixed;
+  if (shape.architecture.relative_positions && trained.lora_rank == 0)
+    row.bytes.attention = count(way.chunk) * shape.attention_bytes() * count(trained.blocks);
+  row.work = use.seconds + 6.0 * double(temporal) * double(query.all_frames());
+  add_device(query, row.bytes);
+  return row;
+}
+
+}  // namespace
+
+std::string name_of(const Trained& trained, const Query& query) {
+  if (trained.blocks == 0) return "cached";
+  const bool all = trained.blocks == query.architecture.depth;
+  const std::string blocks = all                   ? "all blocks"
+                             : trained.blocks == 1 ? "last block"
+                                                   : concat("last ", trained.blocks, " blocks");
+  if (trained.lora_rank > 0) return concat("LoRA ", trained.lora_rank, ", ", blocks);
+  return all ? "end to end" : blocks;
+}
+
+ChainShape shape_of(const Query& query, const Trained& trained) {
+  ChainShape shape;
+  shape.architecture = query.architecture;
+  shape.image_size = query.image_size;
+  shape.features = query.features;
+  shape.blocks = trained.blocks;
+  shape.lora_rank = trained.lora_rank;
+  shape.cut = shape.first_block();
+  shape.dropout = query.dropout;
+  shape.half = query.half;
+  shape.cuda = query.cuda;
+  shape.threads = query.threads;
+  return shape;
+}
+
+std::vector<Trained> trained_parts(const Query& query) {
+  const std::int64_t depth = query.architecture.depth;
+  std::vector<Trained> parts{{}};
+  for (const std::int64_t blocks : std::set<std::int64_t>{1, 2, 4, depth / 2})
+    if (blocks > 0 && blocks < depth) parts.push_back({blocks, 0});
+  parts.push_back({depth, query.lora_rank});
+  parts.push_back({depth, 0});
+  return parts;
+}
+
+Row plan_row(const Query& query, const Trained& trained, const Way& way) {
+  if (trained.blocks == 0) return cached_row(query);
+  const tune::StepTask task = task_of(query, trained);
+  return row_of(query, trained, way, tune::use_of(way, task), task.fixed);
+}
+
+std::vector<Row> plan_rows(const Query& query) {
+  std::vector<Row> rows;
+  const std::int64_t frames = query.all_frames();
+  for (const Trained& trained : trained_parts(query)) {
+    if (trained.blocks == 0) {
+      rows.push_back(cached_row(query));
+      continue;
+    }
+    const auto add = [&](const Way& way) { rows.push_back(plan_row(query, trained, way)); };
+    for (const Strategy strategy :
+         {Strategy::kNone, Strategy::kMlp, Strategy::kSqrt, Strategy::kBlock})
+      add({strategy, frames, 1, 0});
+    // With what `block` takes, and halfway from there to keeping everything.
+    const tune::ChunkCost cost = tune::chunk_cost(shape_of(query, trained), frames);
+    const auto peak = [&](Strategy strategy) {
+      return tune::simulate(tune::make_schedule(strategy, cost.chain, cost.input), cost.chain,
+                            cost.input)
+          .peak;
+    };
+    const std::uint64_t least = peak(Strategy::kBlock), most = peak(Strategy::kNone);
+    if (most > least) add({Strategy::kOptimal, frames, 1, least + (most - least) / 2});
+    add({Strategy::kOptimal, frames, 1, least});
+    for (const std::int64_t chunk : {16, 1})
+      if (chunk < frames) add({Strategy::kNone, chunk, 0, 0});
+  }
+  return rows;
+}
+
+std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory) {
+  std::vector<Row> rows;
+  if (trained.blocks == 0) {
+    Row row = cached_row(query);
+    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
+    return rows;
+  }
+  const tune::StepTask task = task_of(query, trained);
+  // What goes to anything but the step itself.
+  Row nothing = row_of(query, trained, {}, {task.fixed, 0}, task.fixed);
+  const std::uint64_t beside =
+      nothing.bytes.total() - nothing.bytes.allocator - nothing.bytes.temporal - task.fixed;
+  const double usable = double(memory) / (query.cuda ? 1 + kFragments : 1) - double(beside);
+  if (usable <= double(task.fixed)) return rows;
+  for (const tune::ConsideredWay& each :
+       tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
+    if (!each.fits) break;
+    Row row = row_of(query, trained, each.way, each.use, task.fixed);
+    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory) {
+  const auto fits = [&](std::int64_t exams) {
+    Query larger = query;
+    larger.exams = exams;
+    Way way = row.way;
+    const std::int64_t frames = larger.all_frames();
+    if (way.chunk >= query.all_frames()) way.chunk = frames;
+    way.chunk = std::min(way.chunk, frames);
+    if (way.strategy == Strategy::kOptimal)  // its budget grows with the frames
+      way.budget = static_cast<std::uint64_t>(double(way.budget) * double(frames) /
+                                              double(query.all_frames()) * 1.01) +
+                   (16 << 20);
+    return plan_row(larger, row.trained, way).bytes.total() <= memory;
+  };
+  std::int64_t low = 0, high = 1;
+  while (high <= (1 << 16) && fits(high)) low = high, high *= 2;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory) {
+  std::vector<Change> found;
+  const auto add = [&](const std::string& what, const Query& other, const Trained& part) {
+    const std::vector<Row> rows = rows_within(other, part, memory);
+    if (!rows.empty()) found.push_back({what, rows.front()});
+    return !rows.empty();
+  };
+  add("the same by another schedule", query, trained);
+  for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
+    Query fewer = query;
+    fewer.exams = exams;
+    const std::int64_t times = (query.exams + exams - 1) / exams;
+    if (!add(concat(exams, " exams at a time, accumulated ", times, " times"), fewer, trained))
+      continue;
+    found.back().row.work *= double(times);
+    break;
+  }
+  std::ranges::stable_sort(found, {}, [](const Change& change) { return change.row.work; });
+  if (!query.half) {
+    Query half = query;
+    half.half = true;
+    add("--precision bf16: matrix products in half the bytes", half, trained);
+  }
+  std::vector<Trained> parts = trained_parts(query);
+  std::ranges::reverse(parts);
+  if (trained.lora_rank == 0 && trained.blocks < query.architecture.depth)
+    parts.insert(parts.begin(), {trained.blocks, query.lora_rank});
+  for (const Trained& part : parts) {
+    const bool less =
+        part.blocks < trained.blocks ||
+        (part.blocks == trained.blocks && part.lora_rank > 0 && trained.lora_rank == 0);
+    if (!less) continue;
+    add(concat("train ", part.blocks == 0 ? "on cached features" : name_of(part, query),
+               " instead"),
+        query, part);
+  }
+  return found;
+}
+
+std::vector<Claim> claims(const Query& query) {
+  const vit::Architecture& vit = query.architecture;
+  const bool same = vit.width == 384 && vit.depth == 12 && vit.patch == 16 &&
+                    query.image_size == ImageSize(224) && query.exams == 16 && query.frames == 20 &&
+                    !query.half;
+  if (!same) return {};
+  const Trained all{vit.depth, 0};
+  const auto row = [&](Strategy strategy, std::int64_t chunk) {
+    return plan_row(query, all, {strategy, chunk, 1, 0});
+  };
+  const auto gigabytes = [](std::uint64_t bytes) { return fixed(double(bytes) / 1e9, 2) + " GB"; };
+  const auto megabytes = [](std::uint64_t bytes) { return fixed(double(bytes) / 1e6, 1) + " MB"; };
+  const Row none = row(Strategy::kNone, 320), block = row(Strategy::kBlock, 320);
+  const ParameterCount vit_parameters = count_parameters(shape_of(query, all));
+  const tune::ChunkCost one = tune::chunk_cost(shape_of(query, all), 1);
+  std::uint64_t kept = 0;
+  for (const tune::StepCost& step : one.chain) kept += step.output + step.saved;
+  return {
+      {"parameters, gradients and Adam's moments of the ViT", "352 MB",
+       megabytes(16 * vit_parameters.all)},
+      {"activations of an image", "40 MB", megabytes(kept)},
+      {"end to end, 16 × 20 images", "12.5 GB; 17.5–20.5 GB", gigabytes(none.bytes.total())},
+      {"attention's N² matrix of a block, where a kernel writes it out", "2.98 GB",
+       gigabytes(320 * shape_of(query, all).attention_bytes())},
+      {"checkpointing every block saves", "3–5 ×",
+       fixed(double(none.bytes.activations) / double(block.bytes.activations), 1) + " ×"},
+      {"on cached features", "about 100 MB",
+       megabytes(cached_row(query).bytes.total() - cached_row(query).bytes.context)},
+  };
+}
+
+}  // namespace coldframe::plan

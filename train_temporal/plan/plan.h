@@ -1,0 +1,102 @@
+// What every way of training a ViT with a temporal model takes, before anything runs: the numbers
+// behind `coldframe plan`.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train_temporal/tune/costs.h"
+
+namespace coldframe::plan {
+
+// A training step of so many exams of so many frames.
+struct Query {
+  std::string model;  // as it was named
+  vit::Architecture architecture;
+  ImageSize image_size;
+  vit::FeatureOptions features;
+  std::int64_t exams = 16, frames = 20;
+  bool half = false;  // bf16 or fp16 by autocast
+  bool cuda = true;
+  int threads = 1;
+  bool dropout = false;
+  std::int64_t moments = 2;  // tensors that the optimizer keeps for each parameter
+  std::int64_t hidden = 128, layers = 1, outputs = 1;  // of the GRU
+  bool bidirectional = false;
+  std::int64_t lora_rank = 8;  // of the way that trains LoRA
+
+  std::int64_t all_frames() const { return exams * frames; }
+};
+
+// What is trained with the temporal model.
+struct Trained {
+  std::int64_t blocks = 0;  // the last so many; 0: none, the features are cached
+  std::int64_t lora_rank = 0;
+
+  bool operator==(const Trained&) const = default;
+};
+std::string name_of(const Trained& trained, const Query& query);  // "last 4 blocks", "end to end"
+
+struct Bytes {
+  std::uint64_t weights = 0;  // of the ViT from the cut on, and of the temporal model
+  std::uint64_t gradients = 0;
+  std::uint64_t optimizer = 0;  // moments, decay, and the best parameters so far
+  std::uint64_t inputs = 0;     // the batch as the cache holds it, and what frozen steps made of it
+  std::uint64_t activations = 0;  // of the ViT's step, with what operators need while they run
+  std::uint64_t attention = 0;    // of these: N² matrices that a kernel writes out
+  std::uint64_t temporal = 0;     // the temporal model's activations, between the ViT's two passes
+  std::uint64_t allocator = 0;    // what the device's allocator holds beyond that; an estimate
+  std::uint64_t context = 0;      // CUDA's context and libraries; an estimate
+
+  std::uint64_t total() const {
+    return weights + gradients + optimizer + inputs + std::max(activations, temporal) + allocator +
+           context;
+  }
+};
+
+// A way of training, by one schedule.
+struct Row {
+  Trained trained;
+  tune::Way way;
+  std::string schedule;  // "none", "optimal, 1.2 GiB", "none, 16 frames at a time"
+  std::uint64_t trained_parameters = 0;
+  Bytes bytes;
+  double work = 0;  // operations of a step
+};
+
+// Every way: the cached one, the last blocks, LoRA, and end to end, each by every strategy and in
+// chunks of frames.
+std::vector<Row> plan_rows(const Query& query);
+std::vector<Trained> trained_parts(const Query& query);
+tune::ChainShape shape_of(const Query& query, const Trained& trained);
+// The row of one way of one part.
+Row plan_row(const Query& query, const Trained& trained, const tune::Way& way);
+// The rows that fit into so many bytes, the fastest first.
+std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory);
+// The most exams of query.frames frames in a step that fit this way; 0: not one.
+std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory);
+
+// Cards' memory, in GiB.
+inline constexpr std::int64_t kCards[] = {8, 11, 16, 24, 40, 80};
+inline constexpr std::uint64_t kGiB = 1ull << 30;
+
+// A change, and the fastest row that fits with it.
+struct Change {
+  std::string what;
+  Row row;
+};
+// The changes with which a part fits into so many bytes: first those that compute the same and cost
+// time, then those that compute something else; in either group what costs least goes first.
+std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
+
+// A figure that is published for ViT-S/16 + GRU, 16 × 20 images of 224 × 224 in float32, and ours.
+struct Claim {
+  std::string what, claimed, planned;
+};
+// Empty for another case.
+std::vector<Claim> claims(const Query& query);
+
+}  // namespace coldframe::plan

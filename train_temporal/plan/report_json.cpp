@@ -1,0 +1,96 @@
+#include "common/text/text.h"
+#include "train_temporal/plan/report.h"
+
+namespace coldframe::plan {
+namespace {
+
+Json row_json(const Plan& plan, const Row& row) {
+  const Bytes& bytes = row.bytes;
+  Json json{{"trained", name_of(row.trained, plan.query)},
+            {"blocks", row.trained.blocks},
+            {"lora_rank", row.trained.lora_rank},
+            {"strategy", word_for(tune::kStrategies, row.way.strategy)},
+            {"chunk", row.way.chunk},
+            {"kept_chunks", row.way.kept},
+            {"budget", row.way.budget},
+            {"schedule", row.schedule},
+            {"trained_parameters", row.trained_parameters},
+            {"bytes",
+             {{"weights", bytes.weights},
+              {"gradients", bytes.gradients},
+              {"optimizer", bytes.optimizer},
+              {"inputs", bytes.inputs},
+              {"activations", bytes.activations},
+              {"attention_matrices", bytes.attention},
+              {"temporal", bytes.temporal},
+              {"allocator", bytes.allocator},
+              {"context", bytes.context},
+              {"peak", bytes.total()}}},
+            {"operations", row.work}};
+  if (plan.measured) json["step_seconds"] = json_number(row.work * plan.measured->seconds_per_work);
+  return json;
+}
+
+Json measured_json(const Measured& measured) {
+  Json steps = Json::array(), peaks = Json::array();
+  const auto cost = [](const tune::StepCost& step) {
+    return Json{{"output", step.output},
+                {"saved", step.saved},
+                {"forward_extra", step.forward_extra},
+                {"graph_extra", step.graph_extra},
+                {"backward_extra", step.backward_extra}};
+  };
+  for (std::size_t i = 0; i < measured.names.size(); ++i)
+    steps.push_back({{"step", measured.names[i]},
+                     {"predicted", cost(measured.predicted[i])},
+                     {"measured", cost(measured.measured[i])},
+                     {"forward_seconds", json_number(measured.measured[i].forward)},
+                     {"backward_seconds", json_number(measured.measured[i].backward)}});
+  for (const Measured::Peak& peak : measured.peaks)
+    peaks.push_back({{"schedule", peak.schedule},
+                     {"predicted", peak.predicted},
+                     {"measured", peak.measured},
+                     {"predicted_seconds", json_number(peak.predicted_seconds)},
+                     {"seconds", json_number(peak.seconds)}});
+  return {{"frames", measured.frames}, {"steps", steps}, {"peaks", peaks}};
+}
+
+}  // namespace
+
+Json to_json(const Plan& plan) {
+  const Query& query = plan.query;
+  Json json{{"model", query.model},
+            {"architecture", vit::to_json(query.architecture)},
+            {"image_size", {query.image_size.height, query.image_size.width}},
+            {"exams", query.exams},
+            {"frames", query.frames},
+            {"half_precision", query.half},
+            {"device", query.cuda ? "cuda" : "cpu"}};
+  json["ways"] = Json::array();
+  for (const Row& row : plan.rows) {
+    Json entry = row_json(plan, row);
+    for (const std::int64_t card : kCards)
+      entry["most_exams"][concat(card, "GiB")] =
+          most_exams(query, row, static_cast<std::uint64_t>(card) * kGiB);
+    json["ways"].push_back(std::move(entry));
+  }
+  for (const Claim& claim : claims(query))
+    json["claims"].push_back(
+        {{"figure", claim.what}, {"claim", claim.claimed}, {"plan", claim.planned}});
+  if (plan.answer) {
+    const Answer& answer = *plan.answer;
+    Json found{{"memory", answer.memory},
+               {"trained", name_of(answer.trained, query)},
+               {"fits", answer.fastest.has_value()},
+               {"everything_kept", row_json(plan, answer.plain)}};
+    if (answer.fastest) found["fastest"] = row_json(plan, *answer.fastest);
+    found["changes"] = Json::array();
+    for (const Change& change : answer.changes)
+      found["changes"].push_back({{"change", change.what}, {"way", row_json(plan, change.row)}});
+    json["answer"] = std::move(found);
+  }
+  if (plan.measured) json["measured"] = measured_json(*plan.measured);
+  return json;
+}
+
+}  // namespace coldframe::plan

@@ -1,0 +1,189 @@
+#include <algorithm>
+#include <array>
+
+#include "common/charts/html.h"
+#include "common/text/text.h"
+#include "train_temporal/plan/report.h"
+
+namespace coldframe::plan {
+namespace {
+
+using html::Chart;
+using html::Series;
+using tune::Strategy;
+
+double mebibytes(std::uint64_t bytes) {
+  return double(bytes) / (1 << 20);
+}
+
+struct Schedule {
+  std::string name;
+  tune::Schedule operations;
+};
+
+// One of each strategy, for all frames of a step at once.
+std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
+  std::vector<Schedule> found;
+  for (const Strategy strategy :
+       {Strategy::kNone, Strategy::kMlp, Strategy::kSqrt, Strategy::kBlock})
+    found.push_back({word_for(tune::kStrategies, strategy),
+                     tune::make_schedule(strategy, cost.chain, cost.input)});
+  const std::uint64_t budget = tune::simulate(found.back().operations, cost.chain, cost.input).peak;
+  found.push_back({concat("optimal in ", human_bytes(budget)),
+                   tune::make_schedule(Strategy::kOptimal, cost.chain, cost.input, budget)});
+  return found;
+}
+
+// Live bytes over the step's work, as stairs.
+std::string over_the_step(const std::string& title, const tune::ChunkCost& cost) {
+  Chart chart{title, "work, relative to the step that keeps everything", "MiB", {}};
+  double whole = 0;
+  for (const Schedule& schedule : schedules(cost)) {
+    Series series{schedule.name, {0.0}, {0.0}, {}, {}};
+    const auto moments = tune::memory_over_time(schedule.operations, cost.chain, cost.input);
+    double at = 0;
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      const tune::StepCost& step = cost.chain[schedule.operations[i].step];
+      const bool back = schedule.operations[i].action == tune::Action::kBackward;
+      series.x.insert(series.x.end(), {at, at += back ? step.backward : step.forward, at});
+      series.y.insert(series.y.end(), {mebibytes(moments[i].highest), mebibytes(moments[i].highest),
+                                       mebibytes(moments[i].after)});
+    }
+    if (whole == 0) whole = at;
+    for (double& x : series.x) x /= whole;
+    chart.series.push_back(std::move(series));
+  }
+  chart.large = true;
+  return html::line_chart(chart);
+}
+
+// What each step holds until its way back, in each strategy's first pass.
+std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
+  const std::vector<std::string> names = tune::step_names(shape);
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> header{"step", "output", "graph", "extra back"};
+  const std::vector<Schedule> all = schedules(cost);
+  for (const Schedule& schedule : all) header.push_back(schedule.name + ": peak");
+  std::vector<std::vector<std::uint64_t>> peaks(all.size(),
+                                                std::vector<std::uint64_t>(names.size(), 0));
+  for (std::size_t s = 0; s < all.size(); ++s) {
+    const auto moments = tune::memory_over_time(all[s].operations, cost.chain, cost.input);
+    for (std::size_t i = 0; i < moments.size(); ++i) {
+      std::uint64_t& peak = peaks[s][all[s].operations[i].step];
+      peak = std::max(peak, moments[i].highest);
+    }
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const tune::StepCost& step = cost.chain[i];
+    rows.push_back({names[i], fixed(mebibytes(step.output), 1), fixed(mebibytes(step.saved), 1),
+                    fixed(mebibytes(step.backward_extra), 1)});
+    for (const auto& peak : peaks) rows.back().push_back(fixed(mebibytes(peak[i]), 1));
+  }
+  return html::table(header, rows);
+}
+
+std::string layer_bars(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
+  std::vector<html::Bar> bars;
+  const std::vector<std::string> names = tune::step_names(shape);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    bars.push_back({names[i], mebibytes(cost.chain[i].output + cost.chain[i].saved)});
+  return html::bar_chart("What each layer keeps for its way back", bars, "MiB");
+}
+
+// The name of what is trained, once for its rows.
+std::vector<std::string> row_names(const Plan& plan, std::size_t i) {
+  const Row& row = plan.rows[i];
+  const bool again = i > 0 && plan.rows[i - 1].trained == row.trained;
+  return {again ? "" : name_of(row.trained, plan.query), row.schedule};
+}
+
+std::string ways(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    const Bytes& b = plan.rows[i].bytes;
+    rows.push_back(row_names(plan, i));
+    for (const std::uint64_t bytes : {b.weights, b.gradients, b.optimizer, b.inputs, b.activations,
+                                      b.attention, b.temporal, b.allocator, b.context, b.total()})
+      rows.back().push_back(bytes == 0 ? "–" : fixed(mebibytes(bytes), bytes < 10 << 20 ? 1 : 0));
+    if (plan.measured) rows.back().push_back(epoch_time(plan, plan.rows[i]));
+  }
+  std::vector<std::string> header{"trained",   "schedule",  "weights", "gradients",
+                                  "optimizer", "inputs",    "ViT",     "of it N²",
+                                  "temporal",  "allocator", "context", "peak"};
+  if (plan.measured) header.emplace_back("epoch");
+  return html::table(header, rows);
+}
+
+std::string cards(const Plan& plan) {
+  std::vector<std::vector<std::string>> rows;
+  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
+    rows.push_back(row_names(plan, i));
+    for (const std::int64_t card : kCards) {
+      const std::int64_t exams =
+          most_exams(plan.query, plan.rows[i], static_cast<std::uint64_t>(card) * kGiB);
+      rows.back().push_back(exams == 0 ? "–" : concat(exams));
+    }
+  }
+  std::vector<std::string> header{"trained", "schedule"};
+  for (const std::int64_t card : kCards) header.push_back(concat(card, " GiB"));
+  return html::table(header, rows);
+}
+
+std::string answer_text(const Plan& plan) {
+  const Answer& answer = *plan.answer;
+  std::string text = concat(
+      answer.fastest ? "Yes" : "No",
+      answer.fastest && !answer.changes.empty() ? ", by another schedule: " : ": ",
+      name_of(answer.trained, plan.query), " takes ", human_bytes(answer.plain.bytes.total()),
+      " with everything kept; ", human_bytes(answer.memory), " are there.");
+  std::string body = "<p>" + html::escape(text) + "</p>";
+  std::vector<std::vector<std::string>> rows;
+  for (const Change& change : answer.changes)
+    rows.push_back({change.what, change.row.schedule, human_bytes(change.row.bytes.total())});
+  if (!rows.empty()) body += html::table({"change", "schedule", "peak"}, rows);
+  return body;
+}
+
+std::string measured_table(const Measured& measured) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Measured::Peak& peak : measured.peaks)
+    rows.push_back(
+        {peak.schedule, fixed(mebibytes(peak.predicted), 1), fixed(mebibytes(peak.measured), 1),
+         fixed(double(peak.predicted) / double(peak.measured), 3), fixed(peak.seconds, 3)});
+  return html::table({"schedule", "predicted MiB", "measured MiB", "ratio", "seconds"}, rows);
+}
+
+}  // namespace
+
+std::string to_page(const Plan& plan) {
+  const Query& query = plan.query;
+  html::Page page(
+      "Memory plan of " + query.model,
+      concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
+             query.half ? "half precision" : "fp32", ", ", query.cuda ? "CUDA" : "CPU"));
+  if (plan.answer) page.section("Does it fit?", answer_text(plan));
+  for (const Trained& trained :
+       {Trained{query.architecture.depth, 0},
+        Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {
+    const tune::ChainShape shape = shape_of(query, trained);
+    const tune::ChunkCost cost = tune::chunk_cost(shape, query.all_frames());
+    std::string body = over_the_step("Memory over a step, all frames at once", cost);
+    body += layer_bars(shape, cost);
+    body += by_layer(shape, cost);
+    page.section(concat(name_of(trained, query), ", MiB"), body);
+  }
+  page.section("Every way, MiB", ways(plan));
+  page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),
+               cards(plan));
+  if (const std::vector<Claim> known = claims(query); !known.empty()) {
+    std::vector<std::vector<std::string>> rows;
+    for (const Claim& claim : known) rows.push_back({claim.what, claim.claimed, claim.planned});
+    page.section("Published claims",
+                 "<p>Others' figures for this case. The plan is not fitted to them.</p>" +
+                     html::table({"figure", "claim", "plan"}, rows));
+  }
+  if (plan.measured) page.section("Measured on this machine", measured_table(*plan.measured));
+  return page.finish();
+}
+
+}  // namespace coldframe::plan
