@@ -9,6 +9,5 @@ namespace coldframe::temporal {
 int run_train(const std::vector<std::string>& arguments);
 int run_evaluate(const std::vector<std::string>& arguments);
 int run_predict(const std::vector<std::string>& arguments);
-int run_plan(const std::vector<std::string>& arguments);
 
 }  // namespace coldframe::temporal

@@ -8,6 +8,7 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/plan/command.h"
 
 namespace {
 
@@ -22,7 +23,7 @@ constexpr Verb kVerbs[] = {
     {"train", "fit a temporal model on cached features", coldframe::temporal::run_train, true},
     {"evaluate", "apply a run to another labelled cohort", coldframe::temporal::run_evaluate},
     {"predict", "apply a run to exams without labels", coldframe::temporal::run_predict},
-    {"plan", "say what training would take before it runs", coldframe::temporal::run_plan},
+    {"plan", "say what training would take before it runs", coldframe::plan::run_plan},
 };
 
 std::string verb_list() {

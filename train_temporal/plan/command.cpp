@@ -1,4 +1,5 @@
-// `coldframe plan`: what every way of training would take, before it runs.
+#include "train_temporal/plan/command.h"
+
 #include <ATen/Parallel.h>
 
 #include <filesystem>
@@ -14,7 +15,6 @@
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/resolve_architecture.h"
-#include "train_temporal/commands/commands.h"
 #include "train_temporal/plan/measure.h"
 #include "train_temporal/plan/report.h"
 
@@ -223,12 +223,8 @@ const CommandHelp kHelp = {
     "coldframe plan vit_small_patch16_224 --exams 16 --frames 20 --memory 24GiB --html plan.html"};
 
 }  // namespace
-}  // namespace coldframe::plan
-
-namespace coldframe::temporal {
 
 int run_plan(const std::vector<std::string>& arguments) {
-  using namespace coldframe::plan;
   Options options;
   if (!parse_command_line(kHelp, described(options), arguments, "model")) return 0;
   check(options);
@@ -253,4 +249,4 @@ int run_plan(const std::vector<std::string>& arguments) {
   return static_cast<int>(fits ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
-}  // namespace coldframe::temporal
+}  // namespace coldframe::plan

@@ -1,0 +1,124 @@
+"""`coldframe plan`: its figures hang together, and its answers are those of its table."""
+import json
+import re
+
+import pytest
+import timm
+from safetensors.torch import save_file
+from training_support import coldframe
+
+GIB = 2**30
+TINY = "vit_tiny_patch16_224"
+
+
+def plan(*words):
+    done = coldframe("plan", *words, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)
+
+
+def ways(report, blocks, lora=0):
+    return {way["schedule"]: way for way in report["ways"]
+            if (way["blocks"], way["lora_rank"]) == (blocks, lora)}
+
+
+@pytest.fixture(scope="module")
+def small():
+    return plan("vit_small_patch16_224")
+
+
+def test_parts_make_up_the_peak(small):
+    for way in small["ways"]:
+        parts = way["bytes"]
+        beside = sum(parts[name] for name in ("weights", "gradients", "optimizer", "inputs", "allocator", "context"))
+        assert parts["peak"] == beside + max(parts["activations"], parts["temporal"])
+        counts = [way["most_exams"][f"{card}GiB"] for card in (8, 11, 16, 24, 40, 80)]
+        assert counts == sorted(counts)
+        assert (way["most_exams"]["24GiB"] >= 16) == (parts["peak"] <= 24 * GIB)
+
+
+def test_parameters_are_timms(small):
+    model = timm.create_model("vit_small_patch16_224", num_classes=0)
+    count = sum(p.numel() for p in model.parameters())
+    end = ways(small, 12)["none"]
+    gru = small["ways"][0]["trained_parameters"]
+    assert end["trained_parameters"] == count + gru
+    assert end["bytes"]["weights"] == 4 * (count + gru)
+    assert end["bytes"]["optimizer"] == 4 * 4 * (count + gru)
+    last = ways(small, 2)["none"]
+    trained = sum(p.numel() for part in (*model.blocks[-2:], model.norm) for p in part.parameters())
+    assert last["trained_parameters"] == trained + gru
+    lora = ways(small, 12, 8)["none"]
+    assert lora["trained_parameters"] == 12 * 8 * (384 + 3 * 384 + 384 + 384) + gru
+
+
+def test_strategies_trade_memory_for_time(small):
+    end = ways(small, 12)
+    none, mlp, sqrt, block = (end[name] for name in ("none", "mlp", "sqrt", "block"))
+    peaks = [way["bytes"]["peak"] for way in (none, mlp, sqrt, block)]
+    assert peaks == sorted(peaks, reverse=True)
+    work = [way["operations"] for way in (none, mlp, sqrt, block)]
+    assert work == sorted(work)
+    assert end["none, 1 frame at a time"]["bytes"]["peak"] < block["bytes"]["peak"]
+    assert 59e6 < none["bytes"]["activations"] / 320 < 70e6  # as hooks measure it in PyTorch
+
+
+def test_claims_stand_beside_the_plan_of_that_case_only(small):
+    assert {claim["claim"] for claim in small["claims"]} >= {"352 MB", "40 MB", "2.98 GB"}
+    assert "claims" not in plan("vit_small_patch16_224", "--frames", "8")
+    assert "claims" not in plan(TINY)
+
+
+@pytest.mark.parametrize("memory,code", [("24GiB", 0), ("2GiB", 0), ("600MiB", 1)])
+def test_the_answer_is_that_of_the_table(memory, code):
+    words = ["plan", "vit_small_patch16_224", "--memory", memory]
+    done = coldframe(*words)
+    assert done.returncode == code, done.stderr
+    answer = json.loads(coldframe(*words, "--json").stdout)["answer"]
+    assert answer["fits"] == (code == 0)
+    assert re.search(r"\n(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
+    limit = answer["memory"]
+    for change in answer["changes"]:
+        assert change["way"]["bytes"]["peak"] <= limit
+        assert change["change"] in done.stdout
+    if answer["fits"]:
+        assert answer["fastest"]["bytes"]["peak"] <= limit
+        assert (answer["everything_kept"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
+
+
+def test_weights_are_what_their_name_is(tmp_path):
+    weights = tmp_path / "model.safetensors"
+    save_file(timm.create_model(TINY, num_classes=0).state_dict(), weights)
+    by_name, by_file = plan(TINY), plan(weights, "--architecture", TINY)
+    assert by_file["ways"] == by_name["ways"]
+
+
+def test_what_is_measured_is_as_planned(tmp_path):
+    page = tmp_path / "plan.html"
+    report = plan(TINY, "--measure", "--measure-frames", "2", "--tune-blocks", "2", "--html", page)
+    for peak in report["measured"]["peaks"]:
+        assert peak["predicted"] / peak["measured"] == pytest.approx(1.01, abs=0.04), peak
+    assert [step["step"] for step in report["measured"]["steps"]] == [
+        "block 10 attention", "block 10 MLP", "block 11 attention", "block 11 MLP", "norm and pooling"]
+    assert all(way["step_seconds"] > 0 for way in report["ways"])
+    text = page.read_text()
+    assert text.count("<svg") >= 4
+    assert not re.search(r"(src|href)=[\"']https?:", text)
+
+
+@pytest.mark.parametrize("words,message", [
+    ([], "name a model"),
+    (["vit_smal_patch16_224"], "vit_small_patch16_224"),
+    ([TINY, "--tune-blocks", "13"], "expected all, or 1 to 12"),
+    ([TINY, "--image-size", "225"], "multiples of 16"),
+    ([TINY, "--memory", "many"], "many"),
+    ([TINY, "--frames", "0"], "--frames 0: expected a whole number from 1"),
+    ([TINY, "--exams", "2000000"], "at most 1000000"),
+    ([TINY, "--precision", "int8"], "int8"),
+    ([TINY, "--lora", "-1"], "expected a rank"),
+    ([TINY, "--pool", "map"], "map"),
+])
+def test_errors_say_what_to_do(words, message):
+    done = coldframe("plan", *words)
+    assert done.returncode == 2, done.stdout
+    assert message in done.stderr
