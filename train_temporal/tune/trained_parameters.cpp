@@ -102,6 +102,19 @@ void add_low_rank(vit::LinearImpl& layer, std::uint64_t number, const TuneOption
   layer.lora_scale = options.lora_alpha / static_cast<double>(options.lora_rank);
 }
 
+// EVA and BEiT have no bias of keys: theirs are the zeros that stand for it, and stay. (With rotary
+// positions it would have a gradient.)
+void keep_absent_key_bias(const torch::Tensor& bias) {
+  const std::int64_t width = bias.size(0) / 3;
+  const auto is_zero = [](const torch::Tensor& part) { return part.eq(0).all().item<bool>(); };
+  if (!is_zero(bias.narrow(0, width, width)) || is_zero(bias)) return;
+  bias.register_hook([width](const torch::Tensor& gradient) {
+    torch::Tensor kept = gradient.clone();
+    kept.narrow(0, width, width).zero_();
+    return kept;
+  });
+}
+
 }  // namespace
 
 vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
@@ -110,8 +123,11 @@ vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOpt
   SharedWeights weights(source, options, device);
   vit::VisionTransformer model(vit::Scope(weights), source.architecture(), source.image_size(),
                                source.projected());
-  for (auto& parameter : model->named_parameters())
-    parameter.value().set_requires_grad(is_trained(stored_name(parameter.key()), source, options));
+  for (auto& parameter : model->named_parameters()) {
+    if (!is_trained(stored_name(parameter.key()), source, options)) continue;
+    parameter.value().set_requires_grad(true);
+    if (parameter.key().ends_with("qkv.bias")) keep_absent_key_bias(parameter.value());
+  }
   if (options.lora_rank == 0) return model;
   std::uint64_t number = 0;
   for (auto& item : model->named_modules("", /*include_self=*/false)) {

@@ -6,6 +6,7 @@
 #include "extract/preprocess/normalization.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/vision_transformer.h"
 
@@ -111,6 +112,17 @@ void TunedSource::read_recipe(const Json& recipe) {
     throw ConfigError(concat("the features are made of layer ", features_.layers.front(),
                              " too, which lies before the cut at block ", cut_,
                              "; extract with --cut ", features_.layers.front(), " or less"));
+}
+
+std::string TunedSource::model_name() const {
+  const auto key = [](vit::Architecture shape) {
+    shape.position_grid = 0;  // these may differ in a model's checkpoints
+    shape.norm = shape.fc_norm = false;
+    return vit::to_json(shape).dump();
+  };
+  for (const vit::Published& model : vit::published_models())
+    if (key(model.architecture) == key(architecture_)) return model.name;
+  return "";
 }
 
 torch::Tensor TunedSource::shared(const std::string& name, const torch::Device& device) const {

@@ -35,6 +35,8 @@ class TunedSource {
   const vit::Architecture& architecture() const { return architecture_; }
   const vit::FeatureOptions& features() const { return features_; }
   const ImageSize& image_size() const { return image_size_; }
+  // timm's name of a published model of this architecture, "" if there is none.
+  std::string model_name() const;
   std::int64_t cut() const { return cut_; }
   std::int64_t projected() const { return projected_; }  // 0 without a projection
   // timm's names and shapes, float32 on the CPU, as read.

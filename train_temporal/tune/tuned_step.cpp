@@ -39,7 +39,7 @@ torch::Tensor TunedStep::features(std::int64_t dimension, const torch::Device& d
     } catch (const c10::OutOfMemoryError&) {
       kept_.clear();
     }
-    ways_.shrink(n_);
+    ways_.shrink();
   }
 }
 
@@ -105,7 +105,7 @@ void TunedStep::take_back(const Piece& piece, std::vector<Piece>& waiting) {
     }
   }
   run.reset();
-  ways_.shrink(n_);
+  ways_.shrink();
   for (Piece& chunk : chunks_of(rest)) waiting.push_back(std::move(chunk));
 }
 

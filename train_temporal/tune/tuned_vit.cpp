@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "train_temporal/tune/costs.h"
 #include "train_temporal/tune/trained_parameters.h"
 #include "train_temporal/tune/tuned_step.h"
 
@@ -19,7 +20,43 @@ class TunedVit::Parts {
         model(make_tuned_model(shared, wanted, seed, where)),
         trainable(trained_parameters(model)),
         chain(model, shared.features(), shared.cut(), shared.levels().to(where)),
-        ways(wanted.strategy, wanted.chunk) {}
+        ways([this](std::int64_t frames) { return task_of(frames); }, wanted.budget,
+             wanted.strategy),
+        most_without_graph(most_frames(wanted.budget)) {}
+
+  StepTask task_of(std::int64_t frames) const {
+    ChainShape shape;
+    shape.architecture = source.architecture();
+    shape.image_size = source.image_size();
+    shape.features = source.features();
+    shape.projected = source.projected();
+    shape.cut = source.cut();
+    // A norm that is trained goes to layers that lie before the trained blocks, too.
+    const std::int64_t first = vit::layers_of(shape.features, shape.architecture).front();
+    shape.blocks = options.lora_rank > 0
+                       ? options.blocks
+                       : std::max(options.blocks, shape.architecture.depth - first);
+    shape.lora_rank = options.lora_rank;
+    shape.dropout = options.dropout;
+    shape.half = options.precision != torch::kFloat32;
+    shape.cuda = device.is_cuda();
+    shape.threads = at::get_num_threads();
+    StepTask task = step_task(shape, frames);
+    task.most_chunk = options.chunk;
+    return task;
+  }
+
+  // Frames at a time where no graph is kept: a few tokens' widths of each are there at once.
+  std::int64_t most_frames(std::uint64_t budget) const {
+    constexpr std::int64_t kMost = 16;
+    if (budget == 0) return kMost;
+    const vit::Architecture& shape = source.architecture();
+    const std::int64_t tokens =
+        shape.prefix_tokens() + vit::Grid(source.image_size(), shape.patch).patches();
+    const auto bytes =
+        static_cast<std::uint64_t>(4 * tokens * (8 * shape.width + 3 * shape.mlp_hidden));
+    return std::clamp<std::int64_t>(static_cast<std::int64_t>(budget / 4 / bytes), 1, kMost);
+  }
 
   // Rows [from, to) as the chain takes them.
   Values entering(const torch::Tensor& rows, std::int64_t from, std::int64_t to) const {
@@ -35,15 +72,28 @@ class TunedVit::Parts {
     return values;
   }
 
+  // Calls `take(from, to)` for all rows, as many at a time as memory has room for.
+  template <class Take>
+  void in_chunks(std::int64_t rows, const Take& take) {
+    for (std::int64_t from = 0; from < rows;) {
+      const std::int64_t to = std::min(rows, from + most_without_graph);
+      try {
+        take(from, to);
+        from = to;
+      } catch (const c10::OutOfMemoryError&) {
+        if (to - from == 1) throw;
+        most_without_graph = (to - from + 1) / 2;
+      }
+    }
+  }
+
   // What enters the first trained step: computed once where frozen ones go before it.
-  TunedStep::Rows rows_of(const torch::Tensor& rows) const {
+  TunedStep::Rows rows_of(const torch::Tensor& rows) {
     const std::size_t frozen = chain.first_trained();
     if (frozen == 0)
       return [this, rows](std::int64_t from, std::int64_t to) { return entering(rows, from, to); };
-    constexpr std::int64_t kFrozenChunk = 4;
     Values all;
-    for (std::int64_t from = 0; from < rows.size(0); from += kFrozenChunk) {
-      const std::int64_t to = std::min(rows.size(0), from + kFrozenChunk);
+    in_chunks(rows.size(0), [&](std::int64_t from, std::int64_t to) {
       const Values part =
           forward(entering(rows, from, to), frozen, {.precision = options.precision});
       for (std::size_t i = 0; i < part.size(); ++i) {
@@ -54,7 +104,7 @@ class TunedVit::Parts {
         }
         all[i].slice(0, from, to).copy_(part[i]);
       }
-    }
+    });
     return [all = std::move(all)](std::int64_t from, std::int64_t to) {
       Values part;
       for (const torch::Tensor& value : all) part.push_back(value.slice(0, from, to));
@@ -69,7 +119,7 @@ class TunedVit::Parts {
   std::shared_ptr<torch::nn::Module> trainable;
   Chain chain;
   Ways ways;
-  std::int64_t evaluated = 16;  // frames at a time
+  std::int64_t most_without_graph;
 };
 
 TunedVit::TunedVit(const TunedSource& source, const TuneOptions& options, std::uint64_t seed,
@@ -91,20 +141,11 @@ std::int64_t TunedVit::dimension() const {
 }
 
 torch::Tensor TunedVit::features(const torch::Tensor& rows) {
-  const std::int64_t n = rows.size(0);
-  torch::Tensor features = torch::empty({n, dimension()}, parts_->device);
-  for (std::int64_t from = 0; from < n;) {
-    const std::int64_t to = std::min(n, from + parts_->evaluated);
-    try {
-      const Values found =
-          parts_->forward(parts_->entering(rows, from, to), parts_->chain.size(), {});
-      features.slice(0, from, to).copy_(found[0]);
-      from = to;
-    } catch (const c10::OutOfMemoryError&) {
-      if (to - from == 1) throw;
-      parts_->evaluated = (to - from + 1) / 2;
-    }
-  }
+  torch::Tensor features = torch::empty({rows.size(0), dimension()}, parts_->device);
+  parts_->in_chunks(rows.size(0), [&](std::int64_t from, std::int64_t to) {
+    features.slice(0, from, to)
+        .copy_(parts_->forward(parts_->entering(rows, from, to), parts_->chain.size(), {})[0]);
+  });
   return features;
 }
 
@@ -113,13 +154,27 @@ void TunedVit::step(const torch::Tensor& rows, std::span<const std::uint64_t> ke
   TunedStep step(parts_->chain, parts_->ways, parts_->rows_of(rows), keys, dropout,
                  parts_->options.precision);
   torch::Tensor features = step.features(dimension(), parts_->device);
-  const torch::Tensor gradient = head(features);
+  torch::Tensor gradient;
+  try {
+    gradient = head(features);
+  } catch (const c10::OutOfMemoryError&) {
+    if (parts_->ways.current().kept > 0) parts_->ways.shrink();
+    throw;
+  }
   features.reset();
   if (parts_->chain.first_trained() < parts_->chain.size()) step.backward(gradient);
 }
 
-std::uint64_t TunedVit::predicted_bytes(std::int64_t) const {
-  return 0;
+std::uint64_t TunedVit::predicted_bytes(std::int64_t rows) const {
+  return parts_->ways.predicted_bytes(rows);
+}
+
+std::uint64_t TunedVit::learnt_budget() const {
+  return parts_->ways.learnt_budget();
+}
+
+void TunedVit::set_learnt_budget(std::uint64_t bytes) {
+  parts_->ways.set_learnt_budget(bytes);
 }
 
 StateDict TunedVit::merged() const {

@@ -26,7 +26,8 @@ struct TuneOptions {
   double lora_alpha = 16;
   std::uint64_t budget = 0;            // bytes that step() and features() may take; 0: any
   std::optional<Strategy> strategy{};  // empty: chosen, the fastest that fits
-  std::int64_t chunk = 0;              // frames at a time; 0: chosen
+  std::int64_t chunk = 0;              // frames at a time at most; 0: chosen
+  bool dropout = false;                // step() is given one, which takes some memory
   torch::ScalarType precision = torch::kFloat32;  // or bfloat16, float16: autocast
 };
 
@@ -54,8 +55,12 @@ class TunedVit {
   void step(const torch::Tensor& rows, std::span<const std::uint64_t> keys,
             const temporal::Dropout& dropout, const Head& head);
 
-  // The predicted peak of step() above weights, gradients and rows, in bytes.
+  // The predicted peak of step() above weights, gradients and rows, in bytes, `head` left out.
   std::uint64_t predicted_bytes(std::int64_t rows) const;
+  // What running out of memory has taught: the budget that goes before TuneOptions' own, 0 for
+  // none. Sums depend on how many frames go at a time, so a checkpoint keeps it.
+  std::uint64_t learnt_budget() const;
+  void set_learnt_budget(std::uint64_t bytes);
 
   // The whole ViT under timm's names, low-rank matrices merged in, on the CPU.
   StateDict merged() const;

@@ -1,11 +1,12 @@
-// How a training step goes about its memory: which strategy, how many frames at a time, and how
-// many chunks keep their graphs from the first pass.
+// The way that the steps of a fit go (choose.h), and the next smaller one when memory runs out.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
-#include <stdexcept>
+#include <utility>
 
 #include "train_temporal/tune/choose.h"
 
@@ -13,33 +14,37 @@ namespace coldframe::tune {
 
 class Ways {
  public:
-  Ways(std::optional<Strategy> strategy, std::int64_t chunk) : most_(chunk) {
-    way_.strategy = strategy.value_or(Strategy::kNone);
-  }
-  // For a step of so many frames.
-  const Way& choose(std::int64_t rows) {
-    if (way_.chunk == 0) {
-      way_.chunk = most_ > 0 ? std::min(most_, rows) : rows;
-      way_.kept = most_ > 0 ? 0 : 1;
-    }
-    return way_;
-  }
-  const Way& current() const { return way_; }
-  void shrink(std::int64_t) {
-    way_.kept = 0;
-    if (way_.chunk == 1 && way_.strategy == Strategy::kBlock) throw std::runtime_error("no way");
-    if (way_.chunk == 1)
-      way_.strategy = Strategy::kBlock;
-    else
-      way_.chunk = (way_.chunk + 1) / 2;
-  }
-  Schedule schedule(std::int64_t, std::size_t steps) const {
-    return make_schedule(way_.strategy, std::vector<StepCost>(steps), 0, 0);
-  }
+  using Task = std::function<StepTask(std::int64_t frames)>;
+  // `budget`: bytes of a step, 0: any. `strategy`: the only one, or nothing.
+  Ways(Task task, std::uint64_t budget, std::optional<Strategy> strategy)
+      : task_(std::move(task)), budget_(budget), strategy_(strategy) {}
+
+  // The fastest way of a step of so many frames; said when it is another than before. SystemError
+  // when none fits.
+  const Way& choose(std::int64_t frames);
+  const Way& current() const { return current_; }
+  std::uint64_t predicted_bytes(std::int64_t frames) const;
+  // Memory ran out on the current way: another one that takes at most three quarters of it, for
+  // this step and those after it. SystemError when there is none.
+  void shrink();
+  // Of a chunk of so many frames whose first so many steps are to be run.
+  const Schedule& schedule(std::int64_t frames, std::size_t steps);
+
+  // What was learnt: a budget that goes before the given one, 0 before memory ran out.
+  std::uint64_t learnt_budget() const { return learnt_; }
+  void set_learnt_budget(std::uint64_t bytes);
 
  private:
-  Way way_;
-  std::int64_t most_;
+  std::uint64_t budget() const { return learnt_ > 0 ? learnt_ : budget_; }
+  void take(const std::vector<ConsideredWay>& considered);
+
+  Task task_;
+  std::uint64_t budget_, learnt_ = 0;
+  std::optional<Strategy> strategy_;
+  std::int64_t frames_ = 0;
+  Way current_;
+  std::map<std::int64_t, Way> chosen_;                                  // by the step's frames
+  std::map<std::pair<std::int64_t, std::size_t>, Schedule> schedules_;  // of the current way
 };
 
 }  // namespace coldframe::tune

@@ -1,5 +1,6 @@
 // Gradients of the end of a ViT, whatever goes about its memory, are those of one graph.
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "tests/train_temporal/tune/tuned_models.h"
 
 namespace coldframe::tune::testing {
@@ -49,7 +50,11 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 class Strategies : public ::testing::TestWithParam<Case> {
  protected:
-  void SetUp() override { at::set_num_threads(1); }  // quicker, for models as small as these
+  void SetUp() override {
+    at::set_num_threads(1);  // quicker, for models as small as these
+    set_quiet(true);
+  }
+  void TearDown() override { set_quiet(false); }
 };
 
 TEST_P(Strategies, GradientsAreThoseOfOneGraph) {
@@ -77,14 +82,141 @@ TEST_P(Strategies, GradientsAreThoseOfOneGraph) {
 INSTANTIATE_TEST_SUITE_P(, Strategies, ::testing::ValuesIn(cases()),
                          [](const auto& made) { return made.param.name; });
 
-TEST(TunedVitTest, FeaturesAreThoseOfTheStep) {
-  vit::Architecture architecture = vit::small_architecture(64, 2, 4, 4);
-  const TunedSource source(recipe_of(architecture, 16, {}), 10, "");
+class TunedVitTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    set_quiet(true);
+  }
+  void TearDown() override { set_quiet(false); }
+
+  static vit::Architecture architecture() {
+    vit::Architecture shape = vit::small_architecture(64, 2, 4, 4);
+    shape.depth = 4;
+    return shape;
+  }
+  TunedSource source{recipe_of(architecture(), 16, {}), 2, ""};
+  torch::Tensor rows = rows_of(source);
+};
+
+TEST_F(TunedVitTest, FeaturesAreThoseOfTheStep) {
   TunedVit vit(source, {.blocks = 2}, 1, torch::kCPU);
-  const torch::Tensor rows = rows_of(source);
   const Step step = step_of(vit, rows);
   EXPECT_TRUE(torch::equal(vit.features(rows), step.features));
+  EXPECT_TRUE(torch::equal(vit.features(rows.flatten(1)), step.features));
   EXPECT_EQ(vit.dimension(), step.features.size(1));
+}
+
+TEST_F(TunedVitTest, NothingIsTrainedOfNoBlocks) {
+  TunedVit frozen(source, {}, 1, torch::kCPU), tuned(source, {.blocks = 2}, 1, torch::kCPU);
+  EXPECT_TRUE(frozen.trainable().parameters().empty());
+  EXPECT_TRUE(torch::equal(frozen.features(rows), tuned.features(rows)));
+  EXPECT_EQ(step_of(frozen, rows).gradients.size(), 0u);
+}
+
+TEST_F(TunedVitTest, LowRankMatricesStartWhereTheModelIs) {
+  const TuneOptions options{.blocks = 2, .lora_rank = 3, .lora_alpha = 6};
+  TunedVit vit(source, options, 1, torch::kCPU), same(source, options, 1, torch::kCPU);
+  TunedVit other(source, options, 2, torch::kCPU), plain(source, {}, 1, torch::kCPU);
+  EXPECT_TRUE(torch::equal(vit.features(rows), plain.features(rows)));
+  const auto down = [](TunedVit& tuned) {
+    return tuned.trainable().named_parameters()["blocks.2.attn.qkv.lora_down"];
+  };
+  EXPECT_TRUE(torch::equal(down(vit), down(same)));
+  EXPECT_FALSE(torch::equal(down(vit), down(other)));
+  EXPECT_EQ(vit.trainable().parameters().size(), 8u);
+  // Every strategy and chunk gives the same gradients of them.
+  const torch::NoGradGuard no_grad;
+  for (TunedVit* each : {&vit, &same})
+    for (auto& parameter : each->trainable().named_parameters())
+      if (parameter.key().ends_with("lora_up")) parameter.value().fill_(0.1);
+  const Step expected = step_of(vit, rows);
+  expect_same(step_of(same, rows), expected, 0);
+  for (const Strategy strategy : {Strategy::kBlock, Strategy::kMlp, Strategy::kOptimal}) {
+    TuneOptions others = options;
+    others.strategy = strategy;
+    others.chunk = 2;
+    TunedVit third(source, others, 1, torch::kCPU);
+    for (auto& parameter : third.trainable().named_parameters())
+      if (parameter.key().ends_with("lora_up")) parameter.value().fill_(0.1);
+    expect_same(step_of(third, rows), expected, 1e-5);
+  }
+}
+
+TEST_F(TunedVitTest, MergedIsWhatItComputes) {
+  for (const std::int64_t rank : {0, 3}) {
+    TunedVit vit(source, {.blocks = 2, .lora_rank = rank}, 1, torch::kCPU);
+    EXPECT_EQ(vit.merged().size(), source.tensors().size());
+    const torch::NoGradGuard no_grad;
+    for (torch::Tensor& parameter : vit.trainable().parameters())
+      parameter.add_(0.1 * torch::sin(torch::arange(parameter.numel()).view(parameter.sizes())));
+    vit::StateDictSource merged(vit.merged());
+    vit::VisionTransformer model(vit::Scope(merged), source.architecture(), source.image_size());
+    merged.finish();
+    torch::Tensor x = rows.to(torch::kFloat32);
+    for (std::int64_t i = 2; i < 4; ++i) x = model->block(i).forward(x, {});
+    const torch::Tensor expected =
+        model->forward_head(model->norm->forward(x), source.features().pooling);
+    EXPECT_LE(most(vit.features(rows) - expected), 1e-5 * most(expected));
+    for (const auto& [name, tensor] : vit.merged()) {
+      const bool tuned = name.starts_with("blocks.2") || name.starts_with("blocks.3") ||
+                         (rank == 0 && name.starts_with("norm"));
+      if (!tuned) {
+        EXPECT_EQ(tensor.data_ptr(), source.tensors().at(name).data_ptr()) << name;
+      }
+    }
+  }
+}
+
+// A copy of a weight that autocast kept from a pass without a graph would leave it no gradient.
+TEST_F(TunedVitTest, HalfPrecisionIsTheSameByEveryStrategy) {
+  TunedVit exact(source, {.blocks = 2}, 1, torch::kCPU);
+  const Step full = step_of(exact, rows);
+  TunedVit none(source, {.blocks = 2, .precision = torch::kBFloat16}, 1, torch::kCPU);
+  const Step expected = step_of(none, rows);
+  expect_same(expected, full, 0.1);
+  EXPECT_GT(most(expected.features - full.features), 0);
+  EXPECT_TRUE(torch::equal(none.features(rows), full.features));  // evaluation is in float32
+  for (const Strategy strategy : {Strategy::kBlock, Strategy::kSqrt, Strategy::kMlp}) {
+    TunedVit other(source, {.blocks = 2, .strategy = strategy, .precision = torch::kBFloat16}, 1,
+                   torch::kCPU);
+    expect_same(step_of(other, rows), expected, 0);
+  }
+}
+
+// Keys that share their exams' and frames' numbers share their masks, whatever the batch.
+TEST_F(TunedVitTest, DropoutDependsOnKeysAlone) {
+  TunedVit vit(source, {.blocks = 2}, 1, torch::kCPU);
+  const temporal::Dropout dropout(0.4, 9, 1);
+  const Step all = step_of(vit, rows, dropout);
+  const auto keys = keys_of(kFrames);
+  vit.step(rows.slice(0, 2, 4), std::span(keys).subspan(2, 2), dropout,
+           [&](const torch::Tensor& features) {
+             EXPECT_LE(most(features - all.features.slice(0, 2, 4)), 1e-5);
+             return torch::zeros_like(features);
+           });
+  EXPECT_GT(most(all.features - vit.features(rows)), 1e-2);
+}
+
+TEST_F(TunedVitTest, WhatDoesNotFitTogetherIsRefused) {
+  EXPECT_THROW(TunedVit(source, {.blocks = 3}, 1, torch::kCPU), ConfigError);
+  EXPECT_THROW(TunedVit(source, {.blocks = -1}, 1, torch::kCPU), ConfigError);
+  EXPECT_THROW(TunedVit(source, {.blocks = 2, .lora_rank = 65}, 1, torch::kCPU), ConfigError);
+  EXPECT_THROW(TunedVit(source, {.lora_rank = 4}, 1, torch::kCPU), ConfigError);
+  const Json recipe = recipe_of(architecture(), 16, {});
+  EXPECT_THROW(TunedSource(recipe, 5, ""), DataError);
+  EXPECT_THROW(TunedSource(recipe, 2, "weights.safetensors"), ConfigError);  // they are random
+  Json other = recipe;
+  other["backbone"]["kind"] = "module";
+  EXPECT_THROW(TunedSource(other, 2, ""), ConfigError);
+  other = recipe;
+  other["backbone"]["generator"] = "another";
+  EXPECT_THROW(TunedSource(other, 2, ""), ConfigError);
+  other = recipe;
+  other["backbone"]["architecture"]["colour"] = 3;
+  EXPECT_THROW(TunedSource(other, 2, ""), DataError);
+  EXPECT_THROW(TunedSource(recipe_of(architecture(), 16, {vit::Pooling::kCls, {1, 4}}), 2, ""),
+               ConfigError);
 }
 
 }  // namespace

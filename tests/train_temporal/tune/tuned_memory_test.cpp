@@ -1,0 +1,149 @@
+// A step of tuning keeps its budget, and goes on by a smaller way when memory runs out all the
+// same.
+#include <c10/util/Exception.h>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/torch/cpu_memory.h"
+#include "tests/train_temporal/tune/tuned_models.h"
+
+namespace coldframe::tune::testing {
+namespace {
+
+class TunedMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    at::set_num_threads(1);
+    set_quiet(true);
+    count_cpu_memory();
+    vit::Architecture architecture = vit::small_architecture(96, 3, 8, 8);
+    architecture.depth = 6;
+    architecture.mlp_hidden = 384;
+    source = std::make_unique<TunedSource>(recipe_of(architecture, 64, {}), 2, "");
+    rows = rows_of(*source, 12);
+  }
+  void TearDown() override {
+    count_cpu_memory(0);
+    set_quiet(false);
+  }
+
+  static void make_gradients(TunedVit& vit) {
+    for (torch::Tensor& parameter : vit.trainable().parameters())
+      parameter.mutable_grad() = torch::zeros_like(parameter);
+  }
+
+  // Bytes above what was live before the step.
+  std::uint64_t peak_of_step(TunedVit& vit, Step& step) const {
+    make_gradients(vit);
+    const std::vector<std::uint64_t> keys = keys_of(rows.size(0));
+    const std::uint64_t before = cpu_memory().live;
+    reset_cpu_memory_peak();
+    vit.step(rows, keys, {}, loss_gradient);
+    const std::uint64_t peak = cpu_memory().peak - before;
+    for (auto& parameter : vit.trainable().named_parameters())
+      step.gradients[parameter.key()] = parameter.value().grad();
+    step.features = vit.features(rows);
+    return peak;
+  }
+
+  std::unique_ptr<TunedSource> source;
+  torch::Tensor rows;
+};
+
+TEST_F(TunedMemory, BudgetsAreKept) {
+  TunedVit unlimited(*source, {.blocks = 4}, 1, torch::kCPU);
+  Step expected;
+  const std::uint64_t whole = peak_of_step(unlimited, expected);
+  EXPECT_LE(double(whole), 1.05 * double(unlimited.predicted_bytes(12)));
+  EXPECT_GE(double(whole), 0.97 * double(unlimited.predicted_bytes(12)));
+  for (const double part : {0.8, 0.5, 0.3, 0.2, 0.1}) {
+    const auto budget = static_cast<std::uint64_t>(part * double(whole));
+    TunedVit vit(*source, {.blocks = 4, .budget = budget}, 1, torch::kCPU);
+    Step found;
+    EXPECT_LE(double(peak_of_step(vit, found)), 1.01 * double(budget)) << part;
+    expect_same(found, expected, 1e-5);
+  }
+}
+
+TEST_F(TunedMemory, ABudgetThatHoldsNoFrameIsRefused) {
+  TunedVit vit(*source, {.blocks = 4, .budget = 100'000}, 1, torch::kCPU);
+  EXPECT_THROW(step_of(vit, rows), SystemError);
+}
+
+TEST_F(TunedMemory, TheNextSmallerWayIsTakenWhenMemoryRunsOut) {
+  TunedVit unlimited(*source, {.blocks = 4}, 1, torch::kCPU);
+  Step expected;
+  const std::uint64_t whole = peak_of_step(unlimited, expected);
+  for (const double part : {0.9, 0.6, 0.3, 0.15, 0.08}) {
+    TunedVit vit(*source, {.blocks = 4}, 1, torch::kCPU);
+    make_gradients(vit);
+    count_cpu_memory(cpu_memory().live + static_cast<std::uint64_t>(part * double(whole)));
+    vit.step(rows, keys_of(rows.size(0)), {}, loss_gradient);
+    EXPECT_GT(vit.learnt_budget(), 0u);
+    EXPECT_LT(vit.learnt_budget(), whole);
+    count_cpu_memory(0);
+    Step found;
+    for (auto& parameter : vit.trainable().named_parameters())
+      found.gradients[parameter.key()] = parameter.value().grad();
+    found.features = vit.features(rows);
+    expect_same(found, expected, 1e-5);
+    // A second step, or one of a fit that resumes, goes the learnt way at once.
+    TunedVit resumed(*source, {.blocks = 4}, 1, torch::kCPU);
+    resumed.set_learnt_budget(vit.learnt_budget());
+    EXPECT_LE(resumed.predicted_bytes(12), vit.learnt_budget());
+    Step again, same;
+    peak_of_step(vit, again);
+    peak_of_step(resumed, same);
+    expect_same(same, again, 0);
+  }
+}
+
+// Every allocation of the way back may be the one that fails: no sum may hold a part of a step.
+TEST_F(TunedMemory, SumsAreWholeWhereverMemoryRunsOut) {
+  Step expected;
+  TunedVit unlimited(*source, {.blocks = 2}, 1, torch::kCPU);
+  peak_of_step(unlimited, expected);
+  TunedVit vit(*source, {.blocks = 2}, 1, torch::kCPU);
+  make_gradients(vit);
+  vit.step(rows, keys_of(rows.size(0)), {}, loss_gradient);
+  for (std::uint64_t spare = 0; spare < 4'000'000; spare += 250'000) {
+    TunedVit other(*source, {.blocks = 2}, 1, torch::kCPU);
+    make_gradients(other);
+    other.step(rows, keys_of(rows.size(0)), {}, [&](const torch::Tensor& features) {
+      const torch::Tensor gradient = loss_gradient(features);
+      count_cpu_memory(cpu_memory().live + spare + 500'000);
+      return gradient;
+    });
+    count_cpu_memory(0);
+    Step found;
+    found.features = expected.features;
+    for (auto& parameter : other.trainable().named_parameters())
+      found.gradients[parameter.key()] = parameter.value().grad();
+    expect_same(found, expected, 1e-5);
+  }
+}
+
+TEST_F(TunedMemory, AHeadThatRunsOutOfMemoryIsCalledAgainByTheCaller) {
+  TunedVit vit(*source, {.blocks = 2}, 1, torch::kCPU);
+  const auto fails = [](const torch::Tensor&) -> torch::Tensor {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, "no memory");
+  };
+  EXPECT_THROW(vit.step(rows, keys_of(12), {}, fails), c10::OutOfMemoryError);
+  for (const torch::Tensor& parameter : vit.trainable().parameters())
+    EXPECT_FALSE(parameter.grad().defined());
+  EXPECT_GT(vit.learnt_budget(), 0u);
+  TunedVit fresh(*source, {.blocks = 2}, 1, torch::kCPU);
+  expect_same(step_of(vit, rows), step_of(fresh, rows), 1e-5);
+}
+
+TEST_F(TunedMemory, FrozenTensorsAreSharedBetweenFits) {
+  const std::uint64_t before = cpu_memory().live;
+  TunedVit one(*source, {.blocks = 1}, 1, torch::kCPU);
+  const std::uint64_t of_one = cpu_memory().live - before;
+  std::uint64_t trained = 0;
+  for (const torch::Tensor& parameter : one.trainable().parameters()) trained += parameter.nbytes();
+  EXPECT_LE(of_one, trained + trained / 20);
+}
+
+}  // namespace
+}  // namespace coldframe::tune::testing

@@ -1,0 +1,96 @@
+#include "train_temporal/tune/ways.h"
+
+#include <algorithm>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/text.h"
+
+namespace coldframe::tune {
+namespace {
+
+// "mlp (2.1 GiB)": faster ones that do not fit, the smallest of each strategy.
+std::string rejected(const std::vector<ConsideredWay>& considered) {
+  std::vector<std::string> words;
+  std::set<Strategy> named{considered.front().way.strategy};
+  for (const ConsideredWay& other : considered) {
+    if (other.fits || other.use.seconds >= considered.front().use.seconds) continue;
+    if (!named.insert(other.way.strategy).second) continue;
+    words.push_back(
+        concat(word_for(kStrategies, other.way.strategy), " (", human_bytes(other.use.peak), ")"));
+  }
+  return words.empty() ? "" : concat("; too large: ", join(words, ", "));
+}
+
+}  // namespace
+
+const Way& Ways::choose(std::int64_t frames) {
+  frames_ = frames;
+  if (const auto known = chosen_.find(frames); known != chosen_.end()) {
+    if (known->second != current_) schedules_.clear();
+    return current_ = known->second;
+  }
+  const auto considered = consider_ways(task_(frames), budget(), strategy_);
+  if (!considered.front().fits)
+    throw SystemError(concat("a step of ", plural(static_cast<std::size_t>(frames), "frame"),
+                             " takes at least ", human_bytes(considered.front().use.peak),
+                             " beside the weights, and the memory budget leaves ",
+                             human_bytes(budget()),
+                             "; raise --memory-budget, or lower --tune-blocks or --batch"));
+  take(considered);
+  return current_;
+}
+
+void Ways::take(const std::vector<ConsideredWay>& considered) {
+  const ConsideredWay& best = considered.front();
+  const bool is_new = chosen_.empty();
+  current_ = chosen_[frames_] = best.way;
+  schedules_.clear();
+  if (!is_new) return;
+  log_info(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
+                  " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
+                  budget() > 0 ? concat(" of ", human_bytes(budget())) : "", rejected(considered)));
+}
+
+std::uint64_t Ways::predicted_bytes(std::int64_t frames) const {
+  return consider_ways(task_(frames), budget(), strategy_).front().use.peak;
+}
+
+void Ways::shrink() {
+  const StepTask task = task_(frames_);
+  const std::uint64_t used = use_of(current_, task).peak, next = used / 4 * 3;
+  const auto considered = consider_ways(task, next, strategy_);
+  const ConsideredWay& best = considered.front();
+  if (best.use.peak >= used)
+    throw SystemError(
+        concat("there is not enough memory to tune with one frame at a time, which is ",
+               "predicted to take ", human_bytes(used),
+               " beside the weights; raise --memory-budget, or lower --tune-blocks"));
+  log_info(concat("out of memory: tuning goes on by ", to_string(best.way), " (",
+                  human_bytes(best.use.peak), ")"));
+  learnt_ = std::max(next, best.use.peak);
+  chosen_.clear();
+  current_ = chosen_[frames_] = best.way;
+  schedules_.clear();
+}
+
+void Ways::set_learnt_budget(std::uint64_t bytes) {
+  learnt_ = bytes;
+  chosen_.clear();
+}
+
+const Schedule& Ways::schedule(std::int64_t frames, std::size_t steps) {
+  Schedule& schedule = schedules_[{frames, steps}];
+  if (!schedule.empty()) return schedule;
+  const ChunkCost cost = task_(frames_).cost(frames);
+  const auto chain = std::span(cost.chain).first(steps);
+  schedule = make_schedule(current_.strategy, chain, cost.input, current_.budget);
+  // The rest of a chunk that ran out of memory may be too large for the search.
+  if (schedule.empty()) schedule = make_schedule(Strategy::kBlock, chain, cost.input);
+  return schedule;
+}
+
+}  // namespace coldframe::tune
