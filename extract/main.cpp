@@ -112,9 +112,6 @@ void tell_plan(const Plan& plan) {
                                               : " are not in the input; they stay in the cache"));
 }
 
-// A shard of the usual size would hold one exam or two, and a cache some ten thousand of them.
-constexpr std::uint64_t kCutShardBytes = 64u << 20;
-
 cache::WriterOptions writer_options(const ExtractOptions& options, const Part& part,
                                     Precision precision) {
   cache::WriterOptions writer;
@@ -122,7 +119,6 @@ cache::WriterOptions writer_options(const ExtractOptions& options, const Part& p
   writer.shared = part.shared();
   writer.storage = options.storage;
   writer.precision = to_string(precision);
-  if (options.cut) writer.max_shard_bytes = kCutShardBytes;
   return writer;
 }
 

@@ -13,6 +13,8 @@ namespace coldframe::cache {
 namespace {
 
 constexpr std::size_t kLongestReason = 4000;
+// With a cut, a shard of the usual size would hold an exam or two, and a cache ten thousand shards.
+constexpr std::uint64_t kUsualShardBytes = 8ull << 20, kCutShardBytes = 64ull << 20;
 constexpr std::size_t kImageOverhead = 1 << 20;  // HDF5's own structures, with room to spare
 
 void check_text(const std::string& exam, const std::string& what, const std::string& value) {
@@ -88,6 +90,8 @@ ShardSequence::ShardSequence(Location location, ShardHeader header, const Writer
       options_(options),
       number_(next_shard_number(location_, options.worker)) {
   contents_.header = std::move(header);
+  if (options_.max_shard_bytes == 0)
+    options_.max_shard_bytes = contents_.header.cut ? kCutShardBytes : kUsualShardBytes;
   if (!options.shared)
     remove_abandoned(location_.shard_folder() / shard_name(options_.worker, number_));
 }

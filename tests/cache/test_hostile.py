@@ -190,7 +190,7 @@ CASES = {
                               "the cut rows of view clean are float16 ["),
     "a cut of another type": (lambda f: replace(f, "cut/clean", dtype="<f4"), "the cut rows of view clean are float32 ["),
     "a cut of other frames": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:-1]), "views differ in their frames"),
-    "a cut of five dimensions": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:, None, None]), "has 5 dimensions"),
+    "a cut of five dimensions": (lambda f: replace(f, "cut/clean", data=f["cut/clean"][:][:, None, None]), "has 5 dimensions"),
     "a cut of a view alone": (lambda f: f.__delitem__("cut/flip%2F1"), "is missing in cut"),
     "a cut of a further view": (lambda f: f.copy("cut/clean", "cut/more"), "unexpected object 'more' in cut"),
     "cut missing": (lambda f: f.__delitem__("cut"), "cut is missing in /"),

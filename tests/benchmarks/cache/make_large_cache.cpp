@@ -82,12 +82,8 @@ int run(const std::vector<std::string>& words) {
   Recipe recipe;
   recipe.features["weights"] = "made up";
   recipe.storage["frames"] = frames;
-  WriterOptions options;
-  if (with_cut) {
-    recipe.storage["cut"] = to_json(cut);
-    options.max_shard_bytes = 64u << 20;  // as `extract --cut`
-  }
-  ShardWriter writer(locate(words[0]), recipe, dimension, options);
+  if (with_cut) recipe.storage["cut"] = to_json(cut);
+  ShardWriter writer(locate(words[0]), recipe, dimension, {});
   for (std::int64_t i = 0; i < exams; ++i) {
     ExamFeatures exam = make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
                                   static_cast<std::size_t>(dimension));

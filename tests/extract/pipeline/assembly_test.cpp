@@ -147,5 +147,48 @@ TEST_F(Assembly, KnownFeaturesAreNotWaitedFor) {
   EXPECT_EQ(exam_at(1).views.at(1).values, (std::vector<float>{7, 8}));
 }
 
+// 1, 2, -1 as float16.
+const std::vector<std::byte> kHalves = {std::byte{0x00}, std::byte{0x3c}, std::byte{0x00},
+                                        std::byte{0x40}, std::byte{0x00}, std::byte{0xbc}};
+
+TEST_F(Assembly, TokensBehindAFeatureBecomeItsCut) {
+  const cache::Cut cut{4, {3, 1}};
+  assembly = ExamAssembly(
+      2, [this](Finished&& finished) { released.push_back(std::move(finished)); }, {"clean"}, cut);
+  assembly.add_feature({0, 1}, std::vector{7.0f, 8.0f, 1.0f, 2.0f, -1.0f});
+  assembly.add_exam(0, exam("tokens", {0, 1}));
+  ASSERT_EQ(released.size(), 1u);
+  const cache::ViewFeatures& view = exam_at(0).views.at(0);
+  EXPECT_EQ(view.values[2], 7);
+  ASSERT_EQ(view.cut.size(), 2 * cut.row_bytes());
+  EXPECT_TRUE(std::equal(kHalves.begin(), kHalves.end(), view.cut.begin() + 6));
+}
+
+TEST_F(Assembly, PixelsAndKnownRowsBecomeTheCut) {
+  const cache::Cut cut{0, {1, 1, 3}};
+  assembly = ExamAssembly(
+      2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
+      {"clean", "view1"}, cut);
+  const auto add = [&](const FramePlace& place, std::vector<std::uint8_t> pixels) {
+    assembly.add_pixels(place, pixels);
+    assembly.add_feature(place, std::vector{1.0f, 2.0f});
+  };
+  add({0, 0, 1, 1}, {1, 2, 3});
+  add({0, 1, 1, 1}, {4, 5, 6});
+  KnownFeatures known{{{9, 9, 9, 9}}, {1, 1}};
+  known.cuts.resize(1);
+  for (unsigned char i = 11; i < 17; ++i) known.cuts[0].push_back(std::byte{i});
+  assembly.add_exam(0, exam("pixels", {1, 1}), {}, known);
+  ASSERT_EQ(released.size(), 1u);
+  const auto levels = [&](std::size_t view) {
+    std::vector<int> found;
+    for (const std::byte level : exam_at(0).views.at(view).cut)
+      found.push_back(std::to_integer<int>(level));
+    return found;
+  };
+  EXPECT_EQ(levels(0), (std::vector{11, 12, 13, 14, 15, 16}));
+  EXPECT_EQ(levels(1), (std::vector{1, 2, 3, 4, 5, 6}));
+}
+
 }  // namespace
 }  // namespace coldframe::extract
