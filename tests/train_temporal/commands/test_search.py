@@ -111,6 +111,21 @@ def test_a_search_of_which_all_settings_diverge_says_so(made, tmp_path):
     assert "no setting of --search: the loss is not a finite number in the first epoch" in done.stderr
 
 
+def test_a_setting_that_diverges_counts_as_the_worst_of_several(made, tmp_path):
+    # A step multiplies weights by 1 − lr · weight_decay, in drawn settings alike but for the decay: 30
+    # steps of one exam overflow with most of them, and not with the smallest.
+    result = train(made[1], tmp_path / "run", "--search", 4, "--lr", 5000, "--batch", 1, "--folds", 2, "--epochs", 2)
+    table = pd.read_csv(tmp_path / "run" / "search.csv")
+    diverged = table[table.validation_loss.isna()]
+    assert set(diverged.fold) == {0, 1} and set(diverged.epochs) == {0}
+    assert result.stderr.count("the setting counts as the worst") == len(diverged)
+    for _, fold in table.groupby("fold"):
+        chosen = fold[fold.chosen == 1]
+        assert list(chosen.index) == [fold.validation_loss.idxmin()]
+        assert list(chosen.weight_decay) == [fold.weight_decay.min()]
+    assert pd.read_csv(tmp_path / "run" / "predictions.csv").p_1.notna().all()
+
+
 def test_a_search_that_was_interrupted_resumes_to_the_same_bytes(made, tmp_path):
     cache, words = made[1], ["--folds", 2, "--epochs", 300, "--patience", 0, "--search", 2]
     train(cache, tmp_path / "whole", *words)
