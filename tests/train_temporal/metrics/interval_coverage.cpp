@@ -146,7 +146,7 @@ struct Tally {
     const double expected = wrong * units / static_cast<double>(all);
     if (share() > kMost && wrong > 0 && expected < kFew) return "~";
     const double limit = share() < kLeast ? kLeast : kMost;
-    // 1 % of as many intervals would be so far beyond the limit if that were the truth.
+    // Were the limit the truth, 1 % of all counts would lie further beyond it.
     const double chance = 2.33 * std::sqrt(limit * (1 - limit) / static_cast<double>(bounded));
     return std::abs(share() - limit) > chance ? "!" : "?";
   }
