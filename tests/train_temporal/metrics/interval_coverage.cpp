@@ -10,7 +10,9 @@
 // expected to contradict the better model. Such a figure is perfect in many cohorts, and the
 // interval of a perfect one holds all truths near it: coverage then nears 100 %, as that of a share
 // does at its ends (Brown, Cai and DasGupta 2001, Interval estimation for a binomial proportion,
-// whose section 2 tells where 5 comes from). Exit code 1 where any is marked with !.
+// whose section 2 discusses the condition of textbooks that np and n(1 − p) be 5 or more). The
+// calibration line, too, rests on the patients on the wrong side alone. Exit code 1 where any is
+// marked with !.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -159,7 +161,7 @@ struct Tally {
 };
 
 // The share of patients, or of pairs, that speak against a figure that is counted in them.
-double share_wrong(Metric metric, double value) {
+double share_wrong(Metric metric, double value, double accuracy) {
   switch (metric) {
     case Metric::kAuroc:
     case Metric::kAuprc:
@@ -172,6 +174,9 @@ double share_wrong(Metric metric, double value) {
     case Metric::kKappa:
     case Metric::kQuadraticKappa:
       return (1 - value) / 2;
+    case Metric::kCalibrationSlope:
+    case Metric::kCalibrationIntercept:
+      return 1 - accuracy;
     default:
       return 0;
   }
@@ -221,9 +226,10 @@ bool examine(const Kind& kind, std::size_t cohorts, const std::vector<std::size_
   const auto metrics = metrics_for(kind.classes, kind.scale);
   const Coverage coverage = count(kind, cohorts, sizes, of_main, of_other);
   TextRows rows = {heading(kind, sizes)};
+  const double accuracy = compute_metric(Metric::kAccuracy, truth.main.front().exams).value;
   bool fine = true;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
-    const double wrong = share_wrong(metrics[m], of_main[m].value);
+    const double wrong = share_wrong(metrics[m], of_main[m].value, accuracy);
     std::vector<std::string> row = {std::string(metric_title(metrics[m]))};
     const auto add = [&](double value, const std::vector<Tally>& tallies) {
       row.push_back(fixed(value, 3));
