@@ -123,7 +123,7 @@ def test_tokens_are_timms_of_these_pixels_in_every_view(cohort, tmp_path, out):
 
 def test_features_are_the_same_with_and_without(cohort, tmp_path):
     cohort.extract(tmp_path / "x.h5", *RANDOM)
-    for options in (["--cut", "8"], ["--cut", "0"], ["--cut", "8", "--batch", "2"]):
+    for options in (["--cut", "8"], ["--cut", "0"]):
         out = tmp_path / f"{'-'.join(options)}.h5"
         cohort.extract(out, *RANDOM, *options)
         assert array(out, "features/clean").tobytes() == array(tmp_path / "x.h5", "features/clean").tobytes()
@@ -139,7 +139,7 @@ def test_features_are_the_same_with_and_without(cohort, tmp_path):
 def test_a_killed_job_goes_on(cohort, tmp_path):
     cohort.extract(tmp_path / "scratch.h5", *RANDOM, *VIEWS, "--cut", "5")
     rng = random.Random(5)
-    for _ in range(5):
+    for _ in range(3):
         job = subprocess.Popen(command("extract", "--input", cohort.manifest, "--out", tmp_path / "x.h5", *RANDOM, *VIEWS,
                                        "--cut", "5", "--batch", "1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         time.sleep(rng.uniform(0.05, 1.5))
