@@ -201,6 +201,16 @@ Measured measure(const Query& asked, const Trained& trained, std::int64_t frames
     const tune::Use use = vit.follow(schedule, frames);
     found.peaks.push_back({word, predicted.peak, use.peak, predicted.seconds, use.seconds});
   }
+  const tune::StepTask task = tune::step_task(shape, frames);
+  for (const std::uint64_t share : {2, 4}) {
+    const std::uint64_t budget = found.peaks.front().predicted / share;
+    const std::vector<tune::ConsideredWay> considered = tune::consider_ways(task, budget);
+    if (considered.empty() || !considered.front().fits) continue;
+    const tune::Use predicted = considered.front().use;
+    const tune::Use use = vit.step(budget, frames);
+    found.peaks.push_back({concat("a step in ", human_bytes(budget)), predicted.peak, use.peak,
+                           predicted.seconds * found.seconds_per_work, use.seconds});
+  }
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/chunk_run.h"
 #include "train_temporal/tune/trained_parameters.h"
+#include "train_temporal/tune/tuned_vit.h"
 
 namespace coldframe::plan {
 namespace {
@@ -103,12 +104,33 @@ class MeasuredVit::Parts {
     return {meter.peak(), meter.seconds()};
   }
 
+  tune::Use step(std::uint64_t budget, std::int64_t frames) {
+    tune::TuneOptions with_budget = options();
+    with_budget.budget = budget;
+    with_budget.precision = pass().precision;
+    tune::TunedVit tuned(source_, with_budget, 0, device_);
+    for (const torch::Tensor& parameter : tuned.trainable().parameters())
+      parameter.mutable_grad() = torch::zeros_like(parameter);
+    const torch::Tensor rows = stored_rows(frames);
+    const std::vector<std::uint64_t> keys(static_cast<std::size_t>(frames));
+    const Meter meter(device_);
+    tuned.step(rows, keys, {},
+               [](const torch::Tensor& features) { return torch::ones_like(features); });
+    return {meter.peak(), meter.seconds()};
+  }
+
  private:
   tune::TuneOptions options() const {
     tune::TuneOptions options;
     options.blocks = shape_.blocks;
     options.lora_rank = shape_.lora_rank;
     return options;
+  }
+  // As a cache's cut holds them.
+  torch::Tensor stored_rows(std::int64_t frames) const {
+    const auto [height, width] = shape_.image_size;
+    if (shape_.cut == 0) return torch::full({frames, height, width, 3}, 100, torch::kUInt8);
+    return torch::randn({frames, shape_.tokens(), shape_.architecture.width}).to(torch::kHalf);
   }
   torch::Tensor first_input(std::int64_t frames) const {
     const auto [height, width] = shape_.image_size;
@@ -178,6 +200,10 @@ std::vector<StepCost> MeasuredVit::steps(std::int64_t frames) {
 
 tune::Use MeasuredVit::follow(const tune::Schedule& schedule, std::int64_t frames) {
   return parts_->follow(schedule, frames);
+}
+
+tune::Use MeasuredVit::step(std::uint64_t budget, std::int64_t frames) {
+  return parts_->step(budget, frames);
 }
 
 }  // namespace coldframe::plan
