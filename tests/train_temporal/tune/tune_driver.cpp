@@ -121,7 +121,7 @@ int step(const Json& settings, bool merge) {
     if (features.numel() < 1 << 24) result["features"] = features.clone();
     return head(features);
   });
-  const std::uint64_t peak = cpu_memory().peak - before;
+  const std::uint64_t total = cpu_memory().peak, peak = total - before;
   result["loss"] = head.loss.detach();
   const auto add = [&](const std::string& prefix, const torch::nn::Module& module) {
     for (const auto& parameter : module.named_parameters()) {
@@ -138,7 +138,10 @@ int step(const Json& settings, bool merge) {
     result = vit.merged();
   }
   write_safetensors(settings.at("output").get<std::string>(), result, {});
-  std::cout << Json{{"peak", peak}, {"predicted", vit.predicted_bytes(rows.size(0))}}.dump()
+  std::cout << Json{{"peak", peak},
+                    {"total", total},
+                    {"predicted", vit.predicted_bytes(rows.size(0))}}
+                   .dump()
             << '\n';
   return 0;
 }
