@@ -15,6 +15,11 @@ namespace {
 
 using vit::Architecture;
 
+// True where all of the ViT is trained, patch embedding, tokens and positions included.
+bool is_whole(const TunedSource& source, const TuneOptions& options) {
+  return source.cut() == 0 && options.blocks == source.architecture().depth;
+}
+
 void check_options(const TunedSource& source, const TuneOptions& options) {
   const std::int64_t depth = source.architecture().depth, most = depth - source.cut();
   if (options.blocks < 0 || options.blocks > most)
@@ -27,11 +32,12 @@ void check_options(const TunedSource& source, const TuneOptions& options) {
                              source.architecture().width, ", the ViT's width"));
   if (options.lora_rank > 0 && options.blocks == 0)
     throw ConfigError("--lora needs the number of blocks that it goes to: --tune-blocks K");
-}
-
-// True where all of the ViT is trained, patch embedding, tokens and positions included.
-bool is_whole(const TunedSource& source, const TuneOptions& options) {
-  return source.cut() == 0 && options.blocks == source.architecture().depth;
+  // Files hold the positions of square grids alone.
+  if (is_whole(source, options) && options.lora_rank == 0 && source.architecture().positions &&
+      !source.image_size().is_square())
+    throw ConfigError(concat("the positions of images of ", source.image_size(),
+                             " cannot be trained, since no file of weights could hold them; ",
+                             "tune fewer blocks than all, or use --lora"));
 }
 
 // "blocks.11.attn.qkv.weight" -> 11; −1 for another name.

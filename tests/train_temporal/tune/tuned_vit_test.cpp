@@ -203,6 +203,9 @@ TEST_F(TunedVitTest, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_THROW(TunedVit(source, {.blocks = -1}, 1, torch::kCPU), ConfigError);
   EXPECT_THROW(TunedVit(source, {.blocks = 2, .lora_rank = 65}, 1, torch::kCPU), ConfigError);
   EXPECT_THROW(TunedVit(source, {.lora_rank = 4}, 1, torch::kCPU), ConfigError);
+  const TunedSource oblong(recipe_of(architecture(), {16, 24}, {}), 0, "");
+  EXPECT_THROW(TunedVit(oblong, {.blocks = 4}, 1, torch::kCPU), ConfigError);
+  EXPECT_NO_THROW(TunedVit(oblong, {.blocks = 3}, 1, torch::kCPU));
   const Json recipe = recipe_of(architecture(), 16, {});
   EXPECT_THROW(TunedSource(recipe, 5, ""), DataError);
   EXPECT_THROW(TunedSource(recipe, 2, "weights.safetensors"), ConfigError);  // they are random
