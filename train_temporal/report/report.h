@@ -81,6 +81,7 @@ struct RunReport {
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
   KeyValues configuration, recipe, resources;
+  bool tuned = false;      // the ViT was trained with the main model
   bool all_unseen = true;  // false: the model was fitted on some of these patients
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals

@@ -1,7 +1,6 @@
-// The figures become plain words here, and what to be wary of.
+// The figures become plain words here.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
@@ -9,8 +8,6 @@
 
 namespace coldframe::temporal {
 namespace {
-
-constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
 
 // Differences of the main figure up to here are too small to matter.
 constexpr double kMargin = 0.05;
@@ -36,14 +33,6 @@ Comparison compare(const Estimate& difference) {
   if (within) return Comparison::kEqual;
   if (is_above(difference, 0)) return Comparison::kBetter;
   return is_below(difference, 0) ? Comparison::kWorse : Comparison::kUndecided;
-}
-
-// An AUROC of exams that different fits have scored. Whoever is held out takes the share of his
-// class in the training down with him, so that fits score him lower, and the figure of noise lies
-// below chance: of 14 cohorts, a patient held out at a time, at 0.36 in the mean.
-bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
-  return figure.metric == Metric::kAuroc && figure.primary().value.defined() && !figure.by_fold &&
-         model.folds.size() > 1;
 }
 
 // "AUROC", "quadratic kappa", "R²": as it stands within a sentence.
@@ -177,6 +166,30 @@ std::string about_blank(const RunReport& report, const Control& blank) {
                 " without them, with times and length alone, may do as well (", figures, ").");
 }
 
+// An interval of which a part lies below 0 leaves the ViT as it was: features that are tuned cost
+// more, and must be computed anew.
+std::string about_tuning(const std::string& name, const std::string& main, const Control& frozen,
+                         bool learnt) {
+  const std::string figures =
+      concat(name, " of ", main, " on frozen features ", interval_text(frozen.figure),
+             ", difference ", difference_text(frozen.ahead));
+  const std::string keep = concat(" (", figures, "): keep the frozen one.");
+  switch (frozen.main_is) {
+    case Comparison::kBetter:
+      if (learnt)
+        return concat("Tuning the ViT paid: ", main, " does worse without (", figures, ").");
+      break;
+    case Comparison::kWorse:
+      return concat("Tuning the ViT did harm", keep);
+    case Comparison::kEqual:
+      return concat("Tuning the ViT did not pay, ", main, " does as well without, within ",
+                    kMarginText, keep);
+    case Comparison::kUndecided:
+      break;
+  }
+  return concat("Tuning the ViT is not shown to have paid", keep);
+}
+
 // False where the main model may be no better than chance, or where nothing bounds its figure.
 bool has_learnt(const RunReport& report) {
   const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
@@ -211,82 +224,6 @@ std::string about_acquisition(const RunReport& report, const Control& clock) {
   return text;
 }
 
-void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
-  const std::vector<FoldScores>& folds = report.models.front().folds;
-  for (std::size_t c = 0; c < report.classes.size(); ++c) {
-    std::vector<std::string> lacking;
-    for (const FoldScores& fold : folds) {
-      if (std::ranges::find(fold.exams.label, static_cast<int>(c)) != fold.exams.label.end())
-        continue;
-      lacking.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold));
-    }
-    if (lacking.empty()) continue;
-    const std::string who = lacking.size() == 1
-                                ? concat(lacking.front(), " holds")
-                                : concat(lacking.size(), " of ", folds.size(), " folds hold");
-    warnings.push_back(
-        concat(who, " out none of the ", rows_name(report), " of class '", report.classes[c],
-               "': AUROC and AUPRC are undefined there and left out of the mean over "
-               "folds"));
-  }
-}
-
-void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
-  const ModelResult& model = report.models.front();
-  const MetricSummary* figure = find_metric(model, Metric::kAuroc);
-  if (figure == nullptr || !ranks_across_folds(model, *figure)) return;
-  warnings.push_back(
-      "the AUROC ranks exams of different folds together: to hold a patient out lowers the share "
-      "of his class in the training, which pulls it below chance, so that one below 0.5 shows "
-      "nothing; where patients allow it, folds that hold all classes (--folds 5) do without");
-}
-
-// The figures that have a value but no interval, by the reason.
-void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>& warnings) {
-  if (report.models.empty()) return;
-  std::map<std::string, std::vector<std::string>> figures;
-  for (const MetricSummary& summary : report.models.front().summary) {
-    const Estimate& estimate = summary.primary();
-    if (summary.metric == Metric::kEce || !estimate.value.defined() || estimate.low.defined())
-      continue;
-    figures[estimate.low.undefined].emplace_back(metric_title(summary.metric));
-  }
-  for (const auto& [why, names] : figures) {
-    warnings.push_back(concat("no interval for ", join(names, ", "), ": ", why));
-  }
-}
-
-void warn_of_validation_parts(const RunReport& report, std::vector<std::string>& warnings) {
-  std::size_t small = 0, least = kFewValidationPatients;
-  for (const FoldChoice& choice : report.choices) {
-    small += choice.validation_patients < kFewValidationPatients;
-    least = std::min(least, choice.validation_patients);
-  }
-  if (small == 0) return;
-  const char* uncertain = report.scale == Scale::kNominal
-                              ? "Early stopping, temperature and threshold are uncertain; AUROC "
-                                "and AUPRC within a fold "
-                                "do not depend on the last two"
-                              : "Early stopping is uncertain";
-  warnings.push_back(concat("small validation parts: in ", small, " of ",
-                            plural(report.choices.size(), "fold"), " fewer than ",
-                            kFewValidationPatients, " patients (least: ", least, "). ", uncertain));
-}
-
-void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
-  for (const ModelResult& model : report.models) {
-    const bool finite = std::ranges::all_of(model.folds, [](const FoldScores& fold) {
-      return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
-    });
-    if (finite) continue;
-    warnings.push_back(concat(model.name,
-                              " predicts values that are not numbers: its training "
-                              "diverged (try a lower learning rate)"));
-  }
-}
-
 }  // namespace
 
 std::vector<std::string> verdict(const RunReport& report) {
@@ -298,6 +235,8 @@ std::vector<std::string> verdict(const RunReport& report) {
                 single = find_control(report, "single"), mean = find_control(report, "mean"),
                 blank = find_control(report, "blank");
   const bool learnt = has_learnt(report);
+  const Control frozen = find_control(report, "frozen");
+  if (frozen.found) lines.push_back(about_tuning(name, main, frozen, learnt));
   // Other models are not trained on the order in the first place.
   const bool order_matters = main == "gru" || main == "bigru" || main == "lstm";
   if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
@@ -310,6 +249,7 @@ std::vector<std::string> verdict(const RunReport& report) {
   if (blank.found && learnt) lines.push_back(about_blank(report, blank));
   if (clock.found && learnt) lines.push_back(about_acquisition(report, clock));
   std::vector<std::string> unknown;
+  if (report.tuned && !frozen.found) unknown.push_back("tuning the ViT (control 'frozen')");
   if (order_matters && !shuffled.found)
     unknown.push_back("the order of frames (control 'shuffled')");
   if (order_matters && !blank.found)
@@ -321,20 +261,6 @@ std::vector<std::string> verdict(const RunReport& report) {
                            " carry the result; train --compare does that."));
   }
   return lines;
-}
-
-std::vector<std::string> data_warnings(const RunReport& report) {
-  std::vector<std::string> warnings;
-  warn_of_diverged_models(report, warnings);
-  warn_of_held_out_parts(report, warnings);
-  warn_of_ranks_across_folds(report, warnings);
-  warn_of_missing_intervals(report, warnings);
-  warn_of_validation_parts(report, warnings);
-  if (report.data.patients > 0 && report.data.patients < kFewPatients) {
-    warnings.push_back(concat("few patients: ", report.data.patients,
-                              ": intervals are wide, and differences that matter may go unseen"));
-  }
-  return warnings;
 }
 
 }  // namespace coldframe::temporal

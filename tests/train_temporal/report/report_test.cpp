@@ -136,6 +136,8 @@ TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
   EXPECT_THAT(page, Not(HasSubstr("SD over folds")));
   EXPECT_THAT(page, Not(HasSubstr("Models and controls")));
   EXPECT_THAT(page, HasSubstr("Not examined: whether the order of frames"));
+  report.tuned = true;
+  EXPECT_THAT(render_report(report), HasSubstr("whether tuning the ViT (control 'frozen')"));
 }
 
 TEST(Report, EscapesWhatAColumnHolds) {
@@ -184,6 +186,9 @@ TEST(Verdict, SaysWhatCarriesTheResult) {
       {"blank", 1.0, 1.0, "The features do not carry the result"},
       {"blank", 1.0, 2.2, "does better"},
       {"clock", 0.6, 2.2, "alone do better"},
+      {"frozen", 1.6, 0.2, "Tuning the ViT paid: gru does worse without"},
+      {"frozen", 1.0, 1.0, "did not pay, gru does as well without, within ±0.05"},
+      {"frozen", 0.6, 2.2, "Tuning the ViT did harm"},
   };
   for (const VerdictCase& one : cases) {
     const RunReport report =
@@ -199,7 +204,8 @@ TEST(Verdict, DoesNotTakeWhatIsUndecidedForEqual) {
       {"shuffled", "Whether the order of frames carries part of the result is undecided"},
       {"single", "Whether the middle frame does as well as gru is undecided"},
       {"blank", "Whether the features carry the result is undecided"},
-      {"clock", "file type do is undecided"}};
+      {"clock", "file type do is undecided"},
+      {"frozen", "Tuning the ViT is not shown to have paid"}};
   for (const auto& [control, says] : cases) {
     const RunReport report =
         example({model("gru", 1.0), model(control, 1.0, 2, 5, /*seed=*/2)}, {"0", "1"});

@@ -1,0 +1,112 @@
+// The data themselves show what to be wary of.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "common/text/text.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kFewValidationPatients = 10, kFewPatients = 50;
+
+void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty()) return;
+  const std::vector<FoldScores>& folds = report.models.front().folds;
+  for (std::size_t c = 0; c < report.classes.size(); ++c) {
+    std::vector<std::string> lacking;
+    for (const FoldScores& fold : folds) {
+      if (std::ranges::find(fold.exams.label, static_cast<int>(c)) != fold.exams.label.end())
+        continue;
+      lacking.push_back(concat("repeat ", fold.repeat, ", fold ", fold.fold));
+    }
+    if (lacking.empty()) continue;
+    const std::string who = lacking.size() == 1
+                                ? concat(lacking.front(), " holds")
+                                : concat(lacking.size(), " of ", folds.size(), " folds hold");
+    warnings.push_back(
+        concat(who, " out none of the ", rows_name(report), " of class '", report.classes[c],
+               "': AUROC and AUPRC are undefined there and left out of the mean over "
+               "folds"));
+  }
+}
+
+void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty()) return;
+  const ModelResult& model = report.models.front();
+  const MetricSummary* figure = find_metric(model, Metric::kAuroc);
+  if (figure == nullptr || !ranks_across_folds(model, *figure)) return;
+  warnings.push_back(
+      "the AUROC ranks exams of different folds together: to hold a patient out lowers the share "
+      "of his class in the training, which pulls it below chance, so that one below 0.5 shows "
+      "nothing; where patients allow it, folds that hold all classes (--folds 5) do without");
+}
+
+// The figures that have a value but no interval, by the reason.
+void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty()) return;
+  std::map<std::string, std::vector<std::string>> figures;
+  for (const MetricSummary& summary : report.models.front().summary) {
+    const Estimate& estimate = summary.primary();
+    if (summary.metric == Metric::kEce || !estimate.value.defined() || estimate.low.defined())
+      continue;
+    figures[estimate.low.undefined].emplace_back(metric_title(summary.metric));
+  }
+  for (const auto& [why, names] : figures) {
+    warnings.push_back(concat("no interval for ", join(names, ", "), ": ", why));
+  }
+}
+
+void warn_of_validation_parts(const RunReport& report, std::vector<std::string>& warnings) {
+  std::size_t small = 0, least = kFewValidationPatients;
+  for (const FoldChoice& choice : report.choices) {
+    small += choice.validation_patients < kFewValidationPatients;
+    least = std::min(least, choice.validation_patients);
+  }
+  if (small == 0) return;
+  const char* uncertain = report.scale == Scale::kNominal
+                              ? "Early stopping, temperature and threshold are uncertain; AUROC "
+                                "and AUPRC within a fold "
+                                "do not depend on the last two"
+                              : "Early stopping is uncertain";
+  warnings.push_back(concat("small validation parts: in ", small, " of ",
+                            plural(report.choices.size(), "fold"), " fewer than ",
+                            kFewValidationPatients, " patients (least: ", least, "). ", uncertain));
+}
+
+void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
+  for (const ModelResult& model : report.models) {
+    const bool finite = std::ranges::all_of(model.folds, [](const FoldScores& fold) {
+      return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
+    });
+    if (finite) continue;
+    warnings.push_back(concat(model.name,
+                              " predicts values that are not numbers: its training "
+                              "diverged (try a lower learning rate)"));
+  }
+}
+
+}  // namespace
+
+bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
+  return figure.metric == Metric::kAuroc && figure.primary().value.defined() && !figure.by_fold &&
+         model.folds.size() > 1;
+}
+
+std::vector<std::string> data_warnings(const RunReport& report) {
+  std::vector<std::string> warnings;
+  warn_of_diverged_models(report, warnings);
+  warn_of_held_out_parts(report, warnings);
+  warn_of_ranks_across_folds(report, warnings);
+  warn_of_missing_intervals(report, warnings);
+  warn_of_validation_parts(report, warnings);
+  if (report.data.patients > 0 && report.data.patients < kFewPatients) {
+    warnings.push_back(concat("few patients: ", report.data.patients,
+                              ": intervals are wide, and differences that matter may go unseen"));
+  }
+  return warnings;
+}
+
+}  // namespace coldframe::temporal
