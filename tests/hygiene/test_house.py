@@ -23,7 +23,7 @@ MAX_LINES = 350
 COMMON = {"common", "common/system"}
 EVALUATION = {"train_temporal/metrics", "train_temporal/splits", "train_temporal/tasks"}
 MODELS = {"train_temporal/data", "train_temporal/models", "train_temporal/models/kernels",
-          "train_temporal/training"}
+          "train_temporal/training", "train_temporal/tune"}
 ROOMS = {
     "common": COMMON,
     "common/system": COMMON,

@@ -15,7 +15,6 @@
 #include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/run/same_features.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -79,6 +78,7 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     describe_target(report, cohort, t, cohort.labeled());
     report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
     report.all_unseen = all_unseen;
+    report.tuned = ensemble.card().tuned.has_value();
     if (t == 0) report.warnings = cohort.warnings;
     report.bootstrap.resamples = options.resamples;
     report.bootstrap.seed = options.seed;
@@ -150,7 +150,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   Ensemble ensemble(model_files(options.run));
   Cohort cohort = open_cohort(options.data, ensemble.targets());
-  require_same_features(ensemble.card().recipe, cohort.cache, options.data.cache);
+  ensemble.require_same_features(cohort.cache, options.data.cache);
   const std::size_t known =
       count_known(options.run, cohort.exams(),
                   options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,

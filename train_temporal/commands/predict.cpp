@@ -14,9 +14,9 @@
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/known_exams.h"
+#include "train_temporal/run/model_features.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/run/same_features.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -89,6 +89,7 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
                                    const std::vector<std::vector<double>>& scores,
                                    const torch::Device& device) {
   const Dataset dataset = load_dataset(cache, exams, ensemble.card().source_kinds, device);
+  for (TrainedModel& trained : ensemble.models()) trained.features = features_for(trained, dataset);
   const std::vector<Target>& targets = ensemble.targets();
   const auto decision = decisions(ensemble, scores);
   std::vector<ExplainedExam> explained;
@@ -97,7 +98,7 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
     if (stop_requested()) throw Interrupted("stopped; run the same command again");
     for (std::size_t t = 0; t < targets.size(); ++t) {
       const std::size_t of_class = explained_class(targets[t], decision[t][i]);
-      explained.push_back(explain_exam(ensemble.models(), dataset, exams[i], t, of_class));
+      explained.push_back(explain_exam(ensemble.models(), exams[i], t, of_class));
     }
     progress.add();
   }
@@ -152,7 +153,7 @@ int run_predict(const std::vector<std::string>& arguments) {
                              ensemble.targets().front().name,
                              "' has a value per frame; leave it out"));
   }
-  require_same_features(ensemble.card().recipe, cache, options.data.cache);
+  ensemble.require_same_features(cache, options.data.cache);
   const auto exams = exams_with_frames(cache);
   warn_of_use(options.run, ensemble.card(), cache, exams);
   const auto scores = ensemble.scores(cache, exams, device);

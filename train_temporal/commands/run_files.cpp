@@ -7,6 +7,7 @@
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/results.h"
+#include "train_temporal/run/tuned_backbone.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
@@ -33,6 +34,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   card.source_kinds = source_kinds;
   const bool repeated = std::any_of(experiment.splits.begin(), experiment.splits.end(),
                                     [](const Split& split) { return split.repeat > 0; });
+  BackboneWriter backbones(card.recipe);
   const std::size_t of_model = experiment.splits.size() * experiment.options.seeds;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const FitName& name = fits[i].name;
@@ -41,7 +43,8 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
     card.fold = name.fold;
     card.seed = name.seed;
     card.fit_seed = fits[i].record.seed;
-    card.config = experiment.task(name, *fits[i].split).config;
+    const FitTask task = experiment.task(name, *fits[i].split);
+    card.config = task.config;
     std::vector<std::size_t> lengths;
     for (std::size_t exam : fits[i].split->train)
       lengths.push_back(present_frames(cohort.exams()[exam]));
@@ -54,8 +57,13 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
                            ? models_folder(folder.file(""))
                            : control_folder(folder.file(""), name.model);
     std::filesystem::create_directories(place);
-    write_model(place / model_file_name(name.repeat, name.fold, name.seed, repeated),
-                read_record(folder.record(name)).weights, card);
+    const auto file = place / model_file_name(name.repeat, name.fold, name.seed, repeated);
+    const FitRecord record = read_record(folder.record(name));
+    card.tuned.reset();
+    if (task.tuned != nullptr)
+      card.tuned = {task.tuned->architecture().depth - task.options.tune.vit.blocks,
+                    backbones.write(backbone_folder(file), task, record)};
+    write_model(file, record.weights, card);
   }
 }
 

@@ -15,7 +15,8 @@ namespace coldframe::temporal {
 void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
 
-// The main model's fits lie in models/, a control's in controls/NAME/.
+// The main model's fits lie in models/, a control's in controls/NAME/; beside each that tuned the
+// ViT lies the folder of what it has made of it.
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<std::string>& source_kinds,
                   const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);

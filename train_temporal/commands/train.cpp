@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <optional>
 
 #include "common/cli/cli.h"
@@ -21,13 +22,16 @@
 #include "train_temporal/commands/run_list.h"
 #include "train_temporal/commands/train_benchmark.h"
 #include "train_temporal/commands/train_report.h"
+#include "train_temporal/commands/tuning.h"
 #include "train_temporal/data/residence.h"
+#include "train_temporal/data/stored_rows.h"
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/search/search.h"
+#include "train_temporal/run/starts.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -57,6 +61,8 @@ class TrainingRun {
     check_task_options(options_, cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
+    tuned_ = open_vit(options_, cohort_);
+    if (group_ == nullptr || group_->leads()) check_earlier_run(experiment(), cohort_);
     const auto views = training_views(cohort_.cache, options.views);
     if (views.size() > 1)
       log_info(concat("training draws one of ", views.size(),
@@ -64,6 +70,7 @@ class TrainingRun {
     const auto begun = Clock::now();
     load_features(views);
     load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
+    check_tuning(experiment());
   }
 
   Json config() const;
@@ -75,8 +82,8 @@ class TrainingRun {
   void resolve_search();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {dataset_, cohort_.targets, splits_,   options_,     base_,
-            device_,  group_,          settings_, found_.chosen};
+    return {dataset_, cohort_.targets, splits_,   options_,      base_,
+            device_,  group_,          settings_, found_.chosen, tuned_.get()};
   }
   void search(const RunFolder* folder);
   void warn_of_fits(const std::vector<FinishedFit>& fits);
@@ -96,6 +103,7 @@ class TrainingRun {
   ModelConfig base_;
   std::vector<Setting> settings_;  // of --search
   SearchResult found_;
+  std::unique_ptr<tune::TunedSource> tuned_;  // of --tune
   Placement placement_;
   Dataset dataset_;
   double load_seconds_ = 0;
@@ -103,7 +111,8 @@ class TrainingRun {
 
 void TrainingRun::load_features(const std::vector<std::string>& views) {
   const auto exams = cohort_.labeled();
-  placement_ = place_features(options_.features, feature_bytes(cohort_.cache, exams) * views.size(),
+  placement_ = place_features(options_.features,
+                              stored_bytes(cohort_.cache, exams, RowKind::kFeatures) * views.size(),
                               device_, options_.memory_budget);
   log_info("features: " + placement_.text);
   dataset_ = load_dataset(cohort_.cache, exams, source_kinds_, device_, views, placement_.where);
@@ -193,6 +202,7 @@ Json TrainingRun::config() const {
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   json["model"] = to_json(base_);
   json["fit"] = fit_json(options_.fit);
+  if (tuned_) json["tune"] = tune_json(options_, *tuned_);
   json["search"] = Json::array();
   for (const Setting& setting : settings_) json["search"].push_back(to_json(setting));
   json["views"] = dataset_.views;
@@ -243,7 +253,7 @@ int TrainingRun::benchmark() const {
 }
 
 void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
-  for (const std::string& warning : fit_warnings(fits, options_.model)) {
+  for (const std::string& warning : fit_warnings(fits, options_)) {
     cohort_.warnings.push_back(warning);
     log_warning(warning);
   }
@@ -259,6 +269,7 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   result.bootstrap.seed = options_.seed;
   for (const ModelFolds& model : models) {
     result.models.push_back(to_result(model, cohort_, target));
+    result.tuned = tuned_ != nullptr;
     if (model.model == kSingle && !cohort_.targets.per_frame())
       result.models.back().frame = options_.single_frame;
   }

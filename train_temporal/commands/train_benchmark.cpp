@@ -11,6 +11,7 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -79,7 +80,8 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   reset_device_memory_peak(experiment.device);
   Trainer trainer(task);
   result.at_once = trainer.pieces().training;
-  result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total();
+  result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total() +
+                           predict_vit_step(task);
   time_epochs(trainer, result);
   // Predicts the test part, too: that may take more than the validation part.
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);

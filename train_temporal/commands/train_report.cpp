@@ -56,7 +56,7 @@ FoldCurve curve_of(const FinishedFit& fit) {
 }
 
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
-                                      const std::string& model) {
+                                      const TrainOptions& options) {
   std::vector<std::string> warnings;
   std::size_t count = 0, first = 0;
   for (const FinishedFit& fit : fits) {
@@ -66,17 +66,22 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
                                 record.history.size(), "; the best epoch before it, ",
                                 record.best_epoch, ", is used (try a lower --lr)"));
     }
-    if (fit.name.model != model) continue;
+    if (fit.name.model != options.model) continue;
     ++count;
     first += record.best_epoch == 0 && record.history.size() > 1;
   }
-  if (first > 0) {
-    warnings.push_back(concat(
-        first, " of ", plural(count, "fit"), " of ", model,
-        " kept the first epoch: the validation part got no better after it, so these have "
-        "learnt next to nothing that holds on other patients (there may be nothing to learn; "
-        "else try a lower --lr, more --noise or --dropout, or --search)"));
-  }
+  if (first == 0) return warnings;
+  const std::string who =
+      concat(first, " of ", plural(count, "fit"), " of ", options.model, " kept ");
+  warnings.push_back(
+      options.tune.asked()
+          ? concat(who,
+                   "what they went on from: with the ViT tuned, the validation part got no "
+                   "better (try another --tune-lr, fewer --tune-blocks, or --lora)")
+          : concat(who,
+                   "the first epoch: the validation part got no better after it, so these have "
+                   "learnt next to nothing that holds on other patients (there may be nothing "
+                   "to learn; else try a lower --lr, more --noise or --dropout, or --search)"));
   return warnings;
 }
 

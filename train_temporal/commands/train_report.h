@@ -13,8 +13,9 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
 FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort);
 FoldCurve curve_of(const FinishedFit& fit);
 
-// Warns of fits that diverged, and of those of `model` that kept the weights of their first epoch.
+// Warns of fits that diverged, and of those of the main model that kept the weights of their first
+// epoch, or those that they went on from.
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
-                                      const std::string& model);
+                                      const TrainOptions& options);
 
 }  // namespace coldframe::temporal

@@ -25,11 +25,12 @@ void require_memory(std::uint64_t needed) {
                            "stream"));
 }
 
-torch::Tensor empty_table(std::int64_t rows, std::int64_t columns, torch::ScalarType type) {
+torch::Tensor empty_table(const std::vector<std::int64_t>& shape, torch::ScalarType type) {
   try {
-    return torch::empty({rows, columns}, type);
+    return torch::empty(shape, type);
   } catch (const c10::OutOfMemoryError&) {
-    const auto bytes = static_cast<std::uint64_t>(rows * columns) * torch::elementSize(type);
+    const auto bytes =
+        static_cast<std::uint64_t>(c10::multiply_integers(shape)) * torch::elementSize(type);
     throw SystemError(concat("the cache's features need ", human_bytes(bytes),
                              ", more than --memory-budget allows; raise it, or let them be read "
                              "as they are wanted: --features stream"));
@@ -104,42 +105,31 @@ std::size_t present_frames(const cache::ExamInfo& exam) {
       std::count_if(exam.present.begin(), exam.present.end(), [](auto p) { return p != 0; }));
 }
 
-std::uint64_t feature_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams) {
-  std::uint64_t rows = 0;
-  for (std::size_t exam : exams) rows += present_frames(cache.exams()[exam]);
-  return rows * row_bytes(cache);
-}
-
-torch::ScalarType stored_type(const cache::CacheReader& cache) {
-  return cache.storage() == cache::StorageType::kFloat16 ? torch::kFloat16 : torch::kFloat32;
-}
-
 Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views, Residence residence) {
   Dataset dataset;
   dataset.device = device;
   dataset.views = views;
+  dataset.cache = &cache;
   dataset.sequences.resize(cache.exams().size());
   std::int64_t rows = 0;
   for (std::size_t index : exams) {
     dataset.sequences[index] = sequence_of(cache.exams()[index], rows, source_kinds);
     rows += dataset.sequences[index].frames();
   }
-  if (residence == Residence::kStream) {
-    dataset.cache = &cache;
-    return dataset;
-  }
-  require_memory(feature_bytes(cache, exams) * views.size());
-  const std::int64_t all_rows = rows * static_cast<std::int64_t>(views.size());
-  dataset.features = empty_table(all_rows, cache.dimension(), stored_type(cache));
+  if (residence == Residence::kStream) return dataset;
+  require_memory(stored_bytes(cache, exams, RowKind::kFeatures) * views.size());
+  const RowFormat format = row_format(cache, RowKind::kFeatures);
+  dataset.features =
+      empty_table(format.table(rows * static_cast<std::int64_t>(views.size())), format.type);
   auto* table = static_cast<std::byte*>(dataset.features.data_ptr());
   for (const std::string& view : views) {
     cache.scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> stored) {
       const auto row = static_cast<std::size_t>(dataset.sequences[exam].first_row);
-      copy_present_rows(cache, exam, stored, table + row * row_bytes(cache));
+      copy_present_rows(cache.exams()[exam], format, stored, table + row * format.bytes());
     });
-    table += static_cast<std::size_t>(rows) * row_bytes(cache);
+    table += static_cast<std::size_t>(rows) * format.bytes();
   }
   if (residence == Residence::kDevice) dataset.features = dataset.features.to(device);
   return dataset;

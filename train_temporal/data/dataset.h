@@ -28,7 +28,7 @@ struct Dataset {
   std::vector<Sequence> sequences;             // one per exam of the cache; no frames: not loaded
   std::vector<std::string> views = {"clean"};  // one after the other in `features`
   torch::Device device = torch::kCPU;          // which computes; features may yet lie in memory
-  const cache::CacheReader* cache = nullptr;   // where features stay that are streamed
+  const cache::CacheReader* cache = nullptr;   // that it was loaded from; null: made otherwise
 
   // A frame's row in view `view` lies this many rows behind its row in `clean`.
   std::int64_t rows_before(std::size_t view) const {
@@ -36,7 +36,7 @@ struct Dataset {
     return features.size(0) / static_cast<std::int64_t>(views.size()) *
            static_cast<std::int64_t>(view);
   }
-  bool streamed() const { return cache != nullptr; }
+  bool streamed() const { return cache != nullptr && !features.defined(); }
   std::uint64_t loaded_bytes() const { return features.defined() ? features.nbytes() : 0; }
 };
 
@@ -46,15 +46,11 @@ enum class Residence { kAuto, kDevice, kMemory, kStream };
 // The exams given by index (see CacheReader::exams()), in each of `views`, of which "clean" is the
 // first, for `device`. SystemError before anything is read when they do not fit into memory,
 // DataError when a feature of a present frame is not finite. kStream reads no features: a
-// FeatureStream does, from `cache`, which must outlive the dataset.
+// FeatureStream does. The cache must outlive the dataset.
 Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_t> exams,
                      const std::vector<std::string>& source_kinds, const torch::Device& device,
                      const std::vector<std::string>& views = {"clean"},
                      Residence residence = Residence::kDevice);
-
-// Bytes of all present frames of these exams, as stored, in one view.
-std::uint64_t feature_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams);
-torch::ScalarType stored_type(const cache::CacheReader& cache);
 
 std::size_t present_frames(const cache::ExamInfo& exam);
 

@@ -6,21 +6,31 @@
 
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
-#include "train_temporal/data/stored_rows.h"
 
 namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kGroupsAhead = 2;
+constexpr std::size_t kExamsAtOnce = 64;  // whose features are evaluated together
 
 }  // namespace
 
-FeatureStream::FeatureStream(const Dataset& dataset) : window_(dataset), views_(dataset.views) {
+FeatureStream::FeatureStream(const Dataset& dataset, RowKind kind, std::uint64_t ahead)
+    : window_(dataset),
+      views_(dataset.views),
+      kind_(kind),
+      format_(row_format(*dataset.cache, kind)),
+      ahead_(ahead) {
   window_.views = {"clean"};
+  window_.features.reset();
 }
 
 FeatureStream::~FeatureStream() {
   stop();
+}
+
+std::size_t FeatureStream::exams_at_once() const {
+  return kExamsAtOnce;
 }
 
 void FeatureStream::stop() {
@@ -33,15 +43,15 @@ void FeatureStream::stop() {
 // fail or not as the threads happen to run.
 bool FeatureStream::may_read_ahead() const {
   const auto left = cpu_memory_left();
-  if (!left) return true;
+  if (!left && ahead_ == 0) return true;
   std::uint64_t largest = 0;
   for (const auto& group : groups_)
-    largest = std::max(largest, feature_bytes(*window_.cache, group));
+    largest = std::max(largest, stored_bytes(*window_.cache, group, kind_));
   constexpr std::uint64_t kAtOnce = kGroupsAhead + 2;  // with the one in use and the one being read
-  return kAtOnce * largest <= *left / 2;
+  return kAtOnce * largest <= (ahead_ > 0 ? ahead_ : *left / 2);
 }
 
-void FeatureStream::plan(std::vector<std::vector<std::size_t>> groups, ViewOf view_of) {
+void FeatureStream::plan(Groups groups, ViewOf view_of) {
   stop();
   window_.features.reset();
   groups_ = std::move(groups);
@@ -74,18 +84,18 @@ FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) 
     exams_of[view_of_(exam)].push_back(exam);
     rows += window_.sequences[exam].frames();
   }
-  Group group{{}, {}, torch::empty({rows, cache.dimension()}, stored_type(cache))};
+  Group group{{}, {}, torch::empty(format_.table(rows), format_.type)};
   auto* const table = static_cast<std::byte*>(group.features.data_ptr());
   std::size_t row = 0;
   for (std::size_t view = 0; view < views_.size(); ++view) {
     if (exams_of[view].empty()) continue;
-    cache.scan_stored(views_[view], exams_of[view],
-                      [&](std::size_t exam, std::span<const std::byte> stored) {
-                        group.exams.push_back(exam);
-                        group.first_rows.push_back(static_cast<std::int64_t>(row));
-                        row += static_cast<std::size_t>(
-                            copy_present_rows(cache, exam, stored, table + row * row_bytes(cache)));
-                      });
+    const auto take = [&](std::size_t exam, std::span<const std::byte> stored) {
+      group.exams.push_back(exam);
+      group.first_rows.push_back(static_cast<std::int64_t>(row));
+      row += static_cast<std::size_t>(
+          copy_present_rows(cache.exams()[exam], format_, stored, table + row * format_.bytes()));
+    };
+    scan_rows(cache, kind_, views_[view], exams_of[view], take);
   }
   return group;
 }
@@ -105,14 +115,17 @@ void FeatureStream::next() {
   window_.features = group->features;
 }
 
-std::vector<std::vector<std::size_t>> in_groups(const std::vector<std::size_t>& exams,
-                                                std::size_t size) {
-  std::vector<std::vector<std::size_t>> groups;
-  for (std::size_t start = 0; start < exams.size(); start += size) {
+std::unique_ptr<FeatureSource> source_of(const Dataset& dataset) {
+  if (dataset.streamed()) return std::make_unique<FeatureStream>(dataset);
+  return std::make_unique<LoadedFeatures>(dataset);
+}
+
+FeatureSource::Groups in_groups(const std::vector<std::size_t>& exams, std::size_t size) {
+  FeatureSource::Groups groups;
+  for (std::size_t start = 0; start < exams.size(); start += groups.back().size()) {
     const auto from = exams.begin() + static_cast<std::ptrdiff_t>(start);
-    const auto to =
-        exams.begin() + static_cast<std::ptrdiff_t>(std::min(start + size, exams.size()));
-    groups.emplace_back(from, to);
+    groups.emplace_back(from,
+                        from + static_cast<std::ptrdiff_t>(std::min(size, exams.size() - start)));
   }
   return groups;
 }

@@ -1,41 +1,37 @@
-// Features that stay in the cache: read a few groups of exams ahead of whoever computes or, where
-// memory is limited to little more than a group, just in time.
+// Rows that stay in the cache, a frame's features or its cut: read a few groups of exams ahead of
+// whoever computes or, where memory is limited to little more than a group, just in time.
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/threads/bounded_queue.h"
-#include "train_temporal/data/dataset.h"
+#include "train_temporal/data/feature_source.h"
+#include "train_temporal/data/stored_rows.h"
 
 namespace coldframe::temporal {
 
-class FeatureStream {
+class FeatureStream final : public FeatureSource {
  public:
-  // `dataset`: one whose features are in its cache.
-  explicit FeatureStream(const Dataset& dataset);
-  ~FeatureStream();
+  // `dataset`: one that was loaded from a cache. The window's features are rows of that kind,
+  // [rows, …] as stored. `ahead`: bytes that reading ahead may take, the group at hand included; 0:
+  // half of what memory has left.
+  explicit FeatureStream(const Dataset& dataset, RowKind kind = RowKind::kFeatures,
+                         std::uint64_t ahead = 0);
+  ~FeatureStream() override;
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
-  // Names the view of the dataset to read of an exam. It is called on another thread too.
-  using ViewOf = std::function<std::size_t(std::size_t exam)>;
-
-  // Begins to read: next() will deliver these groups of exams one after another, each exam in one
-  // view. What was planned before is dropped.
-  void plan(
-      std::vector<std::vector<std::size_t>> groups, ViewOf view_of = [](std::size_t) {
-        return std::size_t{0};  // clean
-      });
+  const Dataset& window() const override { return window_; }
+  bool one_view() const override { return true; }
+  std::size_t exams_at_once() const override;
+  using FeatureSource::plan;
+  void plan(Groups groups, ViewOf view_of) override;
   // Waits for the next group. DataError and CacheError as load_dataset().
-  void next();
-
-  // The dataset with the features of the group alone, in its only view whichever was read. It stays
-  // the same object.
-  const Dataset& window() const { return window_; }
+  void next() override;
 
  private:
   struct Group {
@@ -49,15 +45,17 @@ class FeatureStream {
 
   Dataset window_;
   std::vector<std::string> views_;  // of the dataset
+  RowKind kind_;
+  RowFormat format_;
+  std::uint64_t ahead_;
   ViewOf view_of_;
-  std::vector<std::vector<std::size_t>> groups_;
+  Groups groups_;
   std::size_t next_ = 0;  // of groups_, where none is read ahead
   std::optional<BoundedQueue<Group>> queue_;
   std::jthread reader_;
 };
 
-// `exams` in groups of `size`.
-std::vector<std::vector<std::size_t>> in_groups(const std::vector<std::size_t>& exams,
-                                                std::size_t size);
+// The dataset's features, from memory or from its cache. It must live on.
+std::unique_ptr<FeatureSource> source_of(const Dataset& dataset);
 
 }  // namespace coldframe::temporal

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
+#include <numeric>
+#include <optional>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -28,7 +32,7 @@ double shown(float value) {
 
 template <typename Value>
 void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
-                    std::size_t columns) {
+                    std::size_t columns, const char* what) {
   // The loop has no branch per value, so that the compiler makes it one of vectors.
   bool fine = true;
   for (std::size_t column = 0; column < columns; ++column) {
@@ -41,35 +45,70 @@ void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::b
     Value value;
     std::memcpy(&value, row + column * sizeof(Value), sizeof(Value));
     if (is_finite(value)) continue;
-    throw DataError(concat("exam '", exam.id, "': feature ", column, " of frame ", frame, " is ",
+    throw DataError(concat("exam '", exam.id, "': ", what, " ", column, " of frame ", frame, " is ",
                            shown(value),
                            ", expected a finite number; run `coldframe cache verify` and extract "
                            "this exam again"));
   }
 }
 
-}  // namespace
-
-std::size_t row_bytes(const cache::CacheReader& cache) {
-  const bool half = cache.storage() == cache::StorageType::kFloat16;
-  return static_cast<std::size_t>(cache.dimension()) * (half ? 2 : 4);
+void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
+                    const RowFormat& format) {
+  const auto values = static_cast<std::size_t>(format.values());
+  const char* what = format.shape.size() == 1 ? "feature" : "number of the cut";
+  if (format.type == torch::kFloat16) require_finite<std::uint16_t>(exam, frame, row, values, what);
+  if (format.type == torch::kFloat32) require_finite<float>(exam, frame, row, values, what);
 }
 
-std::int64_t copy_present_rows(const cache::CacheReader& cache, std::size_t exam,
+torch::ScalarType type_of(cache::StorageType storage) {
+  return storage == cache::StorageType::kFloat16 ? torch::kFloat16 : torch::kFloat32;
+}
+
+}  // namespace
+
+std::int64_t RowFormat::values() const {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::size_t RowFormat::bytes() const {
+  return static_cast<std::size_t>(values()) * torch::elementSize(type);
+}
+
+std::vector<std::int64_t> RowFormat::table(std::int64_t rows) const {
+  std::vector<std::int64_t> all = {rows};
+  all.insert(all.end(), shape.begin(), shape.end());
+  return all;
+}
+
+RowFormat row_format(const cache::CacheReader& cache, RowKind kind) {
+  if (kind == RowKind::kFeatures) return {type_of(cache.storage()), {cache.dimension()}};
+  const std::optional<cache::Cut> cut = cache.cut();
+  if (!cut) throw DataError("the cache has no cut; make it with `coldframe extract --cut BLOCK`");
+  return {cut->is_pixels() ? torch::kUInt8 : type_of(cut->storage), cut->shape};
+}
+
+std::uint64_t stored_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams,
+                           RowKind kind) {
+  std::uint64_t rows = 0;
+  for (std::size_t exam : exams) rows += present_frames(cache.exams()[exam]);
+  return rows * row_format(cache, kind).bytes();
+}
+
+void scan_rows(const cache::CacheReader& cache, RowKind kind, const std::string& view,
+               std::span<const std::size_t> exams, const cache::CacheReader::VisitStored& body) {
+  if (kind == RowKind::kFeatures) return cache.scan_stored(view, exams, body);
+  const auto number = std::ranges::find(cache.views(), view) - cache.views().begin();
+  cache.scan_cut(static_cast<std::size_t>(number), exams, body);
+}
+
+std::int64_t copy_present_rows(const cache::ExamInfo& exam, const RowFormat& format,
                                std::span<const std::byte> stored, std::byte* to) {
-  const cache::ExamInfo& info = cache.exams()[exam];
-  const bool half = cache.storage() == cache::StorageType::kFloat16;
-  const auto columns = static_cast<std::size_t>(cache.dimension());
-  const std::size_t bytes = row_bytes(cache);
+  const std::size_t bytes = format.bytes();
   std::int64_t rows = 0;
-  for (std::size_t frame = 0; frame < info.frames(); ++frame) {
-    if (!info.present[frame]) continue;
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
     const std::byte* row = stored.data() + frame * bytes;
-    if (half) {
-      require_finite<std::uint16_t>(info, frame, row, columns);
-    } else {
-      require_finite<float>(info, frame, row, columns);
-    }
+    require_finite(exam, frame, row, format);
     std::memcpy(to, row, bytes);
     to += bytes;
     ++rows;

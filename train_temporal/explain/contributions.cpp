@@ -36,8 +36,8 @@ std::size_t explained_class(const Target& target, int decision) {
   return target.binary() ? 1 : static_cast<std::size_t>(decision);
 }
 
-ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
-                           std::size_t target, std::size_t of_class) {
+ExplainedExam explain_exam(std::span<TrainedModel> models, std::size_t exam, std::size_t target,
+                           std::size_t of_class) {
   ExplainedExam result{exam, target, of_class, {}, 0};
   const double share = 1.0 / static_cast<double>(models.size());
   for (TrainedModel& trained : models) {
@@ -49,8 +49,11 @@ ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& datase
     const auto output = [&](const torch::Tensor& all) {
       return explained_output(explained, reading, of_class, all.narrow(1, first, outputs));
     };
-    const Contributions one =
-        integrated_gradients(*trained.model, dataset, card.config, card.fit_seed, exam, output);
+    trained.features->plan({{exam}});
+    trained.features->next();
+    trained.features->evaluate();
+    const Contributions one = integrated_gradients(*trained.model, trained.features->window(),
+                                                   card.config, card.fit_seed, exam, output);
     const bool number = !explained.has_classes();
     const double unit = share * (number ? reading.deviation : 1);
     const double zero = share * (number ? reading.mean : 0);

@@ -27,9 +27,9 @@ bool can_be_explained(const std::vector<Target>& targets);
 // The class whose probability is explained: the positive one of two, else the one decided for.
 std::size_t explained_class(const Target& target, int decision);
 
-// All on the dataset's device. The dataset must hold the exam.
-ExplainedExam explain_exam(std::span<TrainedModel> models, const Dataset& dataset, std::size_t exam,
-                           std::size_t target, std::size_t of_class);
+// All on one device, each with its features.
+ExplainedExam explain_exam(std::span<TrainedModel> models, std::size_t exam, std::size_t target,
+                           std::size_t of_class);
 
 // exam,frame,time_s,target,class,contribution,output,baseline: a row for every frame of the cache,
 // 0 for one that is missing; `output` and `baseline` are the exam's, and contributions add up to

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
-#include <set>
 
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "train_temporal/data/feature_stream.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/run/model_features.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -58,14 +56,6 @@ Choices most_telling(const ModelFolds& main, const Labels& labels) {
   return best;
 }
 
-std::vector<std::size_t> exams_of(const Choices& choices) {
-  std::set<std::size_t> exams;
-  for (const auto& [key, choice] : choices) {
-    exams.insert(choice.fold->split->test[choice.place]);
-  }
-  return {exams.begin(), exams.end()};
-}
-
 std::string choice_text(const Labels& labels) {
   return labels.has_classes() ? "The surest right and the surest wrong decision for each class"
                               : "The highest and the lowest prediction, and the largest errors "
@@ -100,7 +90,7 @@ std::string title_of(const Labels& labels, const Choice& choice, std::size_t exa
 // Loads the models of those folds that hold out one of the exams chosen.
 std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
                                                                 const Choices& choices,
-                                                                const torch::Device& device) {
+                                                                const Dataset& dataset) {
   std::map<std::size_t, std::vector<TrainedModel>> models;
   for (const auto& path : model_files(run)) {
     TrainedModel trained = read_model(path);
@@ -109,7 +99,8 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
       return split.repeat == trained.card.repeat && split.fold == trained.card.fold;
     });
     if (!wanted) continue;
-    trained.model->to(device);
+    trained.model->to(dataset.device);
+    trained.features = features_for(trained, dataset);
     models[trained.card.fold].push_back(std::move(trained));
   }
   return models;
@@ -146,21 +137,14 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
   const Labels& labels = cohort.targets[0];
   report.choice = choice_text(labels);
   const auto choices = most_telling(main, labels);
-  auto models = models_by_fold(run, choices, dataset.device);
-  std::unique_ptr<FeatureStream> stream;
-  if (dataset.streamed() && !choices.empty()) {
-    stream = std::make_unique<FeatureStream>(dataset);
-    stream->plan({exams_of(choices)});
-    stream->next();
-  }
-  const Dataset& shown = stream ? stream->window() : dataset;
+  auto models = models_by_fold(run, choices, dataset);
   std::vector<ExplainedExam> all;
   for (const auto& [key, choice] : choices) {
     const std::size_t of_class = explained_class(labels, key.first);
     const std::size_t exam = choice.fold->split->test[choice.place];
     if (std::ranges::count(all, exam, &ExplainedExam::exam) > 0) continue;
     try {
-      all.push_back(explain_exam(models[choice.fold->split->fold], shown, exam, 0, of_class));
+      all.push_back(explain_exam(models[choice.fold->split->fold], exam, 0, of_class));
     } catch (const c10::OutOfMemoryError&) {
       log_warning("there is not enough memory to show contributions in the report");
       return {};

@@ -50,6 +50,9 @@ Json card_json(const ModelCard& card) {
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
   json["frames"] = {card.least_frames, card.most_frames};
+  if (card.tuned) {
+    json["tuned"] = {{"block", card.tuned->block}, {"weights_sha256", card.tuned->weights_sha256}};
+  }
   return json;
 }
 
@@ -70,6 +73,10 @@ ModelCard card_from_json(const Json& json) {
   if (json.contains("frames")) {
     card.least_frames = json["frames"].at(0).get<std::size_t>();
     card.most_frames = json["frames"].at(1).get<std::size_t>();
+  }
+  if (json.contains("tuned")) {
+    card.tuned = {json["tuned"].at("block").get<std::int64_t>(),
+                  json["tuned"].at("weights_sha256").get<std::string>()};
   }
   return card;
 }
@@ -134,6 +141,20 @@ void check_numbers(const std::filesystem::path& path, const StateDict& weights,
   }
 }
 
+}  // namespace
+
+std::filesystem::path backbone_folder(const std::filesystem::path& model) {
+  return model.parent_path() / model.stem();
+}
+
+std::vector<double> scores_of(const ModelCard& card, std::size_t target,
+                              const std::vector<double>& outputs) {
+  const Target& one = card.targets[target];
+  return scores_of(one, card.readings[target],
+                   columns(outputs, static_cast<std::size_t>(card.config.classes),
+                           first_output(card.targets, target), one.outputs()));
+}
+
 void load_weights(const std::filesystem::path& path, SequenceModel& model,
                   const StateDict& weights) {
   torch::NoGradGuard no_grad;
@@ -151,16 +172,6 @@ void load_weights(const std::filesystem::path& path, SequenceModel& model,
                              "' that its configuration does not know"));
     }
   }
-}
-
-}  // namespace
-
-std::vector<double> scores_of(const ModelCard& card, std::size_t target,
-                              const std::vector<double>& outputs) {
-  const Target& one = card.targets[target];
-  return scores_of(one, card.readings[target],
-                   columns(outputs, static_cast<std::size_t>(card.config.classes),
-                           first_output(card.targets, target), one.outputs()));
 }
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
@@ -187,6 +198,7 @@ TrainedModel read_model(const std::filesystem::path& path) {
                            "', this version reads '", kFormat, "'"));
   }
   TrainedModel trained;
+  trained.file = path;
   const Json card = parse_json(entry("card"), path.string());
   try {
     trained.card = card_from_json(card);

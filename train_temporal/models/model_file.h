@@ -4,11 +4,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cache/format/recipe.h"
 #include "common/torch/safetensors.h"
+#include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/tasks/target.h"
 
@@ -24,7 +26,16 @@ struct ModelCard {
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
   // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
   std::size_t least_frames = 0, most_frames = 0;
+  // The ViT was trained with it; its weights lie in backbone_folder().
+  struct Tuned {
+    std::int64_t block = 0;      // the first that was trained
+    std::string weights_sha256;  // of the tuned weights, as a recipe has it
+  };
+  std::optional<Tuned> tuned = {};
 };
+// The folder of a tuned model's ViT, which `extract --weights` takes: beside the model's file.
+std::filesystem::path backbone_folder(const std::filesystem::path& model);
+
 // The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
 std::vector<double> scores_of(const ModelCard& card, std::size_t target,
                               const std::vector<double>& outputs);
@@ -32,11 +43,18 @@ std::vector<double> scores_of(const ModelCard& card, std::size_t target,
 struct TrainedModel {
   ModelCard card;
   std::shared_ptr<SequenceModel> model;
+  std::filesystem::path file = {};
+  std::shared_ptr<FeatureSource> features = {};  // that it is applied to; null as read
 };
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
                  const ModelCard& card);
 // DataError: not such a file, or tensors missing, extra or of another shape (named).
 TrainedModel read_model(const std::filesystem::path& path);
+
+// Copies `weights` into the model: all of its parameters and buffers, and no other. DataError names
+// `path`, and the tensor that is missing, extra or of another shape.
+void load_weights(const std::filesystem::path& path, SequenceModel& model,
+                  const StateDict& weights);
 
 }  // namespace coldframe::temporal

@@ -14,11 +14,13 @@
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/progress.h"
+#include "common/system/cuda_driver.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/memory_use.h"
+#include "train_temporal/run/starts.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -83,7 +85,8 @@ bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
 
 // The frames among which a model has to choose; one that has no choice: none by name.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
-  const bool chooses = model == kSingle && experiment.options.single_frame == kBestFrame &&
+  const bool chooses = thawed(model, experiment.options) == kSingle &&
+                       experiment.options.single_frame == kBestFrame &&
                        !experiment.base.per_frame();
   return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
 }
@@ -102,6 +105,17 @@ std::vector<FinishedFit> plan(const Experiment& experiment) {
     }
   }
   return fits;
+}
+
+// The fits on cached features from which those of `fits` that tune go on.
+std::vector<FinishedFit> plan_frozen(const Experiment& experiment,
+                                     const std::vector<FinishedFit>& fits) {
+  std::vector<FinishedFit> frozen;
+  for (const FinishedFit& fit : fits) {
+    if (experiment.tuned == nullptr || !tunes(fit.name.model)) continue;
+    frozen.push_back({frozen_fit(fit.name, experiment.options), fit.split, {}});
+  }
+  return frozen;
 }
 
 bool are_rivals(const FinishedFit& a, const FinishedFit& b) {
@@ -168,6 +182,7 @@ class FitWorkers {
 
   bool do_fit(FinishedFit& fit) {
     FitTask task = experiment_.task(fit.name, *fit.split);
+    task.start = start_of(experiment_, folder_, fit.name);
     task.threads = threads_per_fit_;
     const FitFiles files = files_of(fit.name);
     const bool searches = experiment_.searches();
@@ -218,8 +233,9 @@ class FitWorkers {
 
 ModelConfig Experiment::config(const FitName& fit) const {
   ModelConfig result = base;
-  if (is_twin(fit.model)) set_model(result, options.model);
-  set_model(result, fit.model);
+  const std::string model = thawed(fit.model, options);
+  if (is_twin(model)) set_model(result, options.model);
+  set_model(result, model);
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
@@ -235,7 +251,24 @@ FitTask Experiment::task(const FitName& fit, const Split& split) const {
   FitTask task{dataset, targets, split, config(fit), options.fit, fit_seed(split, fit.seed)};
   task.group = group;
   if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
+  if (tuned != nullptr && tunes(fit.model)) {
+    task.tuned = tuned;
+    task.options.tune.vit.budget = tune_budget();
+  }
+  const bool taken = !options.tune.from.empty() && fit.model.starts_with(kFrozen);
+  if (taken) task.options.epochs = 0;  // as the earlier run left it
   return task;
+}
+
+std::uint64_t Experiment::tune_budget() const {
+  constexpr std::uint64_t kUsual = 2ull << 30;  // more hardly makes a step faster on the CPU
+  std::uint64_t budget = options.memory_budget;
+  if (budget == 0 && device.is_cpu()) return kUsual;
+  if (budget == 0) budget = cuda_driver::total_memory(static_cast<int>(device.index())) / 10 * 8;
+  std::uint64_t taken = dataset.loaded_bytes();
+  for (const auto& [name, tensor] : tuned->tensors()) taken += tensor.nbytes();
+  return std::max<std::uint64_t>((budget - std::min(budget, taken)) / plan_fits(*this).side_by_side,
+                                 1);
 }
 
 // The best fit of a split has the run's first seed: it is not repeated.
@@ -260,7 +293,9 @@ FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
   FitPlan plan;
-  plan.fits = temporal::plan(experiment).size() + experiment.searched_fits();
+  const auto fits = temporal::plan(experiment);
+  plan.fits = fits.size() + experiment.searched_fits() + plan_frozen(experiment, fits).size();
+  if (options.trains(kFrozen)) plan.fits -= experiment.splits.size() * options.seeds;  // once
   // One device, and one budget, is shared by all fits: side by side they would compete for it.
   const bool shared =
       !experiment.device.is_cpu() || options.memory_budget > 0 || experiment.group != nullptr;
@@ -272,7 +307,9 @@ FitPlan plan_fits(const Experiment& experiment) {
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder) {
   std::vector<FinishedFit> fits = plan(experiment);
-  run_fits(experiment, folder, "train", fits);
+  std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
+  if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);
+  run_fits(experiment, folder, frozen.empty() ? "train" : "tune", fits);
   return folder == nullptr ? fits : without_losers(std::move(fits));
 }
 

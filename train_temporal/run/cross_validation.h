@@ -29,6 +29,7 @@ struct Experiment {
   ProcessGroup* group = nullptr;         // with which this process shares every fit; null: alone
   std::vector<Setting> settings = {};    // of --search
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
+  const tune::TunedSource* tuned = nullptr;  // of --tune
 
   bool leads() const { return group == nullptr || group->leads(); }
   bool searches() const { return settings.size() > 1 && chosen.empty(); }
@@ -36,6 +37,9 @@ struct Experiment {
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
+  // With --tune: the share of one fit of what features and weights leave of the budget or, where
+  // there is none, of a usual one.
+  std::uint64_t tune_budget() const;
 };
 
 // A fit that is done, without its weights: those stay in RunFolder::record().
@@ -60,12 +64,12 @@ struct FitPlan {
 };
 FitPlan plan_fits(const Experiment& experiment);
 
-// All fits of a run: by model, then split, then seed, with the setting that was chosen for the
-// split; of `single` on several frames best_of() them. Those whose
-// record exists are not repeated; one that
-// was interrupted continues from its last checkpoint. Interrupted after a signal, when the current
-// epochs have been saved. Of several processes the one that leads has the folder; the others get
-// null for it, and fits without what is in their records.
+// All fits of a run, with --tune those that tuned ones go on from before: by model, then split,
+// then seed, with the setting that was chosen for the split; of `single` on several frames
+// best_of() them. Those whose record exists are not repeated; one that was interrupted continues
+// from its last checkpoint. Interrupted after a signal, when the current epochs have been saved. Of
+// several processes the one that leads has the folder; the others get null for it, and fits without
+// what is in their records.
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder);
 // The same for given fits; `verb` is what the progress bar says.
 void run_fits(const Experiment& experiment, const RunFolder* folder, const char* verb,

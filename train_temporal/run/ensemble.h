@@ -22,6 +22,10 @@ class Ensemble {
   bool per_frame() const { return card().config.per_frame(); }
   double threshold(std::size_t target = 0) const;  // the mean over folds
 
+  // CacheError, which says what to do, when the cache has other features than those that the models
+  // were trained on, or lacks the cut that tuned ones go on from.
+  void require_same_features(const cache::CacheReader& cache,
+                             const std::filesystem::path& path) const;
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their
   // present frames: each model's as its own Reading has them, averaged.
   std::vector<std::vector<double>> scores(const cache::CacheReader& cache,

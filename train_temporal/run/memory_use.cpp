@@ -5,6 +5,7 @@
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
 #include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
 
@@ -36,6 +37,20 @@ std::uint64_t most_of_fits(const Experiment& experiment, Memory memory) {
   return most;
 }
 
+// The weights of --tune, which all fits share.
+std::uint64_t vit_tensors(const Experiment& experiment) {
+  std::uint64_t bytes = 0;
+  if (experiment.tuned == nullptr) return bytes;
+  for (const auto& [name, tensor] : experiment.tuned->tensors()) bytes += tensor.nbytes();
+  return bytes;
+}
+
+std::uint64_t vit_step(const Experiment& experiment) {
+  const Split& split = experiment.splits.front();
+  return predict_vit_step(
+      experiment.task({experiment.options.model, split.repeat, split.fold, 0}, split));
+}
+
 }  // namespace
 
 std::uint64_t predicted_peak(const Experiment& experiment) {
@@ -45,14 +60,14 @@ std::uint64_t predicted_peak(const Experiment& experiment) {
     task.threads = plan.threads_per_fit;
     return predicted_fit(task, experiment.options.memory_budget, features);
   });
-  return features + plan.side_by_side * most;
+  return features + plan.side_by_side * (most + vit_step(experiment)) + vit_tensors(experiment);
 }
 
 std::uint64_t least_memory(const Experiment& experiment) {
   const std::uint64_t most = most_of_fits(experiment, [](const FitTask& task) {
     return predict_memory(task, {1, 1}).total();
   });
-  return experiment.dataset.loaded_bytes() + most;
+  return experiment.dataset.loaded_bytes() + most + vit_tensors(experiment);
 }
 
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment) {

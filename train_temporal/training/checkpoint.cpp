@@ -7,7 +7,7 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const char* kWeightPrefix = "model.";
+constexpr const char *kWeightPrefix = "model.", *kTunedPrefix = "vit.";
 
 Json history_json(const std::vector<EpochLosses>& history) {
   Json rows = Json::array();
@@ -38,6 +38,15 @@ torch::Tensor on_cpu(const torch::Tensor& tensor) {
 
 torch::Tensor double_tensor(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
+}
+
+// The tensors whose names begin so, under the rest of them.
+StateDict with_prefix(const StateDict& tensors, const std::string& prefix) {
+  StateDict result;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) result[name.substr(prefix.size())] = tensor;
+  }
+  return result;
 }
 
 std::vector<double> doubles(const torch::Tensor& tensor) {
@@ -82,6 +91,7 @@ Json state_json(const FitState& state) {
   json["history"] = history_json(state.history);
   json["pieces"] = Json::array({state.pieces.training, state.pieces.evaluation});
   json["loss_scale"] = Json::array({state.loss_scale.factor, state.loss_scale.steady});
+  json["vit_budget"] = state.vit_budget;
   return json;
 }
 
@@ -98,6 +108,7 @@ void read_state(const Json& json, FitState& state) {
   state.pieces = pieces_from_json(json.at("pieces"));
   const Json& scale = json.at("loss_scale");
   state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
+  state.vit_budget = json.value("vit_budget", std::uint64_t{0});
 }
 
 void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
@@ -148,6 +159,7 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
   StateDict tensors;
   for (const auto& [name, tensor] : state_dict(*result.model))
     tensors[kWeightPrefix + name] = tensor;
+  for (const auto& [name, tensor] : result.tuned) tensors[kTunedPrefix + name] = tensor;
   tensors["validation_logits"] = double_tensor(result.validation_logits);
   tensors["test_logits"] = double_tensor(result.test_logits);
   Json json;
@@ -169,18 +181,16 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));
-    const std::string prefix = kWeightPrefix;
-    for (const auto& [name, tensor] : tensors) {
-      if (name.starts_with(prefix)) record.weights[name.substr(prefix.size())] = tensor;
-    }
+    record.weights = with_prefix(tensors, kWeightPrefix);
+    record.tuned = with_prefix(tensors, kTunedPrefix);
     return record;
   });
 }
 
-StateDict state_dict(const SequenceModel& model) {
+StateDict state_dict(const torch::nn::Module& module) {
   StateDict tensors;
-  for (const auto& item : model.named_parameters()) tensors[item.key()] = on_cpu(item.value());
-  for (const auto& item : model.named_buffers()) tensors[item.key()] = on_cpu(item.value());
+  for (const auto& item : module.named_parameters()) tensors[item.key()] = on_cpu(item.value());
+  for (const auto& item : module.named_buffers()) tensors[item.key()] = on_cpu(item.value());
   return tensors;
 }
 

@@ -20,7 +20,7 @@ void read_state(const Json& json, FitState& state);  // throws what nlohmann-jso
 Json fit_json(const FitOptions& fit);  // for the run's configuration
 
 struct FitRecord {
-  StateDict weights;
+  StateDict weights, tuned;  // of the model, and of what a tuned fit trained of the ViT
   std::uint64_t seed = 0;
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
@@ -32,6 +32,6 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
 FitRecord read_record(const std::filesystem::path& path);  // DataError
 
 // Parameters and buffers by name, copied to the CPU.
-StateDict state_dict(const SequenceModel& model);
+StateDict state_dict(const torch::nn::Module& module);
 
 }  // namespace coldframe::temporal

@@ -5,6 +5,7 @@
 
 #include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/gru_model.h"
+#include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -67,7 +68,7 @@ struct Shapes {
         per_frame(task.config.per_frame()),
         mixed(task.options.mixup > 0),
         gates(task.config.architecture == ModelKind::kLstm ? 4 : 3),
-        fused(task.config.architecture == ModelKind::kGru &&
+        fused(task.tuned == nullptr && task.config.architecture == ModelKind::kGru &&
               task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
               task.options.precision == torch::kFloat32) {}
 
@@ -133,6 +134,10 @@ FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces) {
   if (!shapes.fused) {  // what a step kept is gone when evaluation begins
     memory.training = std::max(memory.training, memory.evaluation);
     memory.evaluation = 0;
+  }
+  if (task.tuned != nullptr) {
+    const TuneMemory vit = plan_tuning(task);
+    memory.fixed += vit.parameters + vit.rows;
   }
   return memory;
 }

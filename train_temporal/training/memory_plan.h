@@ -7,6 +7,7 @@
 //                b (4 H + H L dirs + 4 W + 2 C), and P beyond the first shard
 //   evaluation   n (D + I + 3 H + W L + 5 H L dirs) + b (3 H + H L dirs + W + C), on each thread
 // Where autograd decides what stays, shard and evaluation are n max(3 D, 2 D + a H), `a` measured.
+// Parameters and rows of a tuned fit (plan_tuning()) are once, too; its ViT's step is not counted.
 // n is the mean number of frames of b exams and three standard deviations more.
 #pragma once
 

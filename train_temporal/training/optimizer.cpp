@@ -15,12 +15,20 @@ constexpr std::int64_t kChunk = 16384;  // values a turn; fixed, as the norm's s
 
 }  // namespace
 
-AdamW::AdamW(torch::nn::Module& model, double weight_decay) {
+AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> flat, decay;
-  for (const torch::Tensor& parameter : model.parameters()) {
-    flat.push_back(parameter.flatten());
-    decay.push_back(torch::full_like(flat.back(), parameter.dim() > 1 ? weight_decay : 0.0));
+  std::vector<torch::Tensor> all, flat, decay;
+  std::int64_t size = 0;
+  for (const auto& [module, rate] : modules) {
+    const std::int64_t begin = size;
+    for (const torch::Tensor& parameter : module.parameters()) {
+      all.push_back(parameter);
+      flat.push_back(parameter.flatten());
+      const bool matrix = parameter.dim() > 1 && parameter.dim() != 3;
+      decay.push_back(torch::full_like(flat.back(), matrix ? weight_decay : 0.0));
+      size += parameter.numel();
+    }
+    parts_.push_back({begin, size - begin, rate});
   }
   parameters_ = torch::cat(flat);
   decay_ = torch::cat(decay);
@@ -28,11 +36,11 @@ AdamW::AdamW(torch::nn::Module& model, double weight_decay) {
   first_moment_ = torch::zeros_like(parameters_);
   second_moment_ = torch::zeros_like(parameters_);
   std::int64_t offset = 0;
-  for (torch::Tensor& parameter : model.parameters()) {
-    const std::int64_t size = parameter.numel();
-    parameter.set_data(parameters_.narrow(0, offset, size).view(parameter.sizes()));
-    parameter.mutable_grad() = gradients_.narrow(0, offset, size).view(parameter.sizes());
-    offset += size;
+  for (torch::Tensor& parameter : all) {
+    const std::int64_t values = parameter.numel();
+    parameter.set_data(parameters_.narrow(0, offset, values).view(parameter.sizes()));
+    parameter.mutable_grad() = gradients_.narrow(0, offset, values).view(parameter.sizes());
+    offset += values;
   }
 }
 
@@ -57,7 +65,7 @@ double AdamW::clip_gradients(double max_norm, ThreadTeam& team, std::span<float*
   return norm;
 }
 
-void AdamW::step_on_cpu(double learning_rate, ThreadTeam& team) {
+void AdamW::step_on_cpu(const Part& module, double learning_rate, ThreadTeam& team) {
   const auto t = static_cast<double>(steps_);
   AdamStep all;
   all.gradient_scale = static_cast<float>(gradient_scale_);
@@ -68,11 +76,11 @@ void AdamW::step_on_cpu(double learning_rate, ThreadTeam& team) {
   all.beta2 = static_cast<float>(kBeta2);
   all.beta2_rest = static_cast<float>(1 - kBeta2);
   all.epsilon = static_cast<float>(kEpsilon);
-  const std::int64_t size = parameters_.numel();
-  team.run(static_cast<std::size_t>((size + kChunk - 1) / kChunk), [&](std::size_t i) {
-    const std::int64_t from = static_cast<std::int64_t>(i) * kChunk;
+  const std::int64_t end = module.begin + module.size;
+  team.run(static_cast<std::size_t>((module.size + kChunk - 1) / kChunk), [&](std::size_t i) {
+    const std::int64_t from = module.begin + static_cast<std::int64_t>(i) * kChunk;
     AdamStep part = all;
-    part.n = std::min(kChunk, size - from);
+    part.n = std::min(kChunk, end - from);
     part.parameters = parameters_.data_ptr<float>() + from;
     part.first_moment = first_moment_.data_ptr<float>() + from;
     part.second_moment = second_moment_.data_ptr<float>() + from;
@@ -82,21 +90,31 @@ void AdamW::step_on_cpu(double learning_rate, ThreadTeam& team) {
   });
 }
 
+void AdamW::step_elsewhere(const Part& module, double learning_rate) {
+  const auto own = [&](const torch::Tensor& all) {
+    return all.narrow(0, module.begin, module.size);
+  };
+  const torch::Tensor parameters = own(parameters_), gradients = own(gradients_);
+  const torch::Tensor first = own(first_moment_), second = own(second_moment_);
+  gradients.mul_(gradient_scale_);
+  parameters.addcmul_(parameters, own(decay_), -learning_rate);
+  first.lerp_(gradients, 1 - kBeta1);
+  second.mul_(kBeta2).addcmul_(gradients, gradients, 1 - kBeta2);
+  const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
+  const double correction2 = 1 - std::pow(kBeta2, static_cast<double>(steps_));
+  const torch::Tensor denominator = second.sqrt().div_(std::sqrt(correction2)).add_(kEpsilon);
+  parameters.addcdiv_(first, denominator, -learning_rate / correction1);
+}
+
 void AdamW::step(double learning_rate, ThreadTeam& team) {
   torch::NoGradGuard no_grad;
   ++steps_;
-  if (parameters_.is_cpu()) {
-    step_on_cpu(learning_rate, team);
-  } else {
-    gradients_.mul_(gradient_scale_);
-    parameters_.addcmul_(parameters_, decay_, -learning_rate);
-    first_moment_.lerp_(gradients_, 1 - kBeta1);
-    second_moment_.mul_(kBeta2).addcmul_(gradients_, gradients_, 1 - kBeta2);
-    const double correction1 = 1 - std::pow(kBeta1, static_cast<double>(steps_));
-    const double correction2 = 1 - std::pow(kBeta2, static_cast<double>(steps_));
-    const torch::Tensor denominator =
-        second_moment_.sqrt().div_(std::sqrt(correction2)).add_(kEpsilon);
-    parameters_.addcdiv_(first_moment_, denominator, -learning_rate / correction1);
+  for (const Part& module : parts_) {
+    if (parameters_.is_cpu()) {
+      step_on_cpu(module, module.rate * learning_rate, team);
+    } else {
+      step_elsewhere(module, module.rate * learning_rate);
+    }
   }
   gradient_scale_ = 1;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "common/text/word_table.h"
 #include "common/torch/tensor.h"
@@ -11,10 +12,17 @@
 
 namespace coldframe::temporal {
 
+// Parameters that are optimised together, each module's at its own learning rate.
+struct OptimizedModule {
+  torch::nn::Module& module;
+  double rate = 1;  // a factor on the learning rate
+};
+
 class AdamW {
  public:
-  // Moves the parameters into the flat vector. Decay applies to matrices, not to biases.
-  AdamW(torch::nn::Module& model, double weight_decay);
+  // Moves the parameters, of one module behind the other, into the flat vector. Decay applies to
+  // matrices, not to biases, positions and tokens.
+  AdamW(const std::vector<OptimizedModule>& modules, double weight_decay);
 
   void zero_gradients() { gradients_.zero_(); }
   // The next step() takes the gradients scaled to a norm of at most `max_norm` (0: as they are);
@@ -33,10 +41,16 @@ class AdamW {
   void set_steps(std::int64_t steps) { steps_ = steps; }
 
  private:
+  struct Part {
+    std::int64_t begin, size;
+    double rate;
+  };
   double gradient_norm(ThreadTeam& team, std::span<float* const> parts);
-  void step_on_cpu(double learning_rate, ThreadTeam& team);
+  void step_on_cpu(const Part& part, double learning_rate, ThreadTeam& team);
+  void step_elsewhere(const Part& part, double learning_rate);
 
   torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
+  std::vector<Part> parts_;  // by module
   std::int64_t steps_ = 0;
   double gradient_scale_ = 1;
 };

@@ -16,6 +16,10 @@ struct Share {
 
   std::size_t begin(std::size_t count) const { return count * rank / size; }
   std::size_t end(std::size_t count) const { return count * (rank + 1) / size; }
+  template <typename T>
+  std::span<T> of(std::span<T> all) const {
+    return all.subspan(begin(all.size()), end(all.size()) - begin(all.size()));
+  }
 };
 
 // Adds the gradients of the mean loss over `items` to those of the model. At most `micro_batch`

@@ -11,23 +11,41 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/training/checkpoint.h"
 #include "train_temporal/training/memory_plan.h"
 #include "train_temporal/training/mixup.h"
+#include "train_temporal/training/tune_memory.h"
+#include "train_temporal/training/tuned_features.h"
 #include "train_temporal/training/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {
 
-// Evaluation streams so many exams at a time; training streams by batches.
-constexpr std::size_t kStreamedExams = 64;
-
 std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   auto model = make_model(task.config, task.seed);
+  if (task.start && !task.start->empty())
+    load_weights("the weights to start from", *model, *task.start);
   model->to(task.dataset.device);
   torch::NoGradGuard no_grad;
-  model->set_statistics(input_statistics(task.dataset, task.split.train));
+  if (!task.start) model->set_statistics(input_statistics(task.dataset, task.split.train));
   Ranks(task.group).adopt(*model);
   return model;
+}
+
+std::unique_ptr<FeatureSource> new_source(const FitTask& task, tune::TunedVit* vit) {
+  if (vit == nullptr) return source_of(task.dataset);
+  return std::make_unique<TunedFeatures>(
+      task.dataset, *vit,
+      TunedFeatures::Options{task.options.tune.dropout, task.seed, plan_tuning(task).ahead});
+}
+
+std::vector<OptimizedModule> trained_modules(SequenceModel& model, tune::TunedVit* vit,
+                                             const FitOptions& options) {
+  std::vector<OptimizedModule> modules = {{model}};
+  const double rate = options.tune.learning_rate / options.learning_rate;
+  if (vit != nullptr) modules.push_back({vit->trainable(), rate});
+  return modules;
 }
 
 // After running out of memory with `size` exams at a time.
@@ -48,10 +66,11 @@ void halve(std::size_t& size, const char* at, const FitTask& task) {
 Trainer::Trainer(const FitTask& task)
     : task_(task),
       ranks_(task.group),
-      stream_(task.dataset.streamed() ? std::make_unique<FeatureStream>(task.dataset) : nullptr),
-      dataset_(stream_ ? stream_->window() : task.dataset),
+      vit_(task.tuned != nullptr ? make_vit(task) : nullptr),
+      source_(new_source(task, vit_.get())),
+      dataset_(source_->window()),
       model_(new_model(task)),
-      optimizer_(*model_, task.options.weight_decay),
+      optimizer_(trained_modules(*model_, vit_.get(), task.options), task.options.weight_decay),
       team_(std::make_unique<ThreadTeam>(task.threads, join_cpu_memory_share())),
       sampler_(task.config.order, task.options.train_frames, task.seed),
       objective_(task_.targets, task.split.train, task.options.objective),
@@ -59,13 +78,14 @@ Trainer::Trainer(const FitTask& task)
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
   model_->precision.type = task.options.precision;
-  if (!model_->precision.active() && FusedGru::supports(*model_)) {
+  if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
     fused_ = std::make_unique<FusedStep>(*model_, task_.config, dataset_, optimizer_.gradients(),
                                          *team_, ranks_.share());
   }
   const auto left = device_memory_left(task.dataset.device);
   if (!left) return;
-  pieces_ = pieces_that_fit(task_, pieces_, *left);
+  const std::uint64_t vit = task.tuned != nullptr ? plan_tuning(task).step : 0;
+  pieces_ = pieces_that_fit(task_, pieces_, *left - std::min(*left, vit));
   if (pieces_.training < first_pieces(task).training) {
     log_info(concat("the memory budget is predicted to hold ", plural(pieces_.training, "exam"),
                     " of a step at a time"));
@@ -73,7 +93,8 @@ Trainer::Trainer(const FitTask& task)
 }
 
 bool Trainer::finished() const {
-  return diverged_ || history_.size() >= task_.options.epochs || early_stop_.should_stop();
+  const std::size_t epochs = task_.options.epochs + (task_.start ? 1 : 0);
+  return diverged_ || history_.size() >= epochs || early_stop_.should_stop();
 }
 
 std::int64_t Trainer::steps_per_epoch() const {
@@ -85,18 +106,12 @@ double Trainer::train_epoch(std::size_t epoch, double& learning_rate) {
   const FitOptions& options = task_.options;
   const std::int64_t steps = steps_per_epoch() * static_cast<std::int64_t>(options.epochs);
   const auto warmup = static_cast<std::int64_t>(std::ceil(options.warmup * double(steps)));
-  const Dropout dropout(task_.config.dropout, task_.seed, epoch, options.noise);
-  const auto order = order_of(epoch);
-  if (stream_) {
-    stream_->plan(in_groups(order, options.batch),
-                  [this, epoch](std::size_t exam) { return view_of(exam, epoch); });
-  }
+  const auto groups = in_groups(order_of(epoch), options.batch);
+  source_->plan(groups, [this, epoch](std::size_t exam) { return view_of(exam, epoch); });
   LossSum total;
-  for (std::size_t start = 0; start < order.size(); start += options.batch) {
-    if (stream_) stream_->next();
-    const auto exams = std::span(order).subspan(start);
-    total +=
-        gradients(batch_items(exams.first(std::min(options.batch, exams.size())), epoch), dropout);
+  for (const auto& exams : groups) {
+    source_->next();
+    total += gradients(batch_items(exams, epoch), epoch);
     learning_rate = options.learning_rate *
                     schedule_factor(options.schedule, optimizer_.steps(), steps, warmup);
     update_parameters(learning_rate);
@@ -110,7 +125,7 @@ std::vector<BatchItem> Trainer::batch_items(std::span<const std::size_t> exams,
   for (std::size_t exam : exams) {
     const Sequence& sequence = dataset_.sequences[exam];
     items.push_back({exam, sampler_.for_training(sequence.frames(), sequence.key, epoch)});
-    if (!stream_) items.back().view = view_of(exam, epoch);  // a stream delivers that one alone
+    if (!source_->one_view()) items.back().view = view_of(exam, epoch);
   }
   if (task_.options.mixup > 0) {
     draw_partners(items, dataset_, task_.options.mixup, task_.seed, epoch);
@@ -143,12 +158,12 @@ void Trainer::update_parameters(double learning_rate) {
 }
 
 // The sums over a batch are the same in pieces of any size, but for rounding.
-LossSum Trainer::gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   for (;;) {
     LossSum sum = objective_.weights_of(items);
     bool enough_memory = true;
     try {
-      sum = try_gradients(items, dropout);
+      sum = try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
       enough_memory = false;
     }
@@ -169,14 +184,20 @@ std::span<float* const> Trainer::summed_gradients() {
   return {};
 }
 
-LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout) {
+LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
+  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise);
   if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
   if (task_.options.precision == torch::kFloat16) {
     model_->precision.gradient_scale = loss_scale_.factor;
   }
   optimizer_.zero_gradients();
-  return accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training,
-                              ranks_.share());
+  LossSum sum;
+  const Share share = ranks_.share();
+  source_->train(share.of(std::span(items)), epoch, [&] {
+    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training,
+                               share);
+  });
+  return sum;
 }
 
 std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
@@ -187,12 +208,12 @@ std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
 }
 
 std::vector<double> Trainer::predict_share(const std::vector<std::size_t>& exams) {
-  if (!stream_) return predict_loaded(exams);
-  const auto groups = in_groups(exams, std::max(task_.options.batch, kStreamedExams));
-  stream_->plan(groups);
+  const auto groups = in_groups(exams, std::max(task_.options.batch, source_->exams_at_once()));
+  source_->plan(groups);
   std::vector<double> all;
   for (const auto& group : groups) {
-    stream_->next();
+    source_->next();
+    source_->evaluate();
     const std::vector<double> part = predict_loaded(group);
     all.insert(all.end(), part.begin(), part.end());
   }
@@ -215,11 +236,17 @@ std::vector<double> Trainer::predict_loaded(const std::vector<std::size_t>& exam
   }
 }
 
+double Trainer::loss_of(const std::vector<std::size_t>& exams) {
+  return objective_.of(predict(exams), exams).mean();
+}
+
 void Trainer::run_epoch() {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
   EpochLosses losses;
-  losses.train = train_epoch(history_.size(), losses.learning_rate);
+  const bool measures = task_.start && history_.empty();
+  losses.train =
+      measures ? loss_of(task_.split.train) : train_epoch(history_.size(), losses.learning_rate);
   const std::chrono::duration<double> training = Clock::now() - begun;
   auto logits = predict(task_.split.validation);
   losses.validation = objective_.of(logits, task_.split.validation).mean();
@@ -241,6 +268,7 @@ FitResult Trainer::finish() {
   optimizer_.parameters().copy_(best_parameters_);
   FitResult result;
   result.model = model_;
+  if (vit_) result.tuned = state_dict(vit_->trainable());
   result.history = history_;
   result.diverged = diverged_;
   result.best_epoch = early_stop_.best_epoch;
@@ -257,6 +285,7 @@ FitState Trainer::state() const {
           optimizer_.steps(),
           pieces_,
           loss_scale_,
+          vit_ ? vit_->learnt_budget() : 0,
           optimizer_.parameters(),
           optimizer_.first_moment(),
           optimizer_.second_moment(),
@@ -272,6 +301,7 @@ void Trainer::restore(const FitState& state) {
   early_stop_.patience = task_.options.patience;
   pieces_ = state.pieces;
   loss_scale_ = state.loss_scale;
+  if (vit_) vit_->set_learnt_budget(state.vit_budget);
   optimizer_.set_steps(state.steps);
   optimizer_.parameters().copy_(state.parameters);
   optimizer_.first_moment().copy_(state.first_moment);

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/splits/split.h"
 #include "train_temporal/training/early_stop.h"
@@ -16,8 +16,16 @@
 #include "train_temporal/training/prediction.h"
 #include "train_temporal/training/ranks.h"
 #include "train_temporal/training/step.h"
+#include "train_temporal/tune/tuned_vit.h"
 
 namespace coldframe::temporal {
+
+// How the ViT's part of a tuned fit is trained; the rest is as for the head.
+struct TuneFit {
+  tune::TuneOptions vit;
+  double learning_rate = 5e-5;  // at its highest
+  double dropout = 0;           // behind attention and perceptron of each trained block
+};
 
 struct FitOptions {
   std::size_t epochs = 60;        // at most
@@ -36,6 +44,7 @@ struct FitOptions {
   bool balanced = false;  // every class has the same number of exams in an epoch
   torch::ScalarType precision = torch::kFloat32;  // of matrix products; see MixedPrecision
   Schedule schedule = Schedule::kCosine;
+  TuneFit tune;  // of fits that tune
 };
 
 // Exams that go through the model at a time. Both are halved when memory runs out.
@@ -69,7 +78,8 @@ struct LossScale {
   }
 };
 
-// A fit after whole epochs: what a checkpoint holds. Tensors [P], all parameters in one vector.
+// A fit after whole epochs: what a checkpoint holds. Tensors [P], all parameters in one vector, the
+// ViT's behind the model's.
 struct FitState {
   std::uint64_t seed = 0;
   std::vector<EpochLosses> history;
@@ -77,6 +87,7 @@ struct FitState {
   std::int64_t steps = 0;
   PieceSizes pieces;  // learnt
   LossScale loss_scale;
+  std::uint64_t vit_budget = 0;  // learnt, see TunedVit::learnt_budget()
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
 };
 
@@ -89,10 +100,16 @@ struct FitTask {
   std::uint64_t seed;
   std::size_t threads = 1;        // of the CPU; results do not depend on it
   ProcessGroup* group = nullptr;  // with which this process shares the work; null: alone
+  const tune::TunedSource* tuned =
+      nullptr;  // the ViT that is trained too; null: features as cached
+  // The weights to go on from, which epoch 0 measures and does not change; null: new ones. Of
+  // several processes the one that leads has them, the others an empty table.
+  std::shared_ptr<const StateDict> start = nullptr;
 };
 
 struct FitResult {
   std::shared_ptr<SequenceModel> model;  // with the best weights
+  StateDict tuned;                       // the ViT's trained parameters likewise
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
@@ -131,8 +148,9 @@ class Trainer {
   std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
   std::size_t view_of(std::size_t exam, std::size_t epoch) const;
   void update_parameters(double learning_rate);
-  LossSum gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
-  LossSum try_gradients(const std::vector<BatchItem>& items, const Dropout& dropout);
+  double loss_of(const std::vector<std::size_t>& exams);
+  LossSum gradients(const std::vector<BatchItem>& items, std::size_t epoch);
+  LossSum try_gradients(const std::vector<BatchItem>& items, std::size_t epoch);
   std::vector<double> predict(const std::vector<std::size_t>& exams);
   std::vector<double> predict_share(const std::vector<std::size_t>& exams);
   std::vector<double> predict_loaded(const std::vector<std::size_t>& exams);
@@ -142,8 +160,9 @@ class Trainer {
 
   FitTask task_;
   Ranks ranks_;
-  std::unique_ptr<FeatureStream> stream_;  // null where features are loaded
-  const Dataset& dataset_;                 // the stream's window, or the task's
+  std::unique_ptr<tune::TunedVit> vit_;  // null where features are as cached
+  std::unique_ptr<FeatureSource> source_;
+  const Dataset& dataset_;  // the source's window
   std::shared_ptr<SequenceModel> model_;
   AdamW optimizer_;
   std::unique_ptr<ThreadTeam> team_;

@@ -41,7 +41,9 @@ TEST(StoredRows, LeaveMissingFramesOut) {
   const std::vector<float> stored = {1, 2, NAN, NAN, 5, 6};
   std::vector<float> rows(4);
   const auto to = std::as_writable_bytes(std::span(rows));
-  EXPECT_EQ(copy_present_rows(cache, 0, std::as_bytes(std::span(stored)), to.data()), 2);
+  EXPECT_EQ(copy_present_rows(cache.exams()[0], row_format(cache, RowKind::kFeatures),
+                              std::as_bytes(std::span(stored)), to.data()),
+            2);
   EXPECT_THAT(rows, ElementsAre(1, 2, 5, 6));
 }
 
@@ -53,7 +55,8 @@ void expect_refused(cache::StorageType storage, const std::vector<Value>& stored
   std::vector<Value> rows(4);
   const auto to = std::as_writable_bytes(std::span(rows));
   EXPECT_THAT(coldframe::testing::message_of<DataError>([&] {
-                copy_present_rows(cache, 0, std::as_bytes(std::span(stored)), to.data());
+                copy_present_rows(cache.exams()[0], row_format(cache, RowKind::kFeatures),
+                                  std::as_bytes(std::span(stored)), to.data());
               }),
               HasSubstr("exam 'a': feature 1 of frame 2 is " + shown));
 }

@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& variant) { return variant.param.name; });
 
 TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
-  AdamW optimizer(*model_, 0);
+  AdamW optimizer({{*model_}}, 0);
   const Dropout dropout(0.4, 7, 2, 0.5);
   const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, 0.1, true});
   draw_partners(items_, dataset_, 0.4, 7, 2);

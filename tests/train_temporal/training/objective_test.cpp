@@ -198,7 +198,7 @@ TEST_F(SeveralTargets, GiveTheGradientsOfTheMeanOfTheirLosses) {
     ModelConfig config = testing::small_config(dataset_, name);
     config.classes = static_cast<std::int64_t>(targets_.outputs());
     const auto model = make_model(config, 3);
-    AdamW optimizer(*model, 0);
+    AdamW optimizer({{*model}}, 0);
     const SequenceBatch batch = make_batch(dataset_, items_);
     const torch::Tensor expected = reference(compute_logits(*model, dataset_, batch), batch);
     expected.backward();
@@ -241,7 +241,7 @@ TEST(FramesAsRows, GiveTheGradientsOfTheirOwnLabels) {
   ModelConfig config = testing::small_config(dataset);
   config.pool = TemporalPool::kNone;
   const auto model = make_model(config, 3);
-  AdamW optimizer(*model, 0);
+  AdamW optimizer({{*model}}, 0);
   const Objective objective(targets, exams, {});
   const Dropout dropout(0.4, 7, 2);
   std::vector<BatchItem> items;

@@ -227,7 +227,7 @@ TEST(Optimizer, EqualsTorchsAdamW) {
   theirs->weight.copy_(ours->weight);
   theirs->bias.copy_(ours->bias);
   at::AutoGradMode with_gradients(true);
-  AdamW optimizer(*ours, 0.1);
+  AdamW optimizer({{*ours}}, 0.1);
   ThreadTeam team;
   using torch::optim::AdamWOptions;
   std::vector<torch::optim::OptimizerParamGroup> groups;

@@ -63,6 +63,7 @@ void check_splits(const TrainOptions& options) {
 void check_bounds(const TrainOptions& options) {
   check_numbers(options);
   check_splits(options);
+  check_tune(options);
 }
 
 void check_bounds(const ApplyOptions& options) {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <type_traits>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/run/options/bounds.h"
 #include "train_temporal/run/options/help_groups.h"
+#include "train_temporal/run/options/option_values.h"
 #include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
@@ -34,22 +34,13 @@ const CommandHelp kPredictHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, run, explain, memory_budget, features = "auto";
+  std::string cache, labels, out, splits, compare, run, explain, from, memory_budget;
+  std::string features = "auto";
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   std::string views = "auto", folds = "0";
 };
-
-template <typename T>
-auto number(T& value) {  // 0.3, where Boost would show 0.29999999999999999
-  const std::string shown =
-      std::is_floating_point_v<T> ? exact(static_cast<double>(value)) : concat(value);
-  return po::value(&value)->value_name("N")->default_value(value, shown);
-}
-auto text(std::string& value, const char* name) {
-  return po::value(&value)->value_name(name);
-}
 
 void add_data(po::options_description& description, Words& words, TargetOptions& data) {
   auto add = description.add_options();
@@ -104,7 +95,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
       join(model_names(), ", ").c_str());
   add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
       "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, blank, "
-      "clock)");
+      "clock, and with --tune frozen)");
   add("single-frame", text(options.single_frame, "WHICH")->default_value(options.single_frame),
       "what the model `single` sees: the first, middle or last frame, or the best of these by the "
       "validation part of each fold");
@@ -184,6 +175,21 @@ void apply_folds(const std::string& word, TrainOptions& options) {
     throw ConfigError("--folds: expected a whole number, or patients");
 }
 
+void apply_compare(const Words& words, TrainOptions& options) {
+  options.default_compare = words.compare == join(comparison_names(), ",");
+  std::vector<std::string> names = split(words.compare, ',');
+  if (words.compare.empty()) names.clear();
+  if (options.default_compare && options.tune.asked()) names.insert(names.begin(), kFrozen);
+  std::vector<std::string> known = model_names();
+  known.emplace_back(kFrozen);
+  for (const std::string& word : names) {
+    const std::string name = trim(word);
+    if (name == options.model) continue;
+    choice("compare", name, known);
+    if (!options.trains(name)) options.compare.push_back(name);
+  }
+}
+
 void apply_words(const Words& words, TrainOptions& options) {
   require_given(words.cache, "cache");
   require_given(options.data.target, "target");
@@ -192,6 +198,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.data.labels = words.labels;
   options.out = words.out;
   options.splits = words.splits;
+  options.tune.from = words.from;
   if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
   options.features = choice<Residence>("features", words.features,
                                        {{"auto", Residence::kAuto},
@@ -226,15 +233,7 @@ void apply_words(const Words& words, TrainOptions& options) {
       {{"off", torch::kFloat32}, {"bf16", torch::kBFloat16}, {"fp16", torch::kFloat16}});
   choice("model", options.model, model_names());
   choice("single-frame", options.single_frame, single_frame_words());
-  options.default_compare = words.compare == join(comparison_names(), ",");
-  for (const std::string& name : split(words.compare, ',')) {
-    if (words.compare.empty() || trim(name) == options.model) continue;
-    choice("compare", trim(name), model_names());
-    if (std::find(options.compare.begin(), options.compare.end(), trim(name)) ==
-        options.compare.end()) {
-      options.compare.push_back(trim(name));
-    }
-  }
+  apply_compare(words, options);
 }
 
 void apply_words(const Words& words, ApplyOptions& options) {
@@ -255,13 +254,17 @@ std::vector<std::string> TrainOptions::models() const {
   return names;
 }
 
+bool tunes(const std::string& model) {
+  return model != "clock" && model != "blank" && !model.starts_with(kFrozen);
+}
+
 bool TrainOptions::trains(const std::string& wanted) const {
   return model == wanted || std::ranges::find(compare, wanted) != compare.end();
 }
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
   Words words;
-  po::options_description data, run, splits, model, fit, machine;
+  po::options_description data, run, splits, model, fit, tune, machine;
   add_data(data, words, options.data);
   auto add = data.add_options();
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
@@ -275,6 +278,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_split(splits, words, options);
   add_model(model, words, options);
   add_fit(fit, words, options);
+  add_tune(tune, words.from, options);
   add_machine(machine, options.device, options.threads, options.json);
   add_resources(machine, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),
@@ -288,6 +292,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
                                                  {"Splits", splits},
                                                  {"Model", model},
                                                  {"Training", fit},
+                                                 {"Training of the ViT", tune},
                                                  {"Machine", machine}});
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/processes/launch.h"
+#include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/trainer.h"
 
@@ -48,6 +49,8 @@ struct TrainOptions {
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;
 
+  TuneChoice tune;
+
   std::size_t search = 0;  // settings that every fold tries; 0: those given
 
   std::size_t resamples = 2000;
@@ -63,6 +66,10 @@ struct TrainOptions {
   std::vector<std::string> models() const;  // the main one first, then those compared
   bool trains(const std::string& model) const;
 };
+// True for the models that --tune trains the ViT with: those that see features, and are not
+// kFrozen.
+bool tunes(const std::string& model);
+
 // False when only help was asked for. ConfigError.
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
 

@@ -1,0 +1,23 @@
+// `coldframe train --tune`: the ViT that is trained with the model.
+#pragma once
+
+#include <memory>
+
+#include "common/files/json.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cross_validation.h"
+#include "train_temporal/run/options/options.h"
+
+namespace coldframe::temporal {
+
+// Null without --tune. Puts the number of blocks that are trained into the options. ConfigError and
+// DataError: no cut in the cache, another ViT than the cache's, more blocks than lie behind the
+// cut.
+std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort& cohort);
+
+// SystemError, before anything is fitted, when the budget leaves nothing to the ViT's step.
+void check_tuning(const Experiment& experiment);
+
+Json tune_json(const TrainOptions& options, const tune::TunedSource& source);  // for config.json
+
+}  // namespace coldframe::temporal

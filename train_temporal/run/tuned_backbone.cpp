@@ -1,0 +1,162 @@
+#include "train_temporal/run/tuned_backbone.h"
+
+#include <set>
+
+#include "common/files/atomic_file.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFrozenShard = "model-00001-of-00002.safetensors";
+constexpr const char* kTunedShard = "model-00002-of-00002.safetensors";
+
+// The ViT's tensors that training changes. Low-rank matrices change the weight that they lie
+// beside.
+std::set<std::string> trained_names(const StateDict& trained) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : trained) {
+    const std::size_t dot = name.rfind('.');
+    const bool low_rank = name.compare(dot + 1, 5, "lora_") == 0;
+    names.insert(low_rank ? name.substr(0, dot) + ".weight" : name);
+  }
+  return names;
+}
+
+StateDict whole(const FitTask& task, const FitRecord& record) {
+  tune::TunedVit vit(*task.tuned, task.options.tune.vit, task.seed, torch::kCPU);
+  torch::NoGradGuard no_grad;
+  for (auto& item : vit.trainable().named_parameters())
+    item.value().copy_(record.tuned.at(item.key()));
+  return vit.merged();
+}
+
+Json shard_index(const StateDict& frozen, const StateDict& tuned) {
+  Json json;
+  std::uint64_t bytes = 0;
+  for (const auto& [file, tensors] : {std::pair{kFrozenShard, &frozen}, {kTunedShard, &tuned}}) {
+    for (const auto& [name, tensor] : *tensors) {
+      json["weight_map"][name] = file;
+      bytes += tensor.nbytes();
+    }
+  }
+  json["metadata"]["total_size"] = bytes;
+  return json;
+}
+
+// "0.485,0.456,0.406"
+std::string listed(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::vector<std::string> parts;
+  for (const Json& one : value) parts.push_back(one.dump());
+  return join(parts, ",");
+}
+
+std::string image_size_option(const Json& size) {
+  return size.is_array() ? concat(size.at(0).dump(), "x", size.at(1).dump()) : size.dump();
+}
+
+}  // namespace
+
+void BackboneWriter::write_frozen(const fs::path& path, const StateDict& tensors) {
+  std::error_code error;
+  if (frozen_.empty()) {
+    write_safetensors(path, tensors, {{"format", "pt"}});
+    frozen_ = path;
+    return;
+  }
+  fs::remove(path, error);
+  fs::create_hard_link(frozen_, path, error);
+  if (error) fs::copy_file(frozen_, path);  // a disk without links
+}
+
+std::string BackboneWriter::write(const fs::path& folder, const FitTask& task,
+                                  const FitRecord& record) {
+  create_folders_durably(folder);
+  const std::set<std::string> trained = trained_names(record.tuned);
+  StateDict frozen, tuned;
+  for (const auto& [name, tensor] : whole(task, record))
+    (trained.contains(name) ? tuned : frozen)[name] = tensor;
+  write_file_atomically(folder / "extract.ini", extract_options(recipe_.features));
+  const Json config = timm_config(recipe_.features, task.tuned->model_name());
+  if (!config.is_null()) write_file_atomically(folder / "config.json", config.dump(2) + "\n");
+  if (frozen.empty()) {
+    write_safetensors(folder / "model.safetensors", tuned, {{"format", "pt"}});
+    return sha256_file(folder / "model.safetensors");
+  }
+  write_frozen(folder / kFrozenShard, frozen);
+  write_safetensors(folder / kTunedShard, tuned, {{"format", "pt"}});
+  write_file_atomically(folder / "model.safetensors.index.json",
+                        shard_index(frozen, tuned).dump(2) + "\n");
+  std::string lines;  // as extract's digest of several files
+  for (const char* shard : {kFrozenShard, kTunedShard})
+    lines += concat(sha256_file(folder / shard), " ", shard, "\n");
+  return sha256_hex(lines);
+}
+
+std::string extract_options(const Json& features) {
+  const Json& pixels = features.at("preprocessing");
+  const Json& backbone = features.at("backbone");
+  const Json reading = features.value("reading", Json::object());
+  std::string text =
+      "# How these exams' features were made: coldframe extract --config extract.ini --weights "
+      "FOLDER\n";
+  const auto add = [&](const char* option, const std::string& value) {
+    text += concat(option, " = ", value, "\n");
+  };
+  const auto take = [&](const Json& from, const char* key, const char* option) {
+    if (from.contains(key)) add(option, listed(from[key]));
+  };
+  add("image-size", image_size_option(pixels.at("image_size")));
+  for (const char* key : {"resize", "interpolation", "resampler", "mean", "std", "crop"})
+    take(pixels, key, key);
+  take(pixels, "crop_pct", "crop-pct");
+  take(pixels, "spacing_mm", "spacing");
+  if (pixels.contains("tiles")) {
+    take(pixels["tiles"], "size", "tile-size");
+    take(pixels["tiles"], "overlap", "tiles");
+  }
+  if (pixels.contains("mask")) text += "# and the mask of those frames, with --mask\n";
+  take(backbone, "pooling", "pool");
+  take(backbone, "layers", "layers");
+  if (backbone.contains("projection")) add("projection", "true");
+  take(backbone.at("architecture"), "heads", "heads");
+  take(backbone.at("architecture"), "activation", "activation");
+  take(reading, "window", "window");
+  take(reading, "axis", "axis");
+  if (!reading.contains("exif")) add("ignore-exif", "true");
+  return text;
+}
+
+Json timm_config(const Json& features, const std::string& model) {
+  const Json& pixels = features.at("preprocessing");
+  const Json& backbone = features.at("backbone");
+  static const std::map<std::string, std::string> pools = {
+      {"cls", "token"}, {"mean", "avg"}, {"map", "map"}};
+  static const std::map<std::string, std::string> resizes = {
+      {"shortest", "center"}, {"squash", "squash"}, {"pad", "border"}};
+  const auto pool = pools.find(backbone.at("pooling").get<std::string>());
+  const bool said = !model.empty() && pool != pools.end() && !backbone.contains("layers") &&
+                    !backbone.contains("projection") && pixels.at("resampler") == "pillow";
+  if (!said) return nullptr;
+  const Json& size = pixels.at("image_size");
+  const Json height = size.is_array() ? size.at(0) : size,
+             width = size.is_array() ? size.at(1) : size;
+  return {{"architecture", model},
+          {"num_classes", 0},
+          {"global_pool", pool->second},
+          {"pretrained_cfg",
+           {{"num_classes", 0},
+            {"input_size", {3, height, width}},
+            {"interpolation", pixels.at("interpolation")},
+            {"crop_pct", pixels.at("crop_pct")},
+            {"crop_mode", resizes.at(pixels.at("resize").get<std::string>())},
+            {"mean", pixels.at("mean")},
+            {"std", pixels.at("std")}}}};
+}
+
+}  // namespace coldframe::temporal

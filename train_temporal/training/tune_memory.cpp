@@ -1,0 +1,95 @@
+#include "train_temporal/training/tune_memory.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/data/stored_rows.h"
+#include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/tuned_features.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, decay, the best
+constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
+constexpr std::uint64_t kMostForRows = 4;   // the part of a budget that reading ahead may take
+
+// The number of the block that a tensor belongs to; -1 before the blocks, `depth` behind them.
+std::int64_t block_of(const std::string& name, std::int64_t depth) {
+  if (name.starts_with("blocks.")) return std::stoll(name.substr(7));
+  const bool before = name.starts_with("patch_embed.") || name.starts_with("norm_pre.") ||
+                      name == "cls_token" || name == "reg_token" || name == "pos_embed";
+  return before ? -1 : depth;
+}
+
+std::uint64_t trained_values(const tune::TunedSource& source, const tune::TuneOptions& options) {
+  const std::int64_t depth = source.architecture().depth;
+  std::int64_t first = depth - options.blocks;
+  if (options.lora_rank == 0 && first == 0 && source.cut() == 0) first = -1;
+  std::int64_t values = 0;
+  for (const auto& [name, tensor] : source.tensors()) {
+    if (block_of(name, depth) < first) continue;
+    if (options.lora_rank == 0) {
+      values += tensor.numel();
+    } else if (name.ends_with("attn.qkv.weight") || name.ends_with("attn.proj.weight")) {
+      values += options.lora_rank * (tensor.size(0) + tensor.size(1));
+    }
+  }
+  return static_cast<std::uint64_t>(values);
+}
+
+std::int64_t most_frames(const FitTask& task) {
+  std::vector<std::int64_t> frames;
+  for (const auto* part : {&task.split.train, &task.split.validation, &task.split.test}) {
+    for (std::size_t exam : *part) frames.push_back(task.dataset.sequences[exam].frames());
+  }
+  std::sort(frames.rbegin(), frames.rend());
+  frames.resize(std::min(frames.size(), std::max(task.options.batch, kTunedExamsAtOnce)));
+  std::int64_t sum = 0;
+  for (std::int64_t one : frames) sum += one;
+  return sum;
+}
+
+}  // namespace
+
+TuneMemory plan_tuning(const FitTask& task) {
+  TuneMemory memory;
+  memory.parameters = kCopies * sizeof(float) * trained_values(*task.tuned, task.options.tune.vit);
+  memory.frames = most_frames(task);
+  const std::uint64_t budget = task.options.tune.vit.budget;
+  memory.ahead = budget / kMostForRows;
+  const std::uint64_t group = static_cast<std::uint64_t>(memory.frames) *
+                              row_format(*task.dataset.cache, RowKind::kCut).bytes();
+  const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
+  const bool chooses_frames = task.options.train_frames > 0 || task.options.mixup > 0;
+  memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
+  if (budget == 0) return memory;
+  FitTask model = task;
+  model.tuned = nullptr;
+  const std::uint64_t taken =
+      memory.parameters + memory.rows + predict_memory(model, first_pieces(model)).total();
+  if (taken >= budget) {
+    throw SystemError(concat(
+        "a tuned fit takes ", human_bytes(taken), " for what it trains and for the cut of ",
+        plural(std::max(task.options.batch, kTunedExamsAtOnce), "exam"),
+        " before its ViT computes anything, and ", human_bytes(budget),
+        " are left of --memory-budget; raise it, or lower --batch, --tune-blocks or --jobs"));
+  }
+  memory.step = budget - taken;
+  return memory;
+}
+
+std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
+  tune::TuneOptions options = task.options.tune.vit;
+  options.precision = task.options.precision;
+  options.dropout = task.options.tune.dropout > 0;
+  options.budget = plan_tuning(task).step;
+  return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
+}
+
+std::uint64_t predict_vit_step(const FitTask& task) {
+  return task.tuned == nullptr ? 0 : make_vit(task)->predicted_bytes(plan_tuning(task).frames);
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,28 @@
+// What a tuned fit takes beside the temporal model, and what of its budget is left to the ViT's
+// step.
+#pragma once
+
+#include <cstdint>
+
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+struct TuneMemory {
+  std::uint64_t parameters = 0;  // trained ones, as often as the optimizer holds them
+  std::uint64_t rows = 0;        // of the cut: the groups of exams that are at hand or read ahead
+  std::uint64_t ahead = 0;       // what reading ahead may take of them; 0: nothing bounds it
+  std::uint64_t step = 0;        // for the ViT's own values in a step; 0: nothing bounds it
+  std::int64_t frames = 0;       // of a step at most
+};
+
+// From shapes and the budget in task.options.tune.vit alone, so that a fit that is resumed computes
+// in the same way. SystemError when nothing is left for the step.
+TuneMemory plan_tuning(const FitTask& task);
+
+// The predicted peak of the ViT's step; 0 for a fit without one.
+std::uint64_t predict_vit_step(const FitTask& task);
+// A fit's ViT, with that plan.
+std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task);
+
+}  // namespace coldframe::temporal
