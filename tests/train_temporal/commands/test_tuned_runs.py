@@ -1,0 +1,265 @@
+"""train --tune: the end of the ViT and the temporal model, from a cache's cut."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from training_support import PROGRAM, coldframe, ramp_cache
+from tuning_support import BLOCKS, CUT, PIXELS, cut_cache, extract, made_exams, tiny_vit, train, words
+
+from read_cache import Cache
+from temporal_model import predict
+
+
+@pytest.fixture(scope="module")
+def exams(tmp_path_factory):
+    return made_exams(tmp_path_factory.mktemp("made") / "exams", 48)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return tiny_vit(tmp_path_factory.mktemp("weights") / "tiny.safetensors")
+
+
+@pytest.fixture(scope="module")
+def cache(exams, weights, tmp_path_factory):
+    return cut_cache(exams, weights, tmp_path_factory.mktemp("cut") / "made.cache")
+
+
+def tuned(weights, *more):
+    return ["--tune", weights, "--tune-lr", 1e-4, *more]
+
+
+def content(run):
+    files = [path for path in run.rglob("*") if path.suffix in (".safetensors", ".csv")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+
+
+def folder_of(run, fold=0):
+    return run / "models" / f"fold-{fold}-seed-0"
+
+
+@pytest.fixture(scope="module")
+def frozen(cache, tmp_path_factory):
+    out = tmp_path_factory.mktemp("frozen") / "run"
+    train(cache, out, "--lr", 5e-4)
+    return out
+
+
+@pytest.fixture(scope="module")
+def run(cache, weights, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "tuned"
+    said = train(cache, out, *tuned(weights), "--lr", 5e-4, "--compare", "frozen,shuffled")
+    return out, said.stdout
+
+
+def test_a_tuned_run_reports_what_tuning_gave(run, frozen):
+    out, said = run
+    summary = json.loads((out / "summary.json").read_text())
+    assert [model["name"] for model in summary["models"]] == ["gru", "frozen", "shuffled"]
+    (line,) = [line for line in summary["verdict"] if line.startswith("Tuning the ViT")]
+    assert line in said and line[:40] in (out / "report.html").read_text()
+    assert "difference" in line and ("keep the frozen one" in line) != ("paid: gru" in line)
+    config = json.loads((out / "config.json").read_text())
+    assert config["tune"] == {"cut": CUT, "blocks": BLOCKS - CUT, "lora_rank": 0, "learning_rate": 1e-4, "dropout": 0.0,
+                              "from": ""}
+    epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
+    assert len(epochs) == 4 and epochs["learning_rate"].iloc[0] == 0  # what it went on from, then the three
+    # The frozen control is what a run without --tune fits.
+    assert (out / "predictions-frozen.csv").read_bytes() == (frozen / "predictions.csv").read_bytes()
+    assert (out / "predictions-frozen.csv").read_bytes() != (out / "predictions.csv").read_bytes()
+
+
+def test_a_frozen_run_can_be_gone_on_from(run, cache, weights, frozen, tmp_path):
+    train(cache, tmp_path / "b", *tuned(weights), "--lr", 5e-4, "--from", frozen, "--compare", "frozen")
+    for name in ("predictions.csv", "predictions-frozen.csv"):
+        assert (tmp_path / "b" / name).read_bytes() == (run[0] / name).read_bytes()
+
+
+def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, cache, tmp_path):
+    out = run[0]
+    options = ["--config", folder_of(out) / "extract.ini", "--weights", folder_of(out), "--store",
+               "float32", "--precision", "fp32"]
+    own = Cache(extract(exams, tmp_path / "own.cache", *options))
+    done = coldframe("predict", "--run", out, "--cache", cache, "--out", tmp_path / "p.csv")
+    assert done.returncode == 0, done.stderr
+    predicted = pd.read_csv(tmp_path / "p.csv").set_index("exam")["p_1"]
+    for exam in own.exams["id"]:
+        assert predict(out, own.features(exam))["1"] == pytest.approx(predicted[exam], abs=2e-5)
+    held_out = pd.read_csv(out / "predictions.csv").set_index("exam")["p_1"]
+    assert held_out.to_numpy() == pytest.approx(predicted[held_out.index].to_numpy(), abs=1e-6)
+    frozen = Cache(cache)
+    changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["id"])
+    epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
+    assert (changed > 1e-4) == (epochs["best"].to_numpy().argmax() > 0)
+
+
+def test_a_config_beside_tuned_weights_of_a_published_model_answers_all(exams, tmp_path):
+    random = ["--random-weights", 3, "--architecture", "vit_tiny_patch16_224"]
+    cache = extract(exams, tmp_path / "a.cache", *random, *PIXELS, "--cut", 11, "--precision", "fp32")
+    train(cache, tmp_path / "run", *tuned("random"), "--epochs", 1, "--folds", 2)
+    shards = [folder_of(tmp_path / "run", fold) / "model-00001-of-00002.safetensors" for fold in (0, 1)]
+    assert os.path.samefile(*shards)
+    own = extract(exams, tmp_path / "own.cache", "--weights", folder_of(tmp_path / "run"), "--precision", "fp32")
+    recipes = [Cache(path).recipe["features"] for path in (cache, own)]
+    assert recipes[0]["preprocessing"] == recipes[1]["preprocessing"]
+    assert recipes[0]["backbone"]["architecture"] == recipes[1]["backbone"]["architecture"]
+    assert recipes[0]["backbone"]["pooling"] == recipes[1]["backbone"]["pooling"]
+
+
+def test_predict_evaluate_and_explain_run_the_tuned_vit(run, exams, weights, cache, tmp_path):
+    done = coldframe("evaluate", "--run", run[0], "--cache", cache, "--target", "label", "--out", tmp_path / "e")
+    assert done.returncode == 0 and "frozen" in done.stdout and "Tuning the ViT" in done.stdout, done.stderr
+    done = coldframe("predict", "--run", run[0], "--cache", cache, "--out", tmp_path / "p.csv", "--explain",
+                     tmp_path / "x.csv")
+    assert done.returncode == 0 and "missed" not in done.stdout, done.stdout + done.stderr
+    pixels = cut_cache(exams, weights, tmp_path / "pixels.cache", 0)  # an earlier cut does as well
+    done = coldframe("predict", "--run", run[0], "--cache", pixels, "--out", tmp_path / "q.csv")
+    assert done.returncode == 0, done.stderr
+    a, b = (pd.read_csv(tmp_path / name)["p_1"].to_numpy() for name in ("p.csv", "q.csv"))
+    assert a == pytest.approx(b, abs=1e-4)
+
+
+@pytest.mark.parametrize("more", [
+    ["--lora", 2], ["--tune-blocks", 1], ["--tune-dropout", 0.2], ["--mixup", 0.4], ["--train-frames", 1], ["--amp", "bf16"],
+    ["--model", "attention"], ["--model", "single"], ["--micro-batch", 3], ["--memory-budget", "120MiB"],
+    ["--early-stopping-metric", "metric"], ["--seeds", 2], ["--jobs", 2, "--folds", 2]])
+def test_options_go_with_tuning(cache, weights, tmp_path, more):
+    train(cache, tmp_path / "run", *tuned(weights), *more)
+    assert len(pd.read_csv(tmp_path / "run" / "predictions.csv")) > 5
+
+
+def test_micro_batches_and_budgets_change_roundings_only(cache, weights, tmp_path):
+    plain = ["--dropout", 0.2, "--tune-dropout", 0.1]
+    losses = []
+    for name, more in [("a", []), ("b", ["--micro-batch", 3]), ("c", ["--memory-budget", "100MiB"]), ("d", ["--jobs", 1])]:
+        train(cache, tmp_path / name, *tuned(weights), *plain, *more)
+        losses.append(pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy())
+    for other in losses[1:]:
+        assert other == pytest.approx(losses[0], abs=2e-4)
+
+
+def test_views_of_the_cut_are_drawn(exams, weights, tmp_path):
+    cache = cut_cache(exams, weights, tmp_path / "views.cache", CUT, "--views", 1)
+    done = train(cache, tmp_path / "all", *tuned(weights))
+    assert "draws one of 2 views" in done.stderr
+    train(cache, tmp_path / "clean", *tuned(weights), "--views", "clean")
+    both = [pd.read_csv(tmp_path / name / "metrics.csv")["train_loss"].to_numpy() for name in ("all", "clean")]
+    assert np.abs(both[0] - both[1]).max() > 1e-3
+
+
+def killed(command, seconds):
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        errors = process.communicate(timeout=seconds)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        return True
+    assert process.returncode == 0, errors.decode()
+    return False
+
+
+def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
+    more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen"]
+    begun = time.monotonic()
+    train(cache, tmp_path / "whole", *more)
+    longest, random = time.monotonic() - begun, np.random.default_rng(0)
+    cut, kills = tmp_path / "cut", 0
+    while kills < 5:
+        command = [PROGRAM, *words(cache, cut, *more)]
+        unfinished = (tmp_path / "cut.unfinished").exists()
+        if not killed(command + ["--resume"] * unfinished, random.uniform(0.2, 0.8) * longest):
+            break
+        kills += 1
+    if not cut.exists():
+        train(cache, cut, *more, *["--resume"] * (tmp_path / "cut.unfinished").exists())
+    assert kills > 0 and content(cut) == content(tmp_path / "whole")
+
+
+def refused(*command):
+    done = coldframe(*command)
+    assert done.returncode in (2, 3) and done.stderr.count("error: ") == 1, done.stderr
+    return done.stderr
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_fitted(cache, weights, frozen, exams, tmp_path):
+    uncut = extract(exams, tmp_path / "uncut.cache", "--weights", weights, *PIXELS)
+    other = tmp_path / "other.safetensors"
+    tiny_vit(other, seed=2)
+    torn = tmp_path / "torn.safetensors"
+    torn.write_bytes(weights.read_bytes()[:-7])
+    ramps = ramp_cache(tmp_path)
+    cases = [
+        (uncut, tuned(weights), "extract with --cut"),
+        (ramps, tuned(weights), "extract with --cut"),
+        (cache, tuned(other), "SHA-256"),
+        (cache, tuned(torn), "torn.safetensors"),
+        (cache, tuned(tmp_path / "none"), "none"),
+        (cache, tuned("random"), "weights"),
+        (cache, tuned(weights, "--tune-blocks", 3), "extract with --cut 1"),
+        (cache, tuned(weights, "--tune-blocks", 9), "at most 2"),
+        (cache, tuned(weights, "--tune-blocks", -1), "0 to 1000"),
+        (cache, tuned(weights, "--lora", -1), "--lora"),
+        (cache, ["--tune", weights, "--tune-lr", 0], "--tune-lr"),
+        (cache, tuned(weights, "--tune-dropout", 1), "--tune-dropout"),
+        (cache, tuned(weights, "--search", 3), "--search"),
+        (cache, tuned(weights, "--model", "clock"), "clock"),
+        (cache, tuned(weights, "--from", tmp_path), "not a finished run"),
+        (cache, tuned(weights, "--from", frozen, "--seed", 5), "--splits"),
+        (cache, tuned(weights, "--from", frozen, "--hidden", 8), "hidden"),
+        (cache, tuned(weights, "--from", frozen, "--seeds", 2), "fold-0-seed-1"),
+        (cache, tuned(weights, "--memory-budget", "2MiB"), "--memory-budget"),
+        (cache, ["--lora", 4], "--tune WEIGHTS"),
+        (cache, ["--from", frozen], "--tune WEIGHTS"),
+        (cache, ["--compare", "frozen"], "--tune"),
+    ]
+    for number, (at, more, says) in enumerate(cases):
+        message = refused(*words(at, tmp_path / f"run{number}", *more))
+        assert says in message, (more, message)
+        assert "fits" not in message and not (tmp_path / f"run{number}").exists()
+
+
+def test_a_cache_without_the_cut_is_refused(run, exams, weights, tmp_path):
+    uncut = extract(exams, tmp_path / "uncut.cache", "--weights", weights, *PIXELS)
+    late = cut_cache(exams, weights, tmp_path / "late.cache", 3)
+    for cache, says in [(uncut, "has no cut"), (late, "is cut at block 3")]:
+        for command in (["predict", "--out", tmp_path / "p.csv"], ["evaluate", "--target", "label"]):
+            message = refused(command[0], "--run", run[0], "--cache", cache, *command[1:])
+            assert says in message and "extract these exams with --cut 2" in message
+
+
+def test_a_tuned_backbone_that_is_not_the_models_is_refused(run, cache, tmp_path):
+    shutil.copytree(run[0], tmp_path / "run")
+    shard = folder_of(tmp_path / "run") / "model-00002-of-00002.safetensors"
+    damaged = bytearray(shard.read_bytes())
+    damaged[-5] ^= 1
+    shard.write_bytes(damaged)
+    message = refused("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv")
+    assert "SHA-256" in message
+    shutil.rmtree(folder_of(tmp_path / "run"))
+    refused("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv")
+
+
+def test_two_processes_tune_as_one_does(cache, weights, tmp_path):
+    more = [*tuned(weights), "--tune-dropout", 0.1]
+    train(cache, tmp_path / "one", *more)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processes = []
+    for rank in range(2):
+        own = {"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1",
+               "MASTER_PORT": port}
+        command = [str(word) for word in [PROGRAM, *words(cache, tmp_path / "two", *more)]]
+        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True,
+                                          env=os.environ | {name: str(value) for name, value in own.items()}))
+    errors = [process.communicate(timeout=300)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], errors
+    one, two = (pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]] for name in ("one", "two"))
+    assert two.to_numpy() == pytest.approx(one.to_numpy(), abs=2e-4)
