@@ -44,7 +44,8 @@ void require_same_model(const Experiment& experiment, const Cohort& cohort, cons
   const ModelCard card = read_model(path).card;
   const FitTask task =
       experiment.task(frozen_fit(fit, experiment.options), *experiment.splits.begin());
-  const auto changes = cache::differences(to_json(card.config), to_json(task.config), "that run");
+  const auto changes =
+      cache::differences(to_json(card.config), to_json(task.config), {"that run has", "now"});
   if (!changes.empty()) {
     throw ConfigError(concat("--from: '", path.string(), "' is another model:\n  ",
                              join(changes, "\n  "), "\ngive the options of that run"));
