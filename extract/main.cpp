@@ -240,8 +240,9 @@ int run(const std::vector<std::string>& arguments) {
   if (reused) reused->serve(recipe, to_string(backbone.precision()));
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
+  TakenPart taken(part, *options, input, location);
   const PlanOptions planning{options->selection, options->reader, options->rename, options->replace,
-                             take_part(part, *options, input, location)};
+                             taken.mine()};
   Plan plan = plan_extraction(input, planning, continued);
   if (reused) reused->mark(planning, plan);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
@@ -249,7 +250,12 @@ int run(const std::vector<std::string>& arguments) {
   cached.reset();
   tell_plan(plan);
   cache::rename_exams(location, plan.renamed, plan.removed);
-  cache::update_metadata(location, plan.metadata);
+  if (!part.shared())
+    cache::update_metadata(location, plan.metadata);
+  else if (!plan.metadata.empty())
+    log_warning(concat("labels, patients or times of ", plural(plan.metadata.size(), "exam"),
+                       " changed: run the job once with --part off when it is finished, which "
+                       "stores them without extracting"));
 
   const auto monitor = start_monitor(*options, devices);
   ExtractSummary summary;
@@ -262,13 +268,14 @@ int run(const std::vector<std::string>& arguments) {
   summary.weights = recipe.notes.value("weights", "");
   summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
-  summary.metadata_updated = plan.metadata.size() + plan.renamed.size();
+  summary.metadata_updated = part.shared() ? 0 : plan.metadata.size() + plan.renamed.size();
   summary.result = extract(plan, input, *options, part, recipe, location, devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);
   std::cout << (options->json ? to_json(summary).dump(2) + "\n" : to_text(summary));
 
+  if (!summary.result.stopped) taken.finished();
   if (summary.result.stopped) throw Interrupted("stopped; run the same command again to continue");
   const bool clean = summary.result.failures.empty() && summary.result.lost.empty();
   return static_cast<int>(clean ? ExitCode::kDone : ExitCode::kDoneWithFindings);

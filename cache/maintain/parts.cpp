@@ -39,11 +39,22 @@ std::string host_name() {
   return host;
 }
 
+std::uint32_t number_of(const Json& json, const char* key, std::uint32_t most) {
+  const std::int64_t value = json.at(key).get<std::int64_t>();
+  if (value < 0 || value > most) throw DataError(concat(key, " is ", value));
+  return static_cast<std::uint32_t>(value);
+}
+
 PartRecord parse_record(const fs::path& path) {
   const Json json = read_json_file(path);
   try {
-    const PartRecord record{json.at("part"), json.at("parts"), json.at("started"), json.at("host"),
-                            json.at("exams")};
+    const PartRecord record{number_of(json, "part", kMostParts - 1),
+                            number_of(json, "parts", kMostParts),
+                            json.at("assignment"),
+                            json.at("exams"),
+                            json.at("finished"),
+                            json.at("started"),
+                            json.at("host")};
     if (record.part >= record.parts) throw DataError("it has no such part");
     return record;
   } catch (const std::exception& error) {
@@ -72,11 +83,14 @@ std::map<std::uint32_t, double> last_shards(const Location& location) {
 
 }  // namespace
 
-void write_part_record(const Location& location, const PartRecord& record) {
+void write_part_record(const Location& location, PartRecord& record) {
+  if (record.started == 0) record.started = static_cast<double>(std::time(nullptr));
   Json json;
   json["part"] = record.part;
   json["parts"] = record.parts;
-  json["started"] = static_cast<double>(std::time(nullptr));
+  json["assignment"] = record.assignment;
+  json["finished"] = record.finished;
+  json["started"] = record.started;
   json["host"] = host_name();
   json["exams"] = record.exams;
   create_folders_durably(location.shard_folder());
@@ -87,25 +101,44 @@ std::vector<PartRecord> read_part_records(const Location& location) {
   std::vector<PartRecord> records;
   for (const fs::path& path : record_paths(location)) records.push_back(parse_record(path));
   if (records.empty()) return records;
-  const auto latest = std::ranges::max_element(records, {}, &PartRecord::started)->parts;
-  std::erase_if(records, [&](const PartRecord& record) { return record.parts != latest; });
+  const std::string latest =
+      std::ranges::max_element(records, {}, &PartRecord::started)->assignment;
+  std::erase_if(records, [&](const PartRecord& record) { return record.assignment != latest; });
   std::ranges::sort(records, {}, &PartRecord::part);
   return records;
 }
 
+void require_unshared(const Location& location) {
+  if (record_paths(location).empty()) return;
+  throw CacheError(concat(location.path.string(), ": parts of a job share it (.part-*.json); run ",
+                          "`coldframe cache finish` when they are complete, or with --give-up to "
+                          "end the job as it is"));
+}
+
+fs::path agreement_path(const Location& location) {
+  return location.shard_folder() / kAgreement;
+}
+
 std::optional<Json> agreement(const Location& location) {
-  const fs::path path = location.shard_folder() / kAgreement;
+  const fs::path path = agreement_path(location);
   std::error_code error;
   if (!fs::exists(path, error)) return std::nullopt;
-  return read_json_file(path);
+  Json json = read_json_file(path);
+  const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
+  if (!json.is_object() || !is_text("precision") || !is_text("device"))
+    throw DataError(concat(path.string(),
+                           ": not what parts agree on; remove it, and the next part "
+                           "decides"));
+  return json;
 }
 
 Json agree(const Location& location, const Json& proposal) {
   if (const auto agreed = agreement(location)) return *agreed;
   create_folders_durably(location.shard_folder());
-  AtomicFile file(location.shard_folder() / kAgreement);
+  AtomicFile file(agreement_path(location));
   file.append(proposal.dump() + "\n");
-  return file.finish_if_new() ? proposal : *agreement(location);
+  if (file.finish_if_new()) return proposal;
+  return agreement(location).value_or(proposal);
 }
 
 PartsReport check_parts(const Location& location, const CacheReader* cache) {
@@ -121,6 +154,7 @@ PartsReport check_parts(const Location& location, const CacheReader* cache) {
   for (const PartRecord& record : records) {
     PartState& state = report.parts[record.part];
     state.begun = true;
+    state.finished = record.finished;
     state.exams = record.exams.size();
     const auto shard = last.find(record.part);
     state.last_shard = std::max(record.started, shard == last.end() ? 0 : shard->second);
@@ -141,11 +175,17 @@ PartsReport check_parts(const Location& location, const CacheReader* cache) {
 void forget_parts(const Location& location) {
   for (const fs::path& path : record_paths(location)) remove_file_durably(path);
   std::error_code error;
-  fs::remove(location.shard_folder() / kAgreement, error);
+  fs::remove(agreement_path(location), error);
+}
+
+void remove_abandoned_shards(const Location& location) {
+  std::error_code error;
+  std::vector<fs::path> abandoned;
   for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with(".shard-") && name.ends_with(".tmp")) fs::remove(entry.path(), error);
+    if (name.starts_with(".shard-") && name.ends_with(".tmp")) abandoned.push_back(entry.path());
   }
+  for (const fs::path& file : abandoned) fs::remove(file, error);
 }
 
 }  // namespace coldframe::cache

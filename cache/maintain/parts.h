@@ -14,31 +14,43 @@
 
 namespace coldframe::cache {
 
+inline constexpr std::uint32_t kMostParts = 9000;  // each has a worker's number in shards' names
+
 struct PartRecord {
   std::uint32_t part = 0, parts = 1;  // counted from 0
-  double started = 0;                 // Unix seconds, of its last start
-  std::string host;
+  // Of all exams of the input, which part has each: records that differ in it do not belong
+  // together.
+  std::string assignment;
   std::vector<std::string> exams;  // ids
+  bool finished = false;           // its last start went through to the end
+  double started = 0;              // Unix seconds, of its last start
+  std::string host;
 };
 
-// `.part-<part>-of-<parts>.json`, replaced when the part starts again.
-void write_part_record(const Location& location, const PartRecord& record);
-// Those of the job that started last, by part. DataError: a record that is none.
+// `.part-<part>-of-<parts>.json`, replaced when the part starts again and when it has finished.
+// Sets the start where there is none yet.
+void write_part_record(const Location& location, PartRecord& record);
+// Those of the job that started last, by part; a part that was assigned otherwise is not among
+// them. DataError: a record that is none.
 std::vector<PartRecord> read_part_records(const Location& location);
 
-// What all parts of a job do alike, agreed on by the first one that gets here and kept by the
-// others: returns what holds. `.agreement.json`.
+// CacheError while parts have records: whoever changes the cache as a whole asks before.
+void require_unshared(const Location& location);
+
+// A job's parts compute alike. The first one that gets here decides, the others keep to it: returns
+// what holds. `.agreement.json`; DataError: it is none.
 Json agree(const Location& location, const Json& proposal);
 std::optional<Json> agreement(const Location& location);  // what holds, if anything does yet
+std::filesystem::path agreement_path(const Location& location);
 
-// How far a part is.
+// Tells how far a part is.
 struct PartState {
   std::uint32_t part = 0;
-  bool begun = false;
+  bool begun = false, finished = false;
   std::size_t exams = 0;             // that it is to extract
-  std::size_t done = 0, failed = 0;  // of these
+  std::size_t done = 0, failed = 0;  // of these, by what the cache holds
   double last_shard = 0;             // Unix seconds of its last shard, or of its start
-  bool complete() const { return begun && done + failed == exams; }
+  bool complete() const { return finished && done + failed == exams; }
 };
 struct PartsReport {
   std::vector<PartState> parts;           // all of them, [N]; empty: no record is there
@@ -48,8 +60,10 @@ struct PartsReport {
 // `cache`: null while no shard is there yet.
 PartsReport check_parts(const Location& location, const CacheReader* cache);
 
-// Removes the records, the agreement and what writers that were killed left, and from then on the
-// cache is one that nobody shares.
+// Removes the records and the agreement: from then on nobody shares the cache.
 void forget_parts(const Location& location);
+
+// Removes what writers of any worker left when they were killed. Only while none is at work.
+void remove_abandoned_shards(const Location& location);
 
 }  // namespace coldframe::cache

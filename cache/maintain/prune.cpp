@@ -6,6 +6,7 @@
 #include "cache/format/shard_image.h"
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
+#include "cache/maintain/parts.h"
 #include "cache/read/collection.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
@@ -127,9 +128,7 @@ PruneReport Pruner::run() {
 // Files that killed writers left may hold the exams too.
 void remove_all_abandoned(const Location& location) {
   for (const fs::path& file : location.files()) remove_abandoned(file);
-  for (const std::uint32_t worker : {std::uint32_t{0}, kMetadataWorker})
-    remove_abandoned(location.shard_folder() /
-                     shard_name(worker, next_shard_number(location, worker)));
+  remove_abandoned_shards(location);
 }
 
 }  // namespace
@@ -139,6 +138,7 @@ PruneReport prune(const Location& location, const std::unordered_set<std::string
   if (const auto writers = writers_at_work(location); !writers.empty())
     throw CacheError(concat(location.path.string(), " is being written by ", join(writers, ", "),
                             "; wait for it to end"));
+  require_unshared(location);
   const FileLock no_writer(writer_lock_path(location, 0), FileLock::IfHeld::kRefuse,
                            location.path.string());
   pack(location);

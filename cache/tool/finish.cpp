@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "cache/maintain/merge.h"
 #include "cache/maintain/parts.h"
 #include "cache/tool/command.h"
@@ -37,37 +39,57 @@ Json to_json(const std::string& path, const PartsReport& report) {
           {"exams", done}, {"missing", missing},           {"failed", report.failed_exams}};
 }
 
+// "--part 3/64" of all that are to be run again.
+std::string advice(const std::vector<std::uint32_t>& parts, std::size_t count) {
+  return concat(
+      "run them again with the same --input and --survey: in a SLURM array "
+      "COLDFRAME_PARTS=",
+      count, " sbatch --array=", array_text(parts), " …, elsewhere --part ", parts.front(), "/",
+      count, parts.size() > 1 ? " and so on" : "");
+}
+
+void tell_incomplete(const PartsReport& report, std::size_t missing) {
+  const auto parts = incomplete(report);
+  log_warning(concat(
+      plural(parts.size(), "part"), " of ", report.parts.size(), parts.size() == 1 ? " is" : " are",
+      " incomplete, not begun, or assigned otherwise than the last one (", plural(missing, "exam"),
+      " missing of those that began); ", advice(parts, report.parts.size())));
+}
+
 int run_finish(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
   std::string pack;
+  bool give_up = false;
   po::options_description more;
   more.add_options()("pack", po::value(&pack)->value_name("FILE.h5"),
-                     "also write the whole cache as this one file");
+                     "also write the whole cache as this one file")(
+      "give-up", po::bool_switch(&give_up),
+      "end the job though parts are incomplete; no part may be at work");
   if (!parse_verb(kFinishCommand, arguments, options, more)) return 0;
   const Location location = locate(options.path());
-  const CacheReader cache(options.path(), Detail::kWithoutSources);
-  const PartsReport report = check_parts(location, &cache);
+  std::optional<CacheReader> cache;
+  if (!location.files().empty()) cache.emplace(options.path(), Detail::kWithoutSources);
+  const PartsReport report = check_parts(location, cache ? &*cache : nullptr);
   if (report.parts.empty())
     throw CacheError(concat(options.path(), ": no part has left a record (.part-*.json): it was ",
                             "not extracted with --part, or is finished already"));
   const Json json = to_json(options.path(), report);
   if (options.json) print_json(json);
-  if (const auto parts = incomplete(report); !parts.empty()) {
-    log_warning(concat(plural(parts.size(), "part"), " of ", report.parts.size(),
-                       parts.size() == 1 ? " is" : " are", " incomplete (",
-                       plural(json["missing"].get<std::size_t>(), "exam"),
-                       " missing of those that began); run again: --array=", array_text(parts)));
-    return static_cast<int>(ExitCode::kDoneWithFindings);
-  }
+  const bool whole = incomplete(report).empty();
+  if (!whole) tell_incomplete(report, json["missing"].get<std::size_t>());
+  if (!whole && !give_up) return static_cast<int>(ExitCode::kDoneWithFindings);
   if (!pack.empty()) merge_caches(locate(pack), {options.path()});
   forget_parts(location);
-  log_info(concat(options.path(), ": all ", plural(report.parts.size(), "part"), " are complete, ",
-                  plural(json["exams"].get<std::size_t>(), "exam"), ", ",
+  remove_abandoned_shards(location);
+  log_info(concat(options.path(), ": ",
+                  whole ? concat("all ", plural(report.parts.size(), "part"), " are complete")
+                        : "the job has ended",
+                  ", ", plural(json["exams"].get<std::size_t>(), "exam"), ", ",
                   plural(report.failed_exams.size(), "failure"),
                   pack.empty() ? "" : concat("; packed into ", pack)));
-  return static_cast<int>(report.failed_exams.empty() ? ExitCode::kDone
-                                                      : ExitCode::kDoneWithFindings);
+  return static_cast<int>(whole && report.failed_exams.empty() ? ExitCode::kDone
+                                                               : ExitCode::kDoneWithFindings);
 }
 
 }  // namespace

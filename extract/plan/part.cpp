@@ -85,9 +85,14 @@ Place place_in_step(const Variables& variables) {
 
 Part choose_part(const std::string& option, const Environment& environment) {
   if (option == "off") return {};
-  if (!option.empty()) return part_of_text(option);
   const Variables variables(environment);
-  const Place array = place_in_array(variables), step = place_in_step(variables);
+  const Place step = place_in_step(variables);
+  if (!option.empty() && step.count > 1)
+    throw ConfigError(concat("--part ", option, " in a step of ", step.count, " tasks: each would ",
+                             "extract the same part; start it with --ntasks=1, or leave --part "
+                             "out"));
+  if (!option.empty()) return part_of_text(option);
+  const Place array = place_in_array(variables);
   const std::int64_t count = array.count * step.count;
   if (count > kMostParts)
     throw ConfigError(concat("the environment makes ", count, " parts; at most ", kMostParts,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/maintain/parts.h"
 #include "extract/frames/input/exam_list.h"
 
 namespace coldframe::extract {
@@ -18,7 +19,7 @@ struct Part {
   bool shared() const { return !source.empty(); }
 };
 
-inline constexpr std::uint32_t kMostParts = 9000;  // each has a worker's number in shards' names
+using cache::kMostParts;
 
 using Environment = std::function<const char*(const char* name)>;  // null: not set
 
@@ -26,7 +27,8 @@ using Environment = std::function<const char*(const char* name)>;  // null: not 
 // environment says it. SLURM_ARRAY_TASK_ID with _MIN, _STEP and _COUNT of its kind, and within a
 // job step SLURM_PROCID and SLURM_NTASKS (the tasks of each array element share its part);
 // Kubernetes' JOB_COMPLETION_INDEX does not say of how many. Nothing set: the whole. ConfigError
-// names what is partly set, is no number, or does not go together.
+// names what is partly set, is no number, or does not go together, such as one --part for several
+// tasks.
 Part choose_part(const std::string& option, const Environment& environment);
 
 // The part of each of these exams, each exam in just one, by `frames` of each (empty: alike), so

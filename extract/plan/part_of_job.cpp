@@ -2,9 +2,9 @@
 
 #include <cstdlib>
 
-#include "cache/maintain/parts.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 
 namespace coldframe::extract {
@@ -12,7 +12,10 @@ namespace coldframe::extract {
 Part part_of_job(const ExtractOptions& options, const cache::Location& location) {
   if (options.recheck > 0) return {};
   Part part = choose_part(options.part, [](const char* name) { return std::getenv(name); });
-  if (!part.shared()) return part;
+  if (!part.shared()) {
+    cache::require_unshared(location);
+    return part;
+  }
   const std::string what = concat("part ", part.index, " of ", part.count, " (", part.source, ")");
   if (location.single_file)
     throw ConfigError(concat(what, ": parts share a folder, and --out ", options.out.string(),
@@ -26,20 +29,35 @@ Part part_of_job(const ExtractOptions& options, const cache::Location& location)
   return part;
 }
 
-std::vector<bool> take_part(const Part& part, const ExtractOptions& options,
-                            const frames::ExamList& input, const cache::Location& location) {
-  if (!part.shared()) return {};
+TakenPart::TakenPart(const Part& part, const ExtractOptions& options, const frames::ExamList& input,
+                     const cache::Location& location)
+    : shared_(part.shared()), location_(location) {
+  if (!shared_) return;
   const auto frames = options.survey.empty() ? std::vector<std::uint64_t>()
                                              : surveyed_frames(options.survey, input);
   const auto parts = assign_parts(input.exams.size(), frames, part.count);
-  cache::PartRecord record{part.index, part.count, 0, "", {}};
-  std::vector<bool> mine(input.exams.size());
+  record_.part = part.index;
+  record_.parts = part.count;
+  mine_.resize(parts.size());
+  std::string all = concat(part.count);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    mine[i] = parts[i] == part.index;
-    if (mine[i]) record.exams.push_back(input.exams[i].id);
+    all += concat("\n", parts[i], ' ', input.exams[i].id);
+    mine_[i] = parts[i] == part.index;
+    if (mine_[i]) record_.exams.push_back(input.exams[i].id);
   }
-  cache::write_part_record(location, record);
-  return mine;
+  record_.assignment = sha256_hex(all);
+  const auto others = cache::read_part_records(location);
+  if (!others.empty() && others.front().assignment != record_.assignment)
+    log_warning(
+        "the parts that ran before were assigned otherwise: by another --input, --survey or N; "
+        "all of them have to run again as this one does");
+  cache::write_part_record(location, record_);
+}
+
+void TakenPart::finished() {
+  if (!shared_) return;
+  record_.finished = true;
+  cache::write_part_record(location_, record_);
 }
 
 }  // namespace coldframe::extract

@@ -10,12 +10,26 @@
 
 namespace coldframe::extract {
 
-// ConfigError for what does not go with parts.
+// ConfigError for what does not go with parts; CacheError for a whole job on a cache that parts
+// share.
 Part part_of_job(const ExtractOptions& options, const cache::Location& location);
 
-// Of each exam, whether the part has it; empty for the whole. Leaves a record of them beside the
-// shards.
-std::vector<bool> take_part(const Part& part, const ExtractOptions& options,
-                            const frames::ExamList& input, const cache::Location& location);
+// The exams of a part, and its record in the cache while it works.
+class TakenPart {
+ public:
+  // Leaves a record that it has begun. Nothing to do for the whole.
+  TakenPart(const Part& part, const ExtractOptions& options, const frames::ExamList& input,
+            const cache::Location& location);
+
+  // For each exam, whether the part has it; empty for the whole.
+  const std::vector<bool>& mine() const { return mine_; }
+  void finished();  // all its exams are stored, or have failed
+
+ private:
+  bool shared_;
+  cache::Location location_;
+  cache::PartRecord record_;
+  std::vector<bool> mine_;
+};
 
 }  // namespace coldframe::extract

@@ -105,15 +105,75 @@ def test_slurm_says_which_part(job):
     assert_equals_whole(job, "off.cache")
 
 
-def test_parts_are_balanced_by_a_survey(job):
-    survey = subprocess.run(command(job, "x", "--dry-run", "--json"), capture_output=True, text=True, env=environment())
-    (job / "survey.json").write_text(survey.stdout)
+@pytest.fixture
+def uneven(job, tmp_path):
+    """Exams of 1 to 7 frames, and their survey."""
+    rows, paths = ["exam,path"], iter(sorted(job.glob("*.png")))
+    for exam in range(12):
+        rows += [f"U{exam:02d},{next(paths)}" for _ in range(1 + exam * 5 % 7)]
+    (tmp_path / "exams.csv").write_text("\n".join(rows) + "\n")
+    survey = subprocess.run(command(tmp_path, "x", "--dry-run", "--json"), capture_output=True, text=True, env=environment())
+    (tmp_path / "survey.json").write_text(survey.stdout)
+    extract(tmp_path, "whole.cache")
+    return tmp_path
+
+
+def test_parts_are_balanced_by_a_survey(uneven):
+    def frames(out):
+        exams = Cache(uneven / "whole.cache").exams.set_index("id")["frames"]
+        records = [json.loads(path.read_text()) for path in sorted((uneven / out).glob(".part-*.json"))]
+        return [int(sum(exams[exam] for exam in record["exams"])) for record in records]
+
+    for index in range(3):
+        extract(uneven, "surveyed.cache", "--part", f"{index}/3", "--survey", uneven / "survey.json")
+        extract(uneven, "counted.cache", "--part", f"{index}/3")
+    surveyed, counted = frames("surveyed.cache"), frames("counted.cache")
+    assert sum(surveyed) == sum(counted) and max(surveyed) - min(surveyed) <= 1 < max(counted) - min(counted)
+    cache("finish", uneven / "surveyed.cache")
+    assert_equals_whole(uneven, "surveyed.cache")
+
+
+def test_a_part_that_is_assigned_otherwise_does_not_count(uneven):
+    for index in range(3):
+        extract(uneven, "mixed.cache", "--part", f"{index}/3", "--survey", uneven / "survey.json")
+    done = extract(uneven, "mixed.cache", "--part", "1/3")
+    assert "were assigned otherwise" in done.stderr
+    told = cache("finish", uneven / "mixed.cache", expect=1)
+    assert "--array=0,2" in told and "COLDFRAME_PARTS=3" in told and "same --input and --survey" in told
+    for index in (0, 2):
+        extract(uneven, "mixed.cache", "--part", f"{index}/3")
+    cache("finish", uneven / "mixed.cache")
+    assert_equals_whole(uneven, "mixed.cache")
+
+
+def test_while_parts_share_a_cache_nobody_changes_it_as_a_whole(job):
+    extract(job, "held.cache", "--part", "0/2")
+    left = job / "held.cache/.shard-0001-000001.h5.99-0.tmp"
+    left.write_bytes(b"what a killed writer left")
+    for refused in (extract(job, "held.cache", "--part", "off", expect=3).stderr,
+                    cache("prune", job / "held.cache", "--where", "label=0", expect=3)):
+        assert "parts of a job share it" in refused and "--give-up" in refused
+    assert "the job has ended, 12 exams" in cache("finish", job / "held.cache", "--give-up", expect=1)
+    assert not left.exists() and not list((job / "held.cache").glob(".*.json"))
+    extract(job, "held.cache", "--part", "off")
+    assert_equals_whole(job, "held.cache")
+
+
+def test_a_part_that_was_killed_again_is_incomplete_though_its_exams_are_there(job):
+    """After its sources changed, old features must not pass for new ones."""
     for index in range(2):
-        extract(job, "surveyed.cache", "--part", f"{index}/2", "--survey", job / "survey.json")
-    state = cache("progress", job / "surveyed.cache", "--json")
-    assert sorted(part["exams"] for part in state["parts"]) == [11, 12]
-    cache("finish", job / "surveyed.cache")
-    assert_equals_whole(job, "surveyed.cache")
+        extract(job, "again.cache", "--part", f"{index}/2")
+    record = job / "again.cache/.part-1-of-2.json"
+    record.write_text(record.read_text().replace('"finished":true', '"finished":false'))
+    assert "--array=1" in cache("finish", job / "again.cache", expect=1)
+
+
+def test_finish_without_a_shard_says_which_parts_to_run(job):
+    out = job / "none.cache"
+    extract(job, "none.cache", "--part", "0/2")
+    for shard in out.glob("shard-*"):
+        shard.unlink()
+    assert "--array=0-1" in cache("finish", out, expect=1)
 
 
 def test_all_at_once_with_kills_and_a_part_that_runs_twice(job):
@@ -194,7 +254,17 @@ def test_the_first_part_decides_the_precision(job):
 
 def test_a_record_that_is_none_is_refused_by_name(job):
     extract(job, "record.cache", "--part", "0/2")
-    (job / "record.cache/.part-1-of-2.json").write_text('{"part": 3}')
-    for verb in ("finish", "progress"):
-        refused = cache(verb, job / "record.cache", expect=3)
-        assert ".part-1-of-2.json: no record of a part" in refused
+    good = json.loads((job / "record.cache/.part-0-of-2.json").read_text())
+    for bad in ({"part": 3}, good | {"parts": 4294967295}, good | {"parts": -1}, good | {"exams": 3}, good | {"part": 2}, []):
+        (job / "record.cache/.part-1-of-2.json").write_text(json.dumps(bad))
+        for verb in ("finish", "progress"):
+            refused = cache(verb, job / "record.cache", expect=3)
+            assert ".part-1-of-2.json: no record of a part" in refused
+
+
+def test_an_agreement_that_is_none_is_refused_by_name(job):
+    (job / "agreement.cache").mkdir()
+    for bad in ("[]", '{"precision": 3, "device": "cpu"}', "{"):
+        (job / "agreement.cache/.agreement.json").write_text(bad)
+        refused = extract(job, "agreement.cache", "--part", "0/2", expect=3)
+        assert ".agreement.json" in refused.stderr

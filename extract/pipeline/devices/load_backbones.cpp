@@ -13,13 +13,15 @@ Json kind_of(const std::string& precision, const torch::Device& device) {
   return {{"precision", precision}, {"device", device.is_cuda() ? "cuda" : "cpu"}};
 }
 
-void require_agreement(const Json& agreed, const Json& own) {
+void require_agreement(const cache::Location& location, const Json& agreed, const Json& own) {
   if (agreed == own) return;
-  throw CacheError(concat("the first part computes in ", agreed.value("precision", "?"), " on ",
-                          agreed.value("device", "?"), ", this one would in ",
-                          own.value("precision", "?"), " on ", own.value("device", "?"),
-                          "; run it on a machine like the first one's, with --precision ",
-                          agreed.value("precision", "auto"), ", or give --allow-mixed-precision"));
+  throw CacheError(concat(
+      "the first part computes in ", agreed.value("precision", "?"), " on ",
+      agreed.value("device", "?"), ", this one would in ", own.value("precision", "?"), " on ",
+      own.value("device", "?"), "; run it on a machine like the first one's, with --precision ",
+      agreed.value("precision", "auto"),
+      ", or give --allow-mixed-precision; if the first part ran on the wrong ",
+      "machine and nothing is stored yet, remove ", cache::agreement_path(location).string()));
 }
 
 Precision decide_precision(const ExtractOptions& options, const cache::CacheReader* cached,
@@ -79,7 +81,7 @@ void load_backbones(ComputeDevices& devices, const ExtractOptions& options,
   devices.load(make);
   if (!shared || options.allow_mixed_precision) return;
   const Json own = kind_of(to_string(precision), devices.first());
-  require_agreement(cache::agree(*shared, own), own);
+  require_agreement(*shared, cache::agree(*shared, own), own);
 }
 
 }  // namespace coldframe::extract

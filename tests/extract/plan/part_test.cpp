@@ -66,11 +66,13 @@ TEST(Part, RefusesWhatIsPartlySetOrDoesNotGoTogether) {
   EXPECT_THAT(refusal("", array(5, 1, 7, 1, 3)), HasSubstr("leave some out"));
   EXPECT_THAT(refusal("", {{"SLURM_ARRAY_TASK_ID", "x"}}), HasSubstr("expected a whole number"));
   EXPECT_THAT(refusal("", {{"JOB_COMPLETION_INDEX", "2"}}), HasSubstr("JOB_COMPLETION_INDEX"));
+  EXPECT_THAT(
+      refusal("3/8", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}),
+      HasSubstr("--ntasks=1"));
   EXPECT_THAT(refusal("", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "2"}}),
               HasSubstr("SLURM_NTASKS is not"));
-  EXPECT_THAT(
-      refusal("", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}),
-      HasSubstr("no such process"));
+  EXPECT_THAT(refusal("", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}),
+              HasSubstr("no such process"));
 }
 
 TEST(Part, HasEveryExamOnceWhateverTheirNumber) {
