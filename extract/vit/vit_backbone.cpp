@@ -54,8 +54,9 @@ class VitBackbone : public Backbone {
       gpu_engine_ = std::make_unique<gpu::GuardedEngine>(std::move(engine), options.check, exact);
       begin_on_gpu();
     }
-    if (!engine_ && !gpu_engine_) model_->to(device_, scalar_type(precision_));
     if (checks && !gpu_engine_) check(exact, options.check.images, weights);
+    check_ = device.is_cuda() ? options.check : CheckInput();
+    exact_ = exact;
     if (engine_) model_ = nullptr;  // it has its own copy of the weights
   }
 
@@ -73,6 +74,8 @@ class VitBackbone : public Backbone {
       const torch::Tensor found = gpu_engine_->forward_images(images.to(device_).contiguous());
       if (still_takes_frames()) return found.to(torch::kCPU);
     }
+    // LibTorch's operators. Where memory runs out on the way, the next call goes on.
+    model_->to(device_, scalar_type(precision_));
     const torch::Tensor input = images.to(device_, scalar_type(precision_)).contiguous();
     return model_->forward(input, features_).to(torch::kCPU, torch::kFloat32).contiguous();
   }
@@ -144,13 +147,21 @@ class VitBackbone : public Backbone {
     }
   }
 
-  // Goes on with LibTorch's operators where the engine has failed.
+  // Goes on with LibTorch's operators where the engine has failed. They have to compute rightly in
+  // the precision in which the cache was begun.
   bool still_takes_frames() {
     if (gpu_engine_->failure().empty()) return true;
     log_warning(concat(gpu_engine_->failure(), "; going on with LibTorch's operators"));
     gpu_engine_ = nullptr;
-    model_->to(device_, scalar_type(precision_));
+    if (exact_.defined()) require_right(least_cosine(exact_, check_.images));
     return false;
+  }
+
+  void require_right(double cosine) const {
+    if (cosine >= kLeastCosine) return;
+    throw SystemError(concat("LibTorch's operators compute wrongly on ", device_.str(), ": ",
+                             to_string(precision_), " ", strays_by(cosine, device_),
+                             "; use another device, or --device cpu"));
   }
 
   // Falls back to fp32 where features stray from the exact ones.
@@ -158,18 +169,15 @@ class VitBackbone : public Backbone {
              const std::vector<torch::Tensor>& weights) {
     const double cosine = least_cosine(exact, images);
     if (cosine >= kLeastCosine) return;  // not so for NaN
-    const std::string what = strays_by(cosine, device_);
-    if (precision_ == Precision::kFp32)
-      throw SystemError(concat("LibTorch's operators compute wrongly on ", device_.str(), ": ",
-                               what, "; use another device, or --device cpu"));
-    log_warning(concat(to_string(precision_), " ", what, "; computing in fp32", kWithoutCheck));
+    if (precision_ == Precision::kFp32) require_right(cosine);
+    log_warning(concat(to_string(precision_), " ", strays_by(cosine, device_),
+                       "; computing in fp32", kWithoutCheck));
     precision_ = Precision::kFp32;
     restore(weights);
     if (device_.is_cpu())
       engine_ = cpu::make_engine(*model_, image_size_, precision_);
     else
-      model_->to(device_, torch::kFloat32);
-    if (!device_.is_cpu()) check(exact, images, weights);
+      require_right(least_cosine(exact, images));
   }
 
   // The readable model's features in fp32 on the CPU, before its weights move anywhere.
@@ -224,6 +232,8 @@ class VitBackbone : public Backbone {
   ImageSize image_size_;
   torch::Device device_;
   Precision precision_;
+  CheckInput check_;     // on a GPU
+  torch::Tensor exact_;  // its features in fp32 on the CPU; undefined: nothing is compared
 };
 
 std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,

@@ -108,9 +108,9 @@ def test_slurm_says_which_part(job):
 @pytest.fixture
 def uneven(job, tmp_path):
     """Exams of 1 to 7 frames, and their survey."""
-    rows, paths = ["exam,path"], iter(sorted(job.glob("*.png")))
+    rows, paths = ["exam,path,label"], iter(sorted(job.glob("*.png")))
     for exam in range(12):
-        rows += [f"U{exam:02d},{next(paths)}" for _ in range(1 + exam * 5 % 7)]
+        rows += [f"U{exam:02d},{next(paths)},0" for _ in range(1 + exam * 5 % 7)]
     (tmp_path / "exams.csv").write_text("\n".join(rows) + "\n")
     survey = subprocess.run(command(tmp_path, "x", "--dry-run", "--json"), capture_output=True, text=True, env=environment())
     (tmp_path / "survey.json").write_text(survey.stdout)

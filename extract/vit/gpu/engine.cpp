@@ -128,7 +128,7 @@ torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_
     reserve(computed);
     fill_patches();
     if (computed > 0 && computed == expected_)
-      recording_.run([&] { compute(computed); });
+      recording_.run([this, computed] { compute(computed); });
     else if (computed > 0)
       compute(computed);
   } catch (const c10::Error& error) {

@@ -40,6 +40,7 @@ void GuardedEngine::expect(std::int64_t batch) {
   if (batch == engine_->expected()) return;
   engine_->expect(batch);
   check();
+  check();
 }
 
 void GuardedEngine::check() {

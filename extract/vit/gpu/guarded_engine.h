@@ -23,7 +23,7 @@ class GuardedEngine {
   torch::Tensor forward_images(const torch::Tensor& images);
 
   // Compares as the job computes: frames, and of those `batch` rows that it expects from now on
-  // (Engine::expect).
+  // (Engine::expect), once launched and once replayed from its recording.
   void expect(std::int64_t batch);
   void check();  // of a pass over the check's frames alone
 

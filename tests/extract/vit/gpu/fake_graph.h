@@ -15,6 +15,7 @@ struct GraphLog {
   int captures = 0, replays = 0, alive = 0;
   bool broken = false;  // capturing throws
   bool full = false;    // it finds no memory
+  std::function<void()> before_replay{};
 };
 
 class FakeGraph : public Graph {
@@ -30,6 +31,7 @@ class FakeGraph : public Graph {
   }
   void replay() override {
     ++log_.replays;
+    if (log_.before_replay) log_.before_replay();
     work_();
   }
   std::uint64_t bytes() const override { return 100; }
