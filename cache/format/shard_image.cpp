@@ -238,37 +238,24 @@ void write_image(hdf5::ByteStore& store, const ShardContents& contents, const Ex
   file.close();
 }
 
-namespace {
-
-void write_large(AtomicFile& file, const ShardContents& contents, const ExamBytes& bytes) {
-  hdf5::AtomicFileStore store(file);
-  write_image(store, contents, bytes);
-  file.append(trailer_of(store));
-}
-
-}  // namespace
-
-void publish_shard(const NextName& next, const ShardContents& contents, const ExamBytes& bytes,
+void publish_shard(const std::filesystem::path& path, const NextName& next,
+                   const ShardContents& contents, const ExamBytes& bytes,
                    hdf5::MemoryStore& image) {
   image.truncate(0);
   write_image(image, contents, bytes);
-  AtomicFile file(next());
+  AtomicFile file(path);
   file.append(image.bytes());
   file.append(trailer_of(image));
-  file.finish_as_new(next);
-}
-
-void publish_large(const NextName& next, const ShardContents& contents, const ExamBytes& bytes) {
-  AtomicFile file(next());
-  write_large(file, contents, bytes);
-  file.finish_as_new(next);
+  next ? file.finish_as_new(next) : file.finish();
 }
 
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes) {
+                   const ExamBytes& bytes, const NextName& next) {
   AtomicFile file(path);
-  write_large(file, contents, bytes);
-  file.finish();
+  hdf5::AtomicFileStore store(file);
+  write_image(store, contents, bytes);
+  file.append(trailer_of(store));
+  next ? file.finish_as_new(next) : file.finish();
 }
 
 }  // namespace coldframe::cache

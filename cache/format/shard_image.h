@@ -12,18 +12,18 @@ namespace coldframe::cache {
 // Writes everything but the trailer. DataError when the metadata cannot be stored.
 void write_image(hdf5::ByteStore& store, const ShardContents& contents, const ExamBytes& bytes);
 
-// Gives names for a file that must replace none: the next one where a name is taken.
+// Gives further names for a file that must replace none, where a name is taken. Empty: the file may
+// replace what is there.
 using NextName = std::function<std::filesystem::path()>;
 
 // Builds the file in memory, then publishes it: for shards, which are bounded. `image` is where, so
 // that one shard after another takes the same memory.
-void publish_shard(const NextName& next, const ShardContents& contents, const ExamBytes& bytes,
-                   hdf5::MemoryStore& image);
+void publish_shard(const std::filesystem::path& path, const NextName& next,
+                   const ShardContents& contents, const ExamBytes& bytes, hdf5::MemoryStore& image);
 
-// Builds the file on disk under a temporary name, then publishes it: for exams that are larger than
-// a shard, and over `path` for packing.
-void publish_large(const NextName& next, const ShardContents& contents, const ExamBytes& bytes);
+// Builds the file on disk under a temporary name, then publishes it: for packing, and for exams
+// that are larger than a shard.
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes);
+                   const ExamBytes& bytes, const NextName& next = {});
 
 }  // namespace coldframe::cache

@@ -209,7 +209,7 @@ void ShardSequence::publish() {
     std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(end - destination.size()),
                 destination.size(), destination.begin());
   };
-  publish_shard([this] { return next_path(); }, contents_, {rows, thumbnails}, image_);
+  publish_shard(next_path(), further_names(), contents_, {rows, thumbnails}, image_);
   finish_shard();
 }
 
@@ -220,15 +220,22 @@ void ShardSequence::publish_alone(StoredExam exam,
   ShardContents alone;
   alone.header = header();
   alone.exams.push_back(std::move(exam));
-  publish_large([this] { return next_path(); }, alone,
+  publish_large(next_path(), alone,
                 {[&](std::size_t, std::size_t array, std::span<std::byte> destination) {
                    std::ranges::copy(arrays[array], destination.begin());
                  },
                  [&](std::size_t, std::span<std::byte> destination) {
                    std::ranges::copy(thumbnails, destination.begin());
-                 }});
+                 }},
+                further_names());
   contents_.exams = std::move(alone.exams);
   finish_shard();
+}
+
+// A writer that holds its lock meets no other one.
+NextName ShardSequence::further_names() {
+  if (!options_.shared) return {};
+  return [this] { return next_path(); };
 }
 
 std::filesystem::path ShardSequence::next_path() {

@@ -12,6 +12,7 @@
 
 #include "cache/format/contents.h"
 #include "cache/format/layout.h"
+#include "cache/format/shard_image.h"
 #include "cache/hdf5/byte_store.h"
 #include "cache/write/writer.h"
 
@@ -51,6 +52,7 @@ class ShardSequence {
   void publish_alone(StoredExam exam, const std::vector<std::span<const std::byte>>& arrays,
                      std::span<const std::byte> thumbnails);
   std::filesystem::path next_path();
+  NextName further_names();
   void finish_shard();
   std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
                             std::uint64_t thumbnail_bytes) const;

@@ -190,7 +190,9 @@ void AtomicFile::finish() {
 }
 
 // A link fails where the name is taken, and on NFS may succeed although its answer is lost: then
-// the file has two names (open(2), O_EXCL). File systems without links rename instead.
+// the file has two names (open(2), O_EXCL). Some file systems have no links (FUSE, FAT): there the
+// name is reserved by an empty file, which the rename replaces; a job that is killed in between
+// leaves it, and readers say that it is no shard.
 bool AtomicFile::publish_new() {
   int result = attempt(injected_fault("rename", path_),
                        [&] { return ::link(temporary_.c_str(), path_.c_str()); });
@@ -199,12 +201,16 @@ bool AtomicFile::publish_new() {
     result = 0;
   const bool without_links =
       result < 0 && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK);
-  if (without_links)
-    result = attempt(0, [&] {
-      return ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
+  if (without_links) {
+    const int reserved = attempt(injected_fault("reserve", path_), [&] {
+      return ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     });
-  else if (result >= 0)
+    if (reserved >= 0) ::close(reserved);
+    result = reserved < 0 ? reserved
+                          : attempt(0, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
+  } else if (result >= 0) {
     ::unlink(temporary_.c_str());
+  }
   if (result >= 0 || errno == EEXIST) return result >= 0;
   const int error = errno;
   abandon();

@@ -49,6 +49,29 @@ TEST_F(AtomicFileTest, AbandonedLeavesTheOldFileAndNothingElse) {
   EXPECT_THAT(folder_.names(), ElementsAre("a.txt"));
 }
 
+TEST_F(AtomicFileTest, ThatIsToBeNewTakesTheNextFreeNameWithLinksAndWithout) {
+  for (const bool links : {true, false}) {
+    folder_.write("0", "another's");
+    folder_.write("1", "another's");
+    set_file_fault_hook([&](std::string_view name, const std::filesystem::path&) {
+      return name == "rename" && !links ? EPERM : 0;
+    });
+    int number = 0;
+    const auto next = [&] { return folder_ / std::to_string(number++); };
+    AtomicFile file(next());
+    file.append("ours");
+    file.finish_as_new(next);
+    EXPECT_EQ(folder_.read("0"), "another's");
+    EXPECT_EQ(folder_.read("2"), "ours");
+    EXPECT_THAT(folder_.names(), ElementsAre("0", "1", "2"));
+    AtomicFile late(folder_ / "2");
+    EXPECT_FALSE(late.finish_if_new());
+    EXPECT_EQ(folder_.read("2"), "ours");
+    EXPECT_THAT(folder_.names(), ElementsAre("0", "1", "2"));
+    std::filesystem::remove(folder_ / "2");
+  }
+}
+
 TEST_F(AtomicFileTest, WritesReadsAndTruncatesAtOffsets) {
   AtomicFile file(folder_ / "a.bin");
   file.write_at(4, as_bytes("EFGH"));
