@@ -15,7 +15,7 @@ namespace coldframe::cache {
 
 struct Cut {
   std::int64_t block = 0;  // counted from 0; before block 0 the frames themselves are kept
-  // Of one frame: tokens [N, D], prefix tokens and positions included, or pixels [H, W, 3].
+  // One frame's: tokens [N, D], prefix tokens and positions included, or pixels [H, W, 3].
   std::vector<std::int64_t> shape;
   StorageType storage = StorageType::kFloat16;  // of tokens; pixels are uint8
 
@@ -28,7 +28,7 @@ struct Cut {
 // Stored rows as numbers.
 std::vector<float> values_of(const Cut& cut, std::span<const std::byte> rows);
 
-// What Recipe::storage has under "cut": {"block": 8, "shape": [197, 384]}.
+// The value of Recipe::storage under "cut": {"block": 8, "shape": [197, 384]}.
 Json to_json(const Cut& cut);
 // `storage`: of the cache. CacheError when the recipe's cut is none.
 std::optional<Cut> find_cut(const Recipe& recipe, StorageType storage);

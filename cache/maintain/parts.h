@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kMostParts = 9000;  // each has a worker's number
 
 struct PartRecord {
   std::uint32_t part = 0, parts = 1;  // counted from 0
-  // Of all exams of the input, which part has each: records that differ in it do not belong
+  // The assignment of all exams of the input to parts: records that differ in it do not belong
   // together.
   std::string assignment;
   std::vector<std::string> exams;  // ids

@@ -18,8 +18,8 @@ void budget_device_memory(const std::string& word, std::uint64_t bytes);
 // The same for each of several devices. Those on the CPU share one budget.
 void budget_device_memory(const std::vector<std::string>& words, std::uint64_t bytes);
 
-// What the user has set stays as it is. Where nothing is, segments grow, so that batches of rising
-// sizes do not leave gaps. `share` of the device's memory is the cap, 1 and more: none.
+// The user's settings stay as they are. Where there are none, segments grow, so that batches of
+// rising sizes do not leave gaps. `share` of the device's memory is the cap, 1 and more: none.
 std::string allocator_settings(const std::string& given, double share);
 
 // Bytes that the budget leaves for tensors now; nothing where there is none, or on CUDA.

@@ -1,4 +1,4 @@
-// What LibTorch's exceptions say, without the stack that they carry behind it.
+// Words of LibTorch's exceptions, without the stack that they carry behind it.
 #pragma once
 
 #include <c10/util/Exception.h>

@@ -17,8 +17,8 @@ class GuardedEngine {
   // nothing is compared.
   GuardedEngine(std::unique_ptr<Engine> engine, const CheckInput& check, torch::Tensor exact);
 
-  // As Engine's. Undefined once the engine has failed: then, and in further calls, the caller
-  // computes otherwise. c10::OutOfMemoryError.
+  // The same as Engine's. Undefined once the engine has failed: then, and in further calls, the
+  // caller computes otherwise. c10::OutOfMemoryError.
   torch::Tensor forward_frames(const torch::Tensor& frames, const torch::Tensor& levels);
   torch::Tensor forward_images(const torch::Tensor& images);
 
