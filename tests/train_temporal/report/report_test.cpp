@@ -137,7 +137,8 @@ TEST(Report, ShowsASingleHeldOutPartOfASingleModel) {
   EXPECT_THAT(page, Not(HasSubstr("Models and controls")));
   EXPECT_THAT(page, HasSubstr("Not examined: whether the order of frames"));
   report.tuned = true;
-  EXPECT_THAT(render_report(report), HasSubstr("whether tuning the ViT (control 'frozen')"));
+  EXPECT_THAT(render_report(report),
+              HasSubstr("whether tuning the ViT (control &#39;frozen&#39;)"));
 }
 
 TEST(Report, EscapesWhatAColumnHolds) {
