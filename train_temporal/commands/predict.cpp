@@ -14,7 +14,6 @@
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/known_exams.h"
-#include "train_temporal/run/model_features.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
 
@@ -88,20 +87,19 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
                                    const std::vector<std::size_t>& exams,
                                    const std::vector<std::vector<double>>& scores,
                                    const torch::Device& device) {
-  const Dataset dataset = load_dataset(cache, exams, ensemble.card().source_kinds, device);
-  for (TrainedModel& trained : ensemble.models()) trained.features = features_for(trained, dataset);
+  const Dataset dataset = ensemble.load(cache, exams, device);
   const std::vector<Target>& targets = ensemble.targets();
   const auto decision = decisions(ensemble, scores);
   std::vector<ExplainedExam> explained;
-  Progress progress("explain", "exams", exams.size());
   for (std::size_t i = 0; i < exams.size(); ++i) {
-    if (stop_requested()) throw Interrupted("stopped; run the same command again");
-    for (std::size_t t = 0; t < targets.size(); ++t) {
-      const std::size_t of_class = explained_class(targets[t], decision[t][i]);
-      explained.push_back(explain_exam(ensemble.models(), exams[i], t, of_class));
-    }
-    progress.add();
+    for (std::size_t t = 0; t < targets.size(); ++t)
+      explained.push_back({exams[i], t, explained_class(targets[t], decision[t][i])});
   }
+  Progress progress("explain", "exams by models", explained.size() * ensemble.size());
+  explain_exams(ensemble.models(), dataset, explained, [&] {
+    if (stop_requested()) throw Interrupted("stopped; run the same command again");
+    progress.add();
+  });
   return explained;
 }
 

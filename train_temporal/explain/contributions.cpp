@@ -5,6 +5,7 @@
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/run/model_features.h"
 
 namespace coldframe::temporal {
 
@@ -26,6 +27,33 @@ torch::Tensor explained_output(const Target& target, const Reading& reading, std
   return probability.select(1, static_cast<std::int64_t>(of_class));
 }
 
+// Adds a model's share to what is said of the exam.
+void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& features, double share) {
+  const ModelCard& card = trained.card;
+  const Target& target = card.targets[exam.target];
+  const Reading& reading = card.readings[exam.target];
+  const auto first = static_cast<std::int64_t>(first_output(card.targets, exam.target));
+  const auto outputs = static_cast<std::int64_t>(target.outputs());
+  const auto output = [&](const torch::Tensor& all) {
+    return explained_output(target, reading, exam.of_class, all.narrow(1, first, outputs));
+  };
+  features.plan({{exam.exam}});
+  features.next();
+  features.evaluate();
+  const Contributions one = integrated_gradients(*trained.model, features.window(), card.config,
+                                                 card.fit_seed, exam.exam, output);
+  const bool number = !target.has_classes();
+  const double unit = share * (number ? reading.deviation : 1);
+  const double zero = share * (number ? reading.mean : 0);
+  Contributions& mean = exam.values;
+  mean.frames.resize(one.frames.size());
+  for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += unit * one.frames[t];
+  mean.output += zero + unit * one.output;
+  mean.baseline += zero + unit * one.baseline;
+  mean.points = std::max(mean.points, one.points);
+  exam.largest_gap = std::max(exam.largest_gap, one.gap());
+}
+
 }  // namespace
 
 bool can_be_explained(const std::vector<Target>& targets) {
@@ -36,36 +64,16 @@ std::size_t explained_class(const Target& target, int decision) {
   return target.binary() ? 1 : static_cast<std::size_t>(decision);
 }
 
-ExplainedExam explain_exam(std::span<TrainedModel> models, std::size_t exam, std::size_t target,
-                           std::size_t of_class) {
-  ExplainedExam result{exam, target, of_class, {}, 0};
+void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
+                   std::span<ExplainedExam> exams, const std::function<void()>& explained) {
   const double share = 1.0 / static_cast<double>(models.size());
   for (TrainedModel& trained : models) {
-    const ModelCard& card = trained.card;
-    const Target& explained = card.targets[target];
-    const Reading& reading = card.readings[target];
-    const auto first = static_cast<std::int64_t>(first_output(card.targets, target));
-    const auto outputs = static_cast<std::int64_t>(explained.outputs());
-    const auto output = [&](const torch::Tensor& all) {
-      return explained_output(explained, reading, of_class, all.narrow(1, first, outputs));
-    };
-    trained.features->plan({{exam}});
-    trained.features->next();
-    trained.features->evaluate();
-    const Contributions one = integrated_gradients(*trained.model, trained.features->window(),
-                                                   card.config, card.fit_seed, exam, output);
-    const bool number = !explained.has_classes();
-    const double unit = share * (number ? reading.deviation : 1);
-    const double zero = share * (number ? reading.mean : 0);
-    Contributions& mean = result.values;
-    mean.frames.resize(one.frames.size());
-    for (std::size_t t = 0; t < one.frames.size(); ++t) mean.frames[t] += unit * one.frames[t];
-    mean.output += zero + unit * one.output;
-    mean.baseline += zero + unit * one.baseline;
-    mean.points = std::max(mean.points, one.points);
-    result.largest_gap = std::max(result.largest_gap, one.gap());
+    const auto features = features_for(trained, dataset);
+    for (ExplainedExam& exam : exams) {
+      add_model(exam, trained, *features, share);
+      explained();
+    }
   }
-  return result;
 }
 
 std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,

@@ -1,6 +1,7 @@
 // Every frame of an exam has a contribution: what it adds to what a run says of the exam.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,11 +15,11 @@ namespace coldframe::temporal {
 // One exam's explained output is the probability of a class; for an ordinal target it is the
 // expected class, counted from 0; for a regression the number.
 struct ExplainedExam {
-  std::size_t exam = 0;      // index into the cache
-  std::size_t target = 0;    // of the models'
-  std::size_t of_class = 0;  // whose probability it is
-  Contributions values;      // averaged over the models, as the output is
-  double largest_gap = 0;    // of any model; of a regression in standard deviations of its labels
+  std::size_t exam = 0;       // index into the cache
+  std::size_t target = 0;     // of the models'
+  std::size_t of_class = 0;   // whose probability it is
+  Contributions values = {};  // averaged over the models, as the output is
+  double largest_gap = 0;     // of any model; of a regression in standard deviations of its labels
 };
 
 // True when there is one output of all frames to explain: targets are of exams.
@@ -27,9 +28,11 @@ bool can_be_explained(const std::vector<Target>& targets);
 // The class whose probability is explained: the positive one of two, else the one decided for.
 std::size_t explained_class(const Target& target, int decision);
 
-// All on one device, each with its features.
-ExplainedExam explain_exam(std::span<TrainedModel> models, std::size_t exam, std::size_t target,
-                           std::size_t of_class);
+// Fills in the values of exams that say what is to be explained. The models, all on the dataset's
+// device, go one after another: one that was tuned brings a whole ViT with it. `explained` is
+// called after each exam of each model.
+void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
+                   std::span<ExplainedExam> exams, const std::function<void()>& explained);
 
 // exam,frame,time_s,target,class,contribution,output,baseline: a row for every frame of the cache,
 // 0 for one that is missing; `output` and `baseline` are the exam's, and contributions add up to

@@ -10,7 +10,6 @@
 #include "common/text/text.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/models/model_file.h"
-#include "train_temporal/run/model_features.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -100,10 +99,24 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
     });
     if (!wanted) continue;
     trained.model->to(dataset.device);
-    trained.features = features_for(trained, dataset);
     models[trained.card.fold].push_back(std::move(trained));
   }
   return models;
+}
+
+// Explains those exams of `all` that the fold holds out.
+void explain_fold(std::span<TrainedModel> models, std::size_t fold,
+                  const std::vector<const Choice*>& choice_of, const Dataset& dataset,
+                  std::vector<ExplainedExam>& all) {
+  std::vector<std::size_t> places;
+  std::vector<ExplainedExam> own;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (choice_of[i]->fold->split->fold != fold) continue;
+    places.push_back(i);
+    own.push_back(all[i]);
+  }
+  explain_exams(models, dataset, own, [] {});
+  for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = own[i];
 }
 
 FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
@@ -137,20 +150,23 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
   const Labels& labels = cohort.targets[0];
   report.choice = choice_text(labels);
   const auto choices = most_telling(main, labels);
-  auto models = models_by_fold(run, choices, dataset);
   std::vector<ExplainedExam> all;
+  std::vector<const Choice*> choice_of;
   for (const auto& [key, choice] : choices) {
-    const std::size_t of_class = explained_class(labels, key.first);
     const std::size_t exam = choice.fold->split->test[choice.place];
     if (std::ranges::count(all, exam, &ExplainedExam::exam) > 0) continue;
-    try {
-      all.push_back(explain_exam(models[choice.fold->split->fold], exam, 0, of_class));
-    } catch (const c10::OutOfMemoryError&) {
-      log_warning("there is not enough memory to show contributions in the report");
-      return {};
-    }
-    report.exams.push_back(entry(all.back(), choice, cohort));
+    all.push_back({exam, 0, explained_class(labels, key.first)});
+    choice_of.push_back(&choice);
   }
+  try {
+    auto models = models_by_fold(run, choices, dataset);
+    for (auto& [fold, of_fold] : models) explain_fold(of_fold, fold, choice_of, dataset, all);
+  } catch (const c10::OutOfMemoryError&) {
+    log_warning("there is not enough memory to show contributions in the report");
+    return {};
+  }
+  for (std::size_t i = 0; i < all.size(); ++i)
+    report.exams.push_back(entry(all[i], *choice_of[i], cohort));
   if (!all.empty()) report.note = completeness_text(all);
   return report;
 }

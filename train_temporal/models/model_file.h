@@ -10,7 +10,6 @@
 
 #include "cache/format/recipe.h"
 #include "common/torch/safetensors.h"
-#include "train_temporal/data/feature_source.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/tasks/target.h"
 
@@ -44,7 +43,6 @@ struct TrainedModel {
   ModelCard card;
   std::shared_ptr<SequenceModel> model;
   std::filesystem::path file = {};
-  std::shared_ptr<FeatureSource> features = {};  // that it is applied to; null as read
 };
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,

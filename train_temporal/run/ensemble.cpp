@@ -79,11 +79,16 @@ void Ensemble::require_same_features(const cache::CacheReader& cache,
                           " on; extract these exams with --cut ", tuned->block));
 }
 
+Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+                       const torch::Device& device) const {
+  return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
+                      card().tuned ? Residence::kStream : Residence::kDevice);
+}
+
 std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cache,
                                                   const std::vector<std::size_t>& exams,
                                                   const torch::Device& device) {
-  const Dataset dataset = load_dataset(cache, exams, card().source_kinds, device, {"clean"},
-                                       card().tuned ? Residence::kStream : Residence::kDevice);
+  const Dataset dataset = load(cache, exams, device);
   std::vector<std::vector<double>> mean(targets().size());
   ThreadTeam team;
   for (TrainedModel& trained : models_) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cache/read/reader.h"
+#include "train_temporal/data/dataset.h"
 #include "train_temporal/models/model_file.h"
 
 namespace coldframe::temporal {
@@ -26,6 +27,9 @@ class Ensemble {
   // were trained on, or lacks the cut that tuned ones go on from.
   void require_same_features(const cache::CacheReader& cache,
                              const std::filesystem::path& path) const;
+  // The exams' features, as far as the models do not make their own of the cut.
+  Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+               const torch::Device& device) const;
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their
   // present frames: each model's as its own Reading has them, averaged.
   std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
