@@ -7,9 +7,12 @@
     model, card = load("runs/first/models/fold-0-seed-0.safetensors")       # one torch.nn.Module
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
-metadata); `times` are seconds since the first, NaN where unknown. Not here: `clock`, which sees no
-features, and `shuffled`, a control whose random order is Coldframe's own. Models with targets per frame
-predict rows of frames: [T, classes] instead of {class: probability}, [T] instead of a number.
+metadata); `times` are seconds since the first, NaN where unknown. After `train --tune` they come from the
+fold's own backbone, the folder models/STEM beside models/STEM.safetensors (coldframe extract --config
+models/STEM/extract.ini --weights models/STEM): load() each model and give it its own; predict() gives all
+models the same. Not here: `clock`, which sees no features, and `shuffled`, a control whose random order is
+Coldframe's own. Models with targets per frame predict rows of frames: [T, classes] instead of
+{class: probability}, [T] instead of a number.
 """
 import json
 import pathlib
