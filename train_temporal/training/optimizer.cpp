@@ -19,13 +19,15 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> all, flat, decay;
   std::int64_t size = 0;
-  for (const auto& [module, rate] : modules) {
+  for (const auto& [module, rate, kept] : modules) {
     const std::int64_t begin = size;
-    for (const torch::Tensor& parameter : module.parameters()) {
+    for (const auto& item : module.named_parameters()) {
+      const torch::Tensor& parameter = item.value();
+      const std::string name = item.key().substr(item.key().rfind('.') + 1);
       all.push_back(parameter);
       flat.push_back(parameter.flatten());
-      const bool matrix = parameter.dim() > 1 && parameter.dim() != 3;
-      decay.push_back(torch::full_like(flat.back(), matrix ? weight_decay : 0.0));
+      const bool decays = parameter.dim() > 1 && !kept.contains(name);
+      decay.push_back(torch::full_like(flat.back(), decays ? weight_decay : 0.0));
       size += parameter.numel();
     }
     parts_.push_back({begin, size - begin, rate});

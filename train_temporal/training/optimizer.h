@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/text/word_table.h"
@@ -16,12 +18,14 @@ namespace coldframe::temporal {
 struct OptimizedModule {
   torch::nn::Module& module;
   double rate = 1;  // a factor on the learning rate
+  // The last parts of the names of parameters that do not decay, whatever their shape.
+  std::set<std::string> kept = {};
 };
 
 class AdamW {
  public:
   // Moves the parameters, of one module behind the other, into the flat vector. Decay applies to
-  // matrices, not to biases, positions and tokens.
+  // parameters of several dimensions, not to biases.
   AdamW(const std::vector<OptimizedModule>& modules, double weight_decay);
 
   void zero_gradients() { gradients_.zero_(); }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -40,11 +41,15 @@ std::unique_ptr<FeatureSource> new_source(const FitTask& task, tune::TunedVit* v
       TunedFeatures::Options{task.options.tune.dropout, task.seed, plan_tuning(task).ahead});
 }
 
+// Tokens, positions and rotations say where something is: timm's no_weight_decay() names these.
+const std::set<std::string> kUndecayed = {"cls_token", "reg_token", "pos_embed", "rope_freqs",
+                                          "relative_position_bias_table"};
+
 std::vector<OptimizedModule> trained_modules(SequenceModel& model, tune::TunedVit* vit,
                                              const FitOptions& options) {
   std::vector<OptimizedModule> modules = {{model}};
   const double rate = options.tune.learning_rate / options.learning_rate;
-  if (vit != nullptr) modules.push_back({vit->trainable(), rate});
+  if (vit != nullptr) modules.push_back({vit->trainable(), rate, kUndecayed});
   return modules;
 }
 

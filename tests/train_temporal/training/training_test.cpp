@@ -218,6 +218,22 @@ TEST(Optimizer, FollowsWarmUpAndCosine) {
   EXPECT_DOUBLE_EQ(schedule_factor(Schedule::kConstant, 99, 100, 10), 1.0);
 }
 
+// One step with gradients of 0 and a learning rate of 1 leaves 1 − decay, as far as there is any.
+TEST(Optimizer, DecaysParametersOfSeveralDimensionsButForThoseNamed) {
+  torch::nn::Module module;
+  for (const auto& [name, shape] : std::vector<std::pair<std::string, std::vector<std::int64_t>>>{
+           {"weight", {2, 3}}, {"kernel", {2, 3, 4}}, {"pos_embed", {1, 5, 2}}, {"bias", {3}}})
+    module.register_parameter(name, torch::ones(shape));
+  AdamW optimizer({{module, 1, {"pos_embed"}}}, 0.25);
+  ThreadTeam team;
+  optimizer.step(1, team);
+  const auto of = [&](const char* name) { return module.named_parameters()[name]; };
+  for (const char* name : {"weight", "kernel"})
+    EXPECT_TRUE(of(name).eq(0.75).all().item<bool>()) << name;
+  for (const char* name : {"pos_embed", "bias"})
+    EXPECT_TRUE(of(name).eq(1).all().item<bool>()) << name;
+}
+
 TEST(Optimizer, EqualsTorchsAdamW) {
   const auto loss = [](torch::nn::Linear& layer) {
     return (layer(torch::full({2, 3}, 0.7)) - 1).square().sum();
