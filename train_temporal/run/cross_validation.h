@@ -38,7 +38,7 @@ struct Experiment {
   FitTask task(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
   // With --tune: the share of one fit of what features and weights leave of the budget or, where
-  // there is none, of a usual one.
+  // none is given, of most of a GPU's memory; 0 on the CPU, where nothing bounds it then.
   std::uint64_t tune_budget() const;
 };
 

@@ -25,6 +25,8 @@ struct TuneFit {
   tune::TuneOptions vit;
   double learning_rate = 5e-5;  // at its highest
   double dropout = 0;           // behind attention and perceptron of each trained block
+  // Bytes that all of a fit may take; 0: vit.budget bounds the ViT's step, and nothing the rest.
+  std::uint64_t budget = 0;
 };
 
 struct FitOptions {

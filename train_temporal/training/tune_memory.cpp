@@ -53,30 +53,33 @@ std::int64_t most_frames(const FitTask& task) {
 
 }  // namespace
 
+std::uint64_t step_budget(const FitTask& task, std::uint64_t taken) {
+  const std::uint64_t budget = task.options.tune.budget;
+  if (budget == 0) return task.options.tune.vit.budget;
+  if (taken < budget) return budget - taken;
+  throw SystemError(concat(
+      "a tuned fit takes ", human_bytes(taken), " for what it trains and for the cut of ",
+      plural(std::max(task.options.batch, kTunedExamsAtOnce), "exam"),
+      " before its ViT computes anything, and ", human_bytes(budget),
+      " are there for it; lower --batch, --tune-blocks or --jobs, or raise --memory-budget"));
+}
+
 TuneMemory plan_tuning(const FitTask& task) {
   TuneMemory memory;
-  memory.parameters = kCopies * sizeof(float) * trained_values(*task.tuned, task.options.tune.vit);
+  const tune::TuneOptions& vit = task.options.tune.vit;
+  memory.parameters = kCopies * sizeof(float) * trained_values(*task.tuned, vit);
   memory.frames = most_frames(task);
-  const std::uint64_t budget = task.options.tune.vit.budget;
+  const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
   memory.ahead = budget / kMostForRows;
   const std::uint64_t group = static_cast<std::uint64_t>(memory.frames) *
                               row_format(*task.dataset.cache, RowKind::kCut).bytes();
   const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
   const bool chooses_frames = task.options.train_frames > 0 || task.options.mixup > 0;
   memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
-  if (budget == 0) return memory;
   FitTask model = task;
   model.tuned = nullptr;
-  const std::uint64_t taken =
-      memory.parameters + memory.rows + predict_memory(model, first_pieces(model)).total();
-  if (taken >= budget) {
-    throw SystemError(concat(
-        "a tuned fit takes ", human_bytes(taken), " for what it trains and for the cut of ",
-        plural(std::max(task.options.batch, kTunedExamsAtOnce), "exam"),
-        " before its ViT computes anything, and ", human_bytes(budget),
-        " are left of --memory-budget; raise it, or lower --batch, --tune-blocks or --jobs"));
-  }
-  memory.step = budget - taken;
+  memory.step = step_budget(
+      task, memory.parameters + memory.rows + predict_memory(model, first_pieces(model)).total());
   return memory;
 }
 

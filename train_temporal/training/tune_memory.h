@@ -16,9 +16,13 @@ struct TuneMemory {
   std::int64_t frames = 0;       // of a step at most
 };
 
-// From shapes and the budget in task.options.tune.vit alone, so that a fit that is resumed computes
+// From shapes and the budgets in task.options.tune alone, so that a fit that is resumed computes
 // in the same way. SystemError when nothing is left for the step.
 TuneMemory plan_tuning(const FitTask& task);
+
+// The step's part of the budgets, beside `taken` bytes for the rest of the fit. SystemError when
+// nothing is left for it.
+std::uint64_t step_budget(const FitTask& task, std::uint64_t taken);
 
 // The predicted peak of the ViT's step; 0 for a fit without one.
 std::uint64_t predict_vit_step(const FitTask& task);

@@ -1,7 +1,9 @@
 // A cap on what tensors take: batches are cut until they fit, and the fit stays the same.
+#include "common/cli/error.h"
 #include "common/torch/cpu_memory.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -53,6 +55,22 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
     EXPECT_THROW(testing::run_to_end(task), std::exception);
     count_cpu_memory(0);
   }
+}
+
+// A large ViT's moments alone are more than a step needs: they are refused where the user bounds
+// the whole fit, not where the step has its usual share.
+TEST(TunedBudget, BoundsTheStepAloneUnlessTheWholeFitIsBounded) {
+  const Dataset dataset = testing::noise_dataset({3}, 4);
+  const Targets labels = testing::classes_of({1});
+  const Split split;
+  FitTask task{dataset, labels, split, testing::small_config(dataset), FitOptions(), 1};
+  task.options.tune.vit.budget = 2000;
+  EXPECT_EQ(step_budget(task, 7000), 2000u);
+  task.options.tune.budget = 10000;
+  EXPECT_EQ(step_budget(task, 7000), 3000u);
+  EXPECT_EQ(step_budget(task, 9999), 1u);
+  for (const std::uint64_t taken : {10000u, 12000u})
+    EXPECT_THROW(step_budget(task, taken), SystemError);
 }
 
 struct Plan {
