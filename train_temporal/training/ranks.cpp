@@ -54,6 +54,15 @@ void Ranks::add_up(std::span<float* const> parts, const torch::Tensor& gradients
   group_->sum(sources, {own, static_cast<std::size_t>(gradients.numel())});
 }
 
+std::uint64_t Ranks::least(std::uint64_t own) const {
+  std::uint64_t least = 0;
+  for (const double value : concatenate({static_cast<double>(own)})) {
+    const auto one = static_cast<std::uint64_t>(value);
+    if (one > 0 && (least == 0 || one < least)) least = one;
+  }
+  return least;
+}
+
 std::vector<double> Ranks::concatenate(const std::vector<double>& own) const {
   if (group_ == nullptr) return own;
   const Share share = this->share();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ class Ranks {
   bool add_up(LossSum& sum, bool enough_memory) const;
   // The sum of all ranks' `parts`, in the order of ranks; of `gradients` alone when there are none.
   void add_up(std::span<float* const> parts, const torch::Tensor& gradients) const;
+  // The least that any rank has beside 0; 0 where all have that.
+  std::uint64_t least(std::uint64_t own) const;
   // The ranks' values one after another.
   std::vector<double> concatenate(const std::vector<double>& own) const;
 

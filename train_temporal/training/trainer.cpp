@@ -97,6 +97,13 @@ Trainer::Trainer(const FitTask& task)
   }
 }
 
+// A checkpoint has room for one rank's: the others would compute in another way after a resume.
+void Trainer::agree_on_vit_budget() {
+  if (!vit_) return;
+  const std::uint64_t own = vit_->learnt_budget(), least = ranks_.least(own);
+  if (least != own) vit_->set_learnt_budget(least);
+}
+
 bool Trainer::finished() const {
   const std::size_t epochs = task_.options.epochs + (task_.start ? 1 : 0);
   return diverged_ || history_.size() >= epochs || early_stop_.should_stop();
@@ -261,6 +268,7 @@ void Trainer::run_epoch() {
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
   ranks_.adopt(losses);
+  agree_on_vit_budget();
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
   if (early_stop_.update(losses.validation, losses.figure)) {

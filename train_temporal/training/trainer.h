@@ -150,6 +150,7 @@ class Trainer {
   std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
   std::size_t view_of(std::size_t exam, std::size_t epoch) const;
   void update_parameters(double learning_rate);
+  void agree_on_vit_budget();
   double loss_of(const std::vector<std::size_t>& exams);
   LossSum gradients(const std::vector<BatchItem>& items, std::size_t epoch);
   LossSum try_gradients(const std::vector<BatchItem>& items, std::size_t epoch);
