@@ -1,7 +1,5 @@
 #include "train_temporal/run/tuned_backbone.h"
 
-#include <set>
-
 #include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
@@ -13,18 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFrozenShard = "model-00001-of-00002.safetensors";
 constexpr const char* kTunedShard = "model-00002-of-00002.safetensors";
-
-// The ViT's tensors that training changes. Low-rank matrices change the weight that they lie
-// beside.
-std::set<std::string> trained_names(const StateDict& trained) {
-  std::set<std::string> names;
-  for (const auto& [name, tensor] : trained) {
-    const std::size_t dot = name.rfind('.');
-    const bool low_rank = name.compare(dot + 1, 5, "lora_") == 0;
-    names.insert(low_rank ? name.substr(0, dot) + ".weight" : name);
-  }
-  return names;
-}
 
 StateDict whole(const FitTask& task, const FitRecord& record) {
   tune::TunedVit vit(*task.tuned, task.options.tune.vit, task.seed, torch::kCPU);
@@ -77,10 +63,10 @@ void BackboneWriter::write_frozen(const fs::path& path, const StateDict& tensors
 std::string BackboneWriter::write(const fs::path& folder, const FitTask& task,
                                   const FitRecord& record) {
   create_folders_durably(folder);
-  const std::set<std::string> trained = trained_names(record.tuned);
   StateDict frozen, tuned;
+  // Tensors that no fit trains are the source's own: all folds can share their file.
   for (const auto& [name, tensor] : whole(task, record))
-    (trained.contains(name) ? tuned : frozen)[name] = tensor;
+    (tensor.is_same(task.tuned->tensors().at(name)) ? frozen : tuned)[name] = tensor;
   write_file_atomically(folder / "extract.ini", extract_options(recipe_.features));
   const Json config = timm_config(recipe_.features, task.tuned->model_name());
   if (!config.is_null()) write_file_atomically(folder / "config.json", config.dump(2) + "\n");

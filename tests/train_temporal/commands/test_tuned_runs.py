@@ -9,8 +9,11 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors.torch
+import timm
+import torch
 from training_support import PROGRAM, coldframe, ramp_cache
-from tuning_support import BLOCKS, CUT, PIXELS, cut_cache, extract, made_exams, tiny_vit, train, words
+from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train, words
 
 from read_cache import Cache
 from temporal_model import predict
@@ -81,7 +84,7 @@ def test_a_frozen_run_can_be_gone_on_from(run, cache, weights, frozen, tmp_path)
         assert (tmp_path / "b" / name).read_bytes() == (run[0] / name).read_bytes()
 
 
-def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, cache, tmp_path):
+def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, weights, cache, tmp_path):
     out = run[0]
     options = ["--config", folder_of(out) / "extract.ini", "--weights", folder_of(out), "--store",
                "float32", "--precision", "fp32"]
@@ -93,6 +96,9 @@ def test_tuned_backbones_make_caches_with_the_features_of_the_run(run, exams, ca
         assert predict(out, own.features(exam))["1"] == pytest.approx(predicted[exam], abs=2e-5)
     held_out = pd.read_csv(out / "predictions.csv").set_index("exam")["p_1"]
     assert held_out.to_numpy() == pytest.approx(predicted[held_out.index].to_numpy(), abs=1e-6)
+    shared = safetensors.torch.load_file(folder_of(out) / "model-00001-of-00002.safetensors")
+    source = safetensors.torch.load_file(weights)
+    assert shared and all(torch.equal(tensor, source[name]) for name, tensor in shared.items())
     frozen = Cache(cache)
     changed = max(np.abs(own.features(exam) - frozen.features(exam)).max() for exam in own.exams["id"])
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
@@ -110,6 +116,19 @@ def test_a_config_beside_tuned_weights_of_a_published_model_answers_all(exams, t
     assert recipes[0]["preprocessing"] == recipes[1]["preprocessing"]
     assert recipes[0]["backbone"]["architecture"] == recipes[1]["backbone"]["architecture"]
     assert recipes[0]["backbone"]["pooling"] == recipes[1]["backbone"]["pooling"]
+
+
+def test_trained_rotations_are_each_folds_own(exams, tmp_path):
+    weights = tmp_path / "rope.safetensors"
+    torch.manual_seed(1)
+    model = timm.create_model("vit_small_patch16_rope_mixed_224", img_size=SIDE, num_classes=0, depth=1)
+    safetensors.torch.save_file(model.state_dict(), weights)
+    cache = cut_cache(exams, weights, tmp_path / "a.cache", 0)
+    train(cache, tmp_path / "run", *tuned(weights), "--folds", 2, "--epochs", 1)
+    files = [set(folder_of(tmp_path / "run", fold).glob("*.safetensors")) for fold in (0, 1)]
+    assert not any(os.path.samefile(a, b) for a in files[0] for b in files[1])  # all is trained
+    for own in files:
+        assert any("rope.freqs" in safetensors.torch.load_file(file) for file in own)
 
 
 def test_predict_evaluate_and_explain_run_the_tuned_vit(run, exams, weights, cache, tmp_path):
