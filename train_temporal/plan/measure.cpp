@@ -126,7 +126,7 @@ class MeasuredVit::Parts {
     options.lora_rank = shape_.lora_rank;
     return options;
   }
-  // As a cache's cut holds them.
+  // Rows in the form that a cache's cut holds.
   torch::Tensor stored_rows(std::int64_t frames) const {
     const auto [height, width] = shape_.image_size;
     if (shape_.cut == 0) return torch::full({frames, height, width, 3}, 100, torch::kUInt8);

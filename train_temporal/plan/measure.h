@@ -1,4 +1,4 @@
-// What steps take as they run, on weights of random numbers: the counterpart of tune/costs.h.
+// Measures what steps take, on weights of random numbers: the counterpart of tune/costs.h.
 #pragma once
 
 #include <memory>

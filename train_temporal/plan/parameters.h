@@ -1,4 +1,4 @@
-// How many parameters a ViT has, and how many of them are trained.
+// Counts a ViT's parameters, and those that are trained.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ using tune::Strategy;
 using tune::Way;
 
 constexpr std::uint64_t kFloat = 4;
-// What CUDA's context, kernels and cuBLAS take on common cards; drivers differ.
+// CUDA's context, kernels and cuBLAS take this on common cards; drivers differ.
 constexpr std::uint64_t kContext = 500ull << 20;
 // Blocks that the caching allocator holds and cannot use.
 constexpr double kFragments = 0.03;
@@ -46,7 +46,7 @@ std::uint64_t temporal_parameters(const Query& query, std::uint64_t dimension) {
   return parameters;
 }
 
-// Of weights, gradients, and what goes with each trained parameter.
+// Counts weights, gradients, and what goes with each trained parameter.
 Bytes parameter_bytes(const Query& query, std::uint64_t all, std::uint64_t trained) {
   Bytes bytes;
   bytes.weights = kFloat * all;

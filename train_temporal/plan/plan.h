@@ -1,5 +1,5 @@
-// What every way of training a ViT with a temporal model takes, before anything runs: the numbers
-// behind `coldframe plan`.
+// Foretells what every way of training a ViT with a temporal model takes: the numbers behind
+// `coldframe plan`.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Query {
   std::int64_t all_frames() const { return exams * frames; }
 };
 
-// What is trained with the temporal model.
+// The part that is trained with the temporal model.
 struct Trained {
   std::int64_t blocks = 0;  // the last so many; 0: none, the features are cached
   std::int64_t lora_rank = 0;

@@ -11,7 +11,7 @@
 
 namespace coldframe::plan {
 
-// What was measured on this machine, beside what was predicted.
+// Figures measured on this machine, beside those predicted.
 struct Measured {
   struct Peak {
     std::string schedule;

@@ -57,7 +57,7 @@ std::string over_the_step(const std::string& title, const tune::ChunkCost& cost)
   return html::line_chart(chart);
 }
 
-// What each step holds until its way back, in each strategy's first pass.
+// Tells what each step holds until its way back, in each strategy's first pass.
 std::string by_layer(const tune::ChainShape& shape, const tune::ChunkCost& cost) {
   const std::vector<std::string> names = tune::step_names(shape);
   std::vector<std::vector<std::string>> rows;

@@ -13,11 +13,11 @@
 
 namespace coldframe::tune {
 
-// What one step gives the next: tokens [n, tokens, D], or at first a cut's rows, or at last
+// One step gives these to the next: tokens [n, tokens, D], or at first a cut's rows, or at last
 // features [n, F]; where layers are put side by side, behind them the features of those before.
 using Values = std::vector<torch::Tensor>;
 
-// How a step is computed. Evaluation: without dropout, in float32.
+// A step is computed in this way; evaluation is without dropout, in float32.
 struct Pass {
   const temporal::Dropout* dropout = nullptr;
   std::span<const std::uint64_t> keys{};          // [n], what dropout depends on besides the step

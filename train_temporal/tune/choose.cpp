@@ -153,7 +153,7 @@ std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t bud
       if (strategy && each != *strategy) continue;
       Way way{each, size, 0, 0};
       if (each == Strategy::kOptimal) {
-        // Of the programme's chunks only the largest pays, or the smallest where nothing else fits.
+        // Only the programme's largest chunk pays, or the smallest where nothing else fits.
         if (size != all_sizes.front() && size != all_sizes.back() && !strategy) continue;
         way.budget = most - std::min(most, chunks.outside());
       }

@@ -50,7 +50,7 @@ struct ConsideredWay {
   bool fits = false;
 };
 
-// What a step takes that goes this way, fixed bytes, features and head included.
+// A step takes this that goes this way, fixed bytes, features and head included.
 Use use_of(const Way& way, const StepTask& task);
 // The ways that are worth a thought, of one strategy or (nothing given) of all: those that fit, the
 // fastest first, then the others, the smallest first. Budget 0: any.

@@ -1,4 +1,4 @@
-// What each step of the trained part of a ViT takes: bytes by following its layers with sizes in
+// The costs of each step of a ViT's trained part: bytes by following its layers with sizes in
 // place of numbers (tape.h), operator by operator as extract/vit/layers spell them, and time by
 // counting operations.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace coldframe::tune {
 
-// What is trained of which ViT, and where.
+// Names the ViT, the part of it that is trained, and the machine.
 struct ChainShape {
   vit::Architecture architecture;
   ImageSize image_size;
@@ -32,7 +32,7 @@ struct ChainShape {
   // Patch embedding, tokens and positions are trained, too.
   bool whole() const { return cut == 0 && blocks == architecture.depth && lora_rank == 0; }
   std::int64_t first_block() const { return architecture.depth - blocks; }
-  // What enters the trained steps is made for each chunk. Else all of it is there from the start:
+  // The trained steps' input is made for each chunk. Else all of it is there from the start:
   // pixels as the cache gives them, or what frozen steps before have given, computed once.
   bool input_by_chunk() const { return whole() ? cuda : cut > 0 && cut == first_block(); }
   std::int64_t tokens() const;         // of an image

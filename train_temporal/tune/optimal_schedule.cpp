@@ -16,7 +16,7 @@ class Needs {
  public:
   Needs(std::span<const StepCost> chain) : chain_(chain) {}
 
-  // Of running s with its graph: forward, and later backward.
+  // Running s with its graph needs this: forward, and later backward.
   std::uint64_t with_graph(std::size_t s, std::size_t t) const {
     const StepCost& cost = chain_[s];
     const std::uint64_t graph = cost.output + cost.saved;
@@ -24,7 +24,7 @@ class Needs {
                     input_gradient(s) + cost.output + graph + cost.backward_extra);
   }
   std::uint64_t graph(std::size_t s) const { return chain_[s].output + chain_[s].saved; }
-  // Of running step j without a graph on the way from s, whose input stays.
+  // Running step j without a graph needs this on the way from s, whose input stays.
   std::uint64_t without_graph(std::size_t s, std::size_t j, std::size_t t) const {
     return gradient(t) + (j > s ? input(j) : 0) + chain_[j].output + chain_[j].forward_extra;
   }

@@ -1,5 +1,5 @@
-// What is made of the operators of outline_layers.cpp: attention, perceptrons, blocks, the patch
-// embedding and pooling.
+// Attention, perceptrons, blocks, the patch embedding and pooling, made of the operators of
+// outline_layers.cpp.
 #include "train_temporal/tune/outline_layers.h"
 
 namespace coldframe::tune {

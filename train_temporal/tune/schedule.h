@@ -63,7 +63,7 @@ struct Use {
   double seconds = 0;
 };
 
-// What a schedule takes. The chain's input and the gradient of its output are there from the start
+// Finds what a schedule takes. The chain's input and the gradient of its output are there from the start
 // and counted; the input gets no gradient. std::invalid_argument names the operation that cannot
 // run, or the step that does not run backward.
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes);

@@ -1,7 +1,7 @@
 // LibTorch's autograd with sizes instead of numbers: what operators allocate, what they save for
 // the backward pass, and when all of it is freed, so that a peak is known before anything runs.
 //
-// What an operator saves is what PyTorch 2.11's derivatives.yaml names in its backward formula;
+// An operator saves what PyTorch 2.11's derivatives.yaml names in its backward formula;
 // when that goes is as in torch/csrc/autograd/engine.cpp: nodes run from the youngest to the
 // oldest, a node's gradients live until it returns and what it saved until right after, and a
 // second gradient is added in place unless somebody else holds the first.
@@ -48,7 +48,7 @@ struct Outline {
   std::uint64_t bytes() const { return elements * width; }
 };
 
-// What an operator does beside reading its inputs.
+// An operator does this beside reading its inputs.
 struct Operator {
   std::vector<Outline> inputs;
   std::uint64_t elements = 0;  // of the result
@@ -83,7 +83,7 @@ class Tape {
   Outline run(const Operator& op);
   // Several results of one memory, whose gradients the backward pass puts side by side anew.
   std::vector<Outline> split(const Outline& x, std::size_t parts);
-  // Of the width, by autocast or .to(): itself where it has that already.
+  // Gives x in that width, by autocast or .to(): itself where it has that already.
   Outline cast(const Outline& x, std::uint64_t width);
 
   // Takes `gradient` through the graph to the leaves, whose gradients all live until the end. What

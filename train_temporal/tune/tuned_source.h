@@ -43,7 +43,7 @@ class TunedSource {
   const StateDict& tensors() const { return tensors_; }
   // One of them on a device, where all fits share it.
   torch::Tensor shared(const std::string& name, const torch::Device& device) const;
-  // What each level of each channel becomes: [3, 256] float32.
+  // Each level of each channel becomes one of these: [3, 256] float32.
   const torch::Tensor& levels() const { return levels_; }
 
  private:

@@ -87,7 +87,7 @@ class TunedVit::Parts {
     }
   }
 
-  // What enters the first trained step: computed once where frozen ones go before it.
+  // Gives what enters the first trained step: computed once where frozen ones go before it.
   TunedStep::Rows rows_of(const torch::Tensor& rows) {
     const std::size_t frozen = chain.first_trained();
     if (frozen == 0)

@@ -57,7 +57,7 @@ class TunedVit {
 
   // The predicted peak of step() above weights, gradients and rows, in bytes, `head` left out.
   std::uint64_t predicted_bytes(std::int64_t rows) const;
-  // What running out of memory has taught: the budget that goes before TuneOptions' own, 0 for
+  // Running out of memory has taught this: the budget that goes before TuneOptions' own, 0 for
   // none. Sums depend on how many frames go at a time, so a checkpoint keeps it.
   std::uint64_t learnt_budget() const;
   void set_learnt_budget(std::uint64_t bytes);

@@ -27,10 +27,10 @@ class Ways {
   // Memory ran out on the current way: another one that takes at most three quarters of it, for
   // this step and those after it. SystemError when there is none.
   void shrink();
-  // Of a chunk of so many frames whose first so many steps are to be run.
+  // The current way's, for a chunk of so many frames whose first so many steps are to be run.
   const Schedule& schedule(std::int64_t frames, std::size_t steps);
 
-  // What was learnt: a budget that goes before the given one, 0 before memory ran out.
+  // Memory that ran out has taught this: a budget that goes before the given one, 0 before memory ran out.
   std::uint64_t learnt_budget() const { return learnt_; }
   void set_learnt_budget(std::uint64_t bytes);
 
