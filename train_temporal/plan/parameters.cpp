@@ -2,6 +2,7 @@
 
 #include "common/text/text.h"
 #include "extract/vit/vision_transformer.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::plan {
 namespace {
@@ -15,21 +16,14 @@ class ShapesOnly : public vit::WeightSource {
     const auto elements = static_cast<std::uint64_t>(tensor.numel());
     std::int64_t block = -1;
     if (name.starts_with("blocks.")) parse_int(name.substr(7, name.find('.', 7) - 7), block);
-    const bool behind_blocks =
-        name.starts_with("norm.") || name.starts_with("fc_norm.") || name.starts_with("attn_pool.");
+    const bool behind_blocks = name.starts_with("norm.") || name.starts_with("fc_norm.") ||
+                               name.starts_with("attn_pool.") || name.starts_with("projection.");
     const bool behind_cut =
         block >= 0 ? block >= shape_.first_block() : behind_blocks || shape_.cut == 0;
+    const auto trained = static_cast<std::uint64_t>(tune::trained_values(shape_, name, sizes));
+    found_.trained += trained;
     if (behind_cut) found_.all += elements;
-    if (behind_cut && shape_.lora_rank == 0 && (block >= 0 || behind_blocks || shape_.whole()))
-      found_.trained += elements;
-    const bool low_rank = shape_.lora_rank > 0 && block >= shape_.first_block() &&
-                          sizes.size() == 2 &&
-                          (name.ends_with("qkv.weight") || name.ends_with("proj.weight"));
-    if (low_rank) {
-      const auto added = static_cast<std::uint64_t>(shape_.lora_rank * (sizes[0] + sizes[1]));
-      found_.all += added;
-      found_.trained += added;
-    }
+    if (shape_.lora_rank > 0) found_.all += trained;
     return tensor;
   }
   ParameterCount found() const { return found_; }

@@ -7,6 +7,7 @@
 #include "train_temporal/data/stored_rows.h"
 #include "train_temporal/training/memory_plan.h"
 #include "train_temporal/training/tuned_features.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -15,28 +16,8 @@ constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, d
 constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
 constexpr std::uint64_t kMostForRows = 4;   // the part of a budget that reading ahead may take
 
-// The number of the block that a tensor belongs to; -1 before the blocks, `depth` behind them.
-std::int64_t block_of(const std::string& name, std::int64_t depth) {
-  if (name.starts_with("blocks.")) return std::stoll(name.substr(7));
-  const bool before = name.starts_with("patch_embed.") || name.starts_with("norm_pre.") ||
-                      name == "cls_token" || name == "reg_token" || name == "pos_embed";
-  return before ? -1 : depth;
-}
-
-std::uint64_t trained_values(const tune::TunedSource& source, const tune::TuneOptions& options) {
-  const std::int64_t depth = source.architecture().depth;
-  std::int64_t first = depth - options.blocks;
-  if (options.lora_rank == 0 && first == 0 && source.cut() == 0) first = -1;
-  std::int64_t values = 0;
-  for (const auto& [name, tensor] : source.tensors()) {
-    if (block_of(name, depth) < first) continue;
-    if (options.lora_rank == 0) {
-      values += tensor.numel();
-    } else if (name.ends_with("attn.qkv.weight") || name.ends_with("attn.proj.weight")) {
-      values += options.lora_rank * (tensor.size(0) + tensor.size(1));
-    }
-  }
-  return static_cast<std::uint64_t>(values);
+std::uint64_t trained_values(const FitTask& task) {
+  return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
 }
 
 std::int64_t most_frames(const FitTask& task) {
@@ -67,7 +48,7 @@ std::uint64_t step_budget(const FitTask& task, std::uint64_t taken) {
 TuneMemory plan_tuning(const FitTask& task) {
   TuneMemory memory;
   const tune::TuneOptions& vit = task.options.tune.vit;
-  memory.parameters = kCopies * sizeof(float) * trained_values(*task.tuned, vit);
+  memory.parameters = kCopies * sizeof(float) * trained_values(task);
   memory.frames = most_frames(task);
   const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
   memory.ahead = budget / kMostForRows;

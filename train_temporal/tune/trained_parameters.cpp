@@ -15,11 +15,6 @@ namespace {
 
 using vit::Architecture;
 
-// True where all of the ViT is trained, patch embedding, tokens and positions included.
-bool is_whole(const TunedSource& source, const TuneOptions& options) {
-  return source.cut() == 0 && options.blocks == source.architecture().depth;
-}
-
 void check_options(const TunedSource& source, const TuneOptions& options) {
   const std::int64_t depth = source.architecture().depth, most = depth - source.cut();
   if (options.blocks < 0 || options.blocks > most)
@@ -33,7 +28,7 @@ void check_options(const TunedSource& source, const TuneOptions& options) {
   if (options.lora_rank > 0 && options.blocks == 0)
     throw ConfigError("--lora needs the number of blocks that it goes to: --tune-blocks K");
   // Files hold the positions of square grids alone.
-  if (is_whole(source, options) && options.lora_rank == 0 && source.architecture().positions &&
+  if (trained_shape(source, options).whole() && source.architecture().positions &&
       !source.image_size().is_square())
     throw ConfigError(concat("the positions of images of ", source.image_size(),
                              " cannot be trained, since no file of weights could hold them; ",
@@ -50,45 +45,51 @@ std::int64_t block_of(std::string_view name) {
   return block;
 }
 
-// What neither the features nor, hence, the loss depend on is left out: it would only decay.
-bool is_trained(const std::string& name, const TunedSource& source, const TuneOptions& options) {
-  if (options.blocks == 0 || options.lora_rank > 0) return false;
-  const vit::FeatureOptions& features = source.features();
-  const std::int64_t depth = source.architecture().depth;
-  if (const std::int64_t block = block_of(name); block >= 0)
-    return block >= depth - options.blocks &&
-           block < vit::layers_of(features, source.architecture()).back();
-  const bool map = features.pooling == vit::Pooling::kMap;
+// Blocks behind the last layer are left out: no feature, hence no loss, depends on them, and they
+// would only decay.
+bool is_trained_block(const ChainShape& shape, const std::string& name) {
+  const std::int64_t block = block_of(name);
+  return block >= 0 && block >= shape.first_block() &&
+         block < vit::layers_of(shape.features, shape.architecture).back();
+}
+
+// `name`: as files have it. Pooling that the features do not go through is left out likewise.
+bool is_trained(const ChainShape& shape, const std::string& name) {
+  if (shape.blocks == 0 || shape.lora_rank > 0) return false;
+  if (block_of(name) >= 0) return is_trained_block(shape, name);
+  const bool map = shape.features.pooling == vit::Pooling::kMap;
   if (name.starts_with("fc_norm.")) return !map;
   if (name.starts_with("attn_pool.")) return map;
-  return name.starts_with("norm.") || name.starts_with("projection.") || is_whole(source, options);
+  return name.starts_with("norm.") || name.starts_with("projection.") || shape.whole();
+}
+
+// `layer`: the name of a linear layer, or of any other module.
+bool takes_low_rank(const ChainShape& shape, const std::string& layer) {
+  if (shape.lora_rank == 0 || !is_trained_block(shape, layer)) return false;
+  for (const char* end : {".qkv", ".proj", ".in_proj", ".attn_out_proj"})
+    if (layer.ends_with(end)) return true;
+  return false;
 }
 
 // Gives a model the source's tensors, or copies of those that are to be trained.
 class SharedWeights : public vit::WeightSource {
  public:
-  SharedWeights(const TunedSource& source, const TuneOptions& options, const torch::Device& device)
-      : source_(source), options_(options), device_(device) {}
+  SharedWeights(const TunedSource& source, const ChainShape& shape, const torch::Device& device)
+      : source_(source), shape_(shape), device_(device) {}
   torch::Tensor take(const std::string& name, torch::IntArrayRef) override {
     const torch::Tensor tensor = source_.shared(name, device_);
-    return is_trained(name, source_, options_) ? tensor.clone() : tensor.detach();
+    return is_trained(shape_, name) ? tensor.clone() : tensor.detach();
   }
 
  private:
   const TunedSource& source_;
-  const TuneOptions& options_;
+  const ChainShape& shape_;
   const torch::Device& device_;
 };
 
 // The name that a tensor has in files: rope.freqs is a parameter of the model itself.
 std::string stored_name(const std::string& name) {
   return name == "rope_freqs" ? "rope.freqs" : name;
-}
-
-bool takes_low_rank(const std::string& name) {
-  for (const char* layer : {".qkv", ".proj", ".in_proj", ".attn_out_proj"})
-    if (name.ends_with(layer)) return true;
-  return false;
 }
 
 // A starts uniform in ±1/√in, as loralib and PyTorch's own layers do, B at 0: the model starts as
@@ -123,22 +124,50 @@ void keep_absent_key_bias(const torch::Tensor& bias) {
 
 }  // namespace
 
+ChainShape trained_shape(const TunedSource& source, const TuneOptions& options) {
+  ChainShape shape;
+  shape.architecture = source.architecture();
+  shape.image_size = source.image_size();
+  shape.features = source.features();
+  shape.projected = source.projected();
+  shape.cut = source.cut();
+  shape.blocks = options.blocks;
+  shape.lora_rank = options.lora_rank;
+  return shape;
+}
+
+std::int64_t trained_values(const ChainShape& shape, const std::string& name,
+                            torch::IntArrayRef sizes) {
+  constexpr std::string_view kWeight = ".weight";
+  if (is_trained(shape, name)) return c10::multiply_integers(sizes);
+  if (!name.ends_with(kWeight)) return 0;
+  const std::string layer = name.substr(0, name.size() - kWeight.size());
+  return takes_low_rank(shape, layer) ? shape.lora_rank * (sizes[0] + sizes[1]) : 0;
+}
+
+std::int64_t trained_values(const TunedSource& source, const TuneOptions& options) {
+  const ChainShape shape = trained_shape(source, options);
+  std::int64_t values = 0;
+  for (const auto& [name, tensor] : source.tensors())
+    values += trained_values(shape, name, tensor.sizes());
+  return values;
+}
+
 vit::VisionTransformer make_tuned_model(const TunedSource& source, const TuneOptions& options,
                                         std::uint64_t seed, const torch::Device& device) {
   check_options(source, options);
-  SharedWeights weights(source, options, device);
+  const ChainShape shape = trained_shape(source, options);
+  SharedWeights weights(source, shape, device);
   vit::VisionTransformer model(vit::Scope(weights), source.architecture(), source.image_size(),
                                source.projected());
   for (auto& parameter : model->named_parameters()) {
-    if (!is_trained(stored_name(parameter.key()), source, options)) continue;
+    if (!is_trained(shape, stored_name(parameter.key()))) continue;
     parameter.value().set_requires_grad(true);
     if (parameter.key().ends_with("qkv.bias")) keep_absent_key_bias(parameter.value());
   }
-  if (options.lora_rank == 0) return model;
   std::uint64_t number = 0;
   for (auto& item : model->named_modules("", /*include_self=*/false)) {
-    if (block_of(item.key()) >= source.architecture().depth - options.blocks &&
-        takes_low_rank(item.key()))
+    if (takes_low_rank(shape, item.key()))
       add_low_rank(*item.value()->as<vit::LinearImpl>(), number++, options, seed);
   }
   return model;

@@ -1,15 +1,26 @@
-// Which parameters of a ViT are trained, and where they come from.
+// Says which parameters of a ViT are trained, and where they come from.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "common/torch/tensor.h"
 #include "extract/vit/vision_transformer.h"
+#include "train_temporal/tune/costs.h"
 #include "train_temporal/tune/tuned_source.h"
 #include "train_temporal/tune/tuned_vit.h"
 
 namespace coldframe::tune {
+
+// The source's ViT and the part of it that these options train.
+ChainShape trained_shape(const TunedSource& source, const TuneOptions& options);
+// Numbers that are trained of a tensor with this name in files: all of its own, those of the
+// low-rank matrices beside it, or 0. They depend on `architecture`, `features`, `cut`, `blocks` and
+// `lora_rank` of `shape`.
+std::int64_t trained_values(const ChainShape& shape, const std::string& name,
+                            torch::IntArrayRef sizes);
+std::int64_t trained_values(const TunedSource& source, const TuneOptions& options);
 
 // A ViT of the source's weights on the device. What is trained requires a gradient and is its own;
 // frozen tensors are the source's. ConfigError for options that do not go with the source.

@@ -25,18 +25,11 @@ class TunedVit::Parts {
         most_without_graph(most_frames(wanted.budget)) {}
 
   StepTask task_of(std::int64_t frames) const {
-    ChainShape shape;
-    shape.architecture = source.architecture();
-    shape.image_size = source.image_size();
-    shape.features = source.features();
-    shape.projected = source.projected();
-    shape.cut = source.cut();
+    ChainShape shape = trained_shape(source, options);
     // A norm that is trained goes to layers that lie before the trained blocks, too.
     const std::int64_t first = vit::layers_of(shape.features, shape.architecture).front();
-    shape.blocks = options.lora_rank > 0
-                       ? options.blocks
-                       : std::max(options.blocks, shape.architecture.depth - first);
-    shape.lora_rank = options.lora_rank;
+    if (options.lora_rank == 0)
+      shape.blocks = std::max(options.blocks, shape.architecture.depth - first);
     shape.dropout = options.dropout;
     shape.half = options.precision != torch::kFloat32;
     shape.cuda = device.is_cuda();

@@ -2,6 +2,8 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "tests/train_temporal/tune/tuned_models.h"
+#include "train_temporal/plan/parameters.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::tune::testing {
 namespace {
@@ -76,6 +78,19 @@ TEST_P(Strategies, GradientsAreThoseOfOneGraph) {
       TunedVit other(source, {.blocks = c.blocks, .chunk = chunk}, 1, torch::kCPU);
       expect_same(step_of(other, rows, dropout), none, 1e-5);
     }
+  }
+}
+
+TEST_P(Strategies, TrainedValuesAreThoseOfTheModelAndOfThePlan) {
+  const Case& c = GetParam();
+  const TunedSource source(recipe_of(c.architecture, 16, c.features), c.cut, "");
+  for (const std::int64_t rank : {0, 2}) {
+    const TuneOptions options{.blocks = c.blocks, .lora_rank = rank};
+    TunedVit vit(source, options, 1, torch::kCPU);
+    std::int64_t values = 0;
+    for (const torch::Tensor& parameter : vit.trainable().parameters()) values += parameter.numel();
+    EXPECT_EQ(trained_values(source, options), values) << rank;
+    EXPECT_EQ(plan::count_parameters(trained_shape(source, options)).trained, values) << rank;
   }
 }
 
