@@ -3,7 +3,6 @@
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import sys
@@ -136,19 +135,36 @@ def test_features_are_the_same_with_and_without(cohort, tmp_path):
     assert info["x"]["cut"] is None and info["--cut-8"]["cut"]["block"] == 8 and info["--cut-8"]["cut"]["shape"] == [10, 192]
 
 
-def test_a_killed_job_goes_on(cohort, tmp_path):
-    cohort.extract(tmp_path / "scratch.h5", *RANDOM, *VIEWS, "--cut", "5")
-    rng = random.Random(5)
-    for _ in range(3):
-        job = subprocess.Popen(command("extract", "--input", cohort.manifest, "--out", tmp_path / "x.h5", *RANDOM, *VIEWS,
-                                       "--cut", "5", "--batch", "1"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(rng.uniform(0.05, 1.5))
-        job.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))
-        job.communicate()
-    cohort.extract(tmp_path / "x.h5", *RANDOM, *VIEWS, "--cut", "5")
-    assert all_data(tmp_path / "x.h5") == all_data(tmp_path / "scratch.h5")
-    again = json.loads(cohort.extract(tmp_path / "x.h5", *RANDOM, *VIEWS, "--cut", "5"))
-    assert (again["unchanged"], again["extracted"]["exams"]) == (3, 0)
+def shards(out):
+    """Those that a job has stored of a single-file cache."""
+    return sorted(out.parent.glob(f"{out.name}.shards/shard-*.h5"))
+
+
+@pytest.mark.parametrize("sent, code", [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 75)])
+def test_a_job_that_ends_early_goes_on_from_its_shards(cohort, tmp_path, sent, code):
+    """A shard holds 64 MiB of a cut, and the 64 exams fill nearly four."""
+    torch.jit.script(torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())).save(str(tmp_path / "means.pt"))
+    manifest = cohort.folder / "many.csv"
+    rows = [f"M{exam},{2 * (exam % 2)}-{t}.png,{t}" for exam in range(64) for t in range(3)]
+    manifest.write_text("\n".join(["exam,path,time", *rows]) + "\n")
+    pixels = [384 if word == SIZE else word for word in PIXELS[2:]]
+    options = ["extract", "--input", manifest, "--backbone", tmp_path / "means.pt", *pixels, *VIEWS, "--cut", 0, "--out"]
+    coldframe(*options, tmp_path / "scratch.h5")
+    out = tmp_path / "x.h5"
+    for _ in range(2):
+        before = len(shards(out))
+        job = subprocess.Popen(command(*options, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while len(shards(out)) == before and job.poll() is None:
+            time.sleep(0.01)
+        job.send_signal(sent)
+        error = job.communicate()[1]
+        assert job.returncode == code, error
+        assert len(shards(out)) > before and not out.exists()
+    done = json.loads(coldframe(*options, out))
+    assert 0 < done["extracted"]["exams"] < 64 == done["unchanged"] + done["extracted"]["exams"]
+    assert all_data(out) == all_data(tmp_path / "scratch.h5")
+    again = json.loads(coldframe(*options, out))
+    assert (again["unchanged"], again["extracted"]["exams"]) == (64, 0)
 
 
 def test_another_cut_is_another_recipe(cohort, tmp_path):
