@@ -21,9 +21,9 @@ struct FlashBlocks {
         keys(std::min<std::uint64_t>(512, tokens)) {}
 };
 
-// Buffers that oneDNN's matrix products of bfloat16 work in, as measured with LibTorch 2.11 on AVX-512, 1,
-// 2 and 4 threads, matrices of 192 × 192 to 4096 × 1024: each thread copies blocks of an operand,
-// and adds up a weight's gradient in float32 where there are many rows.
+// Buffers that oneDNN's matrix products of bfloat16 work in, as measured with LibTorch 2.11 on
+// AVX-512, 1, 2 and 4 threads, matrices of 192 × 192 to 4096 × 1024: each thread copies blocks of
+// an operand, and adds up a weight's gradient in float32 where there are many rows.
 std::uint64_t product_buffer(std::uint64_t threads) {
   return threads * 110'000;
 }

@@ -11,7 +11,8 @@
 namespace coldframe::tune {
 namespace {
 
-// Counts what is live between operations. Value i is the input of step i, value n the chain's output.
+// Counts what is live between operations. Value i is the input of step i, value n the chain's
+// output.
 class LiveBytes {
  public:
   LiveBytes(std::span<const StepCost> chain, std::uint64_t input_bytes)

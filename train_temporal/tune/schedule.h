@@ -63,9 +63,9 @@ struct Use {
   double seconds = 0;
 };
 
-// Finds what a schedule takes. The chain's input and the gradient of its output are there from the start
-// and counted; the input gets no gradient. std::invalid_argument names the operation that cannot
-// run, or the step that does not run backward.
+// Finds what a schedule takes. The chain's input and the gradient of its output are there from the
+// start and counted; the input gets no gradient. std::invalid_argument names the operation that
+// cannot run, or the step that does not run backward.
 Use simulate(const Schedule& schedule, std::span<const StepCost> chain, std::uint64_t input_bytes);
 struct Moment {
   std::uint64_t highest = 0, after = 0;  // live bytes while an operation runs, and behind it

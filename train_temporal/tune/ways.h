@@ -30,7 +30,8 @@ class Ways {
   // The current way's, for a chunk of so many frames whose first so many steps are to be run.
   const Schedule& schedule(std::int64_t frames, std::size_t steps);
 
-  // Memory that ran out has taught this: a budget that goes before the given one, 0 before memory ran out.
+  // Memory that ran out has taught this: a budget that goes before the given one, 0 before memory
+  // ran out.
   std::uint64_t learnt_budget() const { return learnt_; }
   void set_learnt_budget(std::uint64_t bytes);
 
