@@ -1,8 +1,10 @@
 #include "train_temporal/plan/plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/plan/parameters.h"
 
@@ -59,6 +61,12 @@ void add_device(const Query& query, Bytes& bytes) {
   if (!query.cuda) return;
   bytes.allocator = static_cast<std::uint64_t>(kFragments * double(bytes.total()));
   bytes.context = kContext;
+}
+
+// The most bytes to which add_device() adds no more than `memory` in all; less than 0: none.
+double memory_before_device(const Query& query, std::uint64_t memory) {
+  if (!query.cuda) return double(memory);
+  return std::ceil((double(memory) - double(kContext) + 1) / (1 + kFragments)) - 1;
 }
 
 // The batch's rows of a cut: pixels, or tokens in float16.
@@ -196,11 +204,9 @@ std::vector<Row> rows_within(const Query& query, const Trained& trained, std::ui
     return rows;
   }
   const tune::StepTask task = task_of(query, trained);
-  // What goes to anything but the step itself.
-  Row nothing = row_of(query, trained, {}, {task.fixed, 0}, task.fixed);
-  const std::uint64_t beside =
-      nothing.bytes.total() - nothing.bytes.allocator - nothing.bytes.temporal - task.fixed;
-  const double usable = double(memory) / (query.cuda ? 1 + kFragments : 1) - double(beside);
+  const Bytes none = row_of(query, trained, {}, {task.fixed, 0}, task.fixed).bytes;
+  const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
+  const double usable = memory_before_device(query, memory) - double(beside) + double(task.fixed);
   if (usable <= double(task.fixed)) return rows;
   for (const tune::ConsideredWay& each :
        tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
