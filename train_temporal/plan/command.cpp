@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -89,20 +90,37 @@ void require_at_least(const char* option, std::int64_t value, std::int64_t least
     throw ConfigError(concat("--", option, " ", value, ": expected a whole number from ", least));
 }
 
-ImageSize image_size_of(const std::string& text, std::int64_t patch) {
-  ImageSize size;
+constexpr std::int64_t kMostSide = 16384;
+
+ImageSize image_size_of(const std::string& text) {
   const std::size_t cross = text.find('x');
   std::int64_t height = 0, width = 0;
   const bool read = parse_int(text.substr(0, cross), height) &&
                     (cross == std::string::npos || parse_int(text.substr(cross + 1), width));
   if (cross == std::string::npos) width = height;
-  constexpr std::int64_t kMost = 16384;
-  if (!read || height < patch || width < patch || height > kMost || width > kMost ||
-      height % patch != 0 || width % patch != 0)
-    throw ConfigError(concat("--image-size ", text,
-                             ": expected SIDE or HEIGHTxWIDTH, multiples of ", patch, " up to ",
-                             kMost));
+  if (!read) throw ConfigError(concat("--image-size ", text, ": expected SIDE or HEIGHTxWIDTH"));
   return {height, width};
+}
+
+void check_image_size(const ImageSize& size, std::int64_t patch) {
+  for (const std::int64_t side : {size.height, size.width}) {
+    if (side < patch || side > kMostSide || side % patch != 0)
+      throw ConfigError(concat("images of ", size, ": expected sides that are multiples of ", patch,
+                               ", the ViT's patch, up to ", kMostSide,
+                               "; give them as --image-size"));
+  }
+}
+
+// Absolute positions show it; else what lies beside the weights or is published says it.
+ImageSize image_size_of(const Query& query, const std::string& architecture,
+                        const std::optional<vit::ModelConfig>& config) {
+  if (const std::int64_t grid = query.architecture.position_grid; grid > 0)
+    return grid * query.architecture.patch;
+  if (config && config->pixels.image_size) return *config->pixels.image_size;
+  if (!architecture.empty()) return vit::find_published(architecture).image;
+  throw ConfigError(concat("the weights '", query.model,
+                           "' do not show what size their images have; give it as ",
+                           "--image-size, or their model as --architecture"));
 }
 
 // A name, or weights.
@@ -111,7 +129,8 @@ void find_model(Options& options) {
   if (options.model.empty())
     throw ConfigError("name a model: coldframe plan vit_small_patch16_224, or a file of weights");
   query.model = options.model;
-  std::int64_t side = 224;
+  std::optional<ImageSize> size;
+  if (!options.image_size.empty()) size = image_size_of(options.image_size);
   std::error_code ignored;
   if (fs::exists(options.model, ignored)) {
     vit::BackboneOptions backbone;
@@ -122,15 +141,14 @@ void find_model(Options& options) {
     std::optional<vit::ModelConfig> config;
     if (options.architecture.empty()) config = vit::read_model_config(files);
     query.architecture = vit::resolve_architecture(weights, backbone, config);
-    side = query.architecture.position_grid * query.architecture.patch;
+    if (!size) size = image_size_of(query, options.architecture, config);
   } else {
     const vit::Published& published = vit::find_published(options.model);
     query.architecture = published.architecture;
-    side = published.image;
+    if (!size) size = published.image;
   }
-  query.image_size = options.image_size.empty()
-                         ? ImageSize(side)
-                         : image_size_of(options.image_size, query.architecture.patch);
+  query.image_size = *size;
+  check_image_size(*size, query.architecture.patch);
   query.features.pooling = vit::parse_pooling(options.pool);
   vit::check_features(query.features, query.architecture);
 }
