@@ -51,13 +51,14 @@ po::options_description described(Options& options) {
       "timm's name of a ViT, or its weights: a file or a folder");
   add("architecture", po::value(&options.architecture),
       "timm's name, for weights that do not say what they are of");
-  add("exams", po::value(&query.exams)->default_value(query.exams), "exams in a step (batch)");
+  add("exams", po::value(&query.exams)->default_value(query.exams),
+      "exams in a step (train's --batch)");
   add("frames", po::value(&query.frames)->default_value(query.frames), "frames of an exam");
   add("image-size", po::value(&options.image_size),
       "pixels, SIDE or HEIGHTxWIDTH; default: the model's");
   add("pool", po::value(&options.pool)->default_value(options.pool), "cls, mean, cls+mean, …");
   add("precision", po::value(&options.precision)->default_value(options.precision),
-      "fp32, or bf16 or fp16 for matrix products");
+      "fp32, or bf16 or fp16 for matrix products (train's --amp)");
   add("optimizer", po::value(&options.optimizer)->default_value(options.optimizer),
       "adamw, momentum or sgd: 2, 1 or 0 tensors for each parameter");
   add("device", po::value(&options.device)->default_value(options.device),
@@ -186,6 +187,7 @@ void check(Options& options) {
                                        {{"adamw", 2}, {"momentum", 1}, {"sgd", 0}});
   query.cuda = choice<bool>("device", options.device, {{"cuda", true}, {"cpu", false}});
   if (options.lora > 0) query.lora_rank = options.lora;
+  check_countable(query);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   query.threads = at::get_num_threads();
 }

@@ -137,6 +137,33 @@ std::string name_of(const Trained& trained, const Query& query) {
   return all ? "end to end" : blocks;
 }
 
+// An upper bound, in numbers of which none overflows.
+void check_countable(const Query& query) {
+  const vit::Architecture& vit = query.architecture;
+  const ChainShape shape = shape_of(query, {});
+  const double tokens = double(shape.tokens()), hidden = double(query.hidden);
+  const double block = tokens * double(40 * vit.width + 20 * vit.mlp_hidden) +
+                       8 * double(vit.heads) * tokens * tokens;
+  const double temporal = 40 * (hidden + double(shape.feature_count())) * double(query.layers);
+  const double frames = double(query.exams) * double(query.frames);
+  const double bytes =
+      4 * (frames * (block * double(vit.depth + 1) + temporal) +
+           100 * hidden * (hidden + double(shape.feature_count())) * double(query.layers));
+  constexpr double kMost = 0x1p60;
+  if (bytes > kMost)
+    throw ConfigError(concat("--exams ", query.exams, ", --frames ", query.frames, " of ",
+                             query.image_size, ", --hidden ", query.hidden, " and --layers ",
+                             query.layers, " take up to ", fixed(bytes / kMost, 0),
+                             " EiB in a step; expected less than 1 EiB; lower the largest"));
+}
+
+std::string options_of(const Trained& trained, const Query& query) {
+  if (trained.blocks == 0) return "train without --tune: on cached features";
+  return concat("--tune-blocks ", trained.blocks,
+                trained.lora_rank > 0 ? concat(" --lora ", trained.lora_rank) : "", ": ",
+                name_of(trained, query));
+}
+
 ChainShape shape_of(const Query& query, const Trained& trained) {
   ChainShape shape;
   shape.architecture = query.architecture;
@@ -247,21 +274,18 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
     if (!rows.empty()) found.push_back({what, rows.front()});
     return !rows.empty();
   };
-  add("the same by another schedule", query, trained);
-  for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
-    Query fewer = query;
-    fewer.exams = exams;
-    const std::int64_t times = (query.exams + exams - 1) / exams;
-    if (!add(concat(exams, " exams at a time, accumulated ", times, " times"), fewer, trained))
-      continue;
-    found.back().row.work *= double(times);
-    break;
-  }
-  std::ranges::stable_sort(found, {}, [](const Change& change) { return change.row.work; });
+  add("the same by another schedule, which train --tune finds by itself", query, trained);
   if (!query.half) {
     Query half = query;
     half.half = true;
-    add("--precision bf16: matrix products in half the bytes", half, trained);
+    add("--amp bf16: matrix products in half the bytes", half, trained);
+  }
+  for (std::int64_t exams = query.exams / 2; exams >= 1; exams /= 2) {
+    Query fewer = query;
+    fewer.exams = exams;
+    if (!add(concat("--batch ", exams, ": steps of fewer exams"), fewer, trained)) continue;
+    found.back().row.work *= double(query.exams) / double(exams);  // more steps in an epoch
+    break;
   }
   std::vector<Trained> parts = trained_parts(query);
   std::ranges::reverse(parts);
@@ -272,9 +296,7 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
         part.blocks < trained.blocks ||
         (part.blocks == trained.blocks && part.lora_rank > 0 && trained.lora_rank == 0);
     if (!less) continue;
-    add(concat("train ", part.blocks == 0 ? "on cached features" : name_of(part, query),
-               " instead"),
-        query, part);
+    add(options_of(part, query), query, part);
   }
   return found;
 }

@@ -12,7 +12,8 @@
 
 namespace coldframe::plan {
 
-// A training step of so many exams of so many frames.
+// A training step of so many exams of so many frames. Bytes are counted in 64 bits, which
+// check_countable() holds it to.
 struct Query {
   std::string model;  // as it was named
   vit::Architecture architecture;
@@ -39,6 +40,8 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 std::string name_of(const Trained& trained, const Query& query);  // "last 4 blocks", "end to end"
+// Options of `coldframe train`: "--tune-blocks 4: last 4 blocks".
+std::string options_of(const Trained& trained, const Query& query);
 
 struct Bytes {
   std::uint64_t weights = 0;  // of the ViT from the cut on, and of the temporal model
@@ -67,6 +70,9 @@ struct Row {
   double work = 0;  // operations of a step
 };
 
+// ConfigError for more than can be counted: what a step takes is beyond any machine's memory.
+void check_countable(const Query& query);
+
 // Every way: the cached one, the last blocks, LoRA, and end to end, each by every strategy and in
 // chunks of frames.
 std::vector<Row> plan_rows(const Query& query);
@@ -88,8 +94,9 @@ struct Change {
   std::string what;
   Row row;
 };
-// The changes with which a part fits into so many bytes: first those that compute the same and cost
-// time, then those that compute something else; in either group what costs least goes first.
+// The changes with which a part fits into so many bytes, under the names of train's options: first
+// another schedule, which computes the same and costs time, then what computes something else:
+// half precision, fewer exams in a step, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
 // A figure that is published for ViT-S/16 + GRU, 16 × 20 images of 224 × 224 in float32, and ours.

@@ -80,7 +80,7 @@ void write_answer(const Plan& plan, std::ostream& out) {
            "ViT.\n";
     return;
   }
-  out << "What to change, in order of what costs least:\n";
+  out << "What to change, in options of `coldframe train`:\n";
   TextRows table;
   for (const Change& change : answer.changes)
     table.push_back({"  " + change.what, change.row.schedule, human_bytes(change.row.bytes.total()),

@@ -86,11 +86,55 @@ def test_the_answer_is_that_of_the_table(memory, code):
         assert (answer["everything_kept"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
 
 
-def test_weights_are_what_their_name_is(tmp_path):
-    weights = tmp_path / "model.safetensors"
-    save_file(timm.create_model(TINY, num_classes=0).state_dict(), weights)
-    by_name, by_file = plan(TINY), plan(weights, "--architecture", TINY)
-    assert by_file["ways"] == by_name["ways"]
+def save(folder, name):
+    weights = folder / "model.safetensors"
+    save_file(timm.create_model(name, num_classes=0).state_dict(), weights)
+    return weights
+
+
+@pytest.mark.parametrize("name", [TINY, "vit_small_patch16_dinov3"])  # with absolute positions, and without
+def test_weights_are_what_their_name_is(tmp_path, name):
+    by_name, by_file = plan(name), plan(save(tmp_path, name), "--architecture", name)
+    assert by_file["ways"] == by_name["ways"] and by_file["image_size"] == by_name["image_size"]
+
+
+def test_weights_that_show_no_image_size(tmp_path):
+    weights = save(tmp_path, "vit_small_patch16_dinov3")
+    done = coldframe("plan", weights)
+    assert done.returncode == 2 and "--image-size" in done.stderr
+    assert plan(weights, "--image-size", 96)["image_size"] == [96, 96]
+    (tmp_path / "config.json").write_text(json.dumps({"architecture": "vit_small_patch16_dinov3", "num_classes": 0,
+                                                      "pretrained_cfg": {"input_size": [3, 192, 192]}}))
+    assert plan(weights)["image_size"] == [192, 192]
+
+
+def test_memory_for_exactly_the_plain_way_is_enough(small):
+    peak = ways(small, 12)["none"]["bytes"]["peak"]
+    for memory in (peak, peak + 2**20):
+        answer = plan("vit_small_patch16_224", "--memory", f"{memory}B")["answer"]
+        assert answer["fastest"]["schedule"] == "none" and answer["changes"] == []
+    answer = plan("vit_small_patch16_224", "--memory", f"{peak - 1}B")["answer"]
+    assert answer["fastest"]["schedule"] != "none" and answer["changes"][0]["way"] == answer["fastest"]
+
+
+def test_changes_name_options_of_train():
+    answer = plan("vit_small_patch16_224", "--memory", "3GiB", "--exams", 64)["answer"]
+    options = coldframe("train", "--help").stdout
+    changes = [change["change"] for change in answer["changes"]]
+    assert any(change.startswith("--amp bf16") for change in changes)
+    assert any(change.startswith("--tune-blocks 12 --lora 8") for change in changes)
+    batch = next(change for change in answer["changes"] if change["change"].startswith("--batch "))
+    exams = int(batch["change"].split()[1].rstrip(":"))
+    assert exams < 64
+    for option in re.findall(r"--[a-z-]+", " ".join(changes)):
+        assert f"{option} " in options
+
+
+def test_the_most_exams_are_counted_to_the_end():
+    most = plan(TINY, "--frames", 2)["ways"][0]["most_exams"]["80GiB"]
+    assert most > 200_000
+    peaks = [plan(TINY, "--frames", 2, "--exams", exams)["ways"][0]["bytes"]["peak"] for exams in (most, most + 1)]
+    assert peaks[0] <= 80 * GIB < peaks[1]
 
 
 def test_what_is_measured_is_as_planned(tmp_path):
@@ -114,6 +158,8 @@ def test_what_is_measured_is_as_planned(tmp_path):
     ([TINY, "--memory", "many"], "many"),
     ([TINY, "--frames", "0"], "--frames 0: expected a whole number from 1"),
     ([TINY, "--exams", "2000000"], "at most 1000000"),
+    ([TINY, "--exams", "1000000", "--frames", "1000000"], "expected less than 1 EiB"),
+    ([TINY, "--hidden", "1000000", "--layers", "1000000"], "expected less than 1 EiB"),
     ([TINY, "--precision", "int8"], "int8"),
     ([TINY, "--lora", "-1"], "expected a rank"),
     ([TINY, "--pool", "map"], "map"),
