@@ -7,16 +7,27 @@
 namespace coldframe::tune {
 namespace {
 
+bool has_its_own_memory(const torch::Tensor& tensor) {
+  return tensor.storage().use_count() == 1 && tensor.storage().nbytes() == tensor.nbytes() &&
+         tensor.is_non_overlapping_and_dense();
+}
+
+// Memory may run out in the first loop alone, before any sum has changed: the caller runs the step
+// again, which would add it twice.
 void add_gradients(const std::vector<torch::Tensor>& parameters,
                    std::span<torch::Tensor> gradients) {
   const torch::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const bool becomes_the_sum = gradients[i].defined() && !parameters[i].grad().defined();
+    if (becomes_the_sum && !has_its_own_memory(gradients[i])) gradients[i] = gradients[i].clone();
+  }
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (!gradients[i].defined()) continue;  // another part of the block has it
     torch::Tensor& sum = parameters[i].mutable_grad();
     if (sum.defined())
       sum.add_(gradients[i]);
     else
-      sum = gradients[i].clone();
+      sum = std::move(gradients[i]);
     gradients[i].reset();
   }
 }

@@ -66,9 +66,10 @@ void Ways::shrink() {
   const ConsideredWay& best = considered.front();
   if (best.use.peak >= used)
     throw SystemError(
-        concat("there is not enough memory to tune with one frame at a time, which is ",
-               "predicted to take ", human_bytes(used),
-               " beside the weights; raise --memory-budget, or lower --tune-blocks"));
+        concat("there is not enough memory to tune by ", to_string(current_), ", which is ",
+               "predicted to take ", human_bytes(used), " beside the weights, and no way of ",
+               plural(static_cast<std::size_t>(frames_), "frame"),
+               " takes less; raise --memory-budget, or lower --tune-blocks or --batch"));
   log_info(concat("out of memory: tuning goes on by ", to_string(best.way), " (",
                   human_bytes(best.use.peak), ")"));
   learnt_ = std::max(next, best.use.peak);

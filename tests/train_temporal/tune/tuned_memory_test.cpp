@@ -6,6 +6,7 @@
 #include "common/cli/log.h"
 #include "common/torch/cpu_memory.h"
 #include "tests/train_temporal/tune/tuned_models.h"
+#include "train_temporal/tune/ways.h"
 
 namespace coldframe::tune::testing {
 namespace {
@@ -120,6 +121,30 @@ TEST_F(TunedMemory, SumsAreWholeWhereverMemoryRunsOut) {
     for (auto& parameter : other.trainable().named_parameters())
       found.gradients[parameter.key()] = parameter.value().grad();
     expect_same(found, expected, 1e-5);
+  }
+}
+
+// Fewer frames at a time take no less here.
+TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
+  const auto task = [](std::int64_t frames) {
+    StepTask found;
+    found.frames = frames;
+    found.cost = [](std::int64_t) {
+      StepCost step;
+      step.output = step.saved = 1000;
+      step.forward = step.backward = 1;
+      return ChunkCost{{step}, 0};
+    };
+    return found;
+  };
+  Ways ways(task, 0, Strategy::kNone);
+  ways.choose(8);
+  try {
+    ways.shrink();
+    FAIL();
+  } catch (const SystemError& error) {
+    EXPECT_NE(std::string(error.what()).find("none, 8 frames at a time"), std::string::npos)
+        << error.what();
   }
 }
 
