@@ -259,12 +259,12 @@ std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory
     return plan_row(larger, row.trained, way).bytes.total() <= memory;
   };
   std::int64_t low = 0, high = 1;
-  while (fits(high)) low = high, high *= 2;
+  while (high <= kMostExams && fits(high)) low = high, high *= 2;
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (fits(middle) ? low : high) = middle;
   }
-  return low;
+  return std::min(low, kMostExams);
 }
 
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory) {
