@@ -113,13 +113,16 @@ class Cluster:
                 raise RuntimeError(f"waited {seconds} s for {what}\n{self.run('squeue', '--all', check=False)}\n{logs}")
             time.sleep(0.3)
 
-    def state(self, job):
-        """Task -> state of a job's elements, as scontrol still knows them."""
-        states = {}
+    def fields(self, job, name):
+        """Task -> a field of a job's elements, as scontrol still knows them."""
+        found = {}
         for record in self.run("scontrol", "show", "job", job, "--oneliner").splitlines():
             fields = dict(word.split("=", 1) for word in record.split() if "=" in word)
-            states[fields.get("ArrayTaskId", fields["JobId"])] = fields["JobState"]
-        return states
+            found[fields.get("ArrayTaskId", fields["JobId"])] = fields[name]
+        return found
+
+    def state(self, job):
+        return self.fields(job, "JobState")
 
     def ended(self, job):
         return all(state not in ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "REQUEUED")
