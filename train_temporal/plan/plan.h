@@ -84,7 +84,7 @@ Row plan_row(const Query& query, const Trained& trained, const tune::Way& way);
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory);
 // The most exams of query.frames frames in a step that fit this way, counted up to kMostExams;
 // 0: not one.
-inline constexpr std::int64_t kMostExams = 1 << 20;
+inline constexpr std::int64_t kMostExams = 1000000;
 std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory);
 
 // Cards' memory, in GiB.
