@@ -4,7 +4,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 
 import numpy as np
 import pandas as pd
@@ -172,32 +171,31 @@ def test_views_of_the_cut_are_drawn(exams, weights, tmp_path):
     assert np.abs(both[0] - both[1]).max() > 1e-3
 
 
-def killed(command, seconds):
-    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    try:
-        errors = process.communicate(timeout=seconds)[1]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return True
-    assert process.returncode == 0, errors.decode()
-    return False
+def killed(command, state, writes):
+    """Kills it once it has written so often into `state`; False when it was done before."""
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seen = set()
+    while process.poll() is None and len(seen) < writes:
+        for path in state.glob("*"):
+            try:
+                seen.add((path.name, path.stat().st_mtime_ns))
+            except FileNotFoundError:
+                pass  # it was replaced just now
+    process.kill()
+    return process.wait() != 0
 
 
 def test_killed_and_resumed_equals_uninterrupted(cache, weights, tmp_path):
     more = [*tuned(weights), "--epochs", 6, "--patience", 0, "--folds", 2, "--tune-dropout", 0.1, "--compare", "frozen"]
-    begun = time.monotonic()
     train(cache, tmp_path / "whole", *more)
-    longest, random = time.monotonic() - begun, np.random.default_rng(0)
-    cut, kills = tmp_path / "cut", 0
-    while kills < 5 and not cut.exists():  # a kill may come when the run is done
+    random, kills = np.random.default_rng(0), 0
+    cut, unfinished = tmp_path / "cut", tmp_path / "cut.unfinished"
+    while kills < 5 and not cut.exists():
         command = [PROGRAM, *words(cache, cut, *more)]
-        unfinished = (tmp_path / "cut.unfinished").exists()
-        if not killed(command + ["--resume"] * unfinished, random.uniform(0.2, 0.8) * longest):
-            break
-        kills += 1
+        before = len(list((unfinished / "state").glob("*")))
+        kills += killed(command + ["--resume"] * unfinished.exists(), unfinished / "state", before + random.integers(1, 6))
     if not cut.exists():
-        train(cache, cut, *more, *["--resume"] * (tmp_path / "cut.unfinished").exists())
+        train(cache, cut, *more, *["--resume"] * unfinished.exists())
     assert kills > 0 and content(cut) == content(tmp_path / "whole")
 
 
