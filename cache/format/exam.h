@@ -60,8 +60,8 @@ enum class Detail { kAll, kWithoutSources };
 struct ViewFeatures {
   std::string view = "clean";
   std::vector<float> values;
-  // What enters the cut, as the cache stores it, [T, Cut::row_bytes()]. Empty, unless the recipe
-  // has a cut.
+  // The rows that enter the cut, as the cache stores them, [T, Cut::row_bytes()]. Empty, unless the
+  // recipe has a cut.
   std::vector<std::byte> cut = {};
 };
 

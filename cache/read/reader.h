@@ -66,13 +66,13 @@ class CacheReader {
   void scan_stored(const std::string& view, std::span<const std::size_t> exams,
                    const VisitStored& body) const;
 
-  // What a cut cache holds beside the features; nullopt: nothing.
+  // The cut that is stored beside the features; nullopt: none.
   std::optional<Cut> cut() const;
   // The cut of one exam in views()[view] as stored, row-major [T, shape of the cut]; rows of
   // missing frames are NaN, of pixels 0. Checks the exam's checksum. Thread-safe. CacheError when
   // there is no cut, or room for another number of bytes.
   void read_cut(std::size_t exam, std::size_t view, std::span<std::byte> rows) const;
-  // As scan_stored().
+  // The same as scan_stored(), for a cut.
   void scan_cut(std::size_t view, std::span<const std::size_t> exams,
                 const VisitStored& body) const;
 

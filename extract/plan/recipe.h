@@ -10,7 +10,7 @@
 
 namespace coldframe::extract {
 
-// What --cut stores of each frame beside its features.
+// --cut stores this of each frame beside its features.
 std::optional<cache::Cut> cut_of(const ExtractOptions& options, const vit::Backbone& backbone);
 
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone);

@@ -1,4 +1,5 @@
-// What the levels of pixels become before the backbone: the last step of preprocessing.
+// Normalisation gives the levels of pixels their values for the backbone: the last step of
+// preprocessing.
 #pragma once
 
 #include <array>

@@ -112,7 +112,7 @@ const Field* find_field(std::string_view key);  // nullptr if there is none
 // A key for each field of plain ViTs, and for others where they differ from one, so that recipes
 // of caches made before a field was there stay the same.
 Json to_json(const Architecture& architecture);
-// What to_json() wrote. DataError for a key or a value that it does not write.
+// Reads what to_json() wrote. DataError for a key or a value that it does not write.
 Architecture architecture_from_json(const Json& json);
 
 // Reads what canonical names (checkpoint/canonical_names.h) and shapes of tensors show; the other

@@ -31,7 +31,7 @@ struct VisionTransformerImpl : torch::nn::Module {
   torch::Tensor forward_features(const torch::Tensor& images);  // the last block's
   // -> [B, pooled_features()]; Pooling::kMap with attention_pool only
   torch::Tensor forward_head(const torch::Tensor& tokens, Pooling pooling);
-  // What enters a block, counted from 0: the residual stream before it.
+  // Gives the residual stream that enters a block, counted from 0.
   torch::Tensor forward_until(const torch::Tensor& images, std::int64_t before);
   // All of it: [B, 3, H, W] -> [B, features], and behind them what enters options.cut
   torch::Tensor forward(const torch::Tensor& images, const FeatureOptions& options);
@@ -52,7 +52,7 @@ struct VisionTransformerImpl : torch::nn::Module {
  private:
   void make_blocks(const Scope& scope);
   torch::Tensor add_positions(const torch::Tensor& patches);
-  // As forward_layers(), of what enters block `first`.
+  // The same as forward_layers(), of what enters block `first`.
   std::vector<torch::Tensor> forward_from(torch::Tensor x, std::int64_t first,
                                           const std::vector<std::int64_t>& layers);
 

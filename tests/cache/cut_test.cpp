@@ -1,5 +1,5 @@
-// What enters a block of the ViT, kept beside the features: written, read, packed, merged, pruned
-// and refused.
+// The cut, which enters a block of the ViT, is kept beside the features: written, read, packed,
+// merged, pruned and refused.
 #include "cache/format/cut.h"
 
 #include <gmock/gmock.h>

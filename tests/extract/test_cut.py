@@ -14,6 +14,8 @@ import pytest
 import torch
 from PIL import Image
 
+from cache_data import all_data
+
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "vit"))
 from timm_models import build, save_folder  # noqa: E402
 
@@ -63,15 +65,6 @@ class Cohort:
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory):
     return Cohort(tmp_path_factory.mktemp("cut"))
-
-
-def all_data(cache):
-    """{name: bytes} of all that a single-file cache holds, but for what tells of this run."""
-    found = {}
-    with h5py.File(cache) as file:
-        file.visititems(lambda name, item: found.update({name: item[()].tobytes()}) if isinstance(item, h5py.Dataset) else None)
-        found["recipe"] = file.attrs["recipe"]
-    return found
 
 
 def array(cache, name):

@@ -5,10 +5,11 @@ import os
 import pathlib
 import subprocess
 
-import h5py
 import numpy as np
 import pytest
 from PIL import Image
+
+from cache_data import all_data
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
@@ -51,15 +52,6 @@ class Cohort:
 @pytest.fixture
 def cohort(tmp_path):
     return Cohort(tmp_path)
-
-
-def all_data(cache):
-    """{name: bytes} of all that a single-file cache holds, but for what tells of this run."""
-    found = {}
-    with h5py.File(cache) as file:
-        file.visititems(lambda name, item: found.update({name: item[()].tobytes()}) if isinstance(item, h5py.Dataset) else None)
-        found["recipe"] = file.attrs["recipe"]
-    return found
 
 
 @pytest.mark.parametrize("old", ["old.h5", "old.cache"])

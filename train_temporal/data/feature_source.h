@@ -24,7 +24,7 @@ class FeatureSource {
   virtual const Dataset& window() const = 0;
   // True where the window has every exam in one view alone, the planned one, as its only view.
   virtual bool one_view() const = 0;
-  // As many exams as evaluation had best take in a group.
+  // Counts the exams that evaluation had best take in a group.
   virtual std::size_t exams_at_once() const = 0;
 
   // next() will have these groups of exams at hand, one after another, each exam in one view. What

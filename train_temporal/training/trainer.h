@@ -20,7 +20,7 @@
 
 namespace coldframe::temporal {
 
-// How the ViT's part of a tuned fit is trained; the rest is as for the head.
+// The ViT's part of a tuned fit is trained by these; the rest is as for the head.
 struct TuneFit {
   tune::TuneOptions vit;
   double learning_rate = 5e-5;  // at its highest

@@ -1,4 +1,4 @@
-// What a tuned fit takes beside the temporal model, and what of its budget is left to the ViT's
+// A tuned fit takes this beside the temporal model, and what of its budget is left to the ViT's
 // step.
 #pragma once
 

@@ -8,7 +8,7 @@
 namespace coldframe::extract {
 namespace {
 
-// What the parts of a job must do alike.
+// The parts of a job must do this alike.
 Json kind_of(const std::string& precision, const torch::Device& device) {
   return {{"precision", precision}, {"device", device.is_cuda() ? "cuda" : "cpu"}};
 }

@@ -48,7 +48,7 @@ struct PlanOptions {
   bool rename = false;   // --rename: sources under other ids than they are cached under keep their
                          // features
   bool replace = false;  // --replace: ids that name other exams than those cached lose theirs
-  // Of each exam of the input, whether this process has it; empty: all. With it the plan is about
+  // True for the exams of the input that this process has; empty: all. With it the plan is about
   // these alone, and cached exams that the input does not name stay where they are.
   std::vector<bool> mine = {};
 };

@@ -17,7 +17,7 @@ namespace coldframe::vit {
 // Applied to what a part's last product gives; empty: nothing.
 using OutputDropout = std::function<torch::Tensor(const torch::Tensor&)>;
 
-// What the model asks of a block of any kind. A block is one or two parts, x -> x + …, each of
+// The model asks this of a block of any kind. A block is one or two parts, x -> x + …, each of
 // which training keeps or computes again by itself.
 struct AnyBlock : torch::nn::Module {
   virtual std::size_t parts() const { return 2; }  // attention, then the perceptron

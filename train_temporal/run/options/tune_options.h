@@ -1,4 +1,4 @@
-// What `coldframe train --tune` can be told: how the end of the ViT is trained with the model.
+// `coldframe train --tune` can be told this: how the end of the ViT is trained with the model.
 #pragma once
 
 #include <boost/program_options.hpp>
