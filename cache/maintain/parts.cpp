@@ -1,7 +1,6 @@
 #include "cache/maintain/parts.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -33,12 +32,6 @@ std::vector<fs::path> record_paths(const Location& location) {
   return paths;
 }
 
-std::string host_name() {
-  char host[128] = "";
-  ::gethostname(host, sizeof host - 1);
-  return host;
-}
-
 std::uint32_t number_of(const Json& json, const char* key, std::uint32_t most) {
   const std::int64_t value = json.at(key).get<std::int64_t>();
   if (value < 0 || value > most) throw DataError(concat(key, " is ", value));
@@ -53,8 +46,7 @@ PartRecord parse_record(const fs::path& path) {
                             json.at("assignment"),
                             json.at("exams"),
                             json.at("finished"),
-                            json.at("started"),
-                            json.at("host")};
+                            json.at("started")};
     if (record.part >= record.parts) throw DataError("it has no such part");
     return record;
   } catch (const std::exception& error) {
@@ -91,7 +83,6 @@ void write_part_record(const Location& location, PartRecord& record) {
   json["assignment"] = record.assignment;
   json["finished"] = record.finished;
   json["started"] = record.started;
-  json["host"] = host_name();
   json["exams"] = record.exams;
   create_folders_durably(location.shard_folder());
   write_file_atomically(record_path(location, record.part, record.parts), json.dump() + "\n");
@@ -105,6 +96,14 @@ std::vector<PartRecord> read_part_records(const Location& location) {
       std::ranges::max_element(records, {}, &PartRecord::started)->assignment;
   std::erase_if(records, [&](const PartRecord& record) { return record.assignment != latest; });
   std::ranges::sort(records, {}, &PartRecord::part);
+  return records;
+}
+
+std::vector<PartRecord> require_part_records(const Location& location) {
+  std::vector<PartRecord> records = read_part_records(location);
+  if (records.empty())
+    throw CacheError(concat(location.path.string(), ": no part has left a record (.part-*.json): ",
+                            "it was not extracted with --part, or is finished already"));
   return records;
 }
 
@@ -141,10 +140,9 @@ Json agree(const Location& location, const Json& proposal) {
   return agreement(location).value_or(proposal);
 }
 
-PartsReport check_parts(const Location& location, const CacheReader* cache) {
+PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
+                        const CacheReader* cache) {
   PartsReport report;
-  const std::vector<PartRecord> records = read_part_records(location);
-  if (records.empty()) return report;
   std::unordered_set<std::string_view> failed;
   if (cache)
     for (const Failure& failure : cache->failures()) failed.insert(failure.exam);

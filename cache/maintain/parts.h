@@ -24,7 +24,6 @@ struct PartRecord {
   std::vector<std::string> exams;  // ids
   bool finished = false;           // its last start went through to the end
   double started = 0;              // Unix seconds, of its last start
-  std::string host;
 };
 
 // `.part-<part>-of-<parts>.json`, replaced when the part starts again and when it has finished.
@@ -33,6 +32,8 @@ void write_part_record(const Location& location, PartRecord& record);
 // Those of the job that started last, by part; a part that was assigned otherwise is not among
 // them. DataError: a record that is none.
 std::vector<PartRecord> read_part_records(const Location& location);
+// The same; CacheError when there is none.
+std::vector<PartRecord> require_part_records(const Location& location);
 
 // CacheError while parts have records: whoever changes the cache as a whole asks before.
 void require_unshared(const Location& location);
@@ -53,12 +54,13 @@ struct PartState {
   bool complete() const { return finished && done + failed == exams; }
 };
 struct PartsReport {
-  std::vector<PartState> parts;           // all of them, [N]; empty: no record is there
+  std::vector<PartState> parts;           // all of them, [N]
   std::vector<std::string> failed_exams;  // ids
   std::uint64_t frames = 0;               // of exams that are done
 };
-// `cache`: null while no shard is there yet.
-PartsReport check_parts(const Location& location, const CacheReader* cache);
+// `records`: as read_part_records() gives them. `cache`: null while no shard is there yet.
+PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
+                        const CacheReader* cache);
 
 // Removes the records and the agreement: from then on nobody shares the cache.
 void forget_parts(const Location& location);

@@ -68,12 +68,10 @@ int run_finish(const std::vector<std::string>& arguments) {
       "end the job though parts are incomplete; no part may be at work");
   if (!parse_verb(kFinishCommand, arguments, options, more)) return 0;
   const Location location = locate(options.path());
+  const std::vector<PartRecord> records = require_part_records(location);
   std::optional<CacheReader> cache;
   if (!location.files().empty()) cache.emplace(options.path(), Detail::kWithoutSources);
-  const PartsReport report = check_parts(location, cache ? &*cache : nullptr);
-  if (report.parts.empty())
-    throw CacheError(concat(options.path(), ": no part has left a record (.part-*.json): it was ",
-                            "not extracted with --part, or is finished already"));
+  const PartsReport report = check_parts(location, records, cache ? &*cache : nullptr);
   const Json json = to_json(options.path(), report);
   if (options.json) print_json(json);
   const bool whole = incomplete(report).empty();

@@ -96,13 +96,10 @@ int run_progress(const std::vector<std::string>& arguments) {
   VerbOptions options;
   if (!parse_verb(kProgressCommand, arguments, options)) return 0;
   const Location location = locate(options.path());
-  const std::vector<PartRecord> records = read_part_records(location);
-  if (records.empty())
-    throw CacheError(concat(options.path(), ": no part has left a record (.part-*.json): it was ",
-                            "not extracted with --part, or is finished already"));
+  const std::vector<PartRecord> records = require_part_records(location);
   std::optional<CacheReader> cache;
   if (!location.files().empty()) cache.emplace(options.path(), Detail::kWithoutSources);
-  const PartsReport report = check_parts(location, cache ? &*cache : nullptr);
+  const PartsReport report = check_parts(location, records, cache ? &*cache : nullptr);
   const Summary sum = summarise(report, records, static_cast<double>(std::time(nullptr)));
   options.json ? print_json(to_json(report, sum)) : print(report, sum);
   return sum.still.empty() ? 0 : static_cast<int>(ExitCode::kDoneWithFindings);
