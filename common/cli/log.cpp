@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <set>
 #include <string>
 
 namespace coldframe {
@@ -38,6 +39,13 @@ void write_line(std::string_view prefix, std::string_view colour, std::string_vi
 
 void log_info(std::string_view message) {
   if (!quiet) write_line("", "", message);
+}
+
+void log_info_once(const std::string& message) {
+  static std::mutex mutex;
+  static std::set<std::string> said;
+  const std::lock_guard lock(mutex);
+  if (said.insert(message).second) log_info(message);
 }
 
 void log_warning(std::string_view message) {

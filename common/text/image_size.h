@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <ostream>
+#include <string>
 
 namespace coldframe {
 
@@ -22,6 +23,11 @@ struct ImageSize {
 inline std::ostream& operator<<(std::ostream& out, const ImageSize& size) {
   return out << size.height << "×" << size.width;
 }
+
+inline constexpr std::int64_t kLeastImageSide = 8, kMostImageSide = 4096;
+
+// Reads --image-size: "224", or "224x320" (height, then width). ConfigError.
+ImageSize parse_image_size(const std::string& text);
 
 // In JSON a square is its side, and an oblong [height, width]. A template, so that nlohmann's own
 // conversion finds it and this header needs none of its.

@@ -1,5 +1,7 @@
 #include "common/torch/cpu_memory.h"
 
+#include <malloc.h>
+
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/impl/alloc_cpu.h>
@@ -110,6 +112,11 @@ void count_cpu_memory(std::uint64_t limit) {
   static CountingAllocator allocator;  // outlives every tensor: it has nothing to destroy
   limit_bytes = limit;
   if (c10::GetCPUAllocator() != &allocator) c10::SetCPUAllocator(&allocator, /*priority=*/1);
+}
+
+void keep_freed_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, -1);  // never
 }
 
 CpuMemory cpu_memory() {

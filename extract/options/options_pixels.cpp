@@ -13,19 +13,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-// "224" or "224x320" (height, then width).
-ImageSize parse_image_size(const std::string& text) {
-  const std::vector<std::string> sides = split(lower(text), 'x');
-  ImageSize size;
-  const bool is_read = sides.size() <= 2 && parse_int(sides.front(), size.height) &&
-                       parse_int(sides.back(), size.width);
-  const auto fits = [](std::int64_t side) { return side >= 8 && side <= 4096; };
-  if (!is_read || !fits(size.height) || !fits(size.width))
-    throw ConfigError(
-        concat("--image-size '", text, "': expected 8 to 4096 pixels, as S or as HEIGHTxWIDTH"));
-  return size;
-}
-
 std::array<float, 3> parse_channels(const std::string& option, const std::string& text,
                                     bool positive) {
   const auto parts = split(text, ',');

@@ -64,8 +64,8 @@ ROOMS = {
                                         "train_temporal/report", "train_temporal/run",
                                         "train_temporal/tasks"},
     # What training would take before it runs: architectures, and the steps of tune.
-    "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/plan",
-                                     "train_temporal/tune"},
+    "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
+                                     "train_temporal/plan", "train_temporal/tune"},
     "train_temporal/run": COMMON | {"common/torch", "common/processes", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,

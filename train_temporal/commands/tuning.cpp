@@ -5,6 +5,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "common/torch/cpu_memory.h"
 #include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
@@ -36,6 +37,7 @@ std::unique_ptr<tune::TunedSource> open_vit(TrainOptions& options, const Cohort&
                              "' holds features alone; extract with --cut BLOCK, which keeps what "
                              "enters that block of the ViT"));
   }
+  keep_freed_memory();
   const std::string weights = options.tune.weights == kRandomWeights ? "" : options.tune.weights;
   std::unique_ptr<tune::TunedSource> source;
   try {

@@ -10,7 +10,6 @@
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
-#include "common/torch/cpu_memory.h"
 #include "common/torch/device.h"
 #include "extract/vit/checkpoint/canonical_names.h"
 #include "extract/vit/checkpoint/weight_files.h"
@@ -91,23 +90,11 @@ void require_at_least(const char* option, std::int64_t value, std::int64_t least
     throw ConfigError(concat("--", option, " ", value, ": expected a whole number from ", least));
 }
 
-constexpr std::int64_t kMostSide = 16384;
-
-ImageSize image_size_of(const std::string& text) {
-  const std::size_t cross = text.find('x');
-  std::int64_t height = 0, width = 0;
-  const bool read = parse_int(text.substr(0, cross), height) &&
-                    (cross == std::string::npos || parse_int(text.substr(cross + 1), width));
-  if (cross == std::string::npos) width = height;
-  if (!read) throw ConfigError(concat("--image-size ", text, ": expected SIDE or HEIGHTxWIDTH"));
-  return {height, width};
-}
-
 void check_image_size(const ImageSize& size, std::int64_t patch) {
   for (const std::int64_t side : {size.height, size.width}) {
-    if (side < patch || side > kMostSide || side % patch != 0)
+    if (side < patch || side > kMostImageSide || side % patch != 0)
       throw ConfigError(concat("images of ", size, ": expected sides that are multiples of ", patch,
-                               ", the ViT's patch, up to ", kMostSide,
+                               ", the ViT's patch, up to ", kMostImageSide,
                                "; give them as --image-size"));
   }
 }
@@ -131,7 +118,7 @@ void find_model(Options& options) {
     throw ConfigError("name a model: coldframe plan vit_small_patch16_224, or a file of weights");
   query.model = options.model;
   std::optional<ImageSize> size;
-  if (!options.image_size.empty()) size = image_size_of(options.image_size);
+  if (!options.image_size.empty()) size = parse_image_size(options.image_size);
   std::error_code ignored;
   if (fs::exists(options.model, ignored)) {
     vit::BackboneOptions backbone;
@@ -190,48 +177,6 @@ void check(Options& options) {
   check_countable(query);
   if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
   query.threads = at::get_num_threads();
-}
-
-Measured measure(const Query& asked, const Trained& trained, std::int64_t frames) {
-  Query query = asked;
-  query.cuda = false;
-  count_cpu_memory();
-  const tune::ChainShape shape = shape_of(query, trained);
-  MeasuredVit vit(shape, torch::kCPU);
-  Measured found;
-  found.frames = frames;
-  found.names = tune::step_names(shape);
-  const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
-  found.predicted = cost.chain;
-  vit.steps(1);  // warms up
-  found.measured = vit.steps(frames);
-  double work = 0, seconds = 0;
-  std::vector<tune::StepCost> timed = cost.chain;
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    work += timed[i].forward + timed[i].backward;
-    timed[i].forward = found.measured[i].forward;
-    timed[i].backward = found.measured[i].backward;
-    seconds += timed[i].forward + timed[i].backward;
-  }
-  found.seconds_per_work = seconds / work;
-  for (const auto& [word, strategy] : tune::kStrategies) {
-    const std::uint64_t least = tune::least_memory(cost.chain, cost.input);
-    const tune::Schedule schedule = tune::make_schedule(strategy, timed, cost.input, least);
-    const tune::Use predicted = tune::simulate(schedule, timed, cost.input);
-    const tune::Use use = vit.follow(schedule, frames);
-    found.peaks.push_back({word, predicted.peak, use.peak, predicted.seconds, use.seconds});
-  }
-  const tune::StepTask task = tune::step_task(shape, frames);
-  for (const std::uint64_t share : {2, 4}) {
-    const std::uint64_t budget = found.peaks.front().predicted / share;
-    const std::vector<tune::ConsideredWay> considered = tune::consider_ways(task, budget);
-    if (considered.empty() || !considered.front().fits) continue;
-    const tune::Use predicted = considered.front().use;
-    const tune::Use use = vit.step(budget, frames);
-    found.peaks.push_back({concat("a step in ", human_bytes(budget)), predicted.peak, use.peak,
-                           predicted.seconds * found.seconds_per_work, use.seconds});
-  }
-  return found;
 }
 
 Answer answer_of(const Query& query, const Trained& trained, std::uint64_t memory) {

@@ -1,209 +1,127 @@
 #include "train_temporal/plan/measure.h"
 
-#include <torch/csrc/autograd/autograd.h>
-
 #include <algorithm>
-#include <chrono>
+#include <functional>
+#include <utility>
 
+#include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
-#include "common/torch/device_memory.h"
-#include "extract/vit/random_weights.h"
-#include "train_temporal/tune/chain.h"
-#include "train_temporal/tune/chunk_run.h"
-#include "train_temporal/tune/trained_parameters.h"
-#include "train_temporal/tune/tuned_vit.h"
+#include "train_temporal/plan/measured_vit.h"
 
 namespace coldframe::plan {
 namespace {
 
-using tune::ChainShape;
-using tune::StepCost;
-using tune::Values;
+// Times are medians over so many rounds, each of which runs everything once, so that the machine's
+// moods fall on all alike.
+constexpr int kRounds = 3;
 
-// The recipe of a cache of such a ViT.
-Json recipe_of(const ChainShape& shape) {
-  Json recipe;
-  recipe["backbone"] = {{"kind", "random"},
-                        {"generator", vit::kRandomWeightsVersion},
-                        {"seed", 0},
-                        {"architecture", vit::to_json(shape.architecture)},
-                        {"pooling", vit::to_string(shape.features.pooling)}};
-  if (!shape.features.layers.empty()) recipe["backbone"]["layers"] = shape.features.layers;
-  if (shape.projected > 0) recipe["backbone"]["projection"] = shape.projected;
-  recipe["preprocessing"] = {{"image_size", {shape.image_size.height, shape.image_size.width}},
-                             {"resampler", "pillow"},
-                             {"mean", {0.485, 0.456, 0.406}},
-                             {"std", {0.229, 0.224, 0.225}}};
-  return recipe;
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
 }
 
-// Bytes and time from its construction on.
-class Meter {
- public:
-  explicit Meter(const torch::Device& device) : device_(device), before_(live()) {
-    reset_device_memory_peak(device);
-    start_ = std::chrono::steady_clock::now();
+std::vector<tune::StepCost> median_steps(const std::vector<std::vector<tune::StepCost>>& rounds) {
+  std::vector<tune::StepCost> steps = rounds.front();
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    std::vector<double> forward, backward;
+    for (const std::vector<tune::StepCost>& round : rounds) {
+      forward.push_back(round[i].forward);
+      backward.push_back(round[i].backward);
+    }
+    steps[i].forward = median(std::move(forward));
+    steps[i].backward = median(std::move(backward));
   }
-  std::uint64_t peak() const { return peak_device_memory(device_) - before_; }
-  std::uint64_t stays() const { return live() - before_; }
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
+  return steps;
+}
 
- private:
-  std::uint64_t live() const { return cpu_memory().live; }
+double seconds_of(const std::vector<tune::StepCost>& steps) {
+  double seconds = 0;
+  for (const tune::StepCost& step : steps) seconds += step.forward + step.backward;
+  return seconds;
+}
 
-  torch::Device device_;
-  std::uint64_t before_;
-  std::chrono::steady_clock::time_point start_;
+// A pass or a step that runs in every round.
+struct Trial {
+  using Steps = std::vector<tune::StepCost>;
+  std::string name;
+  std::function<tune::Use()> run;
+  std::function<tune::Use(const Steps& timed)> predict;
+  std::vector<double> seconds = {};
+  std::uint64_t peak = 0;
 };
 
-std::uint64_t bytes_of(const Values& values) {
-  std::uint64_t bytes = 0;
-  for (const torch::Tensor& value : values) bytes += value.nbytes();
-  return bytes;
+// Every strategy, a chunk of frames forward and backward.
+void add_schedules(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
+                   const Trial::Steps& timed, std::int64_t frames) {
+  const std::uint64_t least = tune::least_memory(cost.chain, cost.input);
+  for (const auto& [word, strategy] : tune::kStrategies) {
+    const tune::Schedule schedule = tune::make_schedule(strategy, timed, cost.input, least);
+    trials.push_back({word, [=, &vit] { return vit.follow(schedule, frames); },
+                      [=, input = cost.input](const Trial::Steps& steps) {
+                        return tune::simulate(schedule, steps, input);
+                      }});
+  }
+}
+
+// Whole steps in a half and a quarter of what a chunk takes that keeps everything.
+void add_budgets(std::vector<Trial>& trials, MeasuredVit& vit, const tune::ChunkCost& cost,
+                 const tune::ChainShape& shape, std::int64_t frames) {
+  const tune::StepTask task = tune::step_task(shape, frames);
+  const std::uint64_t whole = trials.front().predict(cost.chain).peak;
+  for (const std::uint64_t share : {2, 4}) {
+    const std::uint64_t budget = whole / share;
+    const std::vector<tune::ConsideredWay> considered = tune::consider_ways(task, budget);
+    if (considered.empty() || !considered.front().fits) continue;
+    trials.push_back(
+        {concat("a step in ", human_bytes(budget)), [=, &vit] { return vit.step(budget, frames); },
+         [use = considered.front().use, work = seconds_of(cost.chain)](const Trial::Steps& steps) {
+           return tune::Use{use.peak, use.seconds * seconds_of(steps) / work};
+         }});
+  }
+}
+
+// The predicted bytes of steps, with the seconds that they took.
+Trial::Steps timed_steps(Trial::Steps predicted, const Trial::Steps& measured) {
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    predicted[i].forward = measured[i].forward;
+    predicted[i].backward = measured[i].backward;
+  }
+  return predicted;
 }
 
 }  // namespace
 
-class MeasuredVit::Parts {
- public:
-  Parts(const ChainShape& shape, const torch::Device& device)
-      : shape_(shape),
-        device_(device),
-        source_(recipe_of(shape), shape.cut, {}),
-        model_(tune::make_tuned_model(source_, options(), 0, device)),
-        chain_(model_, source_.features(), shape.cut, source_.levels().to(device)),
-        first_(chain_.first_trained()) {}
-
-  std::vector<StepCost> steps(std::int64_t frames) {
-    std::vector<StepCost> costs;
-    Values values{first_input(frames)};
-    for (std::size_t step = 0; first_ + step < chain_.size(); ++step) {
-      StepCost cost;
-      const torch::NoGradGuard no_grad;
-      Values next = forward(step, values, cost);
-      backward(step, values, cost);
-      costs.push_back(cost);
-      values = std::move(next);
+Measured measure(const Query& asked, const Trained& trained, std::int64_t frames) {
+  Query query = asked;
+  query.cuda = false;
+  count_cpu_memory();
+  keep_freed_memory();
+  const tune::ChainShape shape = shape_of(query, trained);
+  const tune::ChunkCost cost = tune::chunk_cost(shape, frames);
+  MeasuredVit vit(shape, torch::kCPU);
+  vit.steps(1);  // warms up
+  std::vector<Trial::Steps> steps{vit.steps(frames)};
+  std::vector<Trial> trials;
+  add_schedules(trials, vit, cost, timed_steps(cost.chain, steps.front()), frames);
+  add_budgets(trials, vit, cost, shape, frames);
+  for (int round = 0; round < kRounds; ++round) {
+    for (Trial& trial : trials) {
+      const tune::Use use = trial.run();
+      trial.seconds.push_back(use.seconds);
+      trial.peak = std::max(trial.peak, use.peak);
     }
-    return costs;
+    steps.push_back(vit.steps(frames));
   }
-
-  tune::Use follow(const tune::Schedule& schedule, std::int64_t frames) {
-    for (std::size_t step = 0; step < chain_.size(); ++step)
-      for (const torch::Tensor& parameter : chain_.trained(step))
-        parameter.mutable_grad() = torch::zeros_like(parameter);
-    torch::Tensor input;
-    if (!shape_.input_by_chunk()) input = first_input(frames);
-    const Meter meter(device_);
-    tune::ChunkRun run(chain_, chain_.size() - first_, schedule,
-                       {input.defined() ? input : first_input(frames)}, pass());
-    torch::Tensor gradient = torch::ones_like(run.forward()[0]);
-    run.backward({std::move(gradient)});
-    return {meter.peak(), meter.seconds()};
+  Measured found{frames, tune::step_names(shape), cost.chain, median_steps(steps), {}, 0};
+  const Trial::Steps timed = timed_steps(cost.chain, found.measured);
+  found.seconds_per_work = seconds_of(timed) / seconds_of(cost.chain);
+  for (Trial& trial : trials) {
+    const tune::Use predicted = trial.predict(timed);
+    found.peaks.push_back({trial.name, predicted.peak, trial.peak, predicted.seconds,
+                           median(std::move(trial.seconds))});
   }
-
-  tune::Use step(std::uint64_t budget, std::int64_t frames) {
-    tune::TuneOptions with_budget = options();
-    with_budget.budget = budget;
-    with_budget.precision = pass().precision;
-    tune::TunedVit tuned(source_, with_budget, 0, device_);
-    for (const torch::Tensor& parameter : tuned.trainable().parameters())
-      parameter.mutable_grad() = torch::zeros_like(parameter);
-    const torch::Tensor rows = stored_rows(frames);
-    const std::vector<std::uint64_t> keys(static_cast<std::size_t>(frames));
-    const Meter meter(device_);
-    tuned.step(rows, keys, {},
-               [](const torch::Tensor& features) { return torch::ones_like(features); });
-    return {meter.peak(), meter.seconds()};
-  }
-
- private:
-  tune::TuneOptions options() const {
-    tune::TuneOptions options;
-    options.blocks = shape_.blocks;
-    options.lora_rank = shape_.lora_rank;
-    return options;
-  }
-  // Rows in the form that a cache's cut holds.
-  torch::Tensor stored_rows(std::int64_t frames) const {
-    const auto [height, width] = shape_.image_size;
-    if (shape_.cut == 0) return torch::full({frames, height, width, 3}, 100, torch::kUInt8);
-    return torch::randn({frames, shape_.tokens(), shape_.architecture.width}).to(torch::kHalf);
-  }
-  torch::Tensor first_input(std::int64_t frames) const {
-    const auto [height, width] = shape_.image_size;
-    if (shape_.whole())
-      return torch::full({frames, height, width, 3}, 100, torch::kUInt8).to(device_);
-    return torch::randn({frames, shape_.tokens(), shape_.architecture.width}).to(device_);
-  }
-  tune::Pass pass() const {
-    tune::Pass found;
-    found.precision = shape_.half ? torch::kBFloat16 : torch::kFloat32;
-    return found;
-  }
-  Values run(std::size_t step, const Values& input) const {
-    return chain_.forward(first_ + step, input, pass());
-  }
-
-  Values forward(std::size_t step, const Values& input, StepCost& cost) const {
-    const Meter meter(device_);
-    Values output = run(step, input);
-    cost.output = bytes_of(output);
-    cost.forward_extra = meter.peak() - cost.output;
-    cost.forward = meter.seconds();
-    return output;
-  }
-
-  void backward(std::size_t step, const Values& given, StepCost& cost) const {
-    const torch::AutoGradMode with_graph(true);
-    Values input, wanted;
-    for (const torch::Tensor& value : given) {
-      input.push_back(value.detach());
-      if (step == 0) continue;
-      input.back().set_requires_grad(true);
-      wanted.push_back(input.back());
-    }
-    const std::vector<torch::Tensor>& trained = chain_.trained(first_ + step);
-    wanted.insert(wanted.end(), trained.begin(), trained.end());
-    const Meter forward_meter(device_);
-    const Values output = run(step, input);
-    cost.saved = forward_meter.stays() - cost.output;
-    cost.graph_extra = forward_meter.peak() - forward_meter.stays();
-    cost.forward = std::min(cost.forward, forward_meter.seconds());
-    Values gradients;
-    for (const torch::Tensor& value : output) gradients.push_back(torch::ones_like(value));
-    const Meter meter(device_);
-    const auto found =
-        torch::autograd::grad(output, wanted, gradients, false, false, /*allow_unused=*/true);
-    const std::uint64_t input_gradients = step == 0 ? 0 : bytes_of(given);
-    cost.backward_extra = meter.peak() - std::min(meter.peak(), input_gradients);
-    cost.backward = meter.seconds();
-  }
-
-  ChainShape shape_;
-  torch::Device device_;
-  tune::TunedSource source_;
-  vit::VisionTransformer model_;
-  tune::Chain chain_;
-  std::size_t first_;  // trained step
-};
-
-MeasuredVit::MeasuredVit(const ChainShape& shape, const torch::Device& device)
-    : parts_(std::make_unique<Parts>(shape, device)) {}
-MeasuredVit::~MeasuredVit() = default;
-
-std::vector<StepCost> MeasuredVit::steps(std::int64_t frames) {
-  return parts_->steps(frames);
-}
-
-tune::Use MeasuredVit::follow(const tune::Schedule& schedule, std::int64_t frames) {
-  return parts_->follow(schedule, frames);
-}
-
-tune::Use MeasuredVit::step(std::uint64_t budget, std::int64_t frames) {
-  return parts_->step(budget, frames);
+  return found;
 }
 
 }  // namespace coldframe::plan

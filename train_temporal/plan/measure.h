@@ -1,31 +1,28 @@
-// Measures what steps take, on weights of random numbers: the counterpart of tune/costs.h.
+// What steps on this machine's CPU take, beside what the plan says.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <string>
 #include <vector>
 
-#include "common/torch/tensor.h"
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/plan/plan.h"
 
 namespace coldframe::plan {
 
-// A ViT of random weights on a device. On the CPU count_cpu_memory() has been called.
-class MeasuredVit {
- public:
-  MeasuredVit(const tune::ChainShape& shape, const torch::Device& device);
-  ~MeasuredVit();
-
-  // Runs every trained step of a chunk of frames by itself, without a graph, with one, and
-  // backward; seconds are those of the faster of two forward passes.
-  std::vector<tune::StepCost> steps(std::int64_t frames);
-  // A chunk of frames by a schedule, forward and backward.
-  tune::Use follow(const tune::Schedule& schedule, std::int64_t frames);
-  // A whole step of TunedVit within so many bytes, its head apart.
-  tune::Use step(std::uint64_t budget, std::int64_t frames);
-
- private:
-  class Parts;
-  std::unique_ptr<Parts> parts_;
+struct Measured {
+  struct Peak {
+    std::string schedule;
+    std::uint64_t predicted = 0, measured = 0;  // bytes
+    double predicted_seconds = 0, seconds = 0;
+  };
+  std::int64_t frames = 0;
+  std::vector<std::string> names;
+  std::vector<tune::StepCost> predicted, measured;  // of each step; seconds
+  std::vector<Peak> peaks;
+  double seconds_per_work = 0;  // of a machine that does as these steps did
 };
+
+// Runs steps of a ViT of random weights, so many frames at a time; counts the CPU's memory.
+Measured measure(const Query& asked, const Trained& trained, std::int64_t frames);
 
 }  // namespace coldframe::plan

@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/models/step_values.h"
 #include "train_temporal/plan/parameters.h"
 
 namespace coldframe::plan {
@@ -25,19 +26,19 @@ std::uint64_t count(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
 
-// LibTorch's GRU on [n, D] features: as in training/memory_plan.h, where the factors are measured.
+// The temporal model's step on [n, D] features.
 std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool fused) {
-  const double D = double(dimension), H = double(query.hidden), L = double(query.layers);
-  const double dirs = query.bidirectional ? 2 : 1, W = H * dirs, I = H + 3;
+  temporal::ModelConfig config;
+  config.dimension = static_cast<std::int64_t>(dimension);
+  config.classes = query.outputs;
+  config.hidden = query.hidden;
+  config.layers = query.layers;
+  config.bidirectional = query.bidirectional;
+  config.time = true;
+  const temporal::StepValues values(config);
   const double n = double(query.all_frames()), b = double(query.exams);
-  double values = 0;
-  if (fused)
-    values = n * (D + 2 * I + 7 * H + W * L + 5 * H * L * dirs + W * (2 * L - 1)) +
-             b * (4 * H + H * L * dirs + 4 * W);
-  else
-    values =
-        n * std::max(3 * D, 2 * D + (9.3 + 7.4 * L * dirs) * H) + 3 * H * ((L > 1 ? W : I) + H);
-  return kFloat * static_cast<std::uint64_t>(values);
+  return kFloat * static_cast<std::uint64_t>(fused ? values.forward(n, b) + values.backward(n, b)
+                                                   : values.by_autograd(n, b, true));
 }
 
 std::uint64_t temporal_parameters(const Query& query, std::uint64_t dimension) {

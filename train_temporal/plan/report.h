@@ -7,23 +7,9 @@
 #include <vector>
 
 #include "common/files/json.h"
-#include "train_temporal/plan/plan.h"
+#include "train_temporal/plan/measure.h"
 
 namespace coldframe::plan {
-
-// Figures measured on this machine, beside those predicted.
-struct Measured {
-  struct Peak {
-    std::string schedule;
-    std::uint64_t predicted = 0, measured = 0;  // bytes
-    double predicted_seconds = 0, seconds = 0;
-  };
-  std::int64_t frames = 0;
-  std::vector<std::string> names;
-  std::vector<tune::StepCost> predicted, measured;  // of each step; seconds
-  std::vector<Peak> peaks;
-  double seconds_per_work = 0;  // of a machine that does as these steps did
-};
 
 struct Answer {
   std::uint64_t memory = 0;

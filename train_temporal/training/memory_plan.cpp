@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/step_values.h"
 #include "train_temporal/training/tune_memory.h"
 
 namespace coldframe::temporal {
@@ -15,11 +14,6 @@ namespace {
 // and 64 × 1280 frames × D; batch 32).
 constexpr double kFloat = sizeof(float);
 constexpr double kErrs = 1.1;  // how far a prediction may be above what is needed
-
-// Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
-// with LibTorch 2.11. Of recurrent layers: once, and for each layer and direction.
-constexpr double kMeanActivations = 4.8, kAttentionActivations = 5.8;
-constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
 
 struct Frames {
   double mean = 0, deviation = 0, most = 0;
@@ -47,64 +41,24 @@ Frames frames_of(const Dataset& dataset, const std::vector<std::size_t>& exams,
   return frames;
 }
 
-struct Shapes {
-  double D, H, C, F, L, dirs, W, I;
-  bool recurrent, attends, clock, per_frame, mixed;
-  double gates;
-  bool fused;
-
-  explicit Shapes(const FitTask& task)
-      : D(double(task.config.dimension)),
-        H(double(task.config.hidden)),
-        C(double(task.config.classes)),
-        F(double(task.config.clock_width)),
-        L(double(task.config.layers)),
-        dirs(task.config.bidirectional ? 2 : 1),
-        W(H * dirs),
-        I(H + (task.config.time ? double(kTimeInputs) : 0)),
-        recurrent(is_recurrent(task.config.architecture)),
-        attends(task.config.architecture == ModelKind::kAttention),
-        clock(task.config.architecture == ModelKind::kClock),
-        per_frame(task.config.per_frame()),
-        mixed(task.options.mixup > 0),
-        gates(task.config.architecture == ModelKind::kLstm ? 4 : 3),
-        fused(task.tuned == nullptr && task.config.architecture == ModelKind::kGru &&
-              task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
-              task.options.precision == torch::kFloat32) {}
-
-  double matrices() const {
-    if (clock) return kClockHidden * (F + C);
-    if (!recurrent) return D * H + H * H + H * C;
-    return D * H + W * C + dirs * gates * H * ((I + H) + (L - 1) * (W + H));
-  }
-  double forward(double n, double b) const {
-    return n * (D + I + 3 * H + W * L + 5 * H * L * dirs) + b * (3 * H + H * L * dirs + W + C);
-  }
-  double backward(double n, double b) const {
-    return n * ((mixed ? D : 0) + I + 4 * H + W * (2 * L - 1)) + b * (H + 3 * W + C);
-  }
-  // The features are there three times as they are standardised, then twice.
-  double by_autograd(double n, double b, bool keeps) const {
-    if (clock) return (per_frame ? n : b) * (F + 3 * kClockHidden);
-    const double layers = recurrent ? kRecurrentActivations + kLayerActivations * L * dirs
-                          : attends ? kAttentionActivations
-                                    : kMeanActivations;
-    // Weights that every step of a layer uses get a gradient beside the one that it is added to.
-    const double added = recurrent && keeps ? gates * H * ((L > 1 ? W : I) + H) : 0;
-    return n * std::max(3 * D, 2 * D + (keeps ? layers : layers / 3) * H) + added;
-  }
-};
-
-// The piece is cut as FusedStep cuts it.
-double training_values(const Shapes& shapes, const Frames& frames, double exams,
-                       double parameters) {
-  if (!shapes.fused) return shapes.by_autograd(frames.of(exams), exams, true);
-  const double shards = std::clamp(std::floor(exams / kExamsPerShard), 1.0, double(kMostShards));
-  const double each = std::ceil(exams / shards), n = frames.of(each);
-  return shards * (shapes.forward(n, each) + shapes.backward(n, each)) + (shards - 1) * parameters;
+bool is_fused(const FitTask& task) {
+  return task.tuned == nullptr && task.config.architecture == ModelKind::kGru &&
+         task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
+         task.options.precision == torch::kFloat32;
 }
 
-double evaluation_values(const Shapes& shapes, const FitTask& task, std::size_t at_once) {
+// The piece is cut as FusedStep cuts it.
+double training_values(const StepValues& values, const FitTask& task, const Frames& frames,
+                       double exams) {
+  if (!is_fused(task)) return values.by_autograd(frames.of(exams), exams, true);
+  const double shards = std::clamp(std::floor(exams / kExamsPerShard), 1.0, double(kMostShards));
+  const double each = std::ceil(exams / shards), n = frames.of(each);
+  const double mixed = task.options.mixup > 0 ? n * double(task.config.dimension) : 0;
+  return shards * (values.forward(n, each) + values.backward(n, each) + mixed) +
+         (shards - 1) * values.parameters();
+}
+
+double evaluation_values(const StepValues& values, const FitTask& task, std::size_t at_once) {
   double most = 0;
   for (const auto* exams : {&task.split.validation, &task.split.test}) {
     const Frames frames = frames_of(task.dataset, *exams, 0);
@@ -112,8 +66,8 @@ double evaluation_values(const Shapes& shapes, const FitTask& task, std::size_t 
     const double pieces = std::ceil(double(exams->size()) / std::max(each, 1.0));
     const double n = frames.of(each);
     const double passes = std::min(double(task.threads), pieces);
-    most = std::max(
-        most, shapes.fused ? passes * shapes.forward(n, each) : shapes.by_autograd(n, each, false));
+    most = std::max(most, is_fused(task) ? passes * values.forward(n, each)
+                                         : values.by_autograd(n, each, false));
   }
   return most;
 }
@@ -121,17 +75,18 @@ double evaluation_values(const Shapes& shapes, const FitTask& task, std::size_t 
 }  // namespace
 
 FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces) {
-  const Shapes shapes(task);
-  const double parameters = shapes.matrices();  // biases are too few to count
+  const StepValues values(task.config);
+  const bool fused = is_fused(task);
+  const double parameters = values.parameters();
   const Frames frames = frames_of(task.dataset, task.split.train, task.options.train_frames);
   const auto exams = static_cast<double>(std::min(pieces.training, task.split.train.size()));
-  const auto bytes = [](double values) { return static_cast<std::uint64_t>(kFloat * values); };
+  const auto bytes = [](double count) { return static_cast<std::uint64_t>(kFloat * count); };
   FitMemory memory;
-  memory.fixed = bytes((shapes.fused ? 7 : 6) * parameters + 4 * shapes.D);
-  memory.training = bytes(training_values(shapes, frames, exams, parameters));
+  memory.fixed = bytes((fused ? 7 : 6) * parameters + 4 * double(task.config.dimension));
+  memory.training = bytes(training_values(values, task, frames, exams));
   memory.evaluation =
-      bytes(evaluation_values(shapes, task, pieces.evaluation) + (shapes.fused ? parameters : 0));
-  if (!shapes.fused) {  // what a step kept is gone when evaluation begins
+      bytes(evaluation_values(values, task, pieces.evaluation) + (fused ? parameters : 0));
+  if (!fused) {  // what a step kept is gone when evaluation begins
     memory.training = std::max(memory.training, memory.evaluation);
     memory.evaluation = 0;
   }

@@ -1,14 +1,11 @@
 // The memory of a fit's tensors is predicted from shapes alone, before anything is computed. In
-// values of four bytes, with P parameters, D features, H hidden, W = H or 2 H, I = H or H + 3
-// inputs, L layers, dirs directions and C outputs, for b exams with n frames at a time:
+// values of four bytes, with P parameters and D features:
 //   once         6 P (parameters, gradients, moments, decay, the best), 4 D (statistics), and for
 //                FusedGru the matrices twice again (transposed, for training and for evaluation)
-//   each shard   n (D + 2 I + 7 H + W L + 5 H L dirs + W (2 L − 1)) +
-//                b (4 H + H L dirs + 4 W + 2 C), and P beyond the first shard
-//   evaluation   n (D + I + 3 H + W L + 5 H L dirs) + b (3 H + H L dirs + W + C), on each thread
-// Where autograd decides what stays, shard and evaluation are n max(3 D, 2 D + a H), `a` measured.
+//   each shard   as models/step_values.h has it, and P beyond the first shard
+//   evaluation   likewise, on each thread
 // Parameters and rows of a tuned fit (plan_tuning()) are once, too; its ViT's step is not counted.
-// n is the mean number of frames of b exams and three standard deviations more.
+// Frames of b exams are b times their mean number and three standard deviations more.
 #pragma once
 
 #include <cstdint>

@@ -46,13 +46,14 @@ const Way& Ways::choose(std::int64_t frames) {
 
 void Ways::take(const std::vector<ConsideredWay>& considered) {
   const ConsideredWay& best = considered.front();
-  const bool is_new = chosen_.empty();
+  const bool is_first = chosen_.empty();
   current_ = chosen_[frames_] = best.way;
   schedules_.clear();
-  if (!is_new) return;
-  log_info(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
-                  " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
-                  budget() > 0 ? concat(" of ", human_bytes(budget())) : "", rejected(considered)));
+  if (!is_first) return;
+  log_info_once(concat("a tuning step of ", plural(static_cast<std::size_t>(frames_), "frame"),
+                       " goes by ", to_string(best.way), ": ", human_bytes(best.use.peak),
+                       budget() > 0 ? concat(" of ", human_bytes(budget())) : "",
+                       rejected(considered)));
 }
 
 std::uint64_t Ways::predicted_bytes(std::int64_t frames) const {

@@ -46,7 +46,7 @@ std::uint64_t after_scan(std::string_view bytes, std::uint64_t at) {
   throw DataError("it is truncated: its JPEG data has no end marker");
 }
 
-ImageSize jpeg_frame(const ByteCursor<>& in, std::uint64_t at, unsigned marker) {
+FrameSize jpeg_frame(const ByteCursor<>& in, std::uint64_t at, unsigned marker) {
   if (marker == 0xc3 || marker == 0xcb) unsupported("a lossless JPEG");
   if (in.u8(at + 4) != 8) unsupported("a JPEG of more than 8 bits");
   const std::uint32_t components = in.u8(at + 9);
@@ -56,14 +56,14 @@ ImageSize jpeg_frame(const ByteCursor<>& in, std::uint64_t at, unsigned marker) 
   return {in.u16(at + 7), in.u16(at + 5)};
 }
 
-[[noreturn]] void too_large(const ImageSize& size, std::uint64_t bytes) {
+[[noreturn]] void too_large(const FrameSize& size, std::uint64_t bytes) {
   throw DataError(concat("its header gives a size of ", size.width, "×", size.height,
                          " pixels, which ", bytes, " bytes cannot hold"));
 }
 
 // Bounds the work of decoding: in usual codings a block of 64 pixels takes a bit or more, and each
 // scan may go over all of them.
-void check_jpeg_work(const ImageSize& size, std::int64_t scans, std::uint64_t bytes) {
+void check_jpeg_work(const FrameSize& size, std::int64_t scans, std::uint64_t bytes) {
   constexpr std::int64_t kFreePixels = 1 << 16, kPixelsPerByte = 1024;
   constexpr std::int64_t kMaxScans = 256, kMaxVisits = std::int64_t{1} << 32;
   const std::int64_t pixels = size.width * size.height;
@@ -77,9 +77,9 @@ void check_jpeg_work(const ImageSize& size, std::int64_t scans, std::uint64_t by
 }
 
 // Walks the segments to the end marker: libjpeg would silently paint what is missing grey.
-ImageSize check_jpeg(std::string_view bytes) {
+FrameSize check_jpeg(std::string_view bytes) {
   const ByteCursor in(bytes, std::endian::big);
-  ImageSize size;
+  FrameSize size;
   std::int64_t scans = 0;
   std::uint64_t at = 2;
   for (;;) {
@@ -103,7 +103,7 @@ ImageSize check_jpeg(std::string_view bytes) {
 }
 
 // Deflate makes at most 258 bytes of 2 bits.
-void check_png_size(const ByteCursor<>& in, const ImageSize& size) {
+void check_png_size(const ByteCursor<>& in, const FrameSize& size) {
   constexpr std::uint64_t kMaxInflation = 1032;
   constexpr std::uint64_t kSamples[] = {1, 0, 3, 1, 2, 0, 4};  // by colour type
   const std::uint32_t colour_type = in.u8(25), depth = in.u8(24);
@@ -115,10 +115,10 @@ void check_png_size(const ByteCursor<>& in, const ImageSize& size) {
   if ((width * bits / 8 + 1) * height / kMaxInflation > in.size()) too_large(size, in.size());
 }
 
-ImageSize check_png(std::string_view bytes) {
+FrameSize check_png(std::string_view bytes) {
   const ByteCursor in(bytes, std::endian::big);
   if (!in.holds(12, "IHDR")) throw DataError("its PNG header is damaged");
-  const ImageSize size{in.u32(16), in.u32(20)};
+  const FrameSize size{in.u32(16), in.u32(20)};
   check_png_size(in, size);
   std::uint64_t at = 8;
   while (!in.holds(at + 4, "IEND")) {
@@ -128,7 +128,7 @@ ImageSize check_png(std::string_view bytes) {
   return size;
 }
 
-ImageSize webp_size(const ByteCursor<>& in) {
+FrameSize webp_size(const ByteCursor<>& in) {
   if (in.holds(12, "VP8X")) {
     return {1 + std::int64_t{in.u24(24)}, 1 + std::int64_t{in.u24(27)}};
   }
@@ -140,11 +140,11 @@ ImageSize webp_size(const ByteCursor<>& in) {
   return {in.u16(26) & 0x3fff, in.u16(28) & 0x3fff};
 }
 
-ImageSize check_webp(std::string_view bytes) {
+FrameSize check_webp(std::string_view bytes) {
   const ByteCursor in(bytes, std::endian::little);
   const std::uint64_t end = 8 + std::uint64_t{in.u32(4)};
   in.require(0, end);
-  const ImageSize size = webp_size(in);
+  const FrameSize size = webp_size(in);
   // A blank picture may take a few bytes, whatever its size.
   constexpr std::uint64_t kFreePixels = 1 << 24, kPixelsPerByte = 1024;
   if (static_cast<std::uint64_t>(size.width * size.height) >
@@ -154,7 +154,7 @@ ImageSize check_webp(std::string_view bytes) {
   return size;
 }
 
-ImageSize check_format(std::string_view bytes) {
+FrameSize check_format(std::string_view bytes) {
   switch (image_format(bytes)) {
     case ImageFormat::kJpeg:
       return check_jpeg(bytes);
@@ -217,8 +217,8 @@ bool is_animated_webp(std::string_view head) {
          head.substr(12, 4) == "VP8X" && (static_cast<unsigned char>(head[20]) & kAnimation) != 0;
 }
 
-ImageSize check_image(std::string_view bytes) {
-  const ImageSize size = check_format(bytes);
+FrameSize check_image(std::string_view bytes) {
+  const FrameSize size = check_format(bytes);
   if (size.width < 1 || size.height < 1) {
     throw DataError(concat("its header gives a size of ", size.width, "×", size.height, " pixels"));
   }

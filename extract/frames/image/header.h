@@ -19,13 +19,13 @@ bool is_grey_png(std::string_view head);          // with or without alpha
 bool is_animated_png(std::string_view head);
 bool is_animated_webp(std::string_view head);
 
-struct ImageSize {
+struct FrameSize {
   std::int64_t width = 0, height = 0;
 };
 
 // Checks the whole file's structure as far as it shows truncation. DataError, without the file's
 // name, for content that is truncated, larger than 2^28 pixels or than its bytes can hold, or of a
 // variety (animated, …) whose pixels would not come out as Pillow's.
-ImageSize check_image(std::string_view bytes);
+FrameSize check_image(std::string_view bytes);
 
 }  // namespace coldframe::frames

@@ -168,7 +168,7 @@ std::string encode_jpeg(const Image& image, int quality) {
   return {reinterpret_cast<const char*>(encoder.bytes), encoder.size};
 }
 
-Image decode_jpeg(std::string_view bytes, const ImageSize& size) {
+Image decode_jpeg(std::string_view bytes, const FrameSize& size) {
   const auto pixels = static_cast<std::size_t>(size.width * size.height);
   Image image{static_cast<int>(size.width), static_cast<int>(size.height),
               std::vector<std::uint8_t>(3 * pixels)};

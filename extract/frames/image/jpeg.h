@@ -13,7 +13,7 @@ namespace coldframe::frames {
 // colours (CMYK and YCCK) are taken to be stored inverted, as Adobe stores them, and no colour
 // profile is applied. `size` is what check_image() found. DataError, without the file's name, for
 // data that is damaged, also where libjpeg would make pixels up.
-Image decode_jpeg(std::string_view bytes, const ImageSize& size);
+Image decode_jpeg(std::string_view bytes, const FrameSize& size);
 
 // A JPEG file (JFIF, baseline, without any metadata) of `quality` 1 … 100, as libjpeg counts it; of
 // one component where red, green and blue are equal everywhere. DataError for an image that is

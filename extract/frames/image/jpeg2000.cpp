@@ -188,7 +188,7 @@ bool is_deep_jpeg2000(std::string_view bytes) {
   }
 }
 
-ImageSize jpeg2000_size(std::string_view bytes) {
+FrameSize jpeg2000_size(std::string_view bytes) {
   Jpeg2000Decoder decoder(bytes);
   const opj_image_t& image = decoder.read_header();
   check_image_header(image, bytes.size());

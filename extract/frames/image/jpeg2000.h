@@ -25,7 +25,7 @@ bool is_jpeg2000(std::string_view head);
 bool is_deep_jpeg2000(std::string_view bytes);  // grey of more than 8 bits
 
 // What the header says. Grey and RGB of up to 16 bits, with or without alpha, are images.
-ImageSize jpeg2000_size(std::string_view bytes);
+FrameSize jpeg2000_size(std::string_view bytes);
 
 // As Pillow gives them: alpha is dropped; values of fewer or more bits are shifted to 8, grey ones
 // of more than 8 bits to 16.

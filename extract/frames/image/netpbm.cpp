@@ -56,7 +56,7 @@ class Numbers {
 struct Header {
   bool is_text = false;
   int channels = 1;
-  ImageSize size;
+  FrameSize size;
   std::uint64_t greatest = 0;  // that a value may have
   std::size_t pixels = 0;      // the byte at which they begin
 
@@ -137,7 +137,7 @@ bool is_deep_netpbm(std::string_view head) {
   }
 }
 
-ImageSize netpbm_size(std::string_view bytes) {
+FrameSize netpbm_size(std::string_view bytes) {
   const Header header = read_header(bytes);
   check_length(header, bytes);
   return header.size;

@@ -12,7 +12,7 @@ bool is_deep_netpbm(std::string_view head);  // its greatest value is more than 
 
 // What the header says. DataError, without the file's name, here and below: a header that is
 // damaged, or pixels that are truncated.
-ImageSize netpbm_size(std::string_view bytes);
+FrameSize netpbm_size(std::string_view bytes);
 
 // Values from 0 to the greatest one that the header states become 0 to 255 or, of deep images, 0 to
 // 65535, rounded as Pillow does.

@@ -50,7 +50,7 @@ void choose_conversions(png_structp png, bool is_deep) {
 
 // Fills `pixels`, rows of `row_bytes`. False when libpng gives up, or when the rows would be of
 // another size. Nothing in here has a destructor, since longjmp would pass it by.
-bool decode(Reader& reader, const ImageSize& size, std::size_t row_bytes, png_bytep pixels,
+bool decode(Reader& reader, const FrameSize& size, std::size_t row_bytes, png_bytep pixels,
             png_bytep* rows) {
   reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, nullptr, leave, ignore);
   if (reader.png == nullptr) return false;
@@ -75,7 +75,7 @@ bool decode(Reader& reader, const ImageSize& size, std::size_t row_bytes, png_by
   return true;
 }
 
-void decode_into(std::string_view bytes, const ImageSize& size, std::size_t row_bytes,
+void decode_into(std::string_view bytes, const FrameSize& size, std::size_t row_bytes,
                  png_bytep pixels) {
   std::vector<png_bytep> rows(static_cast<std::size_t>(size.height));
   Reader reader(bytes);
@@ -86,7 +86,7 @@ void decode_into(std::string_view bytes, const ImageSize& size, std::size_t row_
 
 }  // namespace
 
-Image decode_png(std::string_view bytes, const ImageSize& size) {
+Image decode_png(std::string_view bytes, const FrameSize& size) {
   const std::size_t row_bytes = 3 * static_cast<std::size_t>(size.width);
   Image image{static_cast<int>(size.width), static_cast<int>(size.height),
               std::vector<std::uint8_t>(row_bytes * static_cast<std::size_t>(size.height))};
@@ -94,7 +94,7 @@ Image decode_png(std::string_view bytes, const ImageSize& size) {
   return image;
 }
 
-DeepImage decode_deep_png(std::string_view bytes, const ImageSize& size) {
+DeepImage decode_deep_png(std::string_view bytes, const FrameSize& size) {
   const int channels = is_grey_png(bytes) ? 1 : 3;
   const std::size_t row = static_cast<std::size_t>(size.width * channels);
   DeepImage image{static_cast<int>(size.width), static_cast<int>(size.height), channels,

@@ -12,12 +12,12 @@ namespace coldframe::frames {
 
 // Palettes are looked up, transparency is dropped, no gamma is applied. `size` is what
 // check_image() found. DataError, without the file's name, for data that is damaged.
-Image decode_png(std::string_view bytes, const ImageSize& size);
+Image decode_png(std::string_view bytes, const FrameSize& size);
 
 struct DeepImage {
   int width = 0, height = 0, channels = 1;  // 1: grey; 3: RGB
   std::vector<std::uint16_t> values;        // [height, width, channels]
 };
-DeepImage decode_deep_png(std::string_view bytes, const ImageSize& size);  // where is_deep_png()
+DeepImage decode_deep_png(std::string_view bytes, const FrameSize& size);  // where is_deep_png()
 
 }  // namespace coldframe::frames

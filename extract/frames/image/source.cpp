@@ -59,7 +59,7 @@ class ImageSource : public Source {
 
   DeepImage deep_image() const {
     const std::string bytes = file_bytes();
-    const ImageSize size = check_image(bytes);
+    const FrameSize size = check_image(bytes);
     if (is_deep_jpeg2000(bytes)) return decode_deep_jpeg2000(bytes);
     if (is_deep_netpbm(bytes)) return decode_deep_netpbm(bytes);
     if (!is_deep_png(bytes)) throw DataError("it has changed while it was read");
@@ -69,7 +69,7 @@ class ImageSource : public Source {
   Image image() const {
     if (scale_.depth == Depth::k16) return to_levels(deep_image());
     const std::string bytes = file_bytes();
-    const ImageSize size = check_image(bytes);
+    const FrameSize size = check_image(bytes);
     switch (image_format(bytes)) {
       case ImageFormat::kJpeg:
         return upright(decode_jpeg(bytes, size), ignore_exif_ ? 1 : exif_orientation(bytes));

@@ -6,7 +6,7 @@
 
 namespace coldframe::frames {
 
-Image decode_webp(std::string_view bytes, const ImageSize& size) {
+Image decode_webp(std::string_view bytes, const FrameSize& size) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto count = static_cast<std::size_t>(size.width * size.height);
   Image image{static_cast<int>(size.width), static_cast<int>(size.height), {}};

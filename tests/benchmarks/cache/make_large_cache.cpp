@@ -1,8 +1,8 @@
 // Writes a cache of many exams, of features that are made up, for measurements of the tool:
-//   make_large_cache OUT EXAMS FRAMES DIMENSION [TOKENS WIDTH]
+//   make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE]
 // Features are a mean of their own per class and exam plus noise; every thousandth exam is another
-// exam again, under another patient. With TOKENS and WIDTH, each frame has so many bytes of noise
-// as what enters block 8.
+// exam again, under another patient. With `like`, the recipe is that of another cache of the same
+// dimension, and where that has a cut, each frame has so much noise as what enters its block.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "cache/format/cut.h"
+#include "cache/read/reader.h"
 #include "cache/write/writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
@@ -72,22 +73,24 @@ void add_cut(const Cut& cut, std::uint64_t number, ExamFeatures& exam) {
 
 int run(const std::vector<std::string>& words) {
   std::int64_t exams = 0, frames = 0, dimension = 0;
-  Cut cut{8, {0, 0}};
-  const bool with_cut =
-      words.size() == 6 && parse_int(words[4], cut.shape[0]) && parse_int(words[5], cut.shape[1]);
-  if ((words.size() != 4 && !with_cut) || !parse_int(words[1], exams) ||
-      !parse_int(words[2], frames) || !parse_int(words[3], dimension) || exams < 1 || frames < 1 ||
-      dimension < 1)
-    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION [TOKENS WIDTH]");
+  const bool like = words.size() == 6 && words[4] == "like";
+  if ((words.size() != 4 && !like) || !parse_int(words[1], exams) || !parse_int(words[2], frames) ||
+      !parse_int(words[3], dimension) || exams < 1 || frames < 1 || dimension < 1)
+    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE]");
   Recipe recipe;
   recipe.features["weights"] = "made up";
   recipe.storage["frames"] = frames;
-  if (with_cut) recipe.storage["cut"] = to_json(cut);
+  std::optional<Cut> cut;
+  if (like) {
+    const CacheReader other(words[5]);
+    recipe = other.recipe();
+    cut = other.cut();
+  }
   ShardWriter writer(locate(words[0]), recipe, dimension, {});
   for (std::int64_t i = 0; i < exams; ++i) {
     ExamFeatures exam = make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
                                   static_cast<std::size_t>(dimension));
-    if (with_cut) add_cut(cut, static_cast<std::uint64_t>(i), exam);
+    if (cut) add_cut(*cut, static_cast<std::uint64_t>(i), exam);
     writer.add(std::move(exam));
   }
   writer.finish();

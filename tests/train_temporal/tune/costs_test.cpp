@@ -11,7 +11,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "extract/vit/published/published.h"
-#include "train_temporal/plan/measure.h"
+#include "train_temporal/plan/measured_vit.h"
 
 namespace coldframe::tune {
 namespace {
