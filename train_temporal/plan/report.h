@@ -31,6 +31,8 @@ void write_text(const Plan& plan, std::ostream& out);
 Json to_json(const Plan& plan);
 std::string to_page(const Plan& plan);
 
+// "0.332" of the step that trains everything and keeps everything.
+std::string relative_time(const Plan& plan, const Row& row);
 // "1.5 h" of an epoch by this row; empty where nothing was measured.
 std::string epoch_time(const Plan& plan, const Row& row);
 

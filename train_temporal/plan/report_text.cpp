@@ -13,21 +13,10 @@ std::string mib_text(std::uint64_t bytes) {
   return fixed(value, value < 9.95 ? 1 : 0);
 }
 
-// The end-to-end row that keeps everything is 1.
-double whole_work(const Plan& plan) {
-  double work = 0;
-  for (const Row& row : plan.rows)
-    if (row.trained == Trained{plan.query.architecture.depth, 0} &&
-        row.way.strategy == tune::Strategy::kNone && row.way.kept == 1)
-      work = row.work;
-  return work;
-}
-
 TextRows row_table(const Plan& plan) {
   TextRows table{{"trained", "schedule", "params M", "weights", "gradients", "optimizer", "inputs",
                   "ViT", "N²", "temporal", "allocator", "context", "peak MiB", "time"}};
   if (plan.measured) table[0].emplace_back("epoch");
-  const double whole = whole_work(plan);
   const Trained* before = nullptr;
   for (const Row& row : plan.rows) {
     const bool again = before != nullptr && *before == row.trained;
@@ -38,7 +27,7 @@ TextRows row_table(const Plan& plan) {
                      mib_text(bytes.gradients), mib_text(bytes.optimizer), mib_text(bytes.inputs),
                      mib_text(bytes.activations), mib_text(bytes.attention),
                      mib_text(bytes.temporal), mib_text(bytes.allocator), mib_text(bytes.context),
-                     mib_text(bytes.total()), fixed(row.work / whole, 3)});
+                     mib_text(bytes.total()), relative_time(plan, row)});
     if (plan.measured) table.back().push_back(epoch_time(plan, row));
   }
   return table;
@@ -116,6 +105,15 @@ void write_measured(const Measured& measured, std::ostream& out) {
 }
 
 }  // namespace
+
+std::string relative_time(const Plan& plan, const Row& row) {
+  const Trained all{plan.query.architecture.depth, 0};
+  const auto whole = std::ranges::find_if(plan.rows, [&](const Row& other) {
+    return other.trained == all && other.way.strategy == tune::Strategy::kNone &&
+           other.way.kept == 1;
+  });
+  return whole == plan.rows.end() ? "" : fixed(row.work / whole->work, 3);
+}
 
 std::string epoch_time(const Plan& plan, const Row& row) {
   if (!plan.measured || plan.epoch_exams == 0) return "";

@@ -171,6 +171,33 @@ def test_views_of_the_cut_are_drawn(exams, weights, tmp_path):
     assert np.abs(both[0] - both[1]).max() > 1e-3
 
 
+def test_a_target_per_frame_is_tuned(exams, weights, tmp_path):
+    manifest = pd.read_csv(exams)
+    manifest["label"] = manifest.groupby("exam").cumcount()
+    manifest["path"] = [str(exams.parent / path) for path in manifest["path"]]
+    manifest.to_csv(tmp_path / "frames.csv", index=False)
+    frames = cut_cache(tmp_path / "frames.csv", weights, tmp_path / "frames.cache", CUT, "--frame-columns", "label")
+    done = train(frames, tmp_path / "run", *tuned(weights), "--epochs", 2, "--json")
+    held_out = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    assert set(held_out["frame"]) == {0, 1}
+    assert json.loads(done.stdout)["folds"][0]["test"]["exams"] == held_out["exam"].nunique()
+    applied = coldframe("predict", "--run", tmp_path / "run", "--cache", frames, "--out", tmp_path / "predicted.csv")
+    assert applied.returncode == 0, applied.stderr
+    both = held_out.merge(pd.read_csv(tmp_path / "predicted.csv"), on=["exam", "frame"], suffixes=("", "_again"))
+    assert len(both) == len(held_out)
+    np.testing.assert_allclose(both["p_1"], both["p_1_again"], atol=1e-6)
+
+
+def test_a_benchmark_measures_steps_of_the_tuned_vit(cache, weights, tmp_path):
+    done = coldframe(*words(cache, tmp_path / "run", *tuned(weights), "--benchmark", "--json"))
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "run").exists()
+    found = json.loads(done.stdout)
+    assert found["fits"] == 2  # the head on cached features, then both
+    assert found["step_seconds"] > 0
+    assert 0.9 < found["run_predicted_bytes"] / found["fit_measured_bytes"] < 1.2
+
+
 def killed(command, state, writes):
     """Kills it once it has written so often into `state`; False when it was done before."""
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
