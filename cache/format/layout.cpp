@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <system_error>
 
 #include "common/cli/error.h"
+#include "common/files/file.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -13,21 +15,33 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kWorkerDigits = 4, kNumberDigits = 6;
+constexpr const char* kTemporarySuffix = ".tmp";  // of AtomicFile
 
-bool all_digits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+constexpr const char *kRecordPrefix = ".part-", *kRecordSuffix = ".json";
+
+// Digits alone, and at least so many.
+bool parse_digits(std::string_view text, std::size_t least, std::int64_t& number) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return text.size() >= least && std::ranges::all_of(text, is_digit) && parse_int(text, number);
+}
+
+// Entries of the folder whose names start and end like this, sorted.
+std::vector<fs::path> entries_like(const fs::path& folder, std::string_view start,
+                                   std::string_view end) {
+  std::vector<fs::path> found = entries_of(folder);
+  std::erase_if(found, [&](const fs::path& entry) {
+    const std::string name = entry.filename().string();
+    return !name.starts_with(start) || !name.ends_with(end);
+  });
+  std::ranges::sort(found);
+  return found;
 }
 
 std::vector<fs::path> shards_in(const fs::path& folder) {
-  std::vector<fs::path> shards;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) return shards;
-  fs::directory_iterator entries(folder, error);
-  if (error) throw CacheError(concat(folder.string(), ": cannot be listed: ", error.message()));
-  for (const fs::directory_entry& entry : entries)
-    if (is_shard_name(entry.path().filename().string())) shards.push_back(entry.path());
-  std::sort(shards.begin(), shards.end(), [](const fs::path& a, const fs::path& b) {
+  std::vector<fs::path> shards = entries_of(folder);
+  std::erase_if(shards,
+                [](const fs::path& entry) { return !parse_shard_name(entry.filename().string()); });
+  std::ranges::sort(shards, [](const fs::path& a, const fs::path& b) {
     return natural_less(a.string(), b.string());
   });
   return shards;
@@ -63,8 +77,8 @@ void refuse_foreign_folder(const Location& location) {
   std::error_code error;
   const fs::path folder = location.shard_folder();
   if (location.single_file || !fs::is_directory(folder, error) || !location.files().empty()) return;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
     if (!name.starts_with('.'))  // locks, and what a killed process left
       throw CacheError(concat(folder.string(), ": the folder is no cache and holds other things, '",
                               name, "' for one; name a new folder, or a file x.h5"));
@@ -85,22 +99,22 @@ std::string shard_name(std::uint32_t worker, std::uint64_t number) {
   return name;
 }
 
-bool is_shard_name(const std::string& name) {
-  const std::vector<std::string> parts = split(name, '-');
-  if (parts.size() != 3 || parts[0] != "shard" || !parts[2].ends_with(".h5")) return false;
-  const std::string number = parts[2].substr(0, parts[2].size() - 3);
-  return all_digits(parts[1]) && all_digits(number) && parts[1].size() >= kWorkerDigits &&
-         number.size() >= kNumberDigits;
+std::optional<ShardNumber> parse_shard_name(const std::string& name) {
+  const std::vector<std::string> words = split(name, '-');
+  if (words.size() != 3 || words[0] != "shard" || !words[2].ends_with(".h5")) return std::nullopt;
+  std::int64_t worker = 0, number = 0;
+  if (!parse_digits(words[1], kWorkerDigits, worker) ||
+      !parse_digits(words[2].substr(0, words[2].size() - 3), kNumberDigits, number) ||
+      worker > std::numeric_limits<std::uint32_t>::max())
+    return std::nullopt;
+  return ShardNumber{static_cast<std::uint32_t>(worker), static_cast<std::uint64_t>(number)};
 }
 
 std::uint64_t next_shard_number(const Location& location, std::uint32_t worker) {
   std::uint64_t next = 0;
-  for (const fs::path& shard : shards_in(location.shard_folder())) {
-    const std::vector<std::string> parts = split(shard.filename().string(), '-');
-    std::int64_t owner = 0, number = 0;
-    if (parse_int(parts[1], owner) && owner == worker &&
-        parse_int(parts[2].substr(0, parts[2].size() - 3), number))
-      next = std::max(next, static_cast<std::uint64_t>(number) + 1);
+  for (const fs::path& shard : entries_of(location.shard_folder())) {
+    const auto found = parse_shard_name(shard.filename().string());
+    if (found && found->worker == worker) next = std::max(next, found->number + 1);
   }
   return next;
 }
@@ -112,31 +126,37 @@ fs::path writer_lock_path(const Location& location, std::uint32_t worker) {
 std::vector<fs::path> writer_locks(const Location& location) {
   const std::string first = lock_name("writer-");  // ".writer-.lock", the worker in between
   const std::size_t head = first.find("-") + 1;
-  std::vector<fs::path> locks;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(first.substr(0, head)) && name.ends_with(first.substr(head)))
-      locks.push_back(entry.path());
-  }
-  std::sort(locks.begin(), locks.end());
-  return locks;
+  return entries_like(location.shard_folder(), first.substr(0, head), first.substr(head));
 }
 
 fs::path pack_lock_path(const Location& location) {
   return location.shard_folder() / lock_name("pack");
 }
 
+fs::path part_record_path(const Location& location, std::uint32_t part, std::uint32_t parts) {
+  return location.shard_folder() / concat(kRecordPrefix, part, "-of-", parts, kRecordSuffix);
+}
+
+std::vector<fs::path> part_record_paths(const Location& location) {
+  return entries_like(location.shard_folder(), kRecordPrefix, kRecordSuffix);
+}
+
+fs::path agreement_path(const Location& location) {
+  return location.shard_folder() / ".agreement.json";
+}
+
 void remove_abandoned(const fs::path& path) {
-  const std::string prefix = concat(".", path.filename().string(), ".");
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code error;
-  std::vector<fs::path> abandoned;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(prefix) && name.ends_with(".tmp")) abandoned.push_back(entry.path());
-  }
-  for (const fs::path& file : abandoned) fs::remove(file, error);
+  for (const fs::path& file :
+       entries_like(folder, concat(".", path.filename().string(), "."), kTemporarySuffix))
+    fs::remove(file, error);
+}
+
+void remove_abandoned_shards(const Location& location) {
+  std::error_code error;
+  for (const fs::path& file : entries_like(location.shard_folder(), ".shard-", kTemporarySuffix))
+    fs::remove(file, error);
 }
 
 }  // namespace coldframe::cache

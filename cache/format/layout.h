@@ -1,8 +1,9 @@
-// The place of a cache on disk; nothing else spells a shard's name.
+// The place of a cache on disk; nothing else spells the names of what lies in it.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,11 @@ void require_new(const Location& location);
 
 // shard-<worker>-<number>.h5, both with leading zeros so that names sort.
 std::string shard_name(std::uint32_t worker, std::uint64_t number);
-bool is_shard_name(const std::string& name);
+struct ShardNumber {
+  std::uint32_t worker = 0;
+  std::uint64_t number = 0;
+};
+std::optional<ShardNumber> parse_shard_name(const std::string& name);  // nullopt: it is none
 std::uint64_t next_shard_number(const Location& location, std::uint32_t worker);
 
 // The shards that update_metadata makes; writers take smaller numbers.
@@ -43,8 +48,17 @@ std::filesystem::path writer_lock_path(const Location& location, std::uint32_t w
 std::vector<std::filesystem::path> writer_locks(const Location& location);  // those that are there
 std::filesystem::path pack_lock_path(const Location& location);
 
+// `.part-<part>-of-<parts>.json`: the record of one part of a job. `.agreement.json`: in what its
+// parts compute.
+std::filesystem::path part_record_path(const Location& location, std::uint32_t part,
+                                       std::uint32_t parts);
+std::vector<std::filesystem::path> part_record_paths(const Location& location);  // that are there
+std::filesystem::path agreement_path(const Location& location);
+
 // Removes what a killed process left of `path` while AtomicFile was writing it. Only under the lock
 // that makes the caller its one writer.
 void remove_abandoned(const std::filesystem::path& path);
+// The same of shards of any worker. Only while none is at work.
+void remove_abandoned_shards(const Location& location);
 
 }  // namespace coldframe::cache

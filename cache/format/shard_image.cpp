@@ -8,6 +8,7 @@
 #include "cache/hdf5/file_writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -243,19 +244,23 @@ void publish_shard(const std::filesystem::path& path, const NextName& next,
                    hdf5::MemoryStore& image) {
   image.truncate(0);
   write_image(image, contents, bytes);
-  AtomicFile file(path);
-  file.append(image.bytes());
-  file.append(trailer_of(image));
-  next ? file.finish_as_new(next) : file.finish();
+  with_patience(path, [&] {
+    AtomicFile file(path);
+    file.append(image.bytes());
+    file.append(trailer_of(image));
+    next ? file.finish_as_new(next) : file.finish();
+  });
 }
 
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
                    const ExamBytes& bytes, const NextName& next) {
-  AtomicFile file(path);
-  hdf5::AtomicFileStore store(file);
-  write_image(store, contents, bytes);
-  file.append(trailer_of(store));
-  next ? file.finish_as_new(next) : file.finish();
+  with_patience(path, [&] {
+    AtomicFile file(path);
+    hdf5::AtomicFileStore store(file);
+    write_image(store, contents, bytes);
+    file.append(trailer_of(store));
+    next ? file.finish_as_new(next) : file.finish();
+  });
 }
 
 }  // namespace coldframe::cache

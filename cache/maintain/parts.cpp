@@ -9,28 +9,13 @@
 
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char *kPrefix = ".part-", *kSuffix = ".json", *kAgreement = ".agreement.json";
-
-fs::path record_path(const Location& location, std::uint32_t part, std::uint32_t parts) {
-  return location.shard_folder() / concat(kPrefix, part, "-of-", parts, kSuffix);
-}
-
-std::vector<fs::path> record_paths(const Location& location) {
-  std::vector<fs::path> paths;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) paths.push_back(entry.path());
-  }
-  return paths;
-}
 
 std::uint32_t number_of(const Json& json, const char* key, std::uint32_t most) {
   const std::int64_t value = json.at(key).get<std::int64_t>();
@@ -64,10 +49,9 @@ double modified(const fs::path& path) {
 std::map<std::uint32_t, double> last_shards(const Location& location) {
   std::map<std::uint32_t, double> last;
   for (const fs::path& file : location.files()) {
-    const std::string name = file.filename().string();
-    std::int64_t worker = 0;
-    if (!is_shard_name(name) || !parse_int(split(name, '-')[1], worker)) continue;
-    double& time = last[static_cast<std::uint32_t>(worker)];
+    const auto shard = parse_shard_name(file.filename().string());
+    if (!shard) continue;
+    double& time = last[shard->worker];
     time = std::max(time, modified(file));
   }
   return last;
@@ -85,12 +69,12 @@ void write_part_record(const Location& location, PartRecord& record) {
   json["started"] = record.started;
   json["exams"] = record.exams;
   create_folders_durably(location.shard_folder());
-  write_file_atomically(record_path(location, record.part, record.parts), json.dump() + "\n");
+  write_file_atomically(part_record_path(location, record.part, record.parts), json.dump() + "\n");
 }
 
 std::vector<PartRecord> read_part_records(const Location& location) {
   std::vector<PartRecord> records;
-  for (const fs::path& path : record_paths(location)) records.push_back(parse_record(path));
+  for (const fs::path& path : part_record_paths(location)) records.push_back(parse_record(path));
   if (records.empty()) return records;
   const std::string latest =
       std::ranges::max_element(records, {}, &PartRecord::started)->assignment;
@@ -108,14 +92,10 @@ std::vector<PartRecord> require_part_records(const Location& location) {
 }
 
 void require_unshared(const Location& location) {
-  if (record_paths(location).empty()) return;
+  if (part_record_paths(location).empty()) return;
   throw CacheError(concat(location.path.string(), ": parts of a job share it (.part-*.json); run ",
                           "`coldframe cache finish` when they are complete, or with --give-up to "
                           "end the job as it is"));
-}
-
-fs::path agreement_path(const Location& location) {
-  return location.shard_folder() / kAgreement;
 }
 
 std::optional<Json> agreement(const Location& location) {
@@ -134,10 +114,13 @@ std::optional<Json> agreement(const Location& location) {
 Json agree(const Location& location, const Json& proposal) {
   if (const auto agreed = agreement(location)) return *agreed;
   create_folders_durably(location.shard_folder());
-  AtomicFile file(agreement_path(location));
-  file.append(proposal.dump() + "\n");
-  if (file.finish_if_new()) return proposal;
-  return agreement(location).value_or(proposal);
+  bool decided = false;
+  with_patience(agreement_path(location), [&] {
+    AtomicFile file(agreement_path(location));
+    file.append(proposal.dump() + "\n");
+    decided = file.finish_if_new();
+  });
+  return decided ? proposal : agreement(location).value_or(proposal);
 }
 
 PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
@@ -171,19 +154,9 @@ PartsReport check_parts(const Location& location, const std::vector<PartRecord>&
 }
 
 void forget_parts(const Location& location) {
-  for (const fs::path& path : record_paths(location)) remove_file_durably(path);
+  for (const fs::path& path : part_record_paths(location)) remove_file_durably(path);
   std::error_code error;
   fs::remove(agreement_path(location), error);
-}
-
-void remove_abandoned_shards(const Location& location) {
-  std::error_code error;
-  std::vector<fs::path> abandoned;
-  for (const fs::directory_entry& entry : fs::directory_iterator(location.shard_folder(), error)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(".shard-") && name.ends_with(".tmp")) abandoned.push_back(entry.path());
-  }
-  for (const fs::path& file : abandoned) fs::remove(file, error);
 }
 
 }  // namespace coldframe::cache

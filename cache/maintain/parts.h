@@ -26,7 +26,7 @@ struct PartRecord {
   double started = 0;              // Unix seconds, of its last start
 };
 
-// `.part-<part>-of-<parts>.json`, replaced when the part starts again and when it has finished.
+// Its record is replaced when the part starts again and when it has finished.
 // Sets the start where there is none yet.
 void write_part_record(const Location& location, PartRecord& record);
 // Those of the job that started last, by part; a part that was assigned otherwise is not among
@@ -39,10 +39,9 @@ std::vector<PartRecord> require_part_records(const Location& location);
 void require_unshared(const Location& location);
 
 // A job's parts compute alike. The first one that gets here decides, the others keep to it: returns
-// what holds. `.agreement.json`; DataError: it is none.
+// what holds. DataError: the file is none.
 Json agree(const Location& location, const Json& proposal);
 std::optional<Json> agreement(const Location& location);  // what holds, if anything does yet
-std::filesystem::path agreement_path(const Location& location);
 
 // Tells how far a part is.
 struct PartState {
@@ -64,8 +63,5 @@ PartsReport check_parts(const Location& location, const std::vector<PartRecord>&
 
 // Removes the records and the agreement: from then on nobody shares the cache.
 void forget_parts(const Location& location);
-
-// Removes what writers of any worker left when they were killed. Only while none is at work.
-void remove_abandoned_shards(const Location& location);
 
 }  // namespace coldframe::cache

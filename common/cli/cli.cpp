@@ -19,6 +19,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/file.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -244,6 +245,7 @@ int run_main(int argc, char** argv,
   // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  set_patience(kUsualPatience);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {
     std::cout << "coldframe " << kVersion << "\n";

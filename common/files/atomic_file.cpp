@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -68,25 +69,34 @@ std::string advice(int error) {
 }
 
 [[noreturn]] void refuse(std::string_view verb, const fs::path& path, int error) {
-  throw SystemError(
-      concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error)));
+  const std::string message =
+      concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error));
+  if (may_pass(error)) throw PassingError(message, error);
+  throw SystemError(message);
 }
 
 fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// Makes the folder's own entries (a rename, a removal) survive a power cut.
-void sync_folder(const fs::path& path) {
-  const fs::path folder = folder_of(path);
+// -1 with errno. Some network file systems do not sync folders and say EINVAL.
+int try_sync(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) refuse("sync the folder of", path, errno);
+  if (descriptor < 0) return -1;
   const int result =
       attempt(injected_fault("fsync_folder", folder), [&] { return ::fsync(descriptor); });
   const int error = errno;
   ::close(descriptor);
-  // Some network file systems do not sync folders and say EINVAL.
-  if (result < 0 && error != EINVAL) refuse("sync the folder of", path, error);
+  errno = error;
+  return result < 0 && error != EINVAL ? -1 : 0;
+}
+
+// Makes the folder's own entries (a rename, a removal) survive a power cut. Tried again by itself:
+// what it follows has been done.
+void sync_folder(const fs::path& path) {
+  const fs::path folder = folder_of(path);
+  for (Patience tries(folder, Patience::Stop::kWaits); try_sync(folder) < 0;)
+    if (const int error = errno; !tries.again(error)) refuse("sync the folder of", path, error);
 }
 
 fs::path temporary_name(const fs::path& path) {
@@ -197,8 +207,9 @@ bool AtomicFile::publish_new() {
   int result = attempt(injected_fault("rename", path_),
                        [&] { return ::link(temporary_.c_str(), path_.c_str()); });
   struct stat status = {};
-  if (result < 0 && errno == EEXIST && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 2)
-    result = 0;
+  const int reason = errno;
+  if (result < 0 && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 2) result = 0;
+  errno = reason;
   const bool without_links =
       result < 0 && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK);
   if (without_links) {
@@ -237,9 +248,11 @@ bool AtomicFile::finish_if_new() {
 }
 
 void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {
-  AtomicFile file(path);
-  file.append(bytes);
-  file.finish();
+  with_patience(path, [&] {
+    AtomicFile file(path);
+    file.append(bytes);
+    file.finish();
+  });
 }
 
 void write_file_atomically(const fs::path& path, std::string_view text) {
@@ -247,9 +260,15 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 }
 
 void remove_file_durably(const fs::path& path) {
-  const int result =
-      attempt(injected_fault("unlink", path), [&] { return ::unlink(path.c_str()); });
-  if (result < 0) refuse("remove", path, errno);
+  const auto remove = [&] {
+    return attempt(injected_fault("unlink", path), [&] { return ::unlink(path.c_str()); });
+  };
+  int error = 0;
+  for (Patience tries(path, Patience::Stop::kWaits); remove() < 0;) {
+    if (errno == ENOENT && error != 0) break;  // done, and the answer was lost
+    error = errno;
+    if (!tries.again(error)) refuse("remove", path, error);
+  }
   sync_folder(path);
 }
 
@@ -261,12 +280,14 @@ void rename_durably(const fs::path& from, const fs::path& to) {
 }
 
 void create_folders_durably(const fs::path& folder) {
-  std::error_code error;
-  if (folder.empty() || fs::is_directory(folder, error)) return;
+  std::error_code ignored;
+  if (folder.empty() || fs::is_directory(folder, ignored)) return;
   create_folders_durably(folder.parent_path());
-  const int result =
-      attempt(injected_fault("mkdir", folder), [&] { return ::mkdir(folder.c_str(), 0777); });
-  if (result < 0 && errno != EEXIST) refuse("create", folder, errno);
+  const auto make = [&] {
+    return attempt(injected_fault("mkdir", folder), [&] { return ::mkdir(folder.c_str(), 0777); });
+  };
+  for (Patience tries(folder, Patience::Stop::kWaits); make() < 0 && errno != EEXIST;)
+    if (const int error = errno; !tries.again(error)) refuse("create", folder, error);
   sync_folder(folder);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -22,24 +23,79 @@ void refuse_unnamed(const std::filesystem::path&, std::string_view reason) {
   throw DataError(std::string(reason));
 }
 
+namespace {
+
+// The descriptor, and what fstat tells of it; -1 with errno.
+int open_and_look(const std::filesystem::path& path, struct stat& status) {
+  // Not blocking: opening a pipe that nobody writes to would wait for ever.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0 || ::fstat(descriptor, &status) == 0) return descriptor;
+  const int error = errno;
+  ::close(descriptor);
+  errno = error;
+  return -1;
+}
+
+std::string identity_of(const struct stat& status) {
+  return concat(status.st_dev, ":", status.st_ino, ":", status.st_size, ":", status.st_mtim.tv_sec,
+                ".", status.st_mtim.tv_nsec);
+}
+
+// Without the device, which may have another number when it is mounted again.
+std::string_view without_device(std::string_view identity) {
+  return identity.substr(identity.find(':'));
+}
+
+}  // namespace
+
 InputFile::InputFile(std::filesystem::path path, RefuseFile refuse_file)
     : path_(std::move(path)), refuse_(refuse_file) {
-  // Not blocking: opening a pipe that nobody writes to would wait for ever.
-  descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor_ < 0) refuse(std::strerror(errno));
+  if (!open_copy()) open_original();
+}
+
+void InputFile::open_original() {
   struct stat status = {};
-  if (::fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
+  for (Patience tries(path_); descriptor_ < 0;) {
+    descriptor_ = open_and_look(path_, status);
+    if (const int error = errno; descriptor_ < 0 && !tries.again(error))
+      refuse(std::strerror(error));
+  }
+  if (!S_ISREG(status.st_mode)) {
     ::close(descriptor_);
     refuse(S_ISDIR(status.st_mode) ? "it is a folder, not a regular file"
                                    : "it is not a regular file");
   }
+  note_mount(path_, status.st_dev);
   size_ = static_cast<std::uint64_t>(status.st_size);
-  identity_ = concat(status.st_dev, ":", status.st_ino, ":", status.st_size, ":",
-                     status.st_mtim.tv_sec, ".", status.st_mtim.tv_nsec);
+  identity_ = identity_of(status);
+}
+
+// A copy of what has changed meanwhile is none; one whose original cannot be looked at is.
+bool InputFile::open_copy() {
+  copy_ = find_copy(path_);
+  if (!copy_) return false;
+  struct stat status = {};
+  if (::stat(path_.c_str(), &status) == 0 && identity_of(status) != copy_->identity) copy_.reset();
+  if (!copy_) return false;
+  descriptor_ = copy_->file->descriptor();
+  size_ = copy_->size;
+  identity_ = copy_->identity;
+  return true;
+}
+
+// After a remount the old descriptor is stale for ever. Other threads may be reading by it.
+void InputFile::reopen() const {
+  struct stat status = {};
+  const int fresh = open_and_look(path_, status);
+  if (fresh < 0) return;  // the next read tells
+  const bool same = without_device(identity_of(status)) == without_device(identity_);
+  if (same) ::dup3(fresh, descriptor_, O_CLOEXEC);
+  ::close(fresh);
+  if (!same) refuse("it changed while it was read");
 }
 
 InputFile::~InputFile() {
-  ::close(descriptor_);
+  if (!copy_) ::close(descriptor_);
 }
 
 void InputFile::refuse(std::string_view reason) const {
@@ -50,17 +106,37 @@ void InputFile::refuse(std::string_view reason) const {
 std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> bytes) const {
   if (offset >= size_) return 0;
   const std::size_t wanted = std::min<std::uint64_t>(bytes.size(), size_ - offset);
+  const std::uint64_t begin = offset + (copy_ ? copy_->begin : 0);
   std::size_t done = 0;
+  Patience tries(path_);
   while (done < wanted) {
     const ssize_t count =
-        ::pread(descriptor_, bytes.data() + done, wanted - done, static_cast<off_t>(offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) refuse(std::strerror(errno));
+        ::pread(descriptor_, bytes.data() + done, wanted - done, static_cast<off_t>(begin + done));
+    if (const int error = errno; count < 0 && error != EINTR) {
+      if (copy_ || !tries.again(error)) refuse(std::strerror(error));
+      reopen();
+    }
+    if (count < 0) continue;
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
   bytes_read_ += done;
   return done;
+}
+
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> entries;
+  for (Patience tries(folder);;) {
+    entries.clear();
+    std::error_code error;
+    std::filesystem::directory_iterator entry(folder, error);
+    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+      entries.push_back(entry->path());
+    if (!error || error.value() == ENOTDIR) return entries;
+    if (tries.again(error.value())) continue;
+    if (error.value() == ENOENT) return entries;
+    throw SystemError(concat("cannot list '", folder.string(), "': ", error.message()));
+  }
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit) {

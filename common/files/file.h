@@ -6,11 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/files/byte_source.h"
+#include "common/files/staged_copies.h"
 
 namespace coldframe {
 
@@ -20,7 +23,8 @@ using RefuseFile = void (*)(const std::filesystem::path& path, std::string_view 
 // The same DataError without the path, where the caller adds it to every error.
 [[noreturn]] void refuse_unnamed(const std::filesystem::path& path, std::string_view reason);
 
-// Reads what the file held when it was opened, and never beyond that.
+// Reads what the file held when it was opened, and never beyond that; from its staged copy, where
+// there is one. Errors that pass are waited for (patience.h), and the file is opened anew then.
 class InputFile final : public ByteSource {
  public:
   explicit InputFile(std::filesystem::path path, RefuseFile refuse = refuse_by_name);
@@ -38,14 +42,21 @@ class InputFile final : public ByteSource {
 
  private:
   [[noreturn]] void refuse(std::string_view reason) const override;
+  void open_original();
+  bool open_copy();
+  void reopen() const;
 
   std::filesystem::path path_;
   std::string identity_;
   RefuseFile refuse_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
+  std::shared_ptr<const StagedCopy> copy_;  // has the descriptor; null: the file itself is read
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
+
+// The entries of a folder, in no order; none where there is no such folder. SystemError.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 // The whole content; DataError when it has more than `limit` bytes.
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit);

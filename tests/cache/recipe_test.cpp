@@ -77,11 +77,14 @@ TEST(Names, EscapeReversibly) {
 
 TEST(Layout, ShardNamesSortAndAreRecognised) {
   EXPECT_EQ(shard_name(3, 12), "shard-0003-000012.h5");
-  EXPECT_TRUE(is_shard_name(shard_name(12345, 12345678)));
+  const auto parsed = parse_shard_name(shard_name(12345, 12345678));
+  ASSERT_TRUE(parsed);
+  EXPECT_EQ(parsed->worker, 12345u);
+  EXPECT_EQ(parsed->number, 12345678u);
   for (const char* name :
        {"shard-0003-000012.h5.tmp", ".shard-0003-000012.h5.7-0.tmp", "shard-3-1.h5",
         "shard-000x-000012.h5", "x.h5", "shard-0003-000012-1.h5", ""})
-    EXPECT_FALSE(is_shard_name(name)) << name;
+    EXPECT_FALSE(parse_shard_name(name)) << name;
   EXPECT_EQ(locate("a/x.cache/").path, "a/x.cache");
   EXPECT_TRUE(locate("x.h5").single_file);
   EXPECT_EQ(locate("x.h5").shard_folder(), "x.h5.shards");

@@ -1,0 +1,60 @@
+// Errors that pass: a network file system that hangs for a while, a handle gone stale, a mount that
+// comes back. What met one is tried again, with growing pauses, before it counts as failed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "common/cli/error.h"
+
+namespace coldframe {
+
+// For how many seconds one operation is tried again. 0, until somebody says, not at all; programs
+// begin with the usual ones.
+inline constexpr double kUsualPatience = 60;
+void set_patience(double seconds);
+
+// EIO, ESTALE, ETIMEDOUT, ENOTCONN and their like.
+bool may_pass(int error);
+
+// A file on this device was read: from then on its mount is missed when it is gone.
+void note_mount(const std::filesystem::path& path, std::uint64_t device);
+
+// A file that could not be written for a reason that may pass.
+struct PassingError : SystemError {
+  PassingError(const std::string& message, int reason) : SystemError(message), error(reason) {}
+  int error;
+};
+
+// The tries of one operation on `path`:
+//   for (Patience tries(path); !operation();) if (!tries.again(errno)) fail;
+class Patience {
+ public:
+  // A stop request ends reading; what was computed is still to be written.
+  enum class Stop { kEnds, kWaits };
+  // The path must outlive this.
+  explicit Patience(const std::filesystem::path& path, Stop stop = Stop::kEnds)
+      : path_(path), stop_(stop) {}
+
+  // Pauses, longer each time, and returns true, the first time in the program's life with a
+  // warning. False: the error does not pass, the patience is at its end (for a path just once in
+  // the program's life), or a stop request ends it. ENOENT passes where a mount is gone.
+  bool again(int error);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool stopped() const;
+
+  const std::filesystem::path& path_;
+  Stop stop_;
+  std::optional<Clock::time_point> end_;
+  std::chrono::milliseconds pause_{50};
+};
+
+// Runs `body`, which writes, as a whole again while it ends in a PassingError.
+void with_patience(const std::filesystem::path& path, const std::function<void()>& body);
+
+}  // namespace coldframe
