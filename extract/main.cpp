@@ -12,6 +12,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
+#include "common/files/patience.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
@@ -143,11 +144,11 @@ PipelineResult extract(const Plan& plan, const frames::ExamList& input,
 }
 
 void describe_cache(const cache::Location& location, ExtractSummary& summary) {
-  const auto cached = open_existing(location);
-  if (!cached) return;
-  summary.cached_exams = cached->exams().size();
-  for (const auto& exam : cached->exams()) summary.cached_frames += exam.frames();
-  summary.cache_bytes = cached->bytes_on_disk();
+  if (location.files().empty()) return;
+  const cache::CacheReader cached(location.path, cache::Detail::kWithoutSources);
+  summary.cached_exams = cached.exams().size();
+  for (const auto& exam : cached.exams()) summary.cached_frames += exam.frames();
+  summary.cache_bytes = cached.bytes_on_disk();
 }
 
 // --dry-run. Times that decrease are among its findings, so they are let through here.
@@ -214,6 +215,7 @@ int benchmark(const frames::ExamList& input, const ExtractOptions& options,
 int run(const std::vector<std::string>& arguments) {
   auto options = parse_extract_options(arguments);
   if (!options) return 0;
+  set_patience(options->patience);
   if (options->dry_run) return look_only(*options);
 
   const frames::ExamList input = list_exams_salted(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cache/format/storage_type.h"
+#include "common/files/patience.h"
 #include "extract/augment/augmentation.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"
@@ -52,6 +53,10 @@ struct ExtractOptions {
   bool rename = false, replace = false;  // as in PlanOptions
   std::string part;                      // --part, as choose_part() takes it
   std::filesystem::path survey;          // --survey: frames of exams, for parts alike; "": none
+
+  std::filesystem::path stage;       // --stage: a local folder for copies of the input; "": none
+  std::uint64_t stage_bytes = 0;     // --stage-size
+  double patience = kUsualPatience;  // --retry-for, seconds
 
   std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
   std::filesystem::path monitor;  // CSV of the machine's load; "": none

@@ -19,6 +19,7 @@
 #include "extract/frames/source.h"
 #include "extract/pipeline/frame_place.h"
 #include "extract/pipeline/known_features.h"
+#include "extract/pipeline/read_ahead.h"
 #include "extract/plan/resume/resume.h"
 #include "extract/preprocess/preprocessing.h"
 
@@ -58,6 +59,9 @@ struct DecodeSettings {
   std::size_t min_frames = 1;  // an exam of which fewer can be read fails
   int threads = 1;
   std::size_t queue_frames = 64;  // decoded frames that may wait
+  // A local folder to which files are copied ahead, and the most that they take there; "": none.
+  std::filesystem::path stage = {};
+  std::uint64_t stage_bytes = 0;
 };
 
 // Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
@@ -89,6 +93,7 @@ class DecodeStage {
   std::span<const ExamTask> tasks_;
   DecodeSettings settings_;
   BoundedQueue<Decoded> queue_;
+  std::optional<ReadAhead> ahead_;
   std::atomic<std::size_t> next_task_{0};
   std::atomic<int> running_;
   std::vector<std::jthread> threads_;

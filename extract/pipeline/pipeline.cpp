@@ -31,6 +31,8 @@ DecodeSettings decode_settings(const ExtractOptions& options, std::size_t device
   settings.thumbnails = options.thumbnails;
   settings.min_frames = options.min_frames;
   settings.threads = options.decode_threads;
+  settings.stage = options.stage;
+  settings.stage_bytes = options.stage_bytes;
   const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
   settings.queue_frames = 2 * static_cast<std::size_t>(batch) * devices;
   return settings;

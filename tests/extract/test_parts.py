@@ -1,68 +1,17 @@
 """`extract --part`: one cache by several processes, whatever is killed, twice at work, or lost."""
 
 import json
-import os
-import pathlib
 import random
 import signal
 import subprocess
-import sys
 
-import numpy as np
 import pytest
-from PIL import Image
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
-EXAMS, FRAMES, SIDE = 23, 3, 32
-sys.path.insert(0, str(ROOT / "examples"))
-
-from read_cache import Cache  # noqa: E402
+from parts_support import Cache, assert_equals_whole, cache, command, environment, extract, make_job
 
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parts")
-    rng, rows = np.random.default_rng(0), ["exam,path,label"]
-    for exam in range(EXAMS):
-        for frame in range(FRAMES):
-            Image.fromarray(rng.integers(0, 256, (SIDE, SIDE, 3), dtype=np.uint8)).save(folder / f"{exam}-{frame}.png")
-            rows.append(f"E{exam:02d},{exam}-{frame}.png,{exam % 2}")
-    (folder / "exams.csv").write_text("\n".join(rows) + "\n")
-    extract(folder, "whole.cache")
-    return folder
-
-
-def command(folder, out, *extra):
-    return [str(word) for word in (BUILD / "bin/coldframe", "extract", "--input", folder / "exams.csv", "--out", folder / out,
-                                   "--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", SIDE,
-                                   "--pool", "mean", "--mean", 0.5, "--std", 0.5, "--device", "cpu", "--precision", "fp32",
-                                   "--batch", 2, *extra)]
-
-
-def environment(**variables):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLURM_", "JOB_COMPLETION"))}
-    return clean | {name: str(value) for name, value in variables.items()}
-
-
-def extract(folder, out, *extra, expect=0, **variables):
-    done = subprocess.run(command(folder, out, *extra), capture_output=True, text=True, env=environment(**variables))
-    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
-def cache(verb, path, *extra, expect=0):
-    done = subprocess.run([str(word) for word in (BUILD / "bin/coldframe-cache", verb, path, *extra)], capture_output=True,
-                          text=True)
-    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return json.loads(done.stdout) if "--json" in extra else done.stdout + done.stderr
-
-
-def assert_equals_whole(folder, out):
-    one, other = Cache(folder / "whole.cache"), Cache(folder / out)
-    assert list(one.exams["id"]) == list(other.exams["id"]) and list(one.exams["label"]) == list(other.exams["label"])
-    for exam in one.exams["id"]:
-        assert np.array_equal(one.features(exam), other.features(exam)), exam
+    return make_job(tmp_path_factory.mktemp("parts"))
 
 
 def test_parts_make_the_cache_of_one_process(job):

@@ -1,0 +1,181 @@
+#include "extract/pipeline/read_ahead.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/log.h"
+#include "common/files/file.h"
+#include "common/files/source_stamp.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
+
+namespace coldframe::extract {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kThreads = 4;      // remote storage answers several at once
+constexpr std::size_t kMostAhead = 256;  // exams, each of which has a descriptor
+constexpr std::size_t kPieceBytes = 1 << 20;
+constexpr std::chrono::milliseconds kBetweenLooks{100};  // at the stop request
+
+std::vector<fs::path> files_of(const frames::ExamSpec& exam) {
+  std::vector<fs::path> files;
+  for (const frames::ExamItem& item : exam.items)
+    if (!item.path.empty()) files.push_back(item.path);
+  std::ranges::sort(files);
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return with_voxel_files(files);
+}
+
+std::uint64_t bytes_of(const std::vector<fs::path>& files) {
+  std::uint64_t bytes = 0;
+  for (const fs::path& file : files) {
+    std::error_code error;
+    const std::uintmax_t size = fs::file_size(file, error);
+    if (!error) bytes += size;
+  }
+  return bytes;
+}
+
+void write_piece(const NamelessFile& file, std::uint64_t at, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count =
+        ::pwrite(file.descriptor(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw SystemError(std::strerror(count < 0 ? errno : EIO));
+    at += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+std::shared_ptr<const StagedCopy> copy_file(const fs::path& path,
+                                            const std::shared_ptr<const NamelessFile>& into,
+                                            std::uint64_t begin) {
+  const InputFile original(path);
+  std::vector<std::byte> piece(std::min<std::uint64_t>(kPieceBytes, original.size()));
+  std::uint64_t at = 0;
+  while (at < original.size() && !stop_requested()) {
+    const std::size_t count = original.read_some(at, piece);
+    if (count == 0) break;
+    write_piece(*into, begin + at, std::span(piece).first(count));
+    at += count;
+  }
+  if (at < original.size()) throw DataError("it became shorter while it was read");
+  return std::make_shared<const StagedCopy>(StagedCopy{into, begin, at, original.identity()});
+}
+
+}  // namespace
+
+ReadAhead::ReadAhead(fs::path folder, std::uint64_t most_bytes, std::span<const ExamTask> tasks)
+    : folder_(std::move(folder)), most_bytes_(most_bytes), tasks_(tasks), stages_(tasks.size()) {
+  const NamelessFile trial(folder_);
+  threads_ = start_threads(
+      kThreads, [this] { work(); }, 1);
+}
+
+ReadAhead::~ReadAhead() {
+  stop();
+}
+
+void ReadAhead::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  changed_.notify_all();
+}
+
+void ReadAhead::wait_for(std::size_t task) {
+  std::unique_lock lock(mutex_);
+  while (!stages_[task].ready && !stopped_ && !stop_requested())
+    changed_.wait_for(lock, kBetweenLooks);
+}
+
+void ReadAhead::drop(std::size_t task) {
+  const std::lock_guard lock(mutex_);
+  Stage& stage = stages_[task];
+  held_ -= stage.bytes > 0;
+  held_bytes_ -= stage.bytes;
+  stage = {0, true, {}};
+  changed_.notify_all();
+}
+
+// Room goes to tasks in their order: one that waits for it waits for earlier ones, which decoders
+// have or will take, to be dropped. False: there is no room for these files at all.
+bool ReadAhead::reserve(std::size_t task, std::uint64_t bytes) {
+  std::unique_lock lock(mutex_);
+  const bool possible = bytes > 0 && bytes <= most_bytes_;
+  const auto has_turn = [&] {
+    return next_reserved_ == task &&
+           (!possible || (held_ < kMostAhead && held_bytes_ + bytes <= most_bytes_));
+  };
+  while (!has_turn() && !stopped_ && !stop_requested()) changed_.wait_for(lock, kBetweenLooks);
+  next_reserved_ = std::max(next_reserved_, task + 1);
+  changed_.notify_all();
+  if (!possible || stopped_ || stop_requested()) return false;
+  stages_[task].bytes = bytes;
+  held_bytes_ += bytes;
+  ++held_;
+  return true;
+}
+
+void ReadAhead::say_once(bool& said, const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  if (!std::exchange(said, true)) log_warning(message);
+}
+
+// A file that several exams have is copied once while the first of them holds it.
+ReadAhead::Copies ReadAhead::copy(const std::vector<fs::path>& files) {
+  Copies copies;
+  const auto into = std::make_shared<const NamelessFile>(folder_);
+  std::uint64_t begin = 0;
+  for (const fs::path& path : files) {
+    try {
+      auto copy = find_copy(path);
+      if (!copy) {
+        copy = copy_file(path, into, begin);
+        begin += copy->size;
+        offer_copy(path, copy);
+      }
+      copies.push_back(std::move(copy));
+    } catch (const DataError&) {  // the decoder meets it again, and says so
+    }
+  }
+  return copies;
+}
+
+void ReadAhead::work() {
+  for (;;) {
+    std::size_t task = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopped_ || stop_requested() || next_ == tasks_.size()) return;
+      task = next_++;
+    }
+    const std::vector<fs::path> files = files_of(*tasks_[task].exam);
+    const std::uint64_t bytes = bytes_of(files);
+    Copies copies;
+    if (bytes > most_bytes_)
+      say_once(told_large_, concat("exam '", tasks_[task].exam->id, "' has ", human_bytes(bytes),
+                                   " of files, more than --stage-size ", human_bytes(most_bytes_),
+                                   "; such exams are read where they lie"));
+    try {
+      if (reserve(task, bytes)) copies = copy(files);
+    } catch (const SystemError& error) {
+      say_once(told_full_, concat("--stage ", folder_.string(), ": ", error.what(),
+                                  "; exams that find no room there are read where they lie"));
+    }
+    const std::lock_guard lock(mutex_);
+    stages_[task].copies = std::move(copies);
+    stages_[task].ready = true;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace coldframe::extract

@@ -1,0 +1,130 @@
+// For LD_PRELOAD: a file system that now and then answers EIO or ESTALE, and knows no locks. Meant
+// for the paths that contain COLDFRAME_TEST_FAULTS_UNDER; one call in COLDFRAME_TEST_FAULTS_EVERY
+// fails, drawn by COLDFRAME_TEST_FAULTS_SEED. Every other failing link, rename and unlink has been
+// done before it fails, as when the server's answer is lost. Names that are opened are added to
+// COLDFRAME_TEST_FAULTS_TRACE, where it is set, and opening waits while there is a file
+// COLDFRAME_TEST_FAULTS_HOLD.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_uint_fast64_t calls;
+
+// splitmix64 (Steele, Lea, Flood 2014) of the seed and the number of the call.
+static uint64_t draw(void) {
+  const char* seed = getenv("COLDFRAME_TEST_FAULTS_SEED");
+  uint64_t value = (seed ? strtoull(seed, NULL, 10) : 0) * 0x100000001b3u + ++calls;
+  value += 0x9e3779b97f4a7c15u;
+  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9u;
+  value = (value ^ (value >> 27)) * 0x94d049bb133111ebu;
+  return value ^ (value >> 31);
+}
+
+static int is_meant(const char* path) {
+  const char* under = getenv("COLDFRAME_TEST_FAULTS_UNDER");
+  return under && path && strstr(path, under);
+}
+
+static int is_meant_descriptor(int descriptor) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+  const ssize_t length = readlink(link, path, sizeof path - 1);
+  if (length <= 0) return 0;
+  path[length] = '\0';
+  return is_meant(path);
+}
+
+// 0: none. 1: it fails; 2: it is done and fails all the same.
+static int fault(int meant) {
+  if (!meant) return 0;
+  const char* every = getenv("COLDFRAME_TEST_FAULTS_EVERY");
+  const uint64_t number = draw(), one_in = every ? strtoull(every, NULL, 10) : 50;
+  if (one_in == 0 || number % one_in != 0) return 0;
+  errno = number >> 32 & 1 ? EIO : ESTALE;
+  return 1 + (number >> 33 & 1);
+}
+
+static void trace_and_wait(const char* path) {
+  const char *name = getenv("COLDFRAME_TEST_FAULTS_TRACE"),
+             *hold = getenv("COLDFRAME_TEST_FAULTS_HOLD");
+  FILE* file = name ? fopen(name, "a") : NULL;
+  if (file) {
+    fprintf(file, "%s\n", path);
+    fclose(file);
+  }
+  while (hold && access(hold, F_OK) == 0) usleep(1000);
+}
+
+#define NEXT(type, name) \
+  static type (*next)(); \
+  if (!next) *(void**)&next = dlsym(RTLD_NEXT, name)
+
+#define OPEN(name)                             \
+  int name(const char* path, int flags, ...) { \
+    va_list more;                              \
+    va_start(more, flags);                     \
+    const mode_t mode = va_arg(more, mode_t);  \
+    va_end(more);                              \
+    NEXT(int, #name);                          \
+    if (is_meant(path)) trace_and_wait(path);  \
+    if (fault(is_meant(path))) return -1;      \
+    return next(path, flags, mode);            \
+  }
+OPEN(open)
+OPEN(open64)
+
+#define BY_DESCRIPTOR(type, name, parameters, arguments)   \
+  type name parameters {                                   \
+    NEXT(type, #name);                                     \
+    if (fault(is_meant_descriptor(descriptor))) return -1; \
+    return next arguments;                                 \
+  }
+BY_DESCRIPTOR(ssize_t, read, (int descriptor, void* bytes, size_t size), (descriptor, bytes, size))
+BY_DESCRIPTOR(ssize_t, write, (int descriptor, const void* bytes, size_t size),
+              (descriptor, bytes, size))
+BY_DESCRIPTOR(ssize_t, pread, (int descriptor, void* bytes, size_t size, off_t at),
+              (descriptor, bytes, size, at))
+BY_DESCRIPTOR(ssize_t, pread64, (int descriptor, void* bytes, size_t size, off64_t at),
+              (descriptor, bytes, size, at))
+BY_DESCRIPTOR(ssize_t, pwrite, (int descriptor, const void* bytes, size_t size, off_t at),
+              (descriptor, bytes, size, at))
+BY_DESCRIPTOR(ssize_t, pwrite64, (int descriptor, const void* bytes, size_t size, off64_t at),
+              (descriptor, bytes, size, at))
+BY_DESCRIPTOR(int, fsync, (int descriptor), (descriptor))
+
+#define BY_NAME(name, parameters, arguments) \
+  int name parameters {                      \
+    NEXT(int, #name);                        \
+    const int kind = fault(is_meant(path));  \
+    const int error = errno;                 \
+    if (kind == 0) return next arguments;    \
+    if (kind == 2) (void)next arguments;     \
+    errno = error;                           \
+    return -1;                               \
+  }
+BY_NAME(link, (const char* from, const char* path), (from, path))
+BY_NAME(rename, (const char* from, const char* path), (from, path))
+BY_NAME(unlink, (const char* path), (path))
+BY_NAME(mkdir, (const char* path, mode_t mode), (path, mode))
+
+DIR* opendir(const char* path) {
+  NEXT(DIR*, "opendir");
+  return fault(is_meant(path)) ? NULL : next(path);
+}
+
+int flock(int descriptor, int operation) {
+  NEXT(int, "flock");
+  if (!is_meant_descriptor(descriptor)) return next(descriptor, operation);
+  errno = draw() & 1 ? ENOLCK : ENOSYS;
+  return -1;
+}
