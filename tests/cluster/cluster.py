@@ -34,7 +34,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SchedulerParameters=bf_interval=2,sched_interval=2,batch_sched_delay=1
 ReturnToService=2
-KillWait=10
+KillWait=60
 MinJobAge=600
 InactiveLimit=0
 OverTimeLimit=0
