@@ -1,8 +1,9 @@
 // Writes a cache of many exams, of features that are made up, for measurements of the tool:
-//   make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE]
+//   make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE | parts N]
 // Features are a mean of their own per class and exam plus noise; every thousandth exam is another
 // exam again, under another patient. With `like`, the recipe is that of another cache of the same
-// dimension, and where that has a cut, each frame has so much noise as what enters its block.
+// dimension, and where that has a cut, each frame has so much noise as what enters its block. With
+// `parts`, N writers share the folder, as those of `extract --part` do, and leave their records.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "cache/format/cut.h"
+#include "cache/maintain/parts.h"
 #include "cache/read/reader.h"
 #include "cache/write/writer.h"
 #include "common/cli/cli.h"
@@ -71,29 +73,59 @@ void add_cut(const Cut& cut, std::uint64_t number, ExamFeatures& exam) {
   }
 }
 
-int run(const std::vector<std::string>& words) {
-  std::int64_t exams = 0, frames = 0, dimension = 0;
-  const bool like = words.size() == 6 && words[4] == "like";
-  if ((words.size() != 4 && !like) || !parse_int(words[1], exams) || !parse_int(words[2], frames) ||
-      !parse_int(words[3], dimension) || exams < 1 || frames < 1 || dimension < 1)
-    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE]");
+struct Asked {
+  std::int64_t exams = 0, frames = 0, dimension = 0, parts = 0;
   Recipe recipe;
-  recipe.features["weights"] = "made up";
-  recipe.storage["frames"] = frames;
   std::optional<Cut> cut;
-  if (like) {
-    const CacheReader other(words[5]);
-    recipe = other.recipe();
-    cut = other.cut();
-  }
-  ShardWriter writer(locate(words[0]), recipe, dimension, {});
-  for (std::int64_t i = 0; i < exams; ++i) {
-    ExamFeatures exam = make_exam(static_cast<std::uint64_t>(i), static_cast<std::size_t>(frames),
-                                  static_cast<std::size_t>(dimension));
-    if (cut) add_cut(*cut, static_cast<std::uint64_t>(i), exam);
+};
+
+// Every `step`th exam from `first` on.
+void write(const Location& location, const Asked& asked, const WriterOptions& options,
+           std::int64_t first, std::int64_t step) {
+  ShardWriter writer(location, asked.recipe, asked.dimension, options);
+  for (std::int64_t i = first; i < asked.exams; i += step) {
+    const auto number = static_cast<std::uint64_t>(i);
+    ExamFeatures exam = make_exam(number, static_cast<std::size_t>(asked.frames),
+                                  static_cast<std::size_t>(asked.dimension));
+    if (asked.cut) add_cut(*asked.cut, number, exam);
     writer.add(std::move(exam));
   }
   writer.finish();
+}
+
+void write_part(const Location& location, const Asked& asked, std::uint32_t part) {
+  PartRecord record{part, static_cast<std::uint32_t>(asked.parts), "made up", {}};
+  for (std::int64_t i = part; i < asked.exams; i += asked.parts)
+    record.exams.push_back(concat("E", 1000000 + i));
+  write_part_record(location, record);
+  WriterOptions options;
+  options.worker = part;
+  options.shared = true;
+  write(location, asked, options, part, asked.parts);
+  record.finished = true;
+  write_part_record(location, record);
+}
+
+int run(const std::vector<std::string>& words) {
+  Asked asked;
+  const bool with_more = words.size() == 6;
+  const bool like = with_more && words[4] == "like";
+  const bool in_parts = with_more && words[4] == "parts" && parse_int(words[5], asked.parts) &&
+                        asked.parts > 0 && asked.parts <= kMostParts;
+  if ((words.size() != 4 && !like && !in_parts) || !parse_int(words[1], asked.exams) ||
+      !parse_int(words[2], asked.frames) || !parse_int(words[3], asked.dimension) ||
+      asked.exams < 1 || asked.frames < 1 || asked.dimension < 1)
+    throw ConfigError("make_large_cache OUT EXAMS FRAMES DIMENSION [like CACHE | parts N]");
+  asked.recipe.features["weights"] = "made up";
+  asked.recipe.storage["frames"] = asked.frames;
+  if (like) {
+    const CacheReader other(words[5]);
+    asked.recipe = other.recipe();
+    asked.cut = other.cut();
+  }
+  const Location location = locate(words[0]);
+  if (!in_parts) write(location, asked, {}, 0, 1);
+  for (std::uint32_t part = 0; part < asked.parts; ++part) write_part(location, asked, part);
   return 0;
 }
 
