@@ -130,7 +130,8 @@ void ReadAhead::say_once(bool& said, const std::string& message) {
   if (!std::exchange(said, true)) log_warning(message);
 }
 
-// A file that several exams have is copied once while the first of them holds it.
+// A file that several exams have is copied once while the first of them holds it, and what lies
+// beside it stays as long.
 ReadAhead::Copies ReadAhead::copy(const std::vector<fs::path>& files) {
   Copies copies;
   const auto into = std::make_shared<const NamelessFile>(folder_);
@@ -167,7 +168,7 @@ void ReadAhead::work() {
                                    "; such exams are read where they lie"));
     try {
       if (reserve(task, bytes)) copies = copy(files);
-    } catch (const SystemError& error) {
+    } catch (const std::exception& error) {
       say_once(told_full_, concat("--stage ", folder_.string(), ": ", error.what(),
                                   "; exams that find no room there are read where they lie"));
     }

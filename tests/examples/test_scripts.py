@@ -35,7 +35,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("script", JOBS)
-@pytest.mark.parametrize("code, requeued", [(0, False), (1, False), (3, False), (75, True)])
+@pytest.mark.parametrize("code, requeued", [(0, False), (1, False), (3, False), (75, True), (143, True)])
 def test_a_job_is_requeued_only_when_it_was_stopped(tmp_path, script, code, requeued):
     result, calls = submit(script, ["a", "b", "--preset", "p"], tmp_path, code)
     assert result == code
