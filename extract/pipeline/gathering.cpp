@@ -1,0 +1,103 @@
+#include "extract/pipeline/gathering.h"
+
+#include <utility>
+
+#include "common/text/text.h"
+#include "extract/plan/recipe.h"
+
+namespace coldframe::extract {
+namespace {
+
+// Exams that may wait for the disk. With a cut each may have some hundred megabytes.
+constexpr std::size_t kWaiting = 64, kWaitingWithCut = 1;
+
+}  // namespace
+
+Gathering::Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
+                     const ExtractOptions& options)
+    : progress_("extract", "exams", tasks),
+      output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
+      assembly_(
+          backbone.dimension(), [this](Finished&& finished) { release(std::move(finished)); },
+          augment::view_names(options.augmentation), cut_of(options, backbone)),
+      keeps_pixels_(options.cut == 0) {}
+
+void Gathering::add_pixels(const DecodedFrame& frame) {
+  if (!keeps_pixels_) return;
+  const std::lock_guard lock(mutex_);
+  assembly_.add_pixels(frame.place, frame.pixels);
+}
+
+void Gathering::add_feature(const FramePlace& place, std::span<const float> row) {
+  const std::lock_guard lock(mutex_);
+  assembly_.add_feature(place, row);
+  ++computed_;
+}
+
+void Gathering::add_exam(DecodedExam&& exam) {
+  const std::lock_guard lock(mutex_);
+  for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
+  if (exam.as_before) {
+    ++unchanged_;
+    progress_.add();
+    return;
+  }
+  if (exam.failure) {
+    assembly_.add_failure(exam.task, std::move(*exam.failure));
+    return;
+  }
+  for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
+    if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
+  assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
+                     std::move(exam.known));
+}
+
+void Gathering::tell_rate() {
+  const std::lock_guard lock(mutex_);
+  progress_.set_note(concat(fixed(static_cast<double>(computed_) / seconds(), 1), " frames/s"));
+}
+
+double Gathering::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+}
+
+PipelineResult Gathering::finish() {
+  progress_.finish();
+  WriteCounts counts = output_.finish();
+  PipelineResult result;
+  result.exams = counts.exams;
+  result.frames = frames_;
+  result.reused = reused_;
+  result.failures = std::move(counts.failures);
+  result.lost = std::move(counts.lost);
+  result.unchanged = unchanged_;
+  return result;
+}
+
+void Gathering::release(Finished&& finished) {
+  if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
+    frames_ += exam->info.frames();
+  output_.push(std::move(finished));
+  progress_.add();
+}
+
+DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
+                     const std::function<std::optional<Decoded>()>& next, Gathering& gathering) {
+  BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,
+                      [&](const FramePlace& place, std::span<const float> row) {
+                        gathering.add_feature(place, row);
+                      });
+  while (auto decoded = next()) {
+    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
+      gathering.add_pixels(*frame);
+      batch.add(*frame);
+      gathering.tell_rate();
+    } else {
+      gathering.add_exam(std::move(std::get<DecodedExam>(*decoded)));
+    }
+  }
+  batch.compute();
+  return {batch.counts(), batch.learnt()};
+}
+
+}  // namespace coldframe::extract

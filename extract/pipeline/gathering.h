@@ -1,0 +1,60 @@
+// What follows the decoders: each device computes what the queue gives, and the features of all of
+// them become exams and go to the writer.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "cache/write/writer.h"
+#include "common/cli/progress.h"
+#include "extract/options/options.h"
+#include "extract/pipeline/batch.h"
+#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/exam_assembly.h"
+#include "extract/pipeline/pipeline.h"
+#include "extract/pipeline/write_stage.h"
+
+namespace coldframe::extract {
+
+// Gathers the features of all devices. Its functions may be called by several threads.
+class Gathering {
+ public:
+  Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
+            const ExtractOptions& options);
+
+  void add_pixels(const DecodedFrame& frame);
+  void add_feature(const FramePlace& place, std::span<const float> row);
+  void add_exam(DecodedExam&& exam);
+  void tell_rate();
+
+  double seconds() const;
+  PipelineResult finish();  // after all devices are done
+
+ private:
+  void release(Finished&& finished);
+
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  Progress progress_;
+  WriteStage output_;
+  ExamAssembly assembly_;
+  bool keeps_pixels_;
+  std::size_t frames_ = 0, computed_ = 0;  // of exams that are whole; of all
+  std::size_t unchanged_ = 0;              // exams
+  std::size_t reused_ = 0;                 // features of another cache
+};
+
+struct DeviceResult {
+  BatchCounts counts;
+  std::string batch;
+};
+
+// Computes on one device what `next` gives, from the first frame to the last.
+DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
+                     const std::function<std::optional<Decoded>()>& next, Gathering& gathering);
+
+}  // namespace coldframe::extract
