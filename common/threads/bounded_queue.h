@@ -40,6 +40,19 @@ class BoundedQueue {
     return item;
   }
 
+  std::size_t capacity() const {
+    std::lock_guard lock(mutex_);
+    return capacity_;
+  }
+
+  // Room for at least so many items from now on.
+  void widen(std::size_t capacity) {
+    std::lock_guard lock(mutex_);
+    if (capacity <= capacity_) return;
+    capacity_ = capacity;
+    room_.notify_all();
+  }
+
   // No more items will come (from the producer), or none are wanted (from the consumer).
   void close() {
     std::lock_guard lock(mutex_);
@@ -59,7 +72,7 @@ class BoundedQueue {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable room_, filled_;
   std::deque<T> items_;
   std::size_t capacity_;

@@ -16,14 +16,14 @@ vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
   settings.reader = options.reader;
-  settings.queue_frames = static_cast<std::size_t>(count);
   const auto [height, width] = options.preprocessing.image_size;
   const torch::Tensor frames = torch::empty({count, height, width, 3}, torch::kUInt8);
 
-  DecodeStage decoder(input, tasks, settings);
+  DecodedQueue queue(static_cast<std::size_t>(3 * height * width), 1);
+  const DecodeStage decoder(input, tasks, settings, queue);
   std::int64_t found = 0;
   while (found < count) {
-    const auto decoded = decoder.next();
+    const auto decoded = queue.pop();
     if (!decoded) break;
     if (const auto* frame = std::get_if<DecodedFrame>(&*decoded))
       std::memcpy(frames[found++].data_ptr(), frame->pixels.data(), frame->pixels.size());

@@ -7,10 +7,11 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decoded.h"
 #include "extract/pipeline/devices/batch_controller.h"
 #include "extract/pipeline/recent_features.h"
 #include "extract/pipeline/transfer/device_input.h"
@@ -27,10 +28,14 @@ struct BatchCounts {
 };
 
 // Collects frames (or tiles of them) of any exams and hands each one's row to `sink`: its feature,
-// and behind it what the backbone keeps; frames of
-// the same content are computed once. When the device runs out of memory, the batch is halved and
-// computed again, and the smaller size remembered: nothing is lost. On a GPU one batch is collected
-// while the one before is computed, once the batch's size is settled.
+// and behind it what the backbone keeps; frames of the same content are computed once. When the
+// device runs out of memory, the batch is halved and computed again, and the smaller size
+// remembered: nothing is lost. On a GPU one batch is collected while the one before is computed.
+//
+// A frame is copied once on its way to a device, into a batch's page-locked memory, by several
+// threads when the batch is full. Decoders do not write there themselves: a repeated frame takes no
+// row, rows lie side by side, and a queue of some batches for several devices would have to be
+// page-locked.
 class BackboneBatch {
  public:
   using Sink = std::function<void(const FramePlace& place, std::span<const float> row)>;
@@ -40,10 +45,13 @@ class BackboneBatch {
                 const preprocess::Preprocessing& preprocessing, const BatchLimits& limits,
                 Sink sink, std::unique_ptr<Streams> streams = nullptr);
 
-  void add(const DecodedFrame& frame);  // computes when the batch is full
-  void compute();  // what has been collected, to the end; nothing when there is none
+  void add(DecodedFrame frame);  // computes when the batch is full
+  void compute();                // what has been collected, to the end; nothing when there is none
   const BatchCounts& counts() const { return counts_; }
   bool settled() const { return controller_.settled(); }
+  std::int64_t size() const { return controller_.size(); }  // frames of a pass, by now
+  // Pixels that are needed no longer since the last call; their memory may serve again.
+  std::vector<std::vector<std::uint8_t>> take_used() { return std::exchange(used_, {}); }
   std::string learnt() const { return controller_.learnt(); }
 
  private:
@@ -58,9 +66,10 @@ class BackboneBatch {
   using Rows = std::vector<Row>;
 
   Rows& rows(int slot) { return rows_[static_cast<std::size_t>(slot)]; }
+  std::uint64_t& peak_of(int slot) { return peak_[static_cast<std::size_t>(slot)]; }
   torch::Tensor forward(const torch::Tensor& frames);
-  bool overlapping() const { return streams_->asynchronous() && controller_.settled(); }
   void start();  // on the device: what has been collected
+  void copy_pixels();
   void start_part(std::int64_t begin, std::int64_t size);
   void finish(int slot);           // waits for it and hands its features out
   void reserve();                  // room for a batch
@@ -75,8 +84,9 @@ class BackboneBatch {
   Staging staging_;
   int slot_ = 0;                            // that is being filled; the other may be computing
   std::array<Rows, Staging::kSlots> rows_;  // of the frames in each slot
+  std::vector<std::vector<std::uint8_t>> pixels_, used_;  // of the slot being filled; of none
+  std::array<std::uint64_t, Staging::kSlots> peak_{};  // bytes on the device, of each slot's passes
   std::unordered_map<FrameDigest, RowPlace, FrameDigestHash> row_of_;
-  double timed_s_ = 0;  // of the slot at hand, measured part by part
   BatchCounts counts_;
   Sink sink_;
 };

@@ -55,12 +55,8 @@ void require_enough(const cache::ExamInfo& info, const std::vector<LostFrames>& 
 }  // namespace
 
 DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                         const DecodeSettings& settings)
-    : input_(input),
-      tasks_(tasks),
-      settings_(settings),
-      queue_(settings.queue_frames),
-      running_(settings.threads) {
+                         const DecodeSettings& settings, DecodedQueue& queue)
+    : input_(input), tasks_(tasks), settings_(settings), queue_(queue), running_(settings.threads) {
   if (!settings.stage.empty()) ahead_.emplace(settings.stage, settings.stage_bytes, tasks);
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
@@ -72,10 +68,6 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
 DecodeStage::~DecodeStage() {
   queue_.close();
   if (ahead_) ahead_->stop();
-}
-
-std::optional<Decoded> DecodeStage::next() {
-  return queue_.pop();
 }
 
 void DecodeStage::work() {
@@ -202,7 +194,8 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
         place.tiles = input.tiles;
         return !stop_requested() && queue_.push(DecodedFrame{place, std::move(input.pixels)});
       };
-      stopped = !frame.make_inputs(views, push, result.known.of_slot(place.slot));
+      stopped = !frame.make_inputs(views, push, result.known.of_slot(place.slot),
+                                   [this] { return queue_.spare(); });
     }
     if (settings_.thumbnails > 0) result.thumbnails.push_back(std::move(thumbnail));
     stopped = stopped || stop_requested();

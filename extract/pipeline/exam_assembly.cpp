@@ -35,11 +35,21 @@ void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> r
   const Row to{place.view, place.slot};
   if (cut_ && !cut_->is_pixels())
     exam.cuts.emplace(to, stored(row.subspan(feature.size()), cut_->storage));
-  if (place.tiles == 1)
-    exam.features.emplace(to, std::vector<float>(feature.begin(), feature.end()));
-  else
+  if (place.tiles == 1) {
+    std::ranges::copy(feature, row_of(exam, to).begin());
+    ++exam.complete;
+  } else {
     pool(exam, place, feature);
-  release_if_complete(place.task);
+  }
+  release_if_complete(place.task, exam);
+}
+
+std::span<float> ExamAssembly::row_of(Pending& exam, const Row& row) const {
+  exam.features.resize(views_.size());
+  std::vector<float>& values = exam.features[row.first];
+  const auto width = static_cast<std::size_t>(dimension_), end = (row.second + 1) * width;
+  if (values.size() < end) values.resize(end, std::numeric_limits<float>::quiet_NaN());
+  return std::span(values).subspan(end - width, width);
 }
 
 void ExamAssembly::add_pixels(const FramePlace& place, std::span<const std::uint8_t> pixels) {
@@ -55,11 +65,11 @@ void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const 
   pooled.sum.resize(feature.size());
   for (std::size_t i = 0; i < feature.size(); ++i) pooled.sum[i] += feature[i];
   if (++pooled.tiles < place.tiles) return;
-  std::vector<float> mean;
-  for (const double sum : pooled.sum)
-    mean.push_back(static_cast<float>(sum / static_cast<double>(pooled.tiles)));
+  const std::span<float> mean = row_of(exam, row);
+  for (std::size_t i = 0; i < mean.size(); ++i)
+    mean[i] = static_cast<float>(pooled.sum[i] / static_cast<double>(pooled.tiles));
   exam.open.erase(row);
-  exam.features.emplace(row, std::move(mean));
+  ++exam.complete;
 }
 
 void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
@@ -70,7 +80,7 @@ void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
   pending.info = std::move(info);
   pending.thumbnails = std::move(thumbnails);
   pending.known = std::move(known);
-  release_if_complete(task);
+  release_if_complete(task, pending);
 }
 
 void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
@@ -82,19 +92,18 @@ void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
 cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {
   cache::ExamFeatures exam{std::move(*pending.info), {}, std::move(pending.thumbnails)};
   const auto width = static_cast<std::size_t>(dimension_);
-  const std::vector<float> missing(exam.info.frames() * width,
-                                   std::numeric_limits<float>::quiet_NaN());
-  for (const std::string& view : views_) exam.views.push_back({view, missing});
-  const auto put = [&](const Row& row, std::span<const float> feature) {
-    std::ranges::copy(feature, exam.views[row.first].values.begin() +
-                                   static_cast<std::ptrdiff_t>(row.second * width));
-  };
   for (std::size_t slot = 0; slot < exam.info.frames(); ++slot) {
     if (exam.info.present[slot] == 0) continue;
     for (std::size_t view = 0; view < pending.known.of_slot(slot); ++view)
-      put({view, slot}, std::span(pending.known.views[view]).subspan(slot * width, width));
+      std::ranges::copy(std::span(pending.known.views[view]).subspan(slot * width, width),
+                        row_of(pending, {view, slot}).begin());
   }
-  for (const auto& [row, feature] : pending.features) put(row, feature);
+  pending.features.resize(views_.size());
+  for (std::size_t view = 0; view < views_.size(); ++view) {
+    std::vector<float>& values = pending.features[view];
+    values.resize(exam.info.frames() * width, std::numeric_limits<float>::quiet_NaN());
+    exam.views.push_back({views_[view], std::move(values)});
+  }
   if (cut_) put_cuts(pending, exam);
   return exam;
 }
@@ -119,9 +128,8 @@ void ExamAssembly::put_cuts(Pending& pending, cache::ExamFeatures& exam) const {
   }
 }
 
-void ExamAssembly::release_if_complete(std::size_t task) {
-  Pending& pending = pending_[task];
-  if (!pending.info || pending.features.size() < pending.expected) return;
+void ExamAssembly::release_if_complete(std::size_t task, Pending& pending) {
+  if (!pending.info || pending.complete < pending.expected) return;
   cache::ExamFeatures exam = put_together(std::move(pending));
   pending_.erase(task);
   release_(std::move(exam));

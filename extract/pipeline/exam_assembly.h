@@ -14,8 +14,7 @@
 
 #include "cache/format/cut.h"
 #include "cache/format/exam.h"
-#include "extract/pipeline/frame_place.h"
-#include "extract/pipeline/known_features.h"
+#include "extract/pipeline/decoded.h"
 
 namespace coldframe::extract {
 
@@ -50,7 +49,8 @@ class ExamAssembly {
   };
   struct Pending {
     std::map<Row, Pooled> open;                  // with tiles to come
-    std::map<Row, std::vector<float>> features;  // complete
+    std::vector<std::vector<float>> features;    // of each view, [slots so far, D]; NaN: none came
+    std::size_t complete = 0;                    // of these rows
     std::map<Row, std::vector<std::byte>> cuts;  // as stored
     std::optional<cache::ExamInfo> info;
     std::vector<std::string> thumbnails;
@@ -59,8 +59,9 @@ class ExamAssembly {
   };
   cache::ExamFeatures put_together(Pending&& exam) const;
   void put_cuts(Pending& pending, cache::ExamFeatures& exam) const;
+  std::span<float> row_of(Pending& exam, const Row& row) const;
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
-  void release_if_complete(std::size_t task);
+  void release_if_complete(std::size_t task, Pending& pending);
 
   std::int64_t dimension_;
   std::function<void(Finished&&)> release_;

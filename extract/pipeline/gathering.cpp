@@ -10,6 +10,7 @@ namespace {
 
 // Exams that may wait for the disk. With a cut each may have some hundred megabytes.
 constexpr std::size_t kWaiting = 64, kWaitingWithCut = 1;
+constexpr std::chrono::milliseconds kBetweenRates(100);
 
 }  // namespace
 
@@ -82,16 +83,26 @@ void Gathering::release(Finished&& finished) {
 }
 
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
-                     const std::function<std::optional<Decoded>()>& next, Gathering& gathering) {
+                     DecodedQueue& queue, Gathering& gathering) {
+  using Clock = std::chrono::steady_clock;
   BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,
                       [&](const FramePlace& place, std::span<const float> row) {
                         gathering.add_feature(place, row);
                       });
-  while (auto decoded = next()) {
-    if (const auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
+  queue.deepen(static_cast<std::size_t>(batch.size()));
+  auto told = Clock::now();
+  while (auto decoded = queue.pop()) {
+    if (auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
       gathering.add_pixels(*frame);
-      batch.add(*frame);
-      gathering.tell_rate();
+      batch.add(std::move(*frame));
+      if (auto used = batch.take_used(); !used.empty()) {
+        queue.recycle(std::move(used));
+        queue.deepen(static_cast<std::size_t>(batch.size()));
+      }
+      if (const auto now = Clock::now(); now - told >= kBetweenRates) {
+        gathering.tell_rate();
+        told = now;
+      }
     } else {
       gathering.add_exam(std::move(std::get<DecodedExam>(*decoded)));
     }

@@ -3,9 +3,7 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -13,7 +11,7 @@
 #include "common/cli/progress.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/batch.h"
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decoded.h"
 #include "extract/pipeline/exam_assembly.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/write_stage.h"
@@ -29,7 +27,7 @@ class Gathering {
   void add_pixels(const DecodedFrame& frame);
   void add_feature(const FramePlace& place, std::span<const float> row);
   void add_exam(DecodedExam&& exam);
-  void tell_rate();
+  void tell_rate();  // to people; not for every frame
 
   double seconds() const;
   PipelineResult finish();  // after all devices are done
@@ -53,8 +51,8 @@ struct DeviceResult {
   std::string batch;
 };
 
-// Computes on one device what `next` gives, from the first frame to the last.
+// Computes on one device what the queue gives, until it ends; rethrows what it failed with.
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
-                     const std::function<std::optional<Decoded>()>& next, Gathering& gathering);
+                     DecodedQueue& queue, Gathering& gathering);
 
 }  // namespace coldframe::extract

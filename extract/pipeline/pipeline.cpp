@@ -11,9 +11,7 @@
 namespace coldframe::extract {
 namespace {
 
-// Frames that decoders may be ahead of an automatic batch: half of this.
-constexpr std::int64_t kAutoBatch = 64;
-DecodeSettings decode_settings(const ExtractOptions& options, std::size_t devices) {
+DecodeSettings decode_settings(const ExtractOptions& options) {
   DecodeSettings settings;
   settings.preprocessing = options.preprocessing;
   settings.selection = options.selection;
@@ -24,8 +22,6 @@ DecodeSettings decode_settings(const ExtractOptions& options, std::size_t device
   settings.threads = options.decode_threads;
   settings.stage = options.stage;
   settings.stage_bytes = options.stage_bytes;
-  const std::int64_t batch = options.batch.batch > 0 ? options.batch.batch : kAutoBatch;
-  settings.queue_frames = 2 * static_cast<std::size_t>(batch) * devices;
   return settings;
 }
 
@@ -46,13 +42,14 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   Gathering gathering(tasks.size(), *devices.front().backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
-    DecodeStage decoder(input, tasks, decode_settings(options, devices.size()));
+    DecodedQueue queue(static_cast<std::size_t>(3 * options.preprocessing.image_size.pixels()),
+                       devices.size());
+    const DecodeStage decoder(input, tasks, decode_settings(options), queue);
     const auto work = [&](std::size_t i) {
       try {
-        results[i] = compute(
-            devices[i], options, [&] { return decoder.next(); }, gathering);
+        results[i] = compute(devices[i], options, queue, gathering);
       } catch (...) {
-        decoder.fail(std::current_exception());  // the other devices stop, with this error
+        queue.fail(std::current_exception());  // the other devices stop, with this error
         throw;
       }
     };

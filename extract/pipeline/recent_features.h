@@ -2,17 +2,15 @@
 // that was exported twice or a loop is computed once.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-namespace coldframe::extract {
+#include "extract/pipeline/decoded.h"
 
-using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the pixels that the backbone sees
+namespace coldframe::extract {
 
 struct FrameDigestHash {
   std::size_t operator()(const FrameDigest& digest) const {

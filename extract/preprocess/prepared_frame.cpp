@@ -18,9 +18,9 @@ std::vector<frames::Rect> PreparedFrame::tiles_of(const frames::Image& view) con
 }
 
 std::vector<std::uint8_t> PreparedFrame::resized(const frames::Image& view,
-                                                 const frames::Rect& tile) const {
-  std::vector<std::uint8_t> pixels(
-      static_cast<std::size_t>(3 * preprocessing_.image_size.pixels()));
+                                                 const frames::Rect& tile,
+                                                 std::vector<std::uint8_t> pixels) const {
+  pixels.resize(static_cast<std::size_t>(3 * preprocessing_.image_size.pixels()));
   if (tile.width == view.width && tile.height == view.height)
     resize_frame(preprocessing_, view, pixels.data());
   else

@@ -19,6 +19,10 @@ struct Input {
   std::vector<std::uint8_t> pixels;  // [H, W, 3]
 };
 
+struct FreshPixels {
+  std::vector<std::uint8_t> operator()() const { return {}; }
+};
+
 class PreparedFrame {
  public:
   // Mask, crop, spacing. `crop` is the rectangle that was decided for this frame. DataError as
@@ -34,26 +38,30 @@ class PreparedFrame {
 
   // Hands each Input to `sink`, view by view from `first` on, until it returns false; so does this
   // then. `views` makes the augmented ones, as augment::ExamViews: warp() before the tiles,
-  // finish() behind the resize. DataError as plan_tiles and resize_frame.
-  template <typename Views, typename Sink>
-  bool make_inputs(Views& views, const Sink& sink, std::size_t first = 0) const;
+  // finish() behind the resize. `spare` gives memory for an input's pixels, which may have served
+  // before. DataError as plan_tiles and resize_frame.
+  template <typename Views, typename Sink, typename Spare = FreshPixels>
+  bool make_inputs(Views& views, const Sink& sink, std::size_t first = 0,
+                   const Spare& spare = {}) const;
 
  private:
   std::vector<frames::Rect> tiles_of(const frames::Image& view) const;
-  std::vector<std::uint8_t> resized(const frames::Image& view, const frames::Rect& tile) const;
+  std::vector<std::uint8_t> resized(const frames::Image& view, const frames::Rect& tile,
+                                    std::vector<std::uint8_t> pixels) const;
 
   const Preprocessing& preprocessing_;
   frames::Image image_;
 };
 
-template <typename Views, typename Sink>
-bool PreparedFrame::make_inputs(Views& views, const Sink& sink, std::size_t first) const {
+template <typename Views, typename Sink, typename Spare>
+bool PreparedFrame::make_inputs(Views& views, const Sink& sink, std::size_t first,
+                                const Spare& spare) const {
   for (std::size_t view = first; view <= views.count(); ++view) {
     const frames::Image warped = view > 0 ? views.warp(view, image_) : frames::Image{};
     const frames::Image& image = view > 0 ? warped : image_;
     const auto tiles = tiles_of(image);
     for (std::size_t tile = 0; tile < tiles.size(); ++tile) {
-      Input input{view, tile, tiles.size(), resized(image, tiles[tile])};
+      Input input{view, tile, tiles.size(), resized(image, tiles[tile], spare())};
       if (view > 0) views.finish(view, input.pixels);
       if (!sink(std::move(input))) return false;
     }

@@ -1,4 +1,5 @@
 // Lets a later run tell whether an exam's files are still the same.
+#include <algorithm>
 #include <set>
 
 #include "common/cli/error.h"
@@ -22,7 +23,7 @@ std::vector<std::filesystem::path> distinct_files(const ExamSpec& exam) {
 void add_file(const InputFile& file, Xxh3Stream& digest) {
   const std::uint64_t size = file.size();
   digest.update(std::as_bytes(std::span(&size, 1)));  // so that files cannot flow into each other
-  std::vector<std::byte> block(1 << 20);
+  std::vector<std::byte> block(std::min<std::uint64_t>(size, 1 << 20));
   for (std::uint64_t at = 0; at < size;) {
     const std::size_t count = file.read_some(at, block);
     if (count == 0) break;

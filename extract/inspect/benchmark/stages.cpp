@@ -175,10 +175,10 @@ StageRate measure_compute(const ExtractOptions& options, const Sample& sample,
   BatchCounts before;
   bool settled = false;
   while (seconds_since(started) < 4 * kSecondsPerStage && !stop_requested()) {
-    DecodedFrame frame{{0, number, 1}, sample.inputs[number % sample.inputs.size()]};
-    std::memcpy(frame.pixels.data(), &number, sizeof number);
+    std::vector<std::uint8_t> pixels = sample.inputs[number % sample.inputs.size()];
+    std::memcpy(pixels.data(), &number, sizeof number);
+    batch.add({{0, number, 1}, std::move(pixels)});
     ++number;
-    batch.add(frame);
     if (!settled && ((batch.settled() && batch.counts().frames > 0) ||
                      seconds_since(started) > 2 * kSecondsPerStage)) {
       settled = true;

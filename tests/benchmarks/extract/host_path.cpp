@@ -18,6 +18,7 @@
 #include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
+#include "common/torch/device.h"
 #include "extract/pipeline/gathering.h"
 #include "extract/plan/recipe.h"
 
@@ -78,12 +79,13 @@ cache::ExamInfo describe(const Input& input, std::size_t exam) {
 }
 
 // No two frames are the same: their first bytes tell their number.
-DecodedFrame decode(const Input& input, std::size_t exam, std::size_t slot) {
+DecodedFrame decode(const Input& input, std::size_t exam, std::size_t slot,
+                    std::vector<std::uint8_t> pixels) {
   const std::uint64_t number = exam * input.frames_per_exam + slot;
-  DecodedFrame frame{{exam, slot}, std::vector<std::uint8_t>(kFrameBytes)};
-  std::memcpy(frame.pixels.data(), input.pixels[number % kDistinct].data(), kFrameBytes);
-  std::memcpy(frame.pixels.data(), &number, sizeof number);
-  return frame;
+  pixels.resize(kFrameBytes);
+  std::memcpy(pixels.data(), input.pixels[number % kDistinct].data(), kFrameBytes);
+  std::memcpy(pixels.data(), &number, sizeof number);
+  return {{exam, slot}, std::move(pixels)};
 }
 
 double seconds_of(const timeval& time) {
@@ -102,7 +104,7 @@ double own_processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-void decode_exams(const Input& input, std::size_t decoders, BoundedQueue<Decoded>& queue,
+void decode_exams(const Input& input, std::size_t decoders, DecodedQueue& queue,
                   std::vector<std::jthread>& threads) {
   static std::atomic<std::size_t> next, running;
   running = decoders;
@@ -111,7 +113,7 @@ void decode_exams(const Input& input, std::size_t decoders, BoundedQueue<Decoded
       [&] {
         for (std::size_t exam = next++; exam < input.exams; exam = next++) {
           for (std::size_t slot = 0; slot < input.frames_per_exam; ++slot)
-            queue.push(decode(input, exam, slot));
+            queue.push(decode(input, exam, slot, queue.spare()));
           queue.push(DecodedExam{exam, describe(input, exam), {}, std::nullopt});
         }
         if (--running == 0) queue.close();
@@ -125,6 +127,7 @@ int run(const std::vector<std::string>& words) {
     if (i >= numbers.size() || !parse_int(words[i], numbers[i]) || numbers[i] < 1)
       throw ConfigError("host_path [FRAMES] [DECODERS] [BATCH] [FRAMES_PER_EXAM] [FEATURES]");
   set_quiet(true);
+  set_torch_threads(1);  // that wait for each other are no part of this
   const Input input =
       make_input(static_cast<std::size_t>(numbers[0]), static_cast<std::size_t>(numbers[3]));
   ExtractOptions options;
@@ -135,12 +138,11 @@ int run(const std::vector<std::string>& words) {
   cache::ShardWriter writer(cache::locate(scratch.path() / "cache"), make_recipe(options, backbone),
                             backbone.dimension(), {});
   Gathering gathering(input.exams, backbone, writer, options);
-  BoundedQueue<Decoded> queue(2 * static_cast<std::size_t>(numbers[2]));
+  DecodedQueue queue(kFrameBytes, 1);
   const double before = processor_seconds(), own_before = own_processor_seconds();
   std::vector<std::jthread> threads;
   decode_exams(input, static_cast<std::size_t>(numbers[1]), queue, threads);
-  compute(
-      {torch::kCPU, &backbone}, options, [&] { return queue.pop(); }, gathering);
+  compute({torch::kCPU, &backbone}, options, queue, gathering);
   const double own = own_processor_seconds() - own_before;
   const PipelineResult result = gathering.finish();
   writer.publish();

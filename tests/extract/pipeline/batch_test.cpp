@@ -154,6 +154,48 @@ TEST_P(OverlappingBatch, LosesNothing) {
   EXPECT_GE(lanes.most_pending, under_way);
 }
 
+// The size of a batch is found by the passes of the job itself, one under way beside another.
+TEST_P(OverlappingBatch, GrowsWithoutWaiting) {
+  const ExtractOptions options = small_options();
+  MeanBackbone backbone;
+  std::size_t frames = 0, received = 0;
+  BackboneBatch batch(
+      backbone, torch::kCPU, options.preprocessing, {0, 0, 16},
+      [&](const FramePlace&, std::span<const float>) { ++received; },
+      std::make_unique<FakeStreams>(GetParam()));
+  bool waited = false;
+  for (; !batch.settled() && frames < 250; ++frames) {
+    const std::vector<std::uint8_t> pixels(16 * 16 * 3, static_cast<std::uint8_t>(frames));
+    batch.add({{0, frames}, pixels});
+    waited = waited || received > frames;
+  }
+  EXPECT_FALSE(waited);
+  EXPECT_TRUE(batch.settled());
+  EXPECT_EQ(batch.size(), 16);
+  batch.compute();
+  EXPECT_EQ(received, frames);
+  EXPECT_EQ(*std::max_element(backbone.batches.begin(), backbone.batches.end()), 16);
+}
+
+// So many bytes that several threads copy them.
+TEST(BackboneBatch, GivesMemoryOfEveryFrameBackAndCopiesItWhole) {
+  ExtractOptions options = small_options();
+  options.preprocessing.image_size = 512;
+  MeanBackbone backbone;
+  std::map<std::size_t, float> received;
+  BackboneBatch batch(
+      backbone, torch::kCPU, options.preprocessing, {24, 0},
+      [&](const FramePlace& place, std::span<const float> row) { received[place.slot] = row[0]; });
+  for (std::size_t i = 0; i < 25; ++i)  // the last one as the first
+    batch.add(
+        {{0, i}, std::vector<std::uint8_t>(512 * 512 * 3, static_cast<std::uint8_t>(i % 24))});
+  batch.compute();
+  EXPECT_EQ(batch.take_used().size(), 25u);
+  EXPECT_TRUE(batch.take_used().empty());
+  for (std::size_t i = 0; i < 25; ++i)
+    EXPECT_NEAR(received.at(i), static_cast<float>(i % 24) / 255, 1e-6) << i;
+}
+
 INSTANTIATE_TEST_SUITE_P(All, OverlappingBatch,
                          ::testing::Values(FakeStreams::Eager::kNone, FakeStreams::Eager::kCopy,
                                            FakeStreams::Eager::kCompute));

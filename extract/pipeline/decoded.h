@@ -1,0 +1,99 @@
+// What the decoders hand over to the devices, and the queue between them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cache/format/exam.h"
+#include "common/files/fingerprint.h"
+#include "common/threads/bounded_queue.h"
+#include "extract/pipeline/known_features.h"
+
+namespace coldframe::extract {
+
+// The place of a feature: its exam, frame and view.
+struct FramePlace {
+  std::size_t task = 0;   // index into the tasks
+  std::size_t slot = 0;   // of the frame within its exam
+  std::size_t tiles = 1;  // of that frame; their features are averaged
+  std::size_t view = 0;   // 0: clean, 1 … K: augmented
+};
+
+using FrameDigest = std::array<std::byte, 16>;  // xxh3_128 of the pixels that the backbone sees
+
+// One frame, or one tile of it, ready for the backbone's input. The thread that makes it computes
+// its digest: there are more decoders than threads that fill batches.
+struct DecodedFrame {
+  DecodedFrame(const FramePlace& of, std::vector<std::uint8_t> shown)
+      : place(of), pixels(std::move(shown)), digest(xxh3_128(std::as_bytes(std::span(pixels)))) {}
+
+  FramePlace place;
+  std::vector<std::uint8_t> pixels;  // [H, W, 3]
+  FrameDigest digest;
+};
+
+// Frames of an exam that cannot be read and are masked, for one reason.
+struct LostFrames {
+  cache::Failure failure;
+  std::size_t frames = 0;
+};
+
+// Follows an exam's last frame: what is known of the exam, or why it could not be read.
+struct DecodedExam {
+  std::size_t task = 0;
+  cache::ExamInfo info;
+  std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
+  std::optional<cache::Failure> failure;
+  std::vector<LostFrames> lost = {};
+  bool as_before = false;    // as the cache holds it, since the frames lost then are lost still
+  KnownFeatures known = {};  // of which no frame was handed over
+};
+
+using Decoded = std::variant<DecodedFrame, DecodedExam>;
+
+// Holds what is decoded until a device takes it. The memory of frames goes round: a device that
+// has copied a frame gives it back, and a decoder fills it again, since the pages of fresh memory
+// cost as much time as the copy.
+class DecodedQueue : public BoundedQueue<Decoded> {
+ public:
+  static constexpr std::size_t kLeast = 64, kMostBytes = 256u << 20;
+
+  DecodedQueue(std::size_t frame_bytes, std::size_t devices)
+      : BoundedQueue(kLeast), frame_bytes_(frame_bytes), devices_(devices) {}
+
+  // Room for two batches of each device, within kMostBytes or kLeast frames. It never shrinks.
+  void deepen(std::size_t batch) {
+    const std::size_t most = std::max(kLeast, kMostBytes / std::max<std::size_t>(1, frame_bytes_));
+    widen(std::min(2 * batch * devices_, most));
+  }
+
+  // Memory of a frame that was used, or an empty one.
+  std::vector<std::uint8_t> spare() {
+    const std::lock_guard lock(spares_mutex_);
+    if (spares_.empty()) return {};
+    std::vector<std::uint8_t> pixels = std::move(spares_.back());
+    spares_.pop_back();
+    return pixels;
+  }
+  void recycle(std::vector<std::vector<std::uint8_t>>&& used) {
+    const std::lock_guard lock(spares_mutex_);
+    std::ranges::move(used, std::back_inserter(spares_));
+  }
+
+ private:
+  std::size_t frame_bytes_, devices_;
+  std::mutex spares_mutex_;
+  std::vector<std::vector<std::uint8_t>> spares_;
+};
+
+}  // namespace coldframe::extract
