@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
@@ -32,7 +33,34 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
   ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
+// Two workspaces of 4 MiB and eight of 16 KiB.
+constexpr char kWorkspaces[] = "CUBLAS_WORKSPACE_CONFIG", kBoundedWorkspaces[] = ":4096:2:16:8";
+constexpr std::uint64_t kHopperWorkspace = 32u << 20;
+constexpr std::uint64_t kLtWorkspace = 1u << 20;  // CUBLASLT_WORKSPACE_SIZE's default
+
 }  // namespace
+
+void bound_cuda_workspaces() {
+  ::setenv(kWorkspaces, kBoundedWorkspaces, /*overwrite=*/0);
+}
+
+std::uint64_t cuda_workspace(const char* setting) {
+  if (setting == nullptr) return kHopperWorkspace;
+  static const std::regex each(":([0-9]{1,9}):([0-9]{1,9})");
+  const std::string text = setting;
+  std::uint64_t bytes = 0;
+  bool found = false;
+  for (std::sregex_iterator pair(text.begin(), text.end(), each), end; pair != end; ++pair) {
+    bytes += 1024 * std::stoull((*pair)[1].str()) * std::stoull((*pair)[2].str());
+    found = true;
+  }
+  return found ? bytes : kHopperWorkspace;
+}
+
+std::uint64_t cuda_training_workspaces() {
+  const char* const set = ::getenv(kWorkspaces);
+  return 2 * (cuda_workspace(set ? set : kBoundedWorkspaces) + kLtWorkspace);
+}
 
 std::string allocator_settings(const std::string& given, double share) {
   std::vector<std::string> settings;

@@ -22,6 +22,18 @@ void budget_device_memory(const std::vector<std::string>& words, std::uint64_t b
 // rising sizes do not leave gaps. `share` of the device's memory is the cap, 1 and more: none.
 std::string allocator_settings(const std::string& given, double share);
 
+// cuBLAS computes in a workspace for each of its handles, one for each thread and stream, and
+// cuBLASLt in another; LibTorch takes them from its allocator and keeps them. On Hopper and later
+// they would be 32 MiB each, on others 8.1: with this, which has to come before LibTorch opens its
+// CUDA half, they are 8.1 everywhere, unless the user set CUBLAS_WORKSPACE_CONFIG. Source: LibTorch
+// 2.11, ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize(), setWorkspaceForHandle().
+void bound_cuda_workspaces();
+// Bytes of a workspace by that setting; nothing, or nonsense: LibTorch's own on Hopper.
+std::uint64_t cuda_workspace(const char* setting);
+// Bytes that training has in workspaces: its own thread and autograd's of the device have a handle
+// each (torch/csrc/autograd/engine.cpp: a thread for each device).
+std::uint64_t cuda_training_workspaces();
+
 // Bytes that the budget leaves for tensors now; nothing where there is none, or on CUDA.
 std::optional<std::uint64_t> device_memory_left(const torch::Device& device);
 

@@ -39,6 +39,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 torch::Device budgeted_device(const TrainOptions& options) {
+  bound_cuda_workspaces();
   budget_device_memory(options.device, options.memory_budget);
   return resolve_device(options.device);
 }

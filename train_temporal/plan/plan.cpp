@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "common/torch/device_memory.h"
 #include "train_temporal/models/step_values.h"
 #include "train_temporal/plan/parameters.h"
 
@@ -17,7 +18,7 @@ using tune::Strategy;
 using tune::Way;
 
 constexpr std::uint64_t kFloat = 4;
-// CUDA's context, kernels and cuBLAS take this on common cards; drivers differ.
+// CUDA's context and kernels take this on common cards; drivers differ.
 constexpr std::uint64_t kContext = 500ull << 20;
 // Blocks that the caching allocator holds and cannot use.
 constexpr double kFragments = 0.03;
@@ -60,14 +61,16 @@ Bytes parameter_bytes(const Query& query, std::uint64_t all, std::uint64_t train
 
 void add_device(const Query& query, Bytes& bytes) {
   if (!query.cuda) return;
-  bytes.allocator = static_cast<std::uint64_t>(kFragments * double(bytes.total()));
+  bytes.allocator =
+      static_cast<std::uint64_t>(kFragments * double(bytes.total())) + cuda_training_workspaces();
   bytes.context = kContext;
 }
 
 // The most bytes to which add_device() adds no more than `memory` in all; less than 0: none.
 double memory_before_device(const Query& query, std::uint64_t memory) {
   if (!query.cuda) return double(memory);
-  return std::ceil((double(memory) - double(kContext) + 1) / (1 + kFragments)) - 1;
+  const double taken = double(kContext + cuda_training_workspaces());
+  return std::ceil((double(memory) - taken + 1) / (1 + kFragments)) - 1;
 }
 
 // The batch's rows of a cut: pixels, or tokens in float16.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "common/torch/device_memory.h"
 #include "train_temporal/models/step_values.h"
 #include "train_temporal/training/tune_memory.h"
 
@@ -83,6 +84,7 @@ FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces) {
   const auto bytes = [](double count) { return static_cast<std::uint64_t>(kFloat * count); };
   FitMemory memory;
   memory.fixed = bytes((fused ? 7 : 6) * parameters + 4 * double(task.config.dimension));
+  if (task.dataset.device.is_cuda()) memory.fixed += cuda_training_workspaces();
   memory.training = bytes(training_values(values, task, frames, exams));
   memory.evaluation =
       bytes(evaluation_values(values, task, pieces.evaluation) + (fused ? parameters : 0));

@@ -4,6 +4,9 @@
 //                FusedGru the matrices twice again (transposed, for training and for evaluation)
 //   each shard   as models/step_values.h has it, and P beyond the first shard
 //   evaluation   likewise, on each thread
+// On CUDA cuBLAS's workspaces are once, too (cuda_training_workspaces()); there cuDNN's reserve and
+// workspace, tensors of _cudnn_rnn (ATen/native/cudnn/RNN.cpp), stand for the activations of
+// recurrent layers, and whether they are as large is not measured.
 // Parameters and rows of a tuned fit (plan_tuning()) are once, too; its ViT's step is not counted.
 // Frames of b exams are b times their mean number and three standard deviations more.
 #pragma once

@@ -2,7 +2,9 @@
 #include "common/torch/tensor.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -122,6 +124,21 @@ TEST(DeviceMemory, LeavesTheSettingsOfCudasAllocatorToTheUser) {
             "max_split_size_mb:64,per_process_memory_fraction:0.500000");
   EXPECT_EQ(allocator_settings("per_process_memory_fraction:0.9", 0.5),
             "per_process_memory_fraction:0.9");
+}
+
+TEST(DeviceMemory, BoundsTheWorkspacesOfCublasUnlessTheUserDid) {
+  const auto now = [] { return std::string(::getenv("CUBLAS_WORKSPACE_CONFIG")); };
+  ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  EXPECT_EQ(cuda_workspace(nullptr), 32 * kMebibyte);
+  bound_cuda_workspaces();
+  EXPECT_EQ(cuda_workspace(now().c_str()), 8 * kMebibyte + kMebibyte / 8);
+  EXPECT_EQ(cuda_training_workspaces(), 2 * (9 * kMebibyte + kMebibyte / 8));
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
+  bound_cuda_workspaces();
+  EXPECT_EQ(now(), ":16:8");
+  EXPECT_EQ(cuda_training_workspaces(), 2 * (kMebibyte + kMebibyte / 8));
+  EXPECT_EQ(cuda_workspace("nonsense"), 32 * kMebibyte);
+  ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // A cap on what tensors take: batches are cut until they fit, and the fit stays the same.
 #include "common/cli/error.h"
 #include "common/torch/cpu_memory.h"
+#include "common/torch/device_memory.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/training/memory_plan.h"
 #include "train_temporal/training/tune_memory.h"
@@ -134,6 +135,17 @@ TEST_F(MemoryBudget, OfTheClockIsPredictedSmall) {
   const Split split = testing::thirds(60);
   const FitTask task{dataset, labels, split, config, options, 9};
   EXPECT_LT(predict_memory(task, first_pieces(task)).total(), 100'000u);
+}
+
+TEST_F(MemoryBudget, CountsWhatCublasTakesOnCuda) {
+  Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(60, 24), 96);
+  const Targets labels = testing::classes_of(std::vector<int>(60, 1));
+  const Split split = testing::thirds(60);
+  const FitTask task{dataset,      labels, split, testing::small_config(dataset, "attention"),
+                     FitOptions(), 9};
+  const std::uint64_t on_cpu = predict_memory(task, first_pieces(task)).fixed;
+  dataset.device = torch::kCUDA;
+  EXPECT_EQ(predict_memory(task, first_pieces(task)).fixed, on_cpu + cuda_training_workspaces());
 }
 
 }  // namespace
