@@ -24,12 +24,13 @@ struct Command {
   const char* summary;
 };
 
-constexpr std::array<Command, 6> kCommands = {{
+constexpr std::array<Command, 7> kCommands = {{
     {"extract", "coldframe-extract", false, "frames -> frozen ViT -> cache"},
     {"cache", "coldframe-cache", false, "look into a cache: ls, info, stats, verify"},
     {"train", "coldframe-train_temporal", true, "train a temporal model on a cache"},
     {"evaluate", "coldframe-train_temporal", true, "measure a trained run on a labelled cache"},
-    {"predict", "coldframe-train_temporal", true, "apply a trained run to a cache"},
+    {"predict", "coldframe-train_temporal", true, "apply a trained run or a bundle to exams"},
+    {"bundle", "coldframe-train_temporal", true, "a finished study as one thing to hand over"},
     {"plan", "coldframe-train_temporal", true, "memory of every way of training, before it runs"},
 }};
 

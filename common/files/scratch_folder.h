@@ -6,7 +6,8 @@
 namespace coldframe {
 
 // Made in `parent` (empty: the system's temporary folder, TMPDIR), and removed with everything in
-// it. SystemError when it cannot be made.
+// it. What killed processes left of theirs in `parent` goes as well: each is locked while it is in
+// use. SystemError when it cannot be made.
 class ScratchFolder {
  public:
   explicit ScratchFolder(std::filesystem::path parent = {});
@@ -18,6 +19,7 @@ class ScratchFolder {
 
  private:
   std::filesystem::path path_;
+  int lock_ = -1;
 };
 
 }  // namespace coldframe

@@ -32,6 +32,8 @@ struct BackboneOptions {
   // timm's name, a tag behind a dot ignored; required with random_seed, else checked against the
   // weights. It goes before a config that lies beside the weights.
   std::string architecture{};
+  // The whole of it, as a recipe states it: nothing else is asked then.
+  std::optional<Architecture> stated{};
   // They go before what the name, the config, or the weights' shapes say (published/identify.h).
   std::optional<std::int64_t> heads{};
   std::optional<Activation> activation{};

@@ -238,9 +238,10 @@ class VitBackbone : public Backbone {
 
 std::unique_ptr<Backbone> random_backbone(const BackboneOptions& options,
                                           const torch::Device& device, Precision precision) {
-  if (options.architecture.empty())
+  if (options.architecture.empty() && !options.stated)
     throw ConfigError("--random-weights needs an architecture; choose a --preset or name one");
-  Architecture architecture = find_published(options.architecture).architecture;
+  Architecture architecture =
+      options.stated ? *options.stated : find_published(options.architecture).architecture;
   architecture.heads = options.heads.value_or(architecture.heads);
   architecture.activation = options.activation.value_or(architecture.activation);
   check_heads(options, architecture);
@@ -270,8 +271,9 @@ VisionTransformer build(const WeightFiles& files, StateDict tensors,
                         const BackboneOptions& options) {
   CanonicalWeights weights = canonical_names(std::move(tensors));
   std::optional<ModelConfig> config;
-  if (options.architecture.empty()) config = read_model_config(files);
-  const Architecture architecture = resolve_architecture(weights, options, config);
+  if (options.architecture.empty() && !options.stated) config = read_model_config(files);
+  const Architecture architecture =
+      options.stated ? *options.stated : resolve_architecture(weights, options, config);
   check_options(options, architecture);
   std::int64_t projected = 0;
   if (options.features.projection) {

@@ -69,7 +69,13 @@ ROOMS = {
     "train_temporal/run": COMMON | {"common/torch", "common/processes", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,
+    # A finished study as one folder, which predicts from exams as they come.
+    "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
+                                       "extract/preprocess", "extract/vit",
+                                       "train_temporal/bundle", "train_temporal/models",
+                                       "train_temporal/run", "train_temporal/tasks"},
     "train_temporal/commands": COMMON | {"common/torch", "common/processes", "cache",
+                                         "train_temporal/bundle",
                                          "train_temporal/commands", "train_temporal/explain",
                                          "train_temporal/plan",
                                          "train_temporal/report",
@@ -79,7 +85,7 @@ ROOMS = {
 
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
-    r"(torch|ATen|c10)/": ["common/torch/", "common/processes/", "extract/", "train_temporal/"],
+    r"(torch|ATen|c10|caffe2)/": ["common/torch/", "common/processes/", "extract/", "train_temporal/"],
     r"torch/torch\.h": [],  # common/torch/tensor.h, which compiles faster
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],

@@ -8,10 +8,9 @@
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
-#include "common/torch/device.h"
+#include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/run/cohort.h"
-#include "train_temporal/run/ensemble.h"
 #include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
@@ -89,7 +88,10 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
   }
   evaluate_study(study);
   KeyValues& facts = study.targets.front().configuration;
-  facts = {{"run", options.run.filename().string()}, {"models", std::to_string(ensemble.size())}};
+  const bool bundled = !options.bundle.empty();
+  facts = {
+      {bundled ? "bundle" : "run", (bundled ? options.bundle : options.run).filename().string()},
+      {"models", std::to_string(ensemble.size())}};
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
     if (!cohort.targets[t].binary()) continue;
     const std::string of =
@@ -146,15 +148,15 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!parse_evaluate_options(arguments, options)) return 0;
   if (!options.out.has_filename()) options.out = options.out.parent_path();
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
-  const torch::Device device = resolve_device(options.device);
-  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
-  Ensemble ensemble(model_files(options.run));
+  Applied applied(options);
+  Ensemble& ensemble = applied.ensemble();
+  options.data.cache = applied.features();
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   ensemble.require_same_features(cohort.cache, options.data.cache);
-  const std::size_t known =
-      count_known(options.run, cohort.exams(),
-                  options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,
-                  cohort.labeled());
+  const std::size_t failures = applied.raw() ? tell_failures(cohort.cache) : 0;
+  const std::size_t known = applied.count_known(
+      cohort.exams(), options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,
+      cohort.labeled());
   if (known > 0) {
     cohort.warnings.push_back(concat(plural(known, "exam"),
                                      " of this cohort, or others of the same patients, took part "
@@ -167,7 +169,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
 
   Split split;
   split.test = cohort.labeled();
-  const auto models = examine(options.run, ensemble, split, cohort, device);
+  const auto models = examine(applied.study(), ensemble, split, cohort, applied.device());
 
   const StudyReport report = report_of(models, cohort, ensemble, options, known == 0);
   for (const RunReport& target : report.targets) {
@@ -176,7 +178,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!options.out.empty())
     write_results(options.out, report, predictions_csv(models.front().folds, cohort));
   std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
-  return static_cast<int>(ExitCode::kDone);
+  return static_cast<int>(failures == 0 ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
 }  // namespace coldframe::temporal

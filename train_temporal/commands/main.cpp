@@ -7,6 +7,7 @@
 #include "common/processes/launch.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "train_temporal/bundle/command.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/plan/command.h"
 
@@ -23,6 +24,7 @@ constexpr Verb kVerbs[] = {
     {"train", "fit a temporal model on cached features", coldframe::temporal::run_train, true},
     {"evaluate", "apply a run to another labelled cohort", coldframe::temporal::run_evaluate},
     {"predict", "apply a run to exams without labels", coldframe::temporal::run_predict},
+    {"bundle", "make a finished run one thing to hand over", coldframe::bundle::run_bundle},
     {"plan", "say what training would take before it runs", coldframe::plan::run_plan},
 };
 

@@ -110,8 +110,9 @@ std::string extract_options(const Json& features) {
   take(backbone, "pooling", "pool");
   take(backbone, "layers", "layers");
   if (backbone.contains("projection")) add("projection", "true");
-  take(backbone.at("architecture"), "heads", "heads");
-  take(backbone.at("architecture"), "activation", "activation");
+  const Json architecture = backbone.value("architecture", Json::object());  // none of a module
+  take(architecture, "heads", "heads");
+  take(architecture, "activation", "activation");
   take(reading, "window", "window");
   take(reading, "axis", "axis");
   if (!reading.contains("exif")) add("ignore-exif", "true");

@@ -75,12 +75,15 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
 
 struct ApplyOptions {
   TargetOptions data;
-  std::filesystem::path run, out;
+  std::filesystem::path run, bundle;  // one of them
+  std::filesystem::path input;  // exams as they come, for a bundle; empty: those of data.cache
+  std::vector<std::string> extraction;  // words of `coldframe extract` on these
+  std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   bool overwrite = false;
   std::size_t resamples = 2000;
   std::uint64_t seed = 0;
-  std::string device = "cpu";
+  std::string device;  // "": cpu, with `input` auto
   std::size_t threads = 0;
   bool json = false;
 };

@@ -1,0 +1,67 @@
+// A finished study as one folder, or one tar file of it, that gives predictions by itself:
+//
+//   bundle.json                 format, versions, licence, recipe, backbone, targets, training
+//   README.md                   the model card, with front matter as the Hugging Face hub reads it
+//   extract.ini                 the recipe as options of `coldframe extract --config`
+//   backbone/…                  the weights: one file, or shards and their index; a mask
+//   models/STEM.safetensors     the fits of all folds and seeds; of tuned ones a folder models/STEM
+//   controls/NAME/…             likewise of each control that the run has kept
+//   models/model.pt             the same tensors, as torch.load(weights_only=True) reads them
+//   metrics/summary.json        the run's figures with their intervals
+//   configs/metadata.json       what MONAI's bundles state
+//   SHA256SUMS                  of all other files, and of itself (checksums.h)
+//
+// models/ and controls/ are those of a run, so that what reads a run's models reads a bundle's.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/format/recipe.h"
+#include "common/files/json.h"
+#include "common/files/scratch_folder.h"
+#include "train_temporal/bundle/checksums.h"
+
+namespace coldframe::bundle {
+
+inline constexpr const char* kFormat = "coldframe.bundle.1";
+inline constexpr const char* kFactsFile = "bundle.json";
+inline constexpr const char* kOptionsFile = "extract.ini";
+
+// The folder of a bundle, unpacked where it is a tar file; its files are not looked at yet.
+// ConfigError: it is neither.
+struct OpenedFolder {
+  explicit OpenedFolder(const std::filesystem::path& path);
+  std::unique_ptr<ScratchFolder> unpacked;
+  std::filesystem::path folder;
+  Checksums sums;
+};
+
+class Bundle {
+ public:
+  // Takes a folder, or a tar that `bundle make --tar` wrote, which is unpacked into a temporary
+  // folder that lives as long as the bundle. Every byte is held against SHA256SUMS: DataError names
+  // the file that differs, is missing, or is nobody's.
+  explicit Bundle(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }             // as given
+  const std::filesystem::path& folder() const { return opened_.folder; }  // for model_files()
+  const std::vector<BundleFile>& files() const { return opened_.sums.files; }
+  bool has(std::string_view name) const;
+  std::filesystem::path file(std::string_view name) const;  // DataError when it is not there
+
+  const Json& facts() const { return facts_; }             // bundle.json
+  const cache::Recipe& recipe() const { return recipe_; }  // of the features that its models take
+  const std::string& digest() const { return opened_.sums.digest; }
+
+ private:
+  std::filesystem::path path_;
+  OpenedFolder opened_;
+  Json facts_;
+  cache::Recipe recipe_;
+};
+
+}  // namespace coldframe::bundle

@@ -1,0 +1,90 @@
+#include "train_temporal/bundle/checksums.h"
+
+#include <algorithm>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+
+namespace coldframe::bundle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kDigits = 64;  // of a SHA-256
+constexpr const char* kSeal = "# SHA-256 of the lines above: ";
+
+// Names of regular files, and of links to such, as the hub's client makes them.
+std::set<std::string> names_in(const fs::path& folder) {
+  std::set<std::string> names;
+  fs::recursive_directory_iterator entries(folder);
+  for (auto entry = begin(entries); entry != end(entries); ++entry) {
+    const std::string name = entry->path().lexically_relative(folder).generic_string();
+    const bool hidden = name.starts_with('.');
+    if (entry->is_directory()) {
+      if (hidden) entry.disable_recursion_pending();
+    } else if (!hidden && name != kChecksumsFile) {
+      names.insert(name);
+    }
+  }
+  return names;
+}
+
+bool stays_inside(const std::string& name) {
+  const fs::path path(name);
+  return !name.empty() && path.is_relative() && path.lexically_normal() == path &&
+         !name.starts_with('.') && name.find('\\') == std::string::npos &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+}
+
+BundleFile parse_line(const std::string& line) {
+  if (line.size() > kDigits + 2 && line.compare(kDigits, 2, "  ") == 0 &&
+      stays_inside(line.substr(kDigits + 2)))
+    return {line.substr(kDigits + 2), line.substr(0, kDigits)};
+  throw DataError(concat("'", kChecksumsFile, "': the line '", line,
+                         "' is no checksum of a file in the bundle; it was damaged or altered"));
+}
+
+}  // namespace
+
+std::string checksums_of(const fs::path& folder) {
+  std::string lines;
+  for (const std::string& name : names_in(folder))
+    lines += concat(sha256_file(folder / name), "  ", name, "\n");
+  return concat(lines, kSeal, sha256_hex(lines), "\n");
+}
+
+Checksums parse_checksums(const std::string& text) {
+  Checksums sums;
+  const std::size_t seal = text.rfind(kSeal);
+  const std::string lines = text.substr(0, seal == std::string::npos ? 0 : seal);
+  sums.digest = sha256_hex(lines);
+  if (text != concat(lines, kSeal, sums.digest, "\n"))
+    throw DataError(
+        concat("'", kChecksumsFile, "' does not fit its own checksum: it was damaged or altered"));
+  for (const std::string& line : split(lines, '\n'))
+    if (!line.empty()) sums.files.push_back(parse_line(line));
+  return sums;
+}
+
+std::vector<std::string> find_faults(const fs::path& folder, std::vector<BundleFile>& files) {
+  std::vector<std::string> faults;
+  std::set<std::string> strangers = names_in(folder);
+  for (BundleFile& file : files) {
+    strangers.erase(file.name);
+    std::error_code error;
+    file.bytes = fs::file_size(folder / file.name, error);
+    if (error) {
+      faults.push_back(concat("'", file.name, "' is missing"));
+    } else if (const std::string found = sha256_file(folder / file.name); found != file.sha256) {
+      faults.push_back(concat("'", file.name, "' has SHA-256 ", found, ", expected ", file.sha256,
+                              ": it was damaged or altered"));
+    }
+  }
+  for (const std::string& name : strangers)
+    faults.push_back(concat("'", name, "' is not a file of the bundle; take it out"));
+  return faults;
+}
+
+}  // namespace coldframe::bundle

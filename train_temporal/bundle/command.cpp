@@ -1,0 +1,201 @@
+#include "train_temporal/bundle/command.h"
+
+#include <iostream>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/text/table.h"
+#include "common/text/text.h"
+#include "train_temporal/bundle/bundle.h"
+#include "train_temporal/bundle/make.h"
+
+namespace coldframe::bundle {
+namespace {
+
+namespace po = boost::program_options;
+
+struct Verb {
+  const char* name;
+  const char* words;  // the bare words that it takes
+  const char* example;
+  const char* summary;
+  int (*run)(const Verb& verb, const std::vector<std::string>& arguments);
+};
+
+struct VerbOptions {
+  std::vector<std::string> words;
+  bool json = false;
+};
+
+// False when help was asked for and has been printed. `more`: the verb's own options.
+bool parse_verb(const Verb& verb, const std::vector<std::string>& arguments, VerbOptions& options,
+                const po::options_description& more = {}) {
+  const std::string name = concat("coldframe bundle ", verb.name);
+  po::options_description description("Options");
+  description.add(more);
+  auto add = description.add_options();
+  add("words", po::value(&options.words)->value_name(verb.words), "the same as bare words");
+  add("json", po::bool_switch(&options.json), "print JSON instead of text");
+  const CommandHelp help{concat(name, " ", verb.words, " [options]"), verb.summary,
+                         concat(name, " ", verb.example)};
+  if (!parse_command_line(help, description, arguments, "words")) return false;
+  const std::size_t expected = split(verb.words, ' ').size();
+  if (options.words.size() == expected) return true;
+  throw ConfigError(concat(plural(options.words.size(), "word"), " where ", expected,
+                           expected == 1 ? " was" : " were", " expected. Usage: ", help.usage));
+}
+
+Json facts_json(const Bundle& bundle) {
+  Json json = bundle.facts();
+  json["digest"] = bundle.digest();
+  json["files"] = Json::array();
+  for (const BundleFile& file : bundle.files())
+    json["files"].push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+  return json;
+}
+
+std::string facts_text(const Bundle& bundle) {
+  const Json& facts = bundle.facts();
+  const auto word = [&](const Json& json, const char* key) {
+    return json.at(key).is_string() ? json[key].get<std::string>() : json[key].dump();
+  };
+  const Json& training = facts.at("training");
+  std::string text =
+      concat("bundle     ", word(facts, "name"), ", licence ", word(facts, "license"), ", digest ",
+             bundle.digest().substr(0, 12), "…\nmodels     ", word(facts, "models"), " × ",
+             word(training, "model"), ", trained by Coldframe ", word(training, "coldframe"), "\n");
+  for (const Json& target : facts.at("targets"))
+    text += concat("target     ", word(target, "name"), ", ", word(target, "task"),
+                   target.at("classes").empty() ? "" : ": ",
+                   target["classes"].empty() ? "" : target["classes"].dump(),
+                   target.contains("threshold")
+                       ? concat(", threshold ", fixed(target["threshold"].get<double>(), 4))
+                       : "",
+                   "\n");
+  const Json& backbone = facts.at("backbone");
+  text += concat("backbone   ", word(backbone, "kind"),
+                 backbone.value("half", false) ? ", rounded to float16" : "", ", recipe ",
+                 word(facts, "feature_digest").substr(0, 12), "…\n");
+  std::uint64_t bytes = 0;
+  for (const BundleFile& file : bundle.files()) bytes += file.bytes;
+  return concat(text, "files      ", bundle.files().size(), ", ", human_bytes(bytes), "\n");
+}
+
+int run_make(const Verb& verb, const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  MakeOptions make;
+  std::string weights, out, mask, card;
+  po::options_description more;
+  auto add = more.add_options();
+  add("weights", po::value(&weights)->value_name("FILE|FOLDER"),
+      "the weights that the run's cache was extracted with, of the recipe's SHA-256");
+  add("out", po::value(&out)->value_name("BUNDLE"), "the bundle to make");
+  add("tar", po::bool_switch(&make.tar), "as one tar file instead of a folder");
+  add("half", po::bool_switch(&make.half),
+      "store the weights as float16: half the size, features that differ a little");
+  add("mask", po::value(&mask)->value_name("FILE"), "the --mask of the extraction, if it had one");
+  add("name", po::value(&make.name)->value_name("NAME"), "in the model card (default: OUT's)");
+  add("license", po::value(&make.license)->value_name("ID")->default_value(make.license),
+      "as the Hugging Face hub spells it, e.g. apache-2.0, cc-by-nc-4.0");
+  add("card", po::value(&card)->value_name("FILE.md"),
+      "front matter and sections that replace those of README.md, or follow them");
+  add("overwrite", po::bool_switch(&make.overwrite), "replace a bundle of the same name");
+  if (!parse_verb(verb, arguments, options, more)) return 0;
+  if (out.empty()) throw ConfigError("--out is missing: name the bundle to make");
+  make.run = options.words.front();
+  make.weights = weights;
+  make.out = out;
+  make.mask = mask;
+  make.card = card;
+  make_bundle(make);
+  const Bundle made(make.out);
+  std::cout << (options.json ? facts_json(made).dump(2) + "\n" : facts_text(made));
+  return static_cast<int>(ExitCode::kDone);
+}
+
+int run_show(const Verb& verb, const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  if (!parse_verb(verb, arguments, options)) return 0;
+  const Bundle bundle(options.words.front());
+  std::cout << (options.json ? facts_json(bundle).dump(2) + "\n" : facts_text(bundle));
+  return static_cast<int>(ExitCode::kDone);
+}
+
+int run_verify(const Verb& verb, const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  if (!parse_verb(verb, arguments, options)) return 0;
+  OpenedFolder bundle(options.words.front());
+  const auto faults = find_faults(bundle.folder, bundle.sums.files);
+  if (options.json)
+    std::cout << Json{{"files", bundle.sums.files.size()}, {"findings", faults}}.dump(2) << "\n";
+  else
+    for (const std::string& fault : faults) std::cout << fault << "\n";
+  log_info(concat(plural(bundle.sums.files.size(), "file"), " checked: ",
+                  faults.empty() ? "nothing is wrong" : plural(faults.size(), "finding")));
+  return static_cast<int>(faults.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
+// A line for each key of bundle.json and each other file that differs.
+std::vector<std::string> differences(const Bundle& a, const Bundle& b) {
+  auto lines = cache::differences(a.facts(), b.facts(), {"A has", "B"});
+  for (const BundleFile& file : a.files()) {
+    if (file.name == kFactsFile) continue;
+    const auto other = std::ranges::find(b.files(), file.name, &BundleFile::name);
+    if (other == b.files().end())
+      lines.push_back(concat(file.name, ": in A only"));
+    else if (other->sha256 != file.sha256)
+      lines.push_back(concat(file.name, ": differs"));
+  }
+  for (const BundleFile& file : b.files())
+    if (!a.has(file.name)) lines.push_back(concat(file.name, ": in B only"));
+  return lines;
+}
+
+int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  if (!parse_verb(verb, arguments, options)) return 0;
+  const auto lines = differences(Bundle(options.words[0]), Bundle(options.words[1]));
+  if (options.json)
+    std::cout << Json{{"same", lines.empty()}, {"differences", lines}}.dump(2) << "\n";
+  else
+    for (const std::string& line : lines) std::cout << line << "\n";
+  return static_cast<int>(lines.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+}
+
+constexpr Verb kVerbs[] = {
+    {"make", "RUN", "runs/label --weights vit.safetensors --out model.bundle",
+     "make a bundle of a finished run: weights, recipe, models of all folds, figures, model card",
+     run_make},
+    {"show", "BUNDLE", "model.bundle", "say what a bundle holds", run_show},
+    {"verify", "BUNDLE", "model.bundle",
+     "hold every byte against the checksums; exit code 1 with findings", run_verify},
+    {"diff", "A B", "old.bundle new.bundle", "list what differs; exit code 1 where something does",
+     run_diff},
+};
+
+void print_help() {
+  std::cout << "Usage: coldframe bundle VERB … [options]\n\n"
+               "A finished study as one folder or file that predicts by itself.\n\nVerbs:\n";
+  for (const Verb& verb : kVerbs) std::cout << "  " << padded(verb.name, 8) << verb.summary << '\n';
+  std::cout << "\n`coldframe bundle VERB --help` says more; `coldframe predict --bundle` and "
+               "`coldframe evaluate --bundle` use one.\n";
+}
+
+}  // namespace
+
+int run_bundle(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    print_help();
+    return static_cast<int>(arguments.empty() ? ExitCode::kUsage : ExitCode::kDone);
+  }
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) {
+    if (arguments[0] == verb.name) return verb.run(verb, {arguments.begin() + 1, arguments.end()});
+    names.emplace_back(verb.name);
+  }
+  throw ConfigError(
+      concat("unknown verb '", arguments[0], "'; there are ", join(names, ", "), "; see --help"));
+}
+
+}  // namespace coldframe::bundle

@@ -1,0 +1,205 @@
+#include "train_temporal/bundle/make.h"
+
+#include <torch/version.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/csv.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
+#include "extract/plan/recipe.h"
+#include "train_temporal/bundle/bundle.h"
+#include "train_temporal/bundle/model_card.h"
+#include "train_temporal/bundle/packed_backbone.h"
+#include "train_temporal/bundle/raw_exams.h"
+#include "train_temporal/bundle/tar.h"
+#include "train_temporal/bundle/torch_file.h"
+#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/tuned_backbone.h"
+
+namespace coldframe::bundle {
+namespace {
+
+namespace fs = std::filesystem;
+using temporal::Ensemble;
+
+// Beside models and controls a run may hold these, which the bundle has under the same names.
+constexpr const char* kKeptFiles[] = {"unlike_training.safetensors"};
+
+// A model's file states the recipe of its features, which that of half weights replaces.
+void copy_model(const fs::path& from, const fs::path& to, const cache::Recipe* other) {
+  if (other == nullptr) return copy_into(from, to);
+  create_folders_durably(to.parent_path());
+  SafetensorsFile model = read_sealed_safetensors(from);
+  model.metadata["recipe"] = cache::to_json(*other).dump();
+  model.metadata["feature_digest"] = other->feature_digest();
+  write_sealed_safetensors(to, model.tensors, model.metadata);
+}
+
+void copy_models(const MakeOptions& options, const fs::path& to, const cache::Recipe* other) {
+  auto groups = temporal::control_files(options.run);
+  groups[""] = temporal::model_files(options.run);
+  StateDict all;
+  for (const auto& [control, files] : groups)
+    for (const fs::path& file : files) {
+      const fs::path place = to / file.lexically_relative(options.run);
+      copy_model(file, place, other);
+      const fs::path tuned = temporal::backbone_folder(file);
+      if (fs::is_directory(tuned))
+        for (const auto& entry : fs::directory_iterator(tuned))
+          copy_into(entry.path(), temporal::backbone_folder(place) / entry.path().filename());
+      if (!control.empty()) continue;
+      for (auto& [name, tensor] : read_safetensors(file).tensors)
+        all[concat(file.stem().string(), ".", name)] = tensor;
+    }
+  write_torch_file(temporal::models_folder(to) / "model.pt", all);
+}
+
+// For each target with classes, the exams of each.
+Json exams_per_class(const fs::path& run, const std::vector<temporal::Target>& targets) {
+  const CsvTable table = read_csv(run / "predictions.csv");
+  const std::size_t exam = table.require_column("exam");
+  Json counts = Json::object();
+  for (const temporal::Target& target : targets) {
+    if (!target.has_classes() || target.per_frame) continue;
+    const std::size_t label =
+        table.require_column(targets.size() > 1 ? target.name + ":label" : "label");
+    std::map<std::string, std::set<std::string>> exams;
+    for (const auto& row : table.rows) exams[row[label]].insert(row[exam]);
+    for (const std::string& name : target.classes) counts[target.name][name] = exams[name].size();
+  }
+  return counts;
+}
+
+Json targets_json(const Ensemble& ensemble) {
+  Json list = Json::array();
+  for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
+    const temporal::Target& target = ensemble.targets()[t];
+    Json entry = {{"name", target.name},
+                  {"task", temporal::task_name(target.task)},
+                  {"classes", target.classes},
+                  {"per_frame", target.per_frame}};
+    if (target.binary()) entry["threshold"] = ensemble.threshold(t);
+    list.push_back(entry);
+  }
+  return list;
+}
+
+Json frames_of(Ensemble& ensemble) {
+  std::size_t least = SIZE_MAX, most = 0;
+  for (const temporal::TrainedModel& model : ensemble.models()) {
+    least = std::min(least, model.card.least_frames);
+    most = std::max(most, model.card.most_frames);
+  }
+  return {least, most};
+}
+
+Json controls_of(const fs::path& run) {
+  Json names = Json::array();
+  for (const auto& [name, files] : temporal::control_files(run)) names.push_back(name);
+  return names;
+}
+
+Json facts_of(const MakeOptions& options, Ensemble& ensemble, const PackedBackbone& backbone) {
+  const Json config = read_json_file(options.run / "config.json");
+  const auto of_run = [&](const char* key) { return config.value(key, Json(nullptr)); };
+  return {{"format", kFormat},
+          {"name", options.name.empty() ? options.out.stem().string() : options.name},
+          {"license", options.license},
+          {"coldframe", kVersion},
+          {"torch", TORCH_VERSION},
+          {"dimension", ensemble.card().config.dimension},
+          {"models", ensemble.size()},
+          {"controls", controls_of(options.run)},
+          {"targets", targets_json(ensemble)},
+          {"training",
+           {{"coldframe", of_run("coldframe")},
+            {"torch", of_run("torch")},
+            {"model", of_run("name")},
+            {"folds", of_run("folds")},
+            {"seeds", of_run("seeds")},
+            {"data_digest", of_run("data_digest")},
+            {"frames", frames_of(ensemble)},
+            {"exams_per_class", exams_per_class(options.run, ensemble.targets())}}},
+          {"backbone", backbone.facts},
+          {"recipe", cache::to_json(backbone.recipe)},
+          {"feature_digest", backbone.recipe.feature_digest()}};
+}
+
+// The run's figures. Its warnings may name exams and patients, and are left out.
+Json metrics_of(const fs::path& run) {
+  Json metrics = read_json_file(run / "summary.json");
+  for (const char* key : {"memory", "seconds", "warnings", "split"}) metrics.erase(key);
+  if (metrics.contains("targets"))
+    for (Json& target : metrics["targets"])
+      for (const char* key : {"warnings", "split"}) target.erase(key);
+  return metrics;
+}
+
+// Only what reproduces the recipe is of any use: weights, masks and options are taken from the
+// bundle as predict will take them.
+void require_recipe(const Bundle& bundle) {
+  const auto options = extract_options(bundle, {"--input", ".", "--device", "cpu"});
+  const auto backbone = vit::make_backbone(options.backbone, torch::kCPU, Precision::kFp32);
+  const cache::Recipe made = extract::make_recipe(options, *backbone);
+  if (made.feature_digest() == bundle.recipe().feature_digest()) return;
+  throw DataError(concat(
+      "the run's recipe cannot be followed with these weights by this version:\n  ",
+      join(cache::differences(bundle.recipe().features, made.features, {"the run has", "made"}),
+           "\n  ")));
+}
+
+void fill(const MakeOptions& options, const fs::path& folder) {
+  Ensemble ensemble(temporal::model_files(options.run));
+  const PackedBackbone backbone = pack_backbone(
+      ensemble.card(), {options.weights, options.mask, options.half}, folder / "backbone");
+  copy_models(options, folder, options.half ? &backbone.recipe : nullptr);
+  for (const char* name : kKeptFiles)
+    if (fs::exists(options.run / name)) copy_into(options.run / name, folder / name);
+  const Json metrics = metrics_of(options.run);
+  const Json facts = facts_of(options, ensemble, backbone);
+  const std::string more =
+      options.card.empty() ? std::string() : read_text_file(options.card, 1 << 20);
+  for (const char* part : {"metrics", "configs"}) create_folders_durably(folder / part);
+  write_file_atomically(folder / "metrics/summary.json", metrics.dump(2) + "\n");
+  write_file_atomically(folder / "configs/metadata.json",
+                        monai_metadata(facts, metrics).dump(2) + "\n");
+  write_file_atomically(folder / "README.md", model_card(facts, metrics, more));
+  write_file_atomically(folder / kOptionsFile, backbone.options);
+  write_file_atomically(folder / kFactsFile, facts.dump(2) + "\n");
+  write_file_atomically(folder / kChecksumsFile, checksums_of(folder));
+}
+
+void require_replaceable(const MakeOptions& options) {
+  if (!fs::exists(options.out)) return;
+  if (!options.overwrite)
+    throw ConfigError(concat("--out '", options.out.string(),
+                             "' exists; choose another name, or --overwrite to replace it"));
+  OpenedFolder is_a_bundle(options.out);
+}
+
+}  // namespace
+
+void make_bundle(const MakeOptions& options) {
+  require_replaceable(options);
+  const fs::path out = fs::absolute(options.out);
+  const ScratchFolder scratch(out.parent_path());
+  const fs::path folder = scratch.path() / "bundle";
+  create_folders_durably(folder);
+  fill(options, folder);
+  require_recipe(Bundle(folder));
+  if (fs::is_directory(out) || (options.tar && fs::exists(out)))
+    fs::rename(out, scratch.path() / "replaced");
+  if (options.tar) return write_tar(folder, out);
+  if (fs::exists(out)) fs::remove(out);
+  rename_durably(folder, out);
+}
+
+}  // namespace coldframe::bundle

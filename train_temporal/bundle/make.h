@@ -1,0 +1,23 @@
+// `coldframe bundle make`: a finished run and the weights of its recipe become a bundle.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace coldframe::bundle {
+
+struct MakeOptions {
+  std::filesystem::path run, weights, out;
+  std::filesystem::path mask, card;  // "": none
+  std::string name;                  // of the model, in its card
+  std::string license = "unknown";   // as the Hugging Face hub spells it
+  bool half = false;                 // the weights as float16, and with them another recipe
+  bool tar = false;                  // one file
+  bool overwrite = false;
+};
+
+// Written under another name and checked as Bundle does, then renamed. ConfigError, DataError: no
+// finished run, weights or a mask of another SHA-256 than the recipe's.
+void make_bundle(const MakeOptions& options);
+
+}  // namespace coldframe::bundle

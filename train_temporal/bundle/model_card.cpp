@@ -1,0 +1,276 @@
+#include "train_temporal/bundle/model_card.h"
+
+#include <torch/version.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "common/cli/cli.h"
+#include "common/text/text.h"
+
+namespace coldframe::bundle {
+namespace {
+
+// Parts of a page under their names, in order.
+using Parts = std::vector<std::pair<std::string, std::string>>;
+
+void put(Parts& parts, const std::string& name, const std::string& text) {
+  const auto found =
+      std::ranges::find_if(parts, [&](const auto& part) { return part.first == name; });
+  if (found == parts.end())
+    parts.emplace_back(name, text);
+  else
+    found->second = text;
+}
+
+// JSON's strings are YAML's.
+std::string quoted(const std::string& text) {
+  return Json(text).dump();
+}
+
+std::string number(const Json& value) {
+  return value.is_number() ? fixed(value.get<double>(), 3) : "undefined";
+}
+
+const Json& primary(const Json& metric) {
+  return metric.at(metric.at("primary").get<std::string>());
+}
+
+// "0.912 [0.854, 0.951]"
+std::string interval(const Json& estimate) {
+  const std::string value = number(estimate.at("value"));
+  if (!estimate.at("low").is_number()) return value;
+  return concat(value, " [", number(estimate.at("low")), ", ", number(estimate.at("high")), "]");
+}
+
+std::string title(std::string key) {
+  std::ranges::replace(key, '_', ' ');
+  return key;
+}
+
+std::string model_index(const Json& facts, const Json& metrics) {
+  std::string text = concat("\n- name: ", quoted(facts.at("name")), "\n  results:\n");
+  for (const Json& target : targets_of(metrics)) {
+    text += concat("  - task:\n      type: ", quoted(target.at("task")),
+                   "\n      name: ", quoted(target.at("target")),
+                   "\n    dataset:\n      type: held-out-patients\n",
+                   "      name: ", quoted(concat(target.at("patients").get<int>(), " patients")),
+                   "\n    metrics:\n");
+    for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items()) {
+      const Json& estimate = primary(metric);
+      if (!estimate.at("value").is_number()) continue;
+      text += concat("    - type: ", key, "\n      value: ", number(estimate["value"]),
+                     "\n      name: ", quoted(concat(title(key), ", 95 % interval")),
+                     "\n      config: ", quoted(interval(estimate)), "\n");
+    }
+  }
+  return text;
+}
+
+Parts front_matter(const Json& facts, const Json& metrics) {
+  return {{"license", concat(" ", quoted(facts.at("license")), "\n")},
+          {"library_name", " coldframe\n"},
+          {"tags", "\n- medical-imaging\n- vision-transformer\n- temporal-model\n- monai\n"},
+          {"model-index", model_index(facts, metrics)}};
+}
+
+std::string classes_text(const Json& target) {
+  std::vector<std::string> names;
+  for (const Json& name : target.at("classes")) names.push_back(name.get<std::string>());
+  return names.empty() ? "a number" : join(names, ", ");
+}
+
+std::string intended_use(const Json& facts) {
+  std::string text =
+      "Research. It is not a medical device, and nobody has shown that it helps a patient.\n\n";
+  for (const Json& target : facts.at("targets"))
+    text += concat("- `", target.at("name").get<std::string>(), "` (",
+                   target.at("task").get<std::string>(),
+                   target.at("per_frame").get<bool>() ? ", of each frame" : "",
+                   "): ", classes_text(target), "\n");
+  return concat(text, "\nIt takes sequences of frames of one exam. `coldframe predict --bundle` ",
+                "decodes, prepares and reads them as in the training.\n");
+}
+
+std::string data_text(const Json& facts, const Json& metrics) {
+  std::string text;
+  for (const Json& target : targets_of(metrics))
+    text += concat("- `", target.at("target").get<std::string>(),
+                   "`: ", plural(target.at("exams").get<std::size_t>(), "exam"), " of ",
+                   plural(target.at("patients").get<std::size_t>(), "patient"), "\n");
+  const Json& training = facts.at("training");
+  for (const auto& [target, classes] : training.at("exams_per_class").items())
+    for (const auto& [name, exams] : classes.items())
+      text +=
+          concat("- `", target, "` = ", name, ": ", plural(exams.get<std::size_t>(), "exam"), "\n");
+  if (training.at("frames").at(1) > 0)
+    text += concat("- ", training["frames"].at(0).get<int>(), " to ",
+                   training["frames"].at(1).get<int>(), " frames in an exam\n");
+  return text;
+}
+
+std::string results_text(const Json& facts, const Json& metrics) {
+  const Json& training = facts.at("training");
+  std::string text =
+      concat("On held-out patients (", plural(training.at("folds").get<std::size_t>(), "fold"),
+             ", ", plural(training.at("seeds").get<std::size_t>(), "seed"),
+             "), with 95 % intervals by patient. Predictions are the mean of ",
+             plural(facts.at("models").get<std::size_t>(), "model"),
+             ", each fitted without the patients of its own test part.\n");
+  if (facts.at("backbone").value("half", false))
+    text +=
+        "\nFigures are those of the weights as they were given. This bundle holds them rounded "
+        "to float16, and its features differ a little.\n";
+  for (const Json& target : targets_of(metrics)) {
+    text += concat("\n| ", target.at("target").get<std::string>(), " | value |\n| --- | --- |\n");
+    for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
+      text += concat("| ", title(key), " | ", interval(primary(metric)), " |\n");
+  }
+  return text;
+}
+
+std::string controls_text(const Json& metrics) {
+  std::string text;
+  for (const Json& target : targets_of(metrics))
+    for (const Json& line : target.at("verdict"))
+      text += concat("- ", line.get<std::string>(), "\n");
+  return text.empty() ? "None were fitted.\n" : text;
+}
+
+std::string limits_text() {
+  return "- Nothing is known of other scanners, sites and patients than those of the training: "
+         "`coldframe evaluate --bundle` measures it on yours.\n"
+         "- Thresholds were chosen on the training's share of classes.\n"
+         "- Exams of the training cannot be recognised: the bundle holds no ids. Predictions of "
+         "them look better than the model is.\n";
+}
+
+std::string use_text(const Json& facts) {
+  return concat("```\ncoldframe predict --bundle THIS --input exams --out predictions.csv\n```\n\n",
+                "Made by Coldframe ", facts.at("coldframe").get<std::string>(), " with LibTorch ",
+                facts.at("torch").get<std::string>(),
+                ". `bundle.json` has the recipe of features, ",
+                "classes and thresholds, `SHA256SUMS` the checksums.\n");
+}
+
+// Takes lines up to the next one that `begins` a part; what lies before the first is under "".
+template <typename Begins>
+Parts divide(const std::string& text, const Begins& begins) {
+  Parts parts = {{"", ""}};
+  for (const std::string& line : split(text, '\n')) {
+    if (const auto [name, rest] = begins(line); !name.empty())
+      parts.emplace_back(name, rest);
+    else
+      parts.back().second += line + "\n";
+  }
+  return parts;
+}
+
+// "key: value" at the beginning of a line.
+std::pair<std::string, std::string> key_of(const std::string& line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string::npos || colon == 0 || line[0] == ' ' || line[0] == '-') return {};
+  return {line.substr(0, colon), line.substr(colon + 1) + "\n"};
+}
+
+std::pair<std::string, std::string> heading_of(const std::string& line) {
+  if (!line.starts_with("## ")) return {};
+  return {trim(line.substr(3)), ""};
+}
+
+void complete(const std::string& more, Parts& keys, Parts& sections) {
+  constexpr std::string_view kFence = "---\n";
+  std::string body = more;
+  if (const std::size_t end = more.find("\n---\n"); more.starts_with(kFence) && end != more.npos) {
+    for (const auto& [key, value] : divide(more.substr(kFence.size(), end - kFence.size()), key_of))
+      if (!key.empty()) put(keys, key, value);
+    body = more.substr(end + 5);
+  }
+  for (const auto& [name, text] : divide(trim(body), heading_of))
+    if (!name.empty() || !trim(text).empty()) put(sections, name, trim(text) + "\n");
+}
+
+}  // namespace
+
+Json targets_of(const Json& metrics) {
+  return metrics.contains("targets") ? metrics["targets"] : Json::array({metrics});
+}
+
+std::string model_card(const Json& facts, const Json& metrics, const std::string& more) {
+  Parts keys = front_matter(facts, metrics);
+  Parts sections = {{"Intended use", intended_use(facts)},
+                    {"Data", data_text(facts, metrics)},
+                    {"Results", results_text(facts, metrics)},
+                    {"Controls", controls_text(metrics)},
+                    {"Limits", limits_text()},
+                    {"Use", use_text(facts)}};
+  complete(more, keys, sections);
+  std::string text = "---\n";
+  for (const auto& [key, value] : keys) text += concat(key, ":", value);
+  text += concat("---\n\n# ", facts.at("name").get<std::string>(), "\n");
+  for (const auto& [name, section] : sections)
+    text += concat("\n", name.empty() ? "" : concat("## ", name, "\n\n"), section);
+  return text;
+}
+
+Json monai_metadata(const Json& facts, const Json& metrics) {
+  Json outputs = Json::object();
+  for (const Json& target : facts.at("targets")) {
+    const bool classes = !target.at("classes").empty();
+    Json channels = Json::object();
+    std::size_t count = 0;
+    for (const Json& name : target.at("classes")) channels[concat(count++)] = name;
+    if (!classes) channels[concat(count++)] = target.at("name");
+    outputs[target.at("name").get<std::string>()] = {
+        {"type", classes ? "probabilities" : "series"},
+        {"format", classes ? "classes" : "magnitude"},
+        {"modality", "n/a"},
+        {"num_channels", count},
+        {"spatial_shape", target.at("per_frame").get<bool>() ? Json({"*"}) : Json::array()},
+        {"dtype", "float32"},
+        {"value_range", classes ? Json({0, 1}) : Json::array()},
+        {"is_patch_data", false},
+        {"channel_def", channels}};
+  }
+  std::vector<std::string> names;
+  for (const Json& target : facts.at("targets")) names.push_back(target.at("name"));
+  Json scores = Json::object();
+  for (const Json& target : targets_of(metrics))
+    for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
+      scores[concat(target.at("target").get<std::string>(), ": ", key)] =
+          primary(metric).at("value");
+  const Json features = {
+      {"type", "series"},
+      {"format", "sequence"},
+      {"modality", "n/a"},
+      {"num_channels", facts.at("dimension")},
+      {"spatial_shape", {"*"}},
+      {"dtype", "float32"},
+      {"value_range", Json::array()},
+      {"is_patch_data", false},
+      {"channel_def", {{"0", "a frame's features, by the backbone of bundle.json"}}}};
+  return {{"schema",
+           "https://github.com/Project-MONAI/MONAI-extra-test-data/releases/download/0.8.1/"
+           "meta_schema_20240725.json"},
+          {"version", "1.0.0"},
+          {"changelog", {{"1.0.0", "made of a finished run"}}},
+          {"monai_version", "1.6.1"},
+          {"pytorch_version", TORCH_VERSION},
+          {"numpy_version", "2.4.6"},
+          {"optional_packages_version", {{"safetensors", "0.8.0"}}},
+          {"required_packages_version", {{"safetensors", "0.8.0"}}},
+          {"supported_apps", Json::object()},
+          {"name", facts.at("name")},
+          {"task", concat("prediction from sequences of frames: ", join(names, ", "))},
+          {"description",
+           "A frozen vision transformer's features of each frame, and temporal models "
+           "of all folds, whose predictions are averaged; README.md says more."},
+          {"authors", "not stated"},
+          {"copyright", concat("licence: ", facts.at("license").get<std::string>())},
+          {"intended_use", "research, not diagnosis"},
+          {"eval_metrics", scores},
+          {"network_data_format", {{"inputs", {{"features", features}}}, {"outputs", outputs}}}};
+}
+
+}  // namespace coldframe::bundle

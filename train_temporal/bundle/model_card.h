@@ -1,0 +1,22 @@
+// What a bundle says of itself: README.md for people and the Hugging Face hub, and
+// configs/metadata.json for MONAI's tools.
+#pragma once
+
+#include <string>
+
+#include "common/files/json.h"
+
+namespace coldframe::bundle {
+
+// `facts`: bundle.json. `metrics`: metrics/summary.json. `more`: Markdown of the user's, "" for
+// none: keys of its front matter and sections ("## Limits") go in the place of ours of that name,
+// or behind them.
+std::string model_card(const Json& facts, const Json& metrics, const std::string& more);
+
+// docs.monai.io, "MONAI Bundle Specification".
+Json monai_metadata(const Json& facts, const Json& metrics);
+
+// The targets' entries of a summary, which has one alone at its top.
+Json targets_of(const Json& metrics);
+
+}  // namespace coldframe::bundle

@@ -1,0 +1,171 @@
+#include "train_temporal/bundle/packed_backbone.h"
+
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+#include "extract/vit/checkpoint/weight_files.h"
+#include "extract/vit/published/published.h"
+#include "train_temporal/run/tuned_backbone.h"
+
+namespace coldframe::bundle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+
+void require_digest(const fs::path& weights, const std::string& found, const Json& backbone) {
+  const std::string expected = backbone.at("sha256");
+  if (found == expected) return;
+  throw DataError(
+      concat("weights '", weights.string(),
+             "' are not those that the run's features were made with: their SHA-256 is ", found,
+             ", expected ", expected, "; give the file that it was extracted with"));
+}
+
+// The file within `folder` that stands for the weights.
+std::string copy_weights(const vit::WeightFiles& weights, const fs::path& folder) {
+  if (weights.files.size() == 1) {
+    const fs::path& file = weights.files.front();
+    const std::string name = is_safetensors(file) ? "model.safetensors" : "pytorch_model.bin";
+    copy_into(file, folder / name);
+    return name;
+  }
+  Json index;
+  for (const auto& [tensor, shard] : weights.shard_of)
+    index["weight_map"][tensor] = shard.filename().string();
+  for (const fs::path& shard : weights.files) copy_into(shard, folder / shard.filename());
+  write_file_atomically(folder / kIndex, index.dump(2) + "\n");
+  return kIndex;
+}
+
+std::string write_halved(const vit::WeightFiles& weights, const fs::path& folder) {
+  create_folders_durably(folder);
+  StateDict tensors = vit::load_weights(weights);
+  for (auto& [name, tensor] : tensors) {
+    if (!tensor.is_floating_point()) continue;
+    tensor = tensor.to(torch::kFloat16);
+    if (!tensor.isfinite().all().item<bool>())
+      throw DataError(concat("--half: tensor '", name,
+                             "' holds numbers beyond float16's range of 65504; leave out --half"));
+  }
+  write_safetensors(folder / "model.safetensors", tensors, {{"format", "pt"}});
+  return "model.safetensors";
+}
+
+void pack_vit(const temporal::ModelCard& card, const BackboneFiles& files, const fs::path& folder,
+              PackedBackbone& packed) {
+  const vit::WeightFiles weights = vit::find_weight_files(files.weights);
+  Json& backbone = packed.recipe.features["backbone"];
+  require_digest(files.weights, vit::digest_of(weights), backbone);
+  packed.facts["half"] = files.half;
+  if (!files.half) {
+    packed.facts["file"] = "backbone/" + copy_weights(weights, folder);
+    return;
+  }
+  if (card.tuned)
+    throw ConfigError(
+        "--half: the run has tuned the ViT, whose folds state the SHA-256 of the "
+        "weights that they were given; leave out --half");
+  const std::string file = write_halved(weights, folder);
+  packed.facts["file"] = "backbone/" + file;
+  packed.facts["given_sha256"] = backbone["sha256"];
+  backbone["sha256"] = sha256_file(folder / file);
+}
+
+void pack_module(const BackboneFiles& files, const fs::path& folder, PackedBackbone& packed) {
+  if (files.half)
+    throw ConfigError("--half is for weights of a ViT, not for a compiled module; leave it out");
+  require_digest(files.weights, sha256_file(files.weights), packed.recipe.features["backbone"]);
+  const std::string name = "module" + files.weights.extension().string();
+  copy_into(files.weights, folder / name);
+  packed.facts["file"] = "backbone/" + name;
+}
+
+void pack_mask(const BackboneFiles& files, const fs::path& folder, PackedBackbone& packed) {
+  const bool wanted = packed.recipe.features.at("preprocessing").contains("mask");
+  if (wanted == files.mask.empty())
+    throw ConfigError(wanted ? "the run's frames were masked: give the same file with --mask"
+                             : "the run's frames were not masked; leave out --mask");
+  if (!wanted) return;
+  const std::string name = "mask" + files.mask.extension().string();
+  copy_into(files.mask, folder / name);
+  packed.facts["mask"] = "backbone/" + name;
+}
+
+// timm's name of a published model of this architecture, but for what the options state besides and
+// the weights show; "" if there is none.
+std::string published_name(const Json& architecture) {
+  const auto key = [](Json shape) {
+    for (const char* stated : {"heads", "activation", "position_grid"}) shape.erase(stated);
+    return canonical_json(shape);
+  };
+  for (const vit::Published& model : vit::published_models())
+    if (key(vit::to_json(model.architecture)) == key(architecture)) return model.name;
+  return "";
+}
+
+// What the recipe says beside the features, and the name that spares `extract` a guess.
+std::string options_text(const temporal::ModelCard& card, const cache::Recipe& recipe) {
+  const Json& storage = recipe.storage;
+  std::string text = temporal::extract_options(recipe.features);
+  const auto add = [&](const char* option, const Json& value) {
+    text +=
+        concat(option, " = ", value.is_string() ? value.get<std::string>() : value.dump(), "\n");
+  };
+  const auto take = [&](const Json& from, const char* key, const char* option) {
+    if (from.contains(key)) add(option, from[key]);
+  };
+  const Json& backbone = recipe.features.at("backbone");
+  const std::string name =
+      backbone.contains("architecture") ? published_name(backbone["architecture"]) : "";
+  if (!name.empty()) add("architecture", name);
+  if (backbone.contains("seed")) add("random-weights", backbone["seed"].dump());
+  if (storage.at("frames").is_number()) add("frames", storage["frames"]);
+  const Json chosen = storage.value("selection", Json::object());
+  for (const char* key : {"every", "fps"}) take(chosen, key, key);
+  take(chosen, "start_s", "start");
+  take(chosen, "end_s", "end");
+  take(storage, "store", "store");
+  take(storage, "group", "group");
+  if (storage.contains("broken_tail")) add("accept-broken-tail", "true");
+  if (storage.contains("slices")) {
+    const Json& slices = storage["slices"];
+    const std::string end = slices.at("end").is_number() ? slices["end"].dump() : "";
+    add("slices", concat(slices.at("begin").dump(), ":", end, ":", slices.at("step").dump()));
+  }
+  if (card.tuned) add("cut", storage.at("cut").at("block"));
+  return text;
+}
+
+}  // namespace
+
+void copy_into(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  create_folders_durably(to.parent_path());
+  fs::copy_file(from, to, error);
+  if (!error) return;
+  throw SystemError(
+      concat("cannot copy '", from.string(), "' to '", to.string(), "': ", error.message()));
+}
+
+PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
+                             const fs::path& folder) {
+  PackedBackbone packed{card.recipe, Json::object(), {}};
+  const std::string kind = packed.recipe.features.at("backbone").at("kind");
+  packed.facts["kind"] = kind;
+  if ((kind == "random") != files.weights.empty())
+    throw ConfigError(
+        kind == "random"
+            ? "the run's backbone has random weights; leave out --weights"
+            : "--weights is missing: name the weights that the run was extracted with");
+  if (kind == "random" && files.half) throw ConfigError("--half needs --weights");
+  if (kind == "vit") pack_vit(card, files, folder, packed);
+  if (kind != "vit" && kind != "random") pack_module(files, folder, packed);
+  pack_mask(files, folder, packed);
+  packed.options = options_text(card, packed.recipe);
+  return packed;
+}
+
+}  // namespace coldframe::bundle

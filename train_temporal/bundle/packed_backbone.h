@@ -1,0 +1,32 @@
+// The part of a bundle that makes features: weights, mask, and the options of `extract`.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "cache/format/recipe.h"
+#include "common/files/json.h"
+#include "train_temporal/models/model_file.h"
+
+namespace coldframe::bundle {
+
+struct BackboneFiles {
+  std::filesystem::path weights, mask;  // "": none
+  bool half = false;
+};
+
+struct PackedBackbone {
+  cache::Recipe recipe;  // of the bundle; that of the run, unless the weights are halved
+  Json facts;            // kind, and the files' names within the bundle
+  std::string options;   // extract.ini
+};
+
+// Copies a file, and makes the folders above it. SystemError.
+void copy_into(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
+// ConfigError when one is missing or one too many, or cannot be halved.
+PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
+                             const std::filesystem::path& folder);
+
+}  // namespace coldframe::bundle

@@ -1,0 +1,71 @@
+#include "train_temporal/commands/applied.h"
+
+#include "common/cli/log.h"
+#include "common/text/text.h"
+#include "common/torch/device.h"
+#include "train_temporal/run/known_exams.h"
+#include "train_temporal/run/run_folder.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::vector<std::string> words_for(const ApplyOptions& options) {
+  std::vector<std::string> words = options.extraction;
+  words.insert(words.end(), {"--input", options.input, "--device", options.device});
+  if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
+  return words;
+}
+
+std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
+  if (options.bundle.empty()) return std::nullopt;
+  return bundle::Bundle(options.bundle);
+}
+
+std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>& bundle,
+                                             const ApplyOptions& options) {
+  if (options.input.empty()) return std::nullopt;
+  return bundle::RawExams(*bundle, words_for(options));
+}
+
+torch::Device device_for(const ApplyOptions& options) {
+  const torch::Device device = resolve_device(options.device);
+  if (options.threads > 0) set_torch_threads(static_cast<int>(options.threads));
+  return device;
+}
+
+}  // namespace
+
+Applied::Applied(const ApplyOptions& options)
+    : bundle_(bundle_of(options)),
+      study_(bundle_ ? bundle_->folder() : options.run),
+      raw_(raw_exams_of(bundle_, options)),
+      device_(device_for(options)),
+      ensemble_(model_files(study_)),
+      cache_(options.data.cache) {}
+
+const std::filesystem::path& Applied::features() {
+  if (raw_) cache_ = raw_->extract();
+  return cache_;
+}
+
+std::size_t Applied::count_known(std::span<const cache::ExamInfo> exams,
+                                 const std::vector<std::string>& patients,
+                                 const std::vector<std::size_t>& used) const {
+  return bundle_ ? 0 : temporal::count_known(study_, exams, patients, used);
+}
+
+std::size_t tell_failures(const cache::CacheReader& cache) {
+  for (const cache::Failure& failure : cache.failures())
+    log_warning(concat("exam '", failure.exam, "': ", failure.reason));
+  return cache.failures().size();
+}
+
+Json failures_json(const cache::CacheReader& cache) {
+  Json failures = Json::array();
+  for (const cache::Failure& failure : cache.failures())
+    failures.push_back(
+        {{"exam", failure.exam}, {"source", failure.source}, {"reason", failure.reason}});
+  return failures;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,48 @@
+// A study and what it is applied to: the models of a run or of a bundle, and the features of a
+// cache or of exams as they come.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train_temporal/bundle/raw_exams.h"
+#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/options/options.h"
+
+namespace coldframe::temporal {
+
+class Applied {
+ public:
+  // Opens the bundle if there is one, resolves the device before LibTorch does anything else, and
+  // reads the models.
+  explicit Applied(const ApplyOptions& options);
+
+  const torch::Device& device() const { return device_; }
+  Ensemble& ensemble() { return ensemble_; }
+  const std::filesystem::path& study() const { return study_; }  // with models/ and controls/
+  // The cache to read, made of exams as they come where there is none.
+  const std::filesystem::path& features();
+  const std::filesystem::path& cache() const { return cache_; }
+  bool raw() const { return raw_.has_value(); }
+  // As count_known(); a bundle names no exam of its training, so that none is known.
+  std::size_t count_known(std::span<const cache::ExamInfo> exams,
+                          const std::vector<std::string>& patients,
+                          const std::vector<std::size_t>& used) const;
+
+ private:
+  std::optional<bundle::Bundle> bundle_;
+  std::filesystem::path study_;
+  std::optional<bundle::RawExams> raw_;
+  torch::Device device_;
+  Ensemble ensemble_;
+  std::filesystem::path cache_;
+};
+
+// Says of each exam, and of frames, that could not be read why; how many there are.
+std::size_t tell_failures(const cache::CacheReader& cache);
+Json failures_json(const cache::CacheReader& cache);
+
+}  // namespace coldframe::temporal
