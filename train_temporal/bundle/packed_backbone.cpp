@@ -145,6 +145,10 @@ void copy_into(const fs::path& from, const fs::path& to) {
   std::error_code error;
   create_folders_durably(to.parent_path());
   fs::copy_file(from, to, error);
+  using fs::perms;  // whoever may read the bundle may read its weights
+  if (!error)
+    fs::permissions(
+        to, perms::owner_read | perms::owner_write | perms::group_read | perms::others_read, error);
   if (!error) return;
   throw SystemError(
       concat("cannot copy '", from.string(), "' to '", to.string(), "': ", error.message()));

@@ -1,6 +1,5 @@
 #include "train_temporal/commands/applied.h"
 
-#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "train_temporal/run/known_exams.h"
@@ -11,7 +10,8 @@ namespace {
 
 std::vector<std::string> words_for(const ApplyOptions& options) {
   std::vector<std::string> words = options.extraction;
-  words.insert(words.end(), {"--input", options.input, "--device", options.device});
+  const auto& input = options.input.empty() ? options.watch : options.input;
+  words.insert(words.end(), {"--input", input, "--device", options.device});
   if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
   return words;
 }
@@ -23,7 +23,7 @@ std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
 
 std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>& bundle,
                                              const ApplyOptions& options) {
-  if (options.input.empty()) return std::nullopt;
+  if (options.input.empty() && options.watch.empty()) return std::nullopt;
   return bundle::RawExams(*bundle, words_for(options));
 }
 
@@ -48,16 +48,14 @@ const std::filesystem::path& Applied::features() {
   return cache_;
 }
 
+const std::filesystem::path& Applied::features_of(const std::filesystem::path& input) {
+  return raw_->extract(input);
+}
+
 std::size_t Applied::count_known(std::span<const cache::ExamInfo> exams,
                                  const std::vector<std::string>& patients,
                                  const std::vector<std::size_t>& used) const {
   return bundle_ ? 0 : temporal::count_known(study_, exams, patients, used);
-}
-
-std::size_t tell_failures(const cache::CacheReader& cache) {
-  for (const cache::Failure& failure : cache.failures())
-    log_warning(concat("exam '", failure.exam, "': ", failure.reason));
-  return cache.failures().size();
 }
 
 Json failures_json(const cache::CacheReader& cache) {

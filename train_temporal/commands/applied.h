@@ -25,7 +25,9 @@ class Applied {
   const std::filesystem::path& study() const { return study_; }  // with models/ and controls/
   // The cache to read, made of exams as they come where there is none.
   const std::filesystem::path& features();
+  const std::filesystem::path& features_of(const std::filesystem::path& input);  // of raw exams
   const std::filesystem::path& cache() const { return cache_; }
+  const bundle::Bundle& bundle() const { return *bundle_; }
   bool raw() const { return raw_.has_value(); }
   // As count_known(); a bundle names no exam of its training, so that none is known.
   std::size_t count_known(std::span<const cache::ExamInfo> exams,
@@ -41,8 +43,7 @@ class Applied {
   std::filesystem::path cache_;
 };
 
-// Says of each exam, and of frames, that could not be read why; how many there are.
-std::size_t tell_failures(const cache::CacheReader& cache);
+// Exams, and frames, that could not be read, and why.
 Json failures_json(const cache::CacheReader& cache);
 
 }  // namespace coldframe::temporal

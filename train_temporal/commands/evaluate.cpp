@@ -153,7 +153,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   options.data.cache = applied.features();
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   ensemble.require_same_features(cohort.cache, options.data.cache);
-  const std::size_t failures = applied.raw() ? tell_failures(cohort.cache) : 0;
+  const std::size_t failures = applied.raw() ? cohort.cache.failures().size() : 0;
   const std::size_t known = applied.count_known(
       cohort.exams(), options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,
       cohort.labeled());
@@ -162,6 +162,11 @@ int run_evaluate(const std::vector<std::string>& arguments) {
                                      " of this cohort, or others of the same patients, took part "
                                      "in the run's training: the figures are too good; see the "
                                      "run's own held-out predictions for them"));
+  }
+  if (!options.bundle.empty()) {
+    cohort.warnings.push_back(
+        "a bundle names no exam of its training: if some of these took part in it, the figures are "
+        "too good");
   }
   const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
   if (!lengths.empty()) cohort.warnings.push_back(lengths);

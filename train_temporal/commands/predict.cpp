@@ -9,6 +9,7 @@
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/prediction_table.h"
@@ -129,7 +130,7 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
   Outcome outcome;
-  if (applied.raw()) outcome.failures = tell_failures(cache);
+  if (applied.raw()) outcome.failures = cache.failures().size();
   outcome.exams = exams_with_frames(cache);
   outcome.left_out = cache.exams().size() - outcome.exams.size();
   if (outcome.exams.empty() && !applied.raw())
@@ -152,6 +153,7 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
 int run_predict(const std::vector<std::string>& arguments) {
   ApplyOptions options;
   if (!parse_predict_options(arguments, options)) return 0;
+  if (!options.watch.empty()) return watch_folder(options);
   check_outputs(options);
   Applied applied(options);
   check_explain(options, applied.ensemble());

@@ -9,6 +9,7 @@
 #include "train_temporal/run/options/bounds.h"
 #include "train_temporal/run/options/help_groups.h"
 #include "train_temporal/run/options/option_values.h"
+#include "train_temporal/run/options/shared_options.h"
 #include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
@@ -22,97 +23,16 @@ const CommandHelp kTrainHelp{
     "metrics with 95 % intervals, predictions, weights and report.html.",
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
-const CommandHelp kEvaluateHelp{
-    "coldframe evaluate (--run RUN | --bundle BUNDLE) (--cache CACHE | --input EXAMS) [options]",
-    "Applies the models of a run or a bundle, averaged, to another labelled cohort: a cache of the "
-    "same recipe or, by a bundle, exams as they come.",
-    "coldframe evaluate --run runs/label --cache hospital2.cache --out runs/label-hospital2"};
-const CommandHelp kPredictHelp{
-    "coldframe predict (--run RUN | --bundle BUNDLE) (--cache CACHE | --input EXAMS) "
-    "--out predictions.csv [options]",
-    "Applies the models of a run or a bundle, averaged, to exams without labels: those of a cache "
-    "of "
-    "its recipe or, by a bundle, exams as they come.",
-    "coldframe predict --bundle model.bundle --input exams --out predictions.csv"};
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, run, bundle, input, explain, from, memory_budget;
+  std::string cache, labels, out, splits, compare, from, memory_budget;
   std::string features = "auto";
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   std::string views = "auto", folds = "0";
 };
-
-void add_data(po::options_description& description, Words& words, TargetOptions& data) {
-  auto add = description.add_options();
-  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
-  add("target", text(data.target, "COLUMN"),
-      "what to learn: a column of the cache (of exams or of frames) or of --labels; several as "
-      "A,B, each with a task of its own as A:regression,B");
-  add("labels", text(words.labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
-  add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
-      "every exam is of another patient (when there is no patient column)");
-}
-
-// Options of `extract` that exams as they come may need, with a value or without.
-struct PassedOption {
-  const char* name;
-  const char* value;  // null: a switch
-  const char* help;
-};
-constexpr PassedOption kPassed[] = {
-    {"columns", "A=B,...", "what the manifest calls its columns, as in extract"},
-    {"frame-columns", "A,B", "manifest columns that hold one value per frame"},
-    {"exam-from", "REGEX", "of a folder: exams and patients by their paths, as in extract"},
-    {"sort", "time", "bring each exam's frames into the order of their times"},
-    {"allow-unordered", nullptr, "accept times that decrease within an exam"},
-    {"keep-patient-id", nullptr, "DICOM's PatientID as it is instead of a salted hash"},
-    {"patient-salt", "TEXT", "of that hash, as in extract"},
-    {"min-frames", "N", "fail an exam of which fewer than N frames can be read"},
-    {"precision", "TYPE", "of the backbone: auto (default), fp32, bf16 or fp16"},
-    {"decode-threads", "N", "threads that decode and resize"},
-    {"memory-budget", "SIZE", "the most that tensors may take on the device, e.g. 4GiB"},
-};
-
-void add_study(po::options_description& description, Words& words) {
-  auto add = description.add_options();
-  add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
-  add("bundle", text(words.bundle, "BUNDLE"), "or a bundle of `coldframe bundle make`");
-}
-
-void add_raw(po::options_description& description, Words& words,
-             std::vector<std::string>& extraction) {
-  auto add = description.add_options();
-  add("input", text(words.input, "PATH"),
-      "with --bundle: exams as they come, a folder, file or CSV manifest as `coldframe extract` "
-      "takes them");
-  for (const PassedOption& option : kPassed) {
-    const std::string word = concat("--", option.name);
-    if (option.value == nullptr) {
-      add(option.name, po::bool_switch()->notifier([&extraction, word](bool given) {
-        if (given) extraction.push_back(word);
-      }),
-          option.help);
-    } else {
-      const auto pass = [&extraction, word](const std::string& value) {
-        extraction.insert(extraction.end(), {word, value});
-      };
-      add(option.name, po::value<std::string>()->value_name(option.value)->notifier(pass),
-          option.help);
-    }
-  }
-}
-
-void add_machine(po::options_description& description, std::string& device, std::size_t& threads,
-                 bool& json) {
-  auto add = description.add_options();
-  const std::string shown = device.empty() ? "cpu, with --input auto" : device;
-  add("device", text(device, "NAME")->default_value(device, shown), "cpu, cuda, cuda:N or auto");
-  add("threads", number(threads), "CPU threads, 0: one per core");
-  add("json", po::bool_switch(&json), "print the summary as JSON");
-}
 
 void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
   auto add = description.add_options();
@@ -216,10 +136,6 @@ std::vector<std::string> single_frame_words() {
   return words;
 }
 
-void require_given(const std::string& value, const char* option) {
-  if (value.empty()) throw ConfigError(concat("--", option, " is missing; see --help"));
-}
-
 void apply_folds(const std::string& word, TrainOptions& options) {
   options.each_patient = word == "patients";
   if (options.each_patient) return;
@@ -289,29 +205,6 @@ void apply_words(const Words& words, TrainOptions& options) {
   apply_compare(words, options);
 }
 
-void apply_words(const Words& words, ApplyOptions& options) {
-  if (words.run.empty() == words.bundle.empty())
-    throw ConfigError(words.run.empty() ? "--run or --bundle is missing; see --help"
-                                        : "--run and --bundle: give one of them");
-  if (words.cache.empty() == words.input.empty())
-    throw ConfigError(words.cache.empty() ? "--cache or --input is missing; see --help"
-                                          : "--cache and --input: give one of them");
-  if (!words.input.empty() && words.bundle.empty())
-    throw ConfigError(
-        "--input needs --bundle, which holds the backbone; `coldframe bundle make` "
-        "makes one of a run, or extract these exams and give --cache");
-  if (words.input.empty() && !options.extraction.empty())
-    throw ConfigError(concat(options.extraction.front(), " is for --input; leave it out"));
-  options.run = words.run;
-  options.bundle = words.bundle;
-  options.input = words.input;
-  if (options.device.empty()) options.device = words.input.empty() ? "cpu" : "auto";
-  options.data.cache = words.cache;
-  options.data.labels = words.labels;
-  options.out = words.out;
-  options.overwrite = words.overwrite;
-}
-
 }  // namespace
 
 std::vector<std::string> TrainOptions::models() const {
@@ -331,7 +224,7 @@ bool TrainOptions::trains(const std::string& wanted) const {
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
   Words words;
   po::options_description data, run, splits, model, fit, tune, machine;
-  add_data(data, words, options.data);
+  add_data(data, words.cache, words.labels, options.data);
   auto add = data.add_options();
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
       join(task_words(), ", ").c_str());
@@ -363,45 +256,6 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);
   check_bounds(options);
-  return true;
-}
-
-bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
-  Words words;
-  po::options_description description("Options");
-  auto add = description.add_options();
-  add_study(description, words);
-  add_data(description, words, options.data);
-  add_raw(description, words, options.extraction);
-  add("out", text(words.out, "FOLDER"), "write metrics, predictions and report.html here");
-  add("overwrite", po::bool_switch(&words.overwrite), "replace files of an earlier evaluation");
-  add("bootstrap", number(options.resamples), "resamples for the bands around curves");
-  add("seed", number(options.seed), "of the resamples");
-  add_machine(description, options.device, options.threads, options.json);
-  if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
-  apply_words(words, options);
-  check_bounds(options);
-  return true;
-}
-
-bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
-  Words words;
-  po::options_description description("Options");
-  auto add = description.add_options();
-  add_study(description, words);
-  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
-  add_raw(description, words, options.extraction);
-  add("out", text(words.out, "FILE.csv"), "the predictions to write");
-  add("explain", text(words.explain, "FILE.csv"),
-      "also write what each frame adds to the probability, number or expected class (integrated "
-      "gradients over time)");
-  add("overwrite", po::bool_switch(&words.overwrite), "replace the files");
-  add_machine(description, options.device, options.threads, options.json);
-  if (!parse_command_line(kPredictHelp, description, arguments)) return false;
-  apply_words(words, options);
-  check_bounds(options);
-  require_given(words.out, "out");
-  options.explain = words.explain;
   return true;
 }
 

@@ -77,6 +77,10 @@ struct ApplyOptions {
   TargetOptions data;
   std::filesystem::path run, bundle;  // one of them
   std::filesystem::path input;  // exams as they come, for a bundle; empty: those of data.cache
+  std::filesystem::path watch;  // or those that arrive in this folder
+  std::string marker;   // their sign of being complete, a file's name; "": `quiet_s` decides
+  double quiet_s = 30;  // seconds without a change
+  bool once = false;    // what is complete now alone
   std::vector<std::string> extraction;  // words of `coldframe extract` on these
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none

@@ -1,0 +1,46 @@
+#!/usr/bin/env python3
+"""A bundle's probability of one exam, from its safetensors files alone: numpy and safetensors, no PyTorch.
+
+    bundle_probability.py model.bundle features.npy       # [T, D]: the frames that are present, in order
+
+It knows what `coldframe train` makes by default of frames at even times: a GRU with attention over its
+outputs. examples/temporal_model.py knows all models, and `predict("model.bundle", features, times)` too.
+"""
+import json
+import pathlib
+import sys
+
+import numpy as np
+from safetensors import safe_open
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x):
+    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+
+def probability(file, x):
+    with safe_open(file, "numpy") as model:
+        w, card = {name: model.get_tensor(name).astype(np.float64) for name in model.keys()}, json.loads(model.metadata()["card"])
+    x = (x - w["feature_mean"]) / w["feature_std"] @ w["project.weight"].T + w["project.bias"]
+    state, outputs = np.zeros(card["model"]["hidden"]), []
+    for frame in x @ w["gru.weight_ih_l0"].T + w["gru.bias_ih_l0"]:  # gates: reset, update, new
+        (r, z, n), (hr, hz, hn) = np.split(frame, 3), np.split(w["gru.weight_hh_l0"] @ state + w["gru.bias_hh_l0"], 3)
+        z = sigmoid(z + hz)
+        state = (1 - z) * np.tanh(n + sigmoid(r + hr) * hn) + z * state
+        outputs.append(state)
+    pooled = softmax(np.array(outputs) @ w["attention.weight"][0]) @ np.array(outputs)
+    return softmax((w["head.weight"] @ pooled + w["head.bias"]) / card["targets"][0]["temperature"])
+
+
+def predict(bundle, features):
+    """[classes], the mean over the bundle's models."""
+    files = sorted(pathlib.Path(bundle, "models").glob("*.safetensors"))
+    return np.mean([probability(file, np.asarray(features, np.float64)) for file in files], 0)
+
+
+if __name__ == "__main__":
+    print(*predict(sys.argv[1], np.load(sys.argv[2])))

@@ -1,0 +1,43 @@
+"""A study of made exams, and bundles of it."""
+import os
+import subprocess
+import sys
+import types
+
+import pathlib
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from training_support import PROGRAM, quick  # noqa: E402
+from tuning_support import PIXELS, extract, made_exams, tiny_vit  # noqa: E402
+
+
+def coldframe(*words, expect=0, **environment):
+    done = subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, env=os.environ | environment)
+    assert done.returncode == expect, done.stdout + done.stderr
+    return done
+
+
+def study(folder, *backbone, exams=12, manifest=None, pixels=PIXELS):
+    """Exams, their cache by `backbone` (words of extract) and a run of two folds with a control."""
+    manifest = manifest or made_exams(folder / "exams", exams)
+    cache = extract(manifest, folder / "exams.cache", *backbone, *pixels, "--device", "cpu")
+    coldframe("train", "--cache", cache, "--target", "label", "--out", folder / "run", "--compare", "mean",
+              *quick("--folds", 2, "--epochs", 2))
+    return types.SimpleNamespace(folder=folder, exams=manifest, cache=cache, run=folder / "run")
+
+
+def vit_study(folder):
+    weights = tiny_vit(folder / "vit.safetensors")
+    made = study(folder, "--weights", weights)
+    made.weights = weights
+    return made
+
+
+def bundle(made, name="model.bundle", *words, expect=0):
+    return coldframe("bundle", "make", made.run, "--out", made.folder / name, *words, expect=expect)
+
+
+def flip(path, offset):
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)

@@ -1,0 +1,239 @@
+"""What `coldframe bundle` makes, and what others' readers make of it."""
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from bundle_support import bundle, coldframe, extract, flip, study, vit_study
+from huggingface_hub import ModelCard
+from PIL import Image
+from tuning_support import PIXELS
+
+import bundle_probability
+import read_cache
+import temporal_model
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study with its bundle as a folder and as a tar file."""
+    made = vit_study(tmp_path_factory.mktemp("study"))
+    bundle(made, "model.bundle", "--weights", made.weights, "--license", "apache-2.0")
+    bundle(made, "model.tar", "--weights", made.weights, "--license", "apache-2.0", "--name", "model", "--tar")
+    made.bundle = made.folder / "model.bundle"
+    return made
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def test_the_same_run_makes_the_same_bytes(made):
+    bundle(made, "again.tar", "--weights", made.weights, "--license", "apache-2.0", "--name", "model", "--tar")
+    assert (made.folder / "again.tar").read_bytes() == (made.folder / "model.tar").read_bytes()
+    assert coldframe("bundle", "diff", made.bundle, made.folder / "again.tar").stdout == ""
+
+
+def test_a_flipped_byte_is_refused_by_name(made, tmp_path):
+    copy = shutil.copytree(made.bundle, tmp_path / "copy.bundle")
+    places = {path: [0, path.stat().st_size // 2, path.stat().st_size - 1] for path in files_of(copy)}
+    sums = places.pop(copy / "SHA256SUMS")
+    for offset in sums:
+        flip(copy / "SHA256SUMS", offset)
+        assert "'SHA256SUMS'" in coldframe("bundle", "verify", copy, expect=3).stderr
+        flip(copy / "SHA256SUMS", offset)
+    for which in range(3):
+        for path, offsets in places.items():
+            flip(path, offsets[which])
+        found = json.loads(coldframe("bundle", "verify", copy, "--json", expect=1).stdout)["findings"]
+        assert [line.split("'")[1] for line in found] == [str(path.relative_to(copy)) for path in places]
+        assert all("damaged or altered" in line for line in found)
+        for path, offsets in places.items():
+            flip(path, offsets[which])
+    weights = copy / "backbone/model.safetensors"
+    flip(weights, 7_000_000)
+    refused = ["predict", "--bundle", copy, "--input", made.exams, "--out", tmp_path / "p.csv"]
+    assert "'backbone/model.safetensors'" in coldframe(*refused, expect=3).stderr and not (tmp_path / "p.csv").exists()
+    flip(weights, 7_000_000)
+    coldframe("bundle", "verify", copy)
+    (copy / "extract.ini").unlink()
+    (copy / "notes.txt").write_text("mine")
+    found = json.loads(coldframe("bundle", "verify", copy, "--json", expect=1).stdout)["findings"]
+    assert found == ["'extract.ini' is missing", "'notes.txt' is not a file of the bundle; take it out"]
+
+
+def test_a_flipped_byte_of_a_tar_is_refused(made, tmp_path):
+    copy = shutil.copy(made.folder / "model.tar", tmp_path / "copy.tar")
+    size = copy.stat().st_size
+    # A name, a mode, a time, unused space of a header; content; padding; the end.
+    for offset in [3, 140, 400, 600, 512 + (made.bundle / "README.md").stat().st_size + 1, size - 700, size - 3]:
+        flip(copy, offset)
+        assert str(copy) in coldframe("bundle", "show", copy, expect=3).stderr, offset
+        flip(copy, offset)
+    coldframe("bundle", "verify", copy)
+
+
+def test_predictions_are_those_of_extract_and_predict(made, tmp_path):
+    coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv", "--explain", tmp_path / "two-why.csv")
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    for kind in ["bundle", "tar"]:
+        said = coldframe("predict", "--bundle", made.folder / f"model.{kind}", "--input", made.exams, "--device", "cpu", "--out",
+                         tmp_path / f"{kind}.csv", "--explain", tmp_path / f"{kind}-why.csv", "--json", TMPDIR=str(temporary))
+        assert json.loads(said.stdout)["failures"] == []
+        for end in [".csv", "-why.csv"]:
+            assert (tmp_path / (kind + end)).read_bytes() == (tmp_path / ("two" + end)).read_bytes()
+    assert not list(temporary.iterdir())
+
+
+def test_a_killed_process_s_files_are_swept(made, tmp_path):
+    left = tmp_path / "coldframe-scratch-killed"
+    (left / "features.cache").mkdir(parents=True)
+    os.utime(left, (1, 1))
+    recent = tmp_path / "coldframe-scratch-recent"
+    recent.mkdir()
+    coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--out", tmp_path / "p.csv", TMPDIR=str(tmp_path))
+    assert not left.exists() and recent.exists()
+
+
+def test_a_bad_exam_is_listed_and_stops_nothing(made, tmp_path):
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    rows = made.exams.read_text().splitlines()
+    named = [line.replace(",", f",{made.exams.parent}/", 1) for line in rows[1:5]]
+    (tmp_path / "exams.csv").write_text("\n".join([rows[0], *named, "bad,bad.png,,,"]))
+    said = coldframe("predict", "--bundle", made.bundle, "--input", tmp_path / "exams.csv", "--out", tmp_path / "p.csv", "--json",
+                     expect=1)
+    failures = json.loads(said.stdout)["failures"]
+    assert [failure["exam"] for failure in failures] == ["bad"] and "no known kind" in failures[0]["reason"]
+    assert [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()] == ["exam", "exam-0", "exam-1"]
+
+
+def test_evaluation_is_that_of_a_cache(made, tmp_path):
+    coldframe("evaluate", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "run")
+    coldframe("evaluate", "--bundle", made.bundle, "--input", made.exams, "--device", "cpu", "--out", tmp_path / "bundle")
+    assert (tmp_path / "run/predictions.csv").read_bytes() == (tmp_path / "bundle/predictions.csv").read_bytes()
+    models = [json.loads((tmp_path / kind / "summary.json").read_text())["models"] for kind in ["run", "bundle"]]
+    assert models[0] == models[1] and [model["name"] for model in models[0]] == ["gru", "mean"]
+
+
+def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):
+    other = tmp_path / "other.safetensors"
+    safetensors.torch.save_file({"cls_token": torch.zeros(1)}, other)
+    refused = bundle(made, "x", "--weights", other, expect=3).stderr
+    assert "their SHA-256 is" in refused and "expected" in refused and not (made.folder / "x").exists()
+    assert "--weights is missing" in bundle(made, "x", expect=2).stderr
+    assert "leave out --mask" in bundle(made, "x", "--weights", made.weights, "--mask", other, expect=2).stderr
+    assert "--overwrite" in bundle(made, "model.bundle", "--weights", made.weights, expect=2).stderr
+    assert "need --bundle" in coldframe("predict", "--run", made.run, "--input", made.exams, "--out", "p.csv", expect=2).stderr
+    assert not [path for path in made.folder.iterdir() if "scratch" in path.name]
+
+
+def test_half_weights_are_another_recipe_and_say_so(made, tmp_path):
+    half = made.folder / "half.bundle"
+    bundle(made, half.name, "--weights", made.weights, "--half")
+    facts = json.loads((half / "bundle.json").read_text())
+    given = json.loads((made.bundle / "bundle.json").read_text())
+    assert facts["backbone"]["given_sha256"] == given["recipe"]["features"]["backbone"]["sha256"]
+    assert facts["feature_digest"] != given["feature_digest"]
+    assert "rounded to float16" in (half / "README.md").read_text().replace("\n", " ")
+    stored, rounded = (safetensors.torch.load_file(path / "backbone/model.safetensors") for path in [made.bundle, half])
+    assert all(torch.equal(rounded[name], tensor.half()) for name, tensor in stored.items())
+    coldframe("predict", "--bundle", half, "--input", made.exams, "--out", tmp_path / "half.csv")
+    coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--out", tmp_path / "whole.csv")
+    columns = [np.loadtxt(tmp_path / name, delimiter=",", skiprows=1, usecols=(2, 3)) for name in ["half.csv", "whole.csv"]]
+    assert 0 < np.abs(columns[0] - columns[1]).max() < 0.02
+    # Its models are of its own recipe alone.
+    assert "recipe" in coldframe("predict", "--bundle", half, "--cache", made.cache, "--out", tmp_path / "x.csv", expect=3).stderr
+
+
+def test_the_options_reproduce_the_recipe_by_hand(made, tmp_path):
+    options = ["--config", made.bundle / "extract.ini", "--weights", made.bundle / "backbone"]
+    cache = extract(made.exams, tmp_path / "hand.cache", *options, "--device", "cpu")
+    coldframe("predict", "--bundle", made.bundle, "--cache", cache, "--out", tmp_path / "p.csv")
+
+
+def test_frames_are_chosen_as_the_recipe_says(tmp_path):
+    made = study(tmp_path, "--random-weights", 3, "--architecture", "vit_tiny_patch16_224",
+                 pixels=[*PIXELS[:-2], "--pool", "mean", "--frames", 1, "--store", "float32", "--resize", "pad"])
+    bundle(made)
+    coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv")
+    coldframe("predict", "--bundle", tmp_path / "model.bundle", "--input", made.exams, "--device", "cpu", "--out", tmp_path / "one.csv")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_a_compiled_module_and_a_mask_are_bundled(tmp_path):
+    class Means(torch.nn.Module):
+        def forward(self, images):
+            return torch.cat([images.mean([2, 3]), images.std([2, 3])], 1)
+    torch.jit.script(Means()).save(str(tmp_path / "means.pt"))
+    Image.fromarray(np.repeat(np.arange(64) > 9, 64).reshape(64, 64).astype(np.uint8) * 255).save(tmp_path / "mask.png")
+    mask = ["--mask", tmp_path / "mask.png"]
+    made = study(tmp_path, "--backbone", tmp_path / "means.pt", *mask, pixels=PIXELS[:-2])
+    assert "--mask" in bundle(made, "x", "--weights", tmp_path / "means.pt", expect=2).stderr
+    bundle(made, "model.bundle", "--weights", tmp_path / "means.pt", *mask)
+    coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two.csv")
+    coldframe("predict", "--bundle", tmp_path / "model.bundle", "--input", made.exams, "--device", "cpu", "--out", tmp_path / "one.csv")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+
+
+def test_pytorch_reads_the_models(made):
+    found = torch.load(made.bundle / "models/model.pt", weights_only=True)
+    names = set()
+    for path in (made.bundle / "models").glob("*.safetensors"):
+        for name, tensor in safetensors.torch.load_file(path).items():
+            names.add(f"{path.stem}.{name}")
+            assert torch.equal(found[f"{path.stem}.{name}"], tensor)
+    assert set(found) == names
+
+
+def test_the_hub_reads_the_card(made, tmp_path):
+    (tmp_path / "card.md").write_text("---\nlicense: cc-by-4.0\nlanguage: en\n---\n\n## Limits\n\nOnly adults.\n\n## Contact\n\nUs.\n")
+    bundle(made, "card.bundle", "--weights", made.weights, "--card", tmp_path / "card.md")
+    for name, licence in [("model.bundle", "apache-2.0"), ("card.bundle", "cc-by-4.0")]:
+        card = ModelCard.load(made.folder / name / "README.md")
+        assert card.data.license == licence and card.data.library_name == "coldframe"
+        results = {result.metric_type: result.metric_value for result in card.data.eval_results}
+        summary = json.loads((made.run / "summary.json").read_text())["models"][0]["metrics"]["accuracy"]["pooled"]
+        assert results["accuracy"] == round(summary["value"], 3)
+    assert card.data.language == "en" and "Only adults." in card.text and "## Contact" in card.text
+    assert "Nothing is known of other scanners" not in card.text
+
+
+# Keys that MONAI's specification of bundles makes mandatory (docs.monai.io, "MONAI Bundle Specification").
+FORMAT = ["type", "format", "num_channels", "spatial_shape", "dtype", "value_range", "is_patch_data", "channel_def"]
+TENSORS = {"type": "object", "minProperties": 1, "additionalProperties": {
+    "type": "object", "required": FORMAT,
+    "properties": {"type": {"enum": ["image", "series", "tuples", "probabilities"]}, "num_channels": {"type": "integer"},
+                   "spatial_shape": {"type": "array"}, "value_range": {"type": "array"},
+                   "is_patch_data": {"type": "boolean"}, "channel_def": {"type": "object"}}}}
+SCHEMA = {"type": "object", "required": ["version", "monai_version", "pytorch_version", "numpy_version", "optional_packages_version",
+                                         "task", "description", "authors", "copyright", "network_data_format"],
+          "properties": {"network_data_format": {"type": "object", "required": ["inputs", "outputs"],
+                                                 "properties": {"inputs": TENSORS, "outputs": TENSORS}}}}
+
+
+def test_monai_accepts_the_metadata(made, tmp_path):
+    from monai.bundle import verify_metadata
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))  # found there, it is not looked for on the net
+    metadata = made.bundle / "configs/metadata.json"
+    verify_metadata(meta_file=str(metadata), filepath=str(tmp_path / "schema.json"))
+    broken = json.loads(metadata.read_text())
+    del broken["network_data_format"]["inputs"]["features"]["dtype"]
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    with pytest.raises(ValueError):
+        verify_metadata(meta_file=str(tmp_path / "broken.json"), filepath=str(tmp_path / "schema.json"))
+
+
+def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
+    coldframe("predict", "--bundle", made.bundle, "--cache", made.cache, "--out", tmp_path / "p.csv")
+    told = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=(2, 3))
+    cache = read_cache.Cache(made.cache)
+    assert len(cache) == len(told)
+    for exam, expected in zip(cache.exams["id"], told):
+        features = cache.features(exam)
+        assert np.abs(bundle_probability.predict(made.bundle, features) - expected).max() < 1e-6
+        by_torch = temporal_model.predict(made.bundle, features)
+        assert np.abs(np.array(list(by_torch.values())) - expected).max() < 1e-6
