@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "cache/format/format.h"
-#include "cache/format/shard_image.h"
+#include "cache/format/shard/shard_image.h"
 #include "cache/maintain/exam_differences.h"
 #include "cache/read/collection.h"
 #include "common/cli/error.h"

@@ -1,6 +1,6 @@
 #include "cache/maintain/pack.h"
 
-#include "cache/format/shard_image.h"
+#include "cache/format/shard/shard_image.h"
 #include "cache/maintain/lock.h"
 #include "cache/read/collection.h"
 #include "common/files/atomic_file.h"

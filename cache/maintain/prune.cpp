@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cache/format/shard_image.h"
+#include "cache/format/shard/shard_image.h"
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/maintain/parts.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "cache/format/format.h"
-#include "cache/format/shard_metadata.h"
+#include "cache/format/shard/shard_metadata.h"
 #include "cache/hdf5/file_reader.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "cache/format/contents.h"
-#include "cache/format/trailer.h"
+#include "cache/format/shard/trailer.h"
 
 namespace coldframe::cache {
 

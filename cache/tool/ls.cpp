@@ -2,8 +2,8 @@
 
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/times.h"
-#include "cache/tool/filter.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
 

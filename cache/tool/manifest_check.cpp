@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cache/tool/exam_list.h"
+#include "cache/tool/exams/exam_list.h"
 #include "common/cli/error.h"
 #include "common/files/file.h"
 #include "common/files/source_stamp.h"

@@ -1,7 +1,7 @@
 #include "cache/maintain/merge.h"
 
 #include "cache/tool/command.h"
-#include "cache/tool/filter.h"
+#include "cache/tool/exams/filter.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "cache/tool/command.h"
-#include "cache/tool/exam_list.h"
-#include "cache/tool/filter.h"
+#include "cache/tool/exams/exam_list.h"
+#include "cache/tool/exams/filter.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"

@@ -4,8 +4,8 @@
 #include "cache/read/reader.h"
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/feature_statistics.h"
-#include "cache/tool/filter.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cache/format/format.h"
-#include "cache/format/shard_image.h"
+#include "cache/format/shard/shard_image.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"

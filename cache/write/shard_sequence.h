@@ -12,7 +12,7 @@
 
 #include "cache/format/contents.h"
 #include "cache/format/layout.h"
-#include "cache/format/shard_image.h"
+#include "cache/format/shard/shard_image.h"
 #include "cache/hdf5/byte_store.h"
 #include "cache/write/writer.h"
 

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "cache/format/float16.h"
-#include "cache/format/trailer.h"
+#include "cache/format/shard/trailer.h"
 #include "cache/hdf5/byte_store.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"

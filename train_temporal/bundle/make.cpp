@@ -20,7 +20,7 @@
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/bundle/tar.h"
 #include "train_temporal/bundle/torch_file.h"
-#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/tuned_backbone.h"
 

@@ -2,7 +2,7 @@
 
 #include "common/text/text.h"
 #include "common/torch/device.h"
-#include "train_temporal/run/known_exams.h"
+#include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "train_temporal/bundle/raw_exams.h"
-#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/options/options.h"
 
 namespace coldframe::temporal {

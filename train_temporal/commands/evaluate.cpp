@@ -10,8 +10,8 @@
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/cohort.h"
-#include "train_temporal/run/known_exams.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
 

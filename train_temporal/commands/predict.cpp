@@ -11,8 +11,8 @@
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
-#include "train_temporal/run/known_exams.h"
-#include "train_temporal/run/prediction_table.h"
+#include "train_temporal/run/apply/known_exams.h"
+#include "train_temporal/run/apply/prediction_table.h"
 
 namespace coldframe::temporal {
 namespace {

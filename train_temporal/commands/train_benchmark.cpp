@@ -11,7 +11,7 @@
 #include "common/torch/device_memory.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/tune_memory.h"
+#include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,7 +6,7 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
-#include "train_temporal/training/tune_memory.h"
+#include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -18,7 +18,7 @@
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
-#include "train_temporal/run/prediction_table.h"
+#include "train_temporal/run/apply/prediction_table.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/run/model_features.h"
+#include "train_temporal/run/apply/model_features.h"
 
 namespace coldframe::temporal {
 

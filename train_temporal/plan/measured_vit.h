@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 
 namespace coldframe::plan {
 

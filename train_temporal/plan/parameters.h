@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 
 namespace coldframe::plan {
 

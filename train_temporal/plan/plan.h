@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 
 namespace coldframe::plan {
 

@@ -2,7 +2,7 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/training/validation_figure.h"
+#include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {

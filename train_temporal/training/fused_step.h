@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/models/fused_gru.h"
+#include "train_temporal/models/fused/fused_gru.h"
 #include "train_temporal/training/step.h"
 
 namespace coldframe::temporal {

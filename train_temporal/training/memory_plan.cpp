@@ -5,7 +5,7 @@
 
 #include "common/torch/device_memory.h"
 #include "train_temporal/models/step_values.h"
-#include "train_temporal/training/tune_memory.h"
+#include "train_temporal/training/tuned/tune_memory.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "train_temporal/models/fused_gru.h"
+#include "train_temporal/models/fused/fused_gru.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "train_temporal/models/sequence_model.h"
-#include "train_temporal/training/objective.h"
+#include "train_temporal/training/objective/objective.h"
 
 namespace coldframe::temporal {
 

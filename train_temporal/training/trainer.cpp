@@ -15,10 +15,10 @@
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
 #include "train_temporal/training/memory_plan.h"
-#include "train_temporal/training/mixup.h"
-#include "train_temporal/training/tune_memory.h"
-#include "train_temporal/training/tuned_features.h"
-#include "train_temporal/training/validation_figure.h"
+#include "train_temporal/training/objective/mixup.h"
+#include "train_temporal/training/objective/validation_figure.h"
+#include "train_temporal/training/tuned/tune_memory.h"
+#include "train_temporal/training/tuned/tuned_features.h"
 
 namespace coldframe::temporal {
 namespace {

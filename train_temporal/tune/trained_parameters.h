@@ -7,7 +7,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/vision_transformer.h"
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 #include "train_temporal/tune/tuned_source.h"
 #include "train_temporal/tune/tuned_vit.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 #include "train_temporal/tune/trained_parameters.h"
 #include "train_temporal/tune/tuned_step.h"
 

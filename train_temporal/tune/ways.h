@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "train_temporal/tune/choose.h"
+#include "train_temporal/tune/schedule/choose.h"
 
 namespace coldframe::tune {
 

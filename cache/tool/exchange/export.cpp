@@ -6,11 +6,11 @@
 
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/exchange/export_thumbnails.h"
 #include "cache/tool/exchange/recipe_file.h"
 #include "cache/tool/exchange/tables.h"
 #include "cache/tool/exchange/tensor_file.h"
-#include "cache/tool/filter.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cache/tool/filter.h"
+#include "cache/tool/exams/filter.h"
 #include "common/files/fingerprint.h"
 
 namespace coldframe::cache::tool {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
-#include "cache/tool/filter.h"
 
 namespace coldframe::cache::tool {
 namespace {

@@ -7,8 +7,8 @@
 #include "cache/format/contents.h"
 #include "cache/format/format.h"
 #include "cache/tool/columns.h"
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/times.h"
-#include "cache/tool/filter.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

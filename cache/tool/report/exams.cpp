@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
 #include "cache/tool/figures/times.h"
-#include "cache/tool/filter.h"
 #include "cache/tool/report/report.h"
 #include "common/charts/html.h"
 #include "common/text/text.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
-#include "cache/tool/filter.h"
 #include "cache/tool/report/report.h"
 #include "common/charts/html.h"
 #include "common/cli/error.h"

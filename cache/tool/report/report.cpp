@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "cache/tool/columns.h"
+#include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/feature_statistics.h"
 #include "cache/tool/figures/overview.h"
-#include "cache/tool/filter.h"
 #include "common/charts/html.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"

@@ -8,10 +8,10 @@
 #include "common/cli/log.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "extract/vit/checkpoint/pth_file.h"
+#include "extract/vit/checkpoint/pth/pth_file.h"
+#include "extract/vit/checkpoint/pth/tensor_builder.h"
 #include "extract/vit/checkpoint/stand_in.h"
 #include "extract/vit/checkpoint/state_dict_names.h"
-#include "extract/vit/checkpoint/tensor_builder.h"
 
 namespace coldframe::vit {
 

@@ -7,7 +7,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/torch/parallel.h"
-#include "extract/vit/starting_tokens.h"
+#include "extract/vit/positions/starting_tokens.h"
 
 namespace coldframe::vit::cpu {
 

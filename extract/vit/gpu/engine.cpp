@@ -13,7 +13,7 @@
 #include "common/torch/error_text.h"
 #include "extract/vit/attention_weights.h"
 #include "extract/vit/gpu/workspace.h"
-#include "extract/vit/starting_tokens.h"
+#include "extract/vit/positions/starting_tokens.h"
 
 namespace coldframe::vit::gpu {
 namespace {

@@ -15,9 +15,9 @@
 
 #include "common/cli/cli.h"
 #include "extract/vit/cpu/engine.h"
+#include "extract/vit/positions/starting_tokens.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
-#include "extract/vit/starting_tokens.h"
 
 namespace coldframe::vit::cpu {
 namespace {

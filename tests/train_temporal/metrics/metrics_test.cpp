@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "common/threads/counter_random.h"
-#include "train_temporal/training/early_stop.h"
+#include "train_temporal/training/objective/early_stop.h"
 
 namespace coldframe::temporal {
 namespace {

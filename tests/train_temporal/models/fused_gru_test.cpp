@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/training/mixup.h"
+#include "train_temporal/training/objective/mixup.h"
 
 namespace coldframe::temporal {
 namespace {

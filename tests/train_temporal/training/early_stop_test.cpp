@@ -1,7 +1,7 @@
-#include "train_temporal/training/early_stop.h"
+#include "train_temporal/training/objective/early_stop.h"
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/training/validation_figure.h"
+#include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {

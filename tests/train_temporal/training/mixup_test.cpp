@@ -1,4 +1,4 @@
-#include "train_temporal/training/mixup.h"
+#include "train_temporal/training/objective/mixup.h"
 
 #include "tests/train_temporal/made_data.h"
 

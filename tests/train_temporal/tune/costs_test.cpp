@@ -1,5 +1,5 @@
 // Predicted bytes against those that LibTorch takes, on the CPU's counting allocator.
-#include "train_temporal/tune/costs.h"
+#include "train_temporal/tune/costs/costs.h"
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

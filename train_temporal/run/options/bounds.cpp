@@ -2,7 +2,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/training/mixup.h"
+#include "train_temporal/training/objective/mixup.h"
 
 namespace coldframe::temporal {
 namespace {

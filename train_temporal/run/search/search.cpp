@@ -4,7 +4,7 @@
 #include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/training/validation_figure.h"
+#include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
 namespace {

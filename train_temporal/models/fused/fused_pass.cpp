@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <cmath>
+
+#include "train_temporal/models/fused/fused_gru.h"
+#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/kernels/kernels.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// Calls body(row, sequence) for the packed rows in their order.
+template <typename Body>
+void for_rows(const Packing& batch, Body body) {
+  std::int64_t row = 0;
+  for (std::int64_t reaching : batch.sequences) {
+    for (std::int64_t sequence = 0; sequence < reaching; ++sequence) body(row++, sequence);
+  }
+}
+
+float share(const Packing& batch, std::int64_t sequence) {
+  return 1.0f / static_cast<float>(batch.frames[static_cast<std::size_t>(sequence)]);
+}
+
+}  // namespace
+
+FusedPass::FusedPass(const FusedGru& model) : model_(model), shape_(model.shape()), gru_(shape_) {
+  layer_masks_.resize(static_cast<std::size_t>(shape_.layers - 1));
+  d_last_values_.resize(static_cast<std::size_t>(shape_.layers * shape_.directions()));
+}
+
+PackedSteps FusedPass::steps(const Packing& batch) const {
+  return {batch.sequences, static_cast<std::int64_t>(batch.frame_rows.size())};
+}
+
+const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
+                                const Dropout& dropout) {
+  const SequenceKernels& k = kernels();
+  const std::int64_t size = model_.output_rows(batch), width = shape_.width();
+  const std::int64_t classes = model_.config_.classes;
+  dropped_ = dropout.active();
+  gather(dataset, batch, dropout);
+  project(batch, dropout);
+  if (model_.config_.time) add_time(batch);
+  draw_layer_masks(batch, dropout);
+  gru_.forward(model_.gru_, steps(batch), x_.data(), layer_mask_values_);
+  pool(batch);
+  if (dropped_) {
+    float* mask = head_mask_.sized(size * width);
+    const bool per_frame = model_.config_.per_frame();
+    dropout.fill(Stream::kHeadDropout, per_frame ? batch.row_keys : batch.exam_keys, width, mask);
+    k.scale(size * width, mask, pooled_.data());
+  }
+  float* logits = logits_.sized(size * classes);
+  k.multiply({size, classes, width, pooled_.data(), width, false, model_.head_by_column_, classes,
+              logits, classes, Start::kBias, model_.values("head.bias")});
+  return logits;
+}
+
+void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout) {
+  const std::int64_t dimension = model_.config_.dimension;
+  gather_rows(dataset, batch.frame_rows, features_);
+  if (batch.mixed()) {
+    gather_rows(dataset, batch.partner_rows, partners_);
+    for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+      float* own = features_.data() + row * dimension;
+      const float* partner = partners_.data() + row * dimension;
+      const auto share = static_cast<float>(batch.shares[static_cast<std::size_t>(exam)]);
+      for (std::int64_t i = 0; i < dimension; ++i)
+        own[i] = share * own[i] + (1 - share) * partner[i];
+    });
+  }
+  if (!model_.config_.blank) dropout.add_noise(batch.row_keys, dimension, features_.data());
+}
+
+void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,
+                            Buffer& to) {
+  const std::int64_t dimension = model_.config_.dimension;
+  const Gather request{rows, dimension, model_.values("feature_mean"),
+                       model_.feature_scale_.const_data_ptr<float>(),
+                       to.sized(static_cast<std::int64_t>(rows.size()) * dimension)};
+  if (dataset.features.scalar_type() == torch::kFloat16) {
+    const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
+    kernels().gather_half(request, table);
+  } else {
+    kernels().gather_float(request, dataset.features.const_data_ptr<float>());
+  }
+}
+
+void FusedPass::project(const Packing& batch, const Dropout& dropout) {
+  const SequenceKernels& k = kernels();
+  const std::int64_t rows = steps(batch).rows, hidden = shape_.hidden;
+  const std::int64_t dimension = model_.config_.dimension;
+  float* x = x_.sized(rows * shape_.input);
+  k.multiply({rows, hidden, dimension, features_.data(), dimension, false,
+              model_.project_by_column_, hidden, x, shape_.input, Start::kBias,
+              model_.values("project.bias")});
+  if (!dropped_) return;
+  float* mask = projection_mask_.sized(rows * hidden);
+  dropout.fill(Stream::kProjectionDropout, batch.row_keys, hidden, mask);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    k.scale(hidden, mask + row * hidden, x + row * shape_.input);
+  }
+}
+
+// Computes what GruModel::time_features() does.
+void FusedPass::add_time(const Packing& batch) {
+  const float* mean = model_.values("time_mean");
+  const float* deviation = model_.values("time_std");
+  float* to = x_.data() + shape_.hidden;
+  for (const auto& time : batch.times) {
+    for (int i = 0; i < 2; ++i) {
+      to[i] = (time[kLogInterval + i] - mean[i]) / deviation[i] * time[kIntervalKnown + i];
+    }
+    to[2] = 1 - time[kTimeKnown];
+    to += shape_.input;
+  }
+}
+
+void FusedPass::draw_layer_masks(const Packing& batch, const Dropout& dropout) {
+  layer_mask_values_.clear();
+  if (!dropped_) return;
+  const std::int64_t width = shape_.width();
+  for (std::size_t layer = 0; layer < layer_masks_.size(); ++layer) {
+    float* mask = layer_masks_[layer].sized(steps(batch).rows * width);
+    dropout.fill(layer_dropout(static_cast<std::int64_t>(layer)), batch.row_keys, width, mask);
+    layer_mask_values_.push_back(mask);
+  }
+}
+
+void FusedPass::pool(const Packing& batch) {
+  const std::int64_t width = shape_.width(), hidden = shape_.hidden;
+  float* pooled = pooled_.zeroed(model_.output_rows(batch) * width);
+  switch (model_.config_.pool) {
+    case TemporalPool::kLast:
+      for (std::int64_t direction = 0; direction < shape_.directions(); ++direction) {
+        const float* last = gru_.last(shape_.layers - 1, direction);
+        for (std::int64_t exam = 0; exam < batch.size(); ++exam) {
+          std::copy_n(last + exam * hidden, hidden, pooled + exam * width + direction * hidden);
+        }
+      }
+      break;
+    case TemporalPool::kMean:
+      for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+        kernels().add_scaled(width, share(batch, exam), gru_.output() + row * width,
+                             pooled + exam * width);
+      });
+      break;
+    case TemporalPool::kAttention:
+      pool_attention(batch);
+      break;
+    case TemporalPool::kNone:
+      std::copy_n(gru_.output(), steps(batch).rows * width, pooled);
+      break;
+  }
+}
+
+void FusedPass::pool_attention(const Packing& batch) {
+  const SequenceKernels& k = kernels();
+  const std::int64_t width = shape_.width();
+  const float* weight = model_.values("attention.weight");
+  const float bias = *model_.values("attention.bias");
+  float* attention = attention_.sized(steps(batch).rows);
+  std::vector<float> highest(batch.exams.size(), -INFINITY), total(batch.exams.size(), 0.0f);
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    attention[row] = k.dot(width, weight, gru_.output() + row * width) + bias;
+    float& high = highest[static_cast<std::size_t>(exam)];
+    high = std::max(high, attention[row]);
+  });
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    attention[row] = std::exp(attention[row] - highest[static_cast<std::size_t>(exam)]);
+    total[static_cast<std::size_t>(exam)] += attention[row];
+  });
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    attention[row] /= total[static_cast<std::size_t>(exam)];
+    k.add_scaled(width, attention[row], gru_.output() + row * width, pooled_.data() + exam * width);
+  });
+}
+
+void FusedPass::backward(const Packing& batch, const float* d_logits,
+                         const FusedGru::Gradients& gradients, bool fresh) {
+  const SequenceKernels& k = kernels();
+  const std::int64_t size = model_.output_rows(batch), width = shape_.width();
+  const std::int64_t hidden = shape_.hidden;
+  const std::int64_t classes = model_.config_.classes, dimension = model_.config_.dimension;
+  const std::int64_t rows = steps(batch).rows, inputs = shape_.input;
+  const Start start = fresh ? Start::kZero : Start::kAccumulate;
+  if (fresh) {
+    std::fill_n(gradients.head_bias, classes, 0.0f);
+    std::fill_n(gradients.project_bias, hidden, 0.0f);
+  }
+  k.multiply({classes, width, size, d_logits, classes, true, pooled_.data(), width, gradients.head,
+              width, start});
+  k.add_rows(size, classes, d_logits, classes, gradients.head_bias);
+  float* d_pooled = d_pooled_.sized(size * width);
+  k.multiply({size, width, classes, d_logits, classes, false, model_.values("head.weight"), width,
+              d_pooled, width, Start::kZero});
+  if (dropped_) k.scale(size * width, head_mask_.data(), d_pooled);
+  pool_back(batch, gradients, fresh);
+  const bool last = model_.config_.pool == TemporalPool::kLast;
+  float* d_x = d_x_.sized(rows * inputs);
+  gru_.backward(model_.gru_, steps(batch), x_.data(), layer_mask_values_,
+                {last ? nullptr : d_output_.data(), d_last_values_, d_x, gradients.gru, fresh});
+  for (std::int64_t row = 0; dropped_ && row < rows; ++row) {
+    k.scale(hidden, projection_mask_.data() + row * hidden, d_x + row * inputs);
+  }
+  k.multiply({hidden, dimension, rows, d_x, inputs, true, features_.data(), dimension,
+              gradients.project, dimension, start});
+  k.add_rows(rows, hidden, d_x, inputs, gradients.project_bias);
+}
+
+void FusedPass::pool_back(const Packing& batch, const FusedGru::Gradients& gradients, bool fresh) {
+  const std::int64_t width = shape_.width(), hidden = shape_.hidden, size = batch.size();
+  const float* d_pooled = d_pooled_.data();
+  if (model_.config_.pool == TemporalPool::kLast) {
+    float* d_last = d_last_.sized(size * width);
+    for (std::int64_t direction = 0; direction < shape_.directions(); ++direction) {
+      const auto run = d_last_values_.end() - shape_.directions() + direction;
+      *run = d_last + direction * size * hidden;
+      for (std::int64_t exam = 0; exam < size; ++exam) {
+        std::copy_n(d_pooled + exam * width + direction * hidden, hidden,
+                    d_last + (direction * size + exam) * hidden);
+      }
+    }
+    return;
+  }
+  float* d_output = d_output_.zeroed(steps(batch).rows * width);
+  if (model_.config_.per_frame()) {
+    std::copy_n(d_pooled, steps(batch).rows * width, d_output);
+    return;
+  }
+  if (model_.config_.pool == TemporalPool::kAttention) {
+    pool_attention_back(batch, gradients, fresh);
+    return;
+  }
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    kernels().add_scaled(width, share(batch, exam), d_pooled + exam * width,
+                         d_output + row * width);
+  });
+}
+
+// a = softmax(s), s = w · h + b, hence ds = a ∘ (da − a · da), da = d_pooled · h.
+void FusedPass::pool_attention_back(const Packing& batch, const FusedGru::Gradients& gradients,
+                                    bool fresh) {
+  const SequenceKernels& k = kernels();
+  const std::int64_t width = shape_.width();
+  const float* weight = model_.values("attention.weight");
+  const float* attention = attention_.data();
+  float* d_attention = d_attention_.sized(steps(batch).rows);
+  if (fresh) {
+    std::fill_n(gradients.attention, width, 0.0f);
+    *gradients.attention_bias = 0;
+  }
+  std::vector<float> common(batch.exams.size(), 0.0f);
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    d_attention[row] = k.dot(width, d_pooled_.data() + exam * width, gru_.output() + row * width);
+    common[static_cast<std::size_t>(exam)] += attention[row] * d_attention[row];
+  });
+  for_rows(batch, [&](std::int64_t row, std::int64_t exam) {
+    float* d_output = d_output_.data() + row * width;
+    const float d_score =
+        attention[row] * (d_attention[row] - common[static_cast<std::size_t>(exam)]);
+    k.add_scaled(width, attention[row], d_pooled_.data() + exam * width, d_output);
+    k.add_scaled(width, d_score, weight, d_output);
+    k.add_scaled(width, d_score, gru_.output() + row * width, gradients.attention);
+    *gradients.attention_bias += d_score;
+  });
+}
+
+}  // namespace coldframe::temporal

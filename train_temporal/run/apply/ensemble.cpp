@@ -1,0 +1,107 @@
+#include "train_temporal/run/apply/ensemble.h"
+
+#include "common/cli/error.h"
+#include "common/cli/interrupt.h"
+#include "common/text/text.h"
+#include "train_temporal/run/apply/model_features.h"
+#include "train_temporal/run/apply/same_features.h"
+#include "train_temporal/run/run_folder.h"
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+namespace {
+
+// `--search` may have given every fold a setting of its own, and fits of `single` may each have
+// chosen their frame.
+bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
+  a.hidden = b.hidden;
+  a.dropout = b.dropout;
+  if (a.per_frame() == b.per_frame()) a.pool = b.pool;
+  if (is_one_frame(a.order) && is_one_frame(b.order)) a.order = b.order;
+  return a == b;
+}
+
+// The outputs of one fit for all exams, group by group.
+std::vector<double> outputs_of(TrainedModel& trained, const Dataset& dataset,
+                               const std::vector<std::size_t>& exams, ThreadTeam& team) {
+  trained.model->to(dataset.device);
+  const auto features = features_for(trained, dataset);
+  const auto groups = in_groups(exams, features->exams_at_once());
+  features->plan(groups);
+  std::vector<double> outputs;
+  for (const auto& group : groups) {
+    if (stop_requested()) throw Interrupted("stopped; run the same command again");
+    features->next();
+    features->evaluate();
+    const auto part = predict_logits(
+        *trained.model,
+        {features->window(), trained.card.config, trained.card.fit_seed, evaluation_size(dataset)},
+        group, team);
+    outputs.insert(outputs.end(), part.begin(), part.end());
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Ensemble::Ensemble(const std::vector<std::filesystem::path>& files) {
+  for (const auto& path : files) {
+    models_.push_back(read_model(path));
+    const ModelCard& added = models_.back().card;
+    if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
+        added.recipe.feature_digest() != card().recipe.feature_digest() ||
+        added.tuned.has_value() != card().tuned.has_value()) {
+      throw DataError(
+          concat("'", path.string(),
+                 "' differs from the run's other models in its "
+                 "configuration or targets; a run's models must come from one training"));
+    }
+  }
+}
+
+double Ensemble::threshold(std::size_t target) const {
+  double sum = 0;
+  for (const TrainedModel& trained : models_) sum += trained.card.readings[target].threshold;
+  return sum / static_cast<double>(models_.size());
+}
+
+void Ensemble::require_same_features(const cache::CacheReader& cache,
+                                     const std::filesystem::path& path) const {
+  temporal::require_same_features(card().recipe, cache, path);
+  const auto& tuned = card().tuned;
+  if (!tuned) return;
+  const auto cut = cache.cut();
+  if (cut && cut->block <= tuned->block) return;
+  throw CacheError(concat("'", path.string(), "' ",
+                          cut ? concat("is cut at block ", cut->block) : std::string("has no cut"),
+                          ", but the run trained the ViT from block ", tuned->block,
+                          " on; extract these exams with --cut ", tuned->block));
+}
+
+Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+                       const torch::Device& device) const {
+  return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
+                      card().tuned ? Residence::kStream : Residence::kDevice);
+}
+
+std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cache,
+                                                  const std::vector<std::size_t>& exams,
+                                                  const torch::Device& device) {
+  const Dataset dataset = load(cache, exams, device);
+  std::vector<std::vector<double>> mean(targets().size());
+  ThreadTeam team;
+  for (TrainedModel& trained : models_) {
+    const auto outputs = outputs_of(trained, dataset, exams, team);
+    for (std::size_t t = 0; t < mean.size(); ++t) {
+      const auto scores = scores_of(trained.card, t, outputs);
+      mean[t].resize(scores.size());
+      for (std::size_t i = 0; i < scores.size(); ++i) {
+        mean[t][i] += scores[i] / static_cast<double>(models_.size());
+      }
+    }
+  }
+  return mean;
+}
+
+}  // namespace coldframe::temporal

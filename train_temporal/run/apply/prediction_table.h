@@ -1,0 +1,23 @@
+// What `predict` says of exams without labels, as a table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "train_temporal/run/apply/ensemble.h"
+
+namespace coldframe::temporal {
+
+std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache);
+
+// For each target the decision on each exam or frame, from Ensemble::scores().
+std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
+                                        const std::vector<std::vector<double>>& scores);
+
+// exam,patient[,frame],p_<class>…,predicted, see predictions.h
+std::string prediction_table(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+                             const Ensemble& ensemble,
+                             const std::vector<std::vector<double>>& scores);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,136 @@
+#include "train_temporal/training/objective/objective.h"
+
+namespace coldframe::temporal {
+namespace {
+
+TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
+                   const ObjectiveOptions& options, double smoothing) {
+  ClassWeights weights = equal_weights(labels.classes.size());
+  if (options.class_weights && labels.has_classes()) {
+    std::vector<std::size_t> count(labels.classes.size(), 0);
+    for (std::size_t exam : train) labels.count_strata(exam, count);
+    weights = balanced_weights(count);
+  }
+  return {labels, options.loss, std::move(weights), reading_of(labels, train), smoothing};
+}
+
+}  // namespace
+
+double LossSum::mean() const {
+  double sum = 0;
+  for (const Part& part : targets) sum += part.weight > 0 ? part.loss / part.weight : 0;
+  const std::size_t labeled = labeled_targets();
+  return labeled > 1 ? sum / static_cast<double>(labeled) : sum;
+}
+
+std::size_t LossSum::labeled_targets() const {
+  std::size_t count = 0;
+  for (const Part& part : targets) count += part.weight > 0;
+  return count;
+}
+
+LossSum& LossSum::operator+=(const LossSum& other) {
+  targets.resize(std::max(targets.size(), other.targets.size()));
+  for (std::size_t t = 0; t < other.targets.size(); ++t) {
+    targets[t].loss += other.targets[t].loss;
+    targets[t].weight += other.targets[t].weight;
+  }
+  return *this;
+}
+
+Objective::Objective(const Targets& targets, const std::vector<std::size_t>& train,
+                     const ObjectiveOptions& options)
+    : targets_(targets) {
+  for (const Labels& labels : targets) {
+    losses_.push_back(loss_of(labels, train, options, options.label_smoothing));
+    plain_.push_back(loss_of(labels, train, options, 0));
+  }
+}
+
+LossSum Objective::weights_of(std::span<const BatchItem> items) const {
+  LossSum sum{std::vector<LossSum::Part>(losses_.size())};
+  for (const BatchItem& item : items) {
+    const std::size_t rows = targets_.per_frame() ? item.frames.features.size() : 1;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const auto row = targets_.per_frame() ? static_cast<std::size_t>(item.frames.features[i]) : 0;
+      for (std::size_t t = 0; t < losses_.size(); ++t) {
+        const double own = losses_[t].weight(targets_[t].at(item.exam, row));
+        const double share = item.partner ? item.partner->share : 1;
+        sum.targets[t].weight += share * own;
+        if (!item.partner) continue;
+        sum.targets[t].weight +=
+            (1 - share) * losses_[t].weight(targets_[t].at(item.partner->exam, 0));
+      }
+    }
+  }
+  return sum;
+}
+
+void Objective::add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
+                    float* d_outputs) const {
+  const auto labeled = static_cast<double>(total.labeled_targets());
+  std::vector<double> z;
+  std::vector<float> to_partner;
+  std::size_t next = 0;
+  for_output_rows(batch, targets_.per_frame(), [&](std::size_t exam, std::size_t row) {
+    const std::size_t b = next++;  // the exam's place, where mixup is
+    for (std::size_t t = 0; t < losses_.size(); ++t) {
+      const std::size_t width = losses_[t].outputs();
+      const double divisor = total.targets[t].weight * labeled;
+      z.assign(outputs, outputs + width);
+      double loss = losses_[t](z, targets_[t].at(exam, row), divisor, d_outputs);
+      if (batch.mixed()) {
+        to_partner.resize(width);
+        const double other =
+            losses_[t](z, targets_[t].at(batch.partners[b], 0), divisor, to_partner.data());
+        const double share = batch.shares[b];
+        loss = share * loss + (1 - share) * other;
+        for (std::size_t c = 0; c < width; ++c) {
+          d_outputs[c] = static_cast<float>(share * double(d_outputs[c]) +
+                                            (1 - share) * double(to_partner[c]));
+        }
+      }
+      sum.targets[t].loss += loss;
+      outputs += width;
+      d_outputs += width;
+    }
+  });
+}
+
+LossSum Objective::of(std::span<const double> outputs,
+                      const std::vector<std::size_t>& exams) const {
+  LossSum sum{std::vector<LossSum::Part>(losses_.size())};
+  for (std::size_t exam : exams) {
+    for (std::size_t row = 0; row < targets_.rows(exam); ++row) {
+      for (std::size_t t = 0; t < losses_.size(); ++t) {
+        const double value = targets_[t].at(exam, row);
+        const auto z = outputs.first(losses_[t].outputs());
+        sum.targets[t].loss += plain_[t](z, value, 1, nullptr);
+        sum.targets[t].weight += plain_[t].weight(value);
+        outputs = outputs.subspan(z.size());
+      }
+    }
+  }
+  return sum;
+}
+
+bool Objective::is_cross_entropy() const {
+  return losses_.size() == 1 && losses_.front().is_cross_entropy() && !targets_.per_frame();
+}
+
+torch::Tensor Objective::cross_entropy(const torch::Tensor& outputs,
+                                       const SequenceBatch& batch) const {
+  std::vector<std::int64_t> target;
+  std::vector<float> weight;
+  for (std::size_t exam : batch.exams) {
+    const double label = targets_[0].at(exam, 0);
+    target.push_back(static_cast<std::int64_t>(label));
+    weight.push_back(static_cast<float>(losses_.front().weight(label)));
+  }
+  const torch::Device device = outputs.device();
+  const torch::Tensor index = torch::tensor(target, torch::kInt64).to(device).unsqueeze(1);
+  const torch::Tensor log_probability = outputs.log_softmax(1).gather(1, index).squeeze(1);
+  return -(log_probability * torch::tensor(weight).to(device)).sum();
+}
+
+}  // namespace coldframe::temporal

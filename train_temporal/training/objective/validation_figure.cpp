@@ -1,0 +1,30 @@
+#include "train_temporal/training/objective/validation_figure.h"
+
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+
+ScoredExams validation_rows(const Targets& targets, std::size_t target, const Split& split,
+                            const std::vector<double>& outputs) {
+  const Labels& labels = targets[target];
+  const auto own =
+      columns(outputs, targets.outputs(), targets.first_output(target), labels.outputs());
+  const auto scores = scores_of(labels, reading_of(labels, split.train), own);
+  return scored_rows(labels, split.validation, scores, decide(labels, scores, 0.5));
+}
+
+std::optional<double> validation_figure(const Targets& targets, const Split& split,
+                                        const std::vector<double>& outputs) {
+  double sum = 0, count = 0;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const ScoredExams rows = validation_rows(targets, t, split, outputs);
+    const Figure figure = compute_metric(main_metric(rows.scale), rows);
+    if (!figure.defined()) continue;
+    sum += figure.value;
+    ++count;
+  }
+  if (count == 0) return {};
+  return sum / count;
+}
+
+}  // namespace coldframe::temporal

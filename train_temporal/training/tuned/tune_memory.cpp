@@ -1,0 +1,79 @@
+#include "train_temporal/training/tuned/tune_memory.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/data/stored_rows.h"
+#include "train_temporal/training/memory_plan.h"
+#include "train_temporal/training/tuned/tuned_features.h"
+#include "train_temporal/tune/trained_parameters.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::uint64_t kCopies = 6;        // parameters, gradients, moments, decay, the best
+constexpr std::uint64_t kStreamGroups = 4;  // of a FeatureStream that reads ahead
+constexpr std::uint64_t kMostForRows = 4;   // the part of a budget that reading ahead may take
+
+std::uint64_t trained_values(const FitTask& task) {
+  return static_cast<std::uint64_t>(tune::trained_values(*task.tuned, task.options.tune.vit));
+}
+
+std::int64_t most_frames(const FitTask& task) {
+  std::vector<std::int64_t> frames;
+  for (const auto* part : {&task.split.train, &task.split.validation, &task.split.test}) {
+    for (std::size_t exam : *part) frames.push_back(task.dataset.sequences[exam].frames());
+  }
+  std::sort(frames.rbegin(), frames.rend());
+  frames.resize(std::min(frames.size(), std::max(task.options.batch, kTunedExamsAtOnce)));
+  std::int64_t sum = 0;
+  for (std::int64_t one : frames) sum += one;
+  return sum;
+}
+
+}  // namespace
+
+std::uint64_t step_budget(const FitTask& task, std::uint64_t taken) {
+  const std::uint64_t budget = task.options.tune.budget;
+  if (budget == 0) return task.options.tune.vit.budget;
+  if (taken < budget) return budget - taken;
+  throw SystemError(concat(
+      "a tuned fit takes ", human_bytes(taken), " for what it trains and for the cut of ",
+      plural(std::max(task.options.batch, kTunedExamsAtOnce), "exam"),
+      " before its ViT computes anything, and ", human_bytes(budget),
+      " are there for it; lower --batch, --tune-blocks or --jobs, or raise --memory-budget"));
+}
+
+TuneMemory plan_tuning(const FitTask& task) {
+  TuneMemory memory;
+  const tune::TuneOptions& vit = task.options.tune.vit;
+  memory.parameters = kCopies * sizeof(float) * trained_values(task);
+  memory.frames = most_frames(task);
+  const std::uint64_t budget = task.options.tune.budget > 0 ? task.options.tune.budget : vit.budget;
+  memory.ahead = budget / kMostForRows;
+  const std::uint64_t group = static_cast<std::uint64_t>(memory.frames) *
+                              row_format(*task.dataset.cache, RowKind::kCut).bytes();
+  const bool reads_ahead = budget == 0 || kStreamGroups * group <= memory.ahead;
+  const bool chooses_frames = task.options.train_frames > 0 || task.options.mixup > 0;
+  memory.rows = group * ((reads_ahead ? kStreamGroups : 1) + (chooses_frames ? 1 : 0));
+  FitTask model = task;
+  model.tuned = nullptr;
+  memory.step = step_budget(
+      task, memory.parameters + memory.rows + predict_memory(model, first_pieces(model)).total());
+  return memory;
+}
+
+std::unique_ptr<tune::TunedVit> make_vit(const FitTask& task) {
+  tune::TuneOptions options = task.options.tune.vit;
+  options.precision = task.options.precision;
+  options.dropout = task.options.tune.dropout > 0;
+  options.budget = plan_tuning(task).step;
+  return std::make_unique<tune::TunedVit>(*task.tuned, options, task.seed, task.dataset.device);
+}
+
+std::uint64_t predict_vit_step(const FitTask& task) {
+  return task.tuned == nullptr ? 0 : make_vit(task)->predicted_bytes(plan_tuning(task).frames);
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,84 @@
+#include "train_temporal/training/tuned/tuned_features.h"
+
+#include <algorithm>
+#include <map>
+
+namespace coldframe::temporal {
+namespace {
+
+torch::Tensor selected(const torch::Tensor& table, const std::vector<std::int64_t>& rows) {
+  if (static_cast<std::int64_t>(rows.size()) == table.size(0)) return table;  // ascending: all
+  return table.index_select(0, torch::tensor(rows, torch::kInt64).to(table.device()));
+}
+
+}  // namespace
+
+TunedFeatures::TunedFeatures(const Dataset& dataset, tune::TunedVit& vit, const Options& options)
+    : cut_(dataset, RowKind::kCut, options.ahead), vit_(vit), options_(options), window_(dataset) {
+  window_.views = {"clean"};
+  window_.features.reset();
+}
+
+std::size_t TunedFeatures::exams_at_once() const {
+  return kTunedExamsAtOnce;
+}
+
+void TunedFeatures::plan(Groups groups, ViewOf view_of) {
+  window_.features.reset();
+  cut_.plan(std::move(groups), std::move(view_of));
+}
+
+void TunedFeatures::next() {
+  window_.features.reset();
+  cut_.next();
+  const std::vector<Sequence>& read = cut_.window().sequences;
+  for (std::size_t exam = 0; exam < read.size(); ++exam) {
+    window_.sequences[exam].first_row = read[exam].first_row;
+  }
+}
+
+void TunedFeatures::evaluate() {
+  window_.features = vit_.features(cut_.window().features);
+}
+
+// Each frame once, though several items may use it: mixup's partners are items too.
+TunedFeatures::UsedRows TunedFeatures::used_by(std::span<const BatchItem> items) const {
+  std::map<std::int64_t, std::uint64_t> key_of;
+  const auto add = [&](std::size_t exam, const std::vector<std::int64_t>& frames) {
+    const Sequence& sequence = window_.sequences[exam];
+    for (std::int64_t frame : frames) {
+      key_of[sequence.first_row + frame] =
+          mix_bits(sequence.key + mix_bits(static_cast<std::uint64_t>(frame) + 1));
+    }
+  };
+  for (const BatchItem& item : items) {
+    add(item.exam, item.frames.features);
+    if (item.partner) add(item.partner->exam, item.partner->features);
+  }
+  UsedRows used;
+  for (const auto& [row, key] : key_of) {
+    used.rows.push_back(row);
+    used.keys.push_back(key);
+  }
+  return used;
+}
+
+void TunedFeatures::train(std::span<const BatchItem> items, std::uint64_t epoch,
+                          const std::function<void()>& body) {
+  const UsedRows used = used_by(items);
+  if (used.rows.empty()) return body();
+  const torch::Tensor& cut = cut_.window().features;
+  vit_.step(
+      selected(cut, used.rows), used.keys, Dropout(options_.dropout, options_.seed, epoch),
+      [&](const torch::Tensor& features) {
+        const auto rows = torch::tensor(used.rows, torch::kInt64).to(features.device());
+        torch::Tensor table = torch::zeros({cut.size(0), features.size(1)}, features.options());
+        window_.features = table.index_copy_(0, rows, features.detach()).requires_grad_();
+        body();
+        const torch::Tensor gradient = window_.features.grad();
+        window_.features.reset();
+        return gradient.defined() ? selected(gradient, used.rows) : torch::zeros_like(features);
+      });
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,166 @@
+#include "train_temporal/tune/costs/tape.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace coldframe::tune {
+
+void Ledger::take(std::uint64_t bytes) {
+  live += bytes;
+  peak = std::max(peak, live);
+}
+
+Memory::Memory(Ledger& ledger, std::uint64_t bytes)
+    : ledger_(ledger), bytes_((bytes + ledger.granule - 1) / ledger.granule * ledger.granule) {
+  ledger_.take(bytes_);
+}
+Memory::~Memory() {
+  ledger_.live -= bytes_;
+}
+
+// An operator in the graph, or a leaf.
+struct Node {
+  struct Edge {
+    std::shared_ptr<Node> node;  // nothing: no gradient is needed
+    std::size_t slot = 0;
+    std::uint64_t elements = 0, width = 4;
+  };
+  std::uint64_t age = 0;
+  std::size_t results = 1;
+  std::vector<Edge> next;
+  std::vector<std::shared_ptr<Memory>> saved;
+  std::uint64_t temporary = 0;
+  bool passes_gradient = false, is_leaf = false;
+  double work = 0;  // for each input's gradient
+};
+
+Outline Tape::tensor(std::uint64_t elements, std::uint64_t width) {
+  return {elements, width, std::make_shared<Memory>(ledger_, elements * width), nullptr, 0};
+}
+
+Outline Tape::weight(std::uint64_t elements, bool trained) {
+  const Outline outline{elements, 4, nullptr, nullptr, 0};
+  return trained ? with_gradient(outline) : outline;
+}
+
+Outline Tape::with_gradient(Outline leaf) {
+  if (!graph_) return leaf;
+  leaf.node = std::make_shared<Node>();
+  leaf.node->is_leaf = true;
+  return leaf;
+}
+
+std::shared_ptr<Node> Tape::node_for(const std::vector<Outline>& inputs) {
+  const bool needed =
+      std::ranges::any_of(inputs, [](const Outline& input) { return input.node != nullptr; });
+  if (!graph_ || !needed) return nullptr;
+  auto node = std::make_shared<Node>();
+  node->age = ++age_;
+  for (const Outline& input : inputs)
+    node->next.push_back({input.node, input.slot, input.elements, input.width});
+  return node;
+}
+
+Outline Tape::run(const Operator& op) {
+  Outline result;
+  result.elements = op.elements;
+  result.width = op.width;
+  result.memory =
+      op.is_view ? op.inputs[0].memory : std::make_shared<Memory>(ledger_, result.bytes());
+  auto extra = std::make_shared<Memory>(ledger_, op.saved_bytes);
+  { const Memory temporary(ledger_, op.forward_temporary); }
+  forward_work_ += op.work;
+  result.node = node_for(op.inputs);
+  if (!result.node) return result;
+  for (const Outline& each : op.saved) result.node->saved.push_back(each.memory);
+  if (op.saves_result) result.node->saved.push_back(result.memory);
+  result.node->saved.push_back(std::move(extra));
+  result.node->temporary = op.backward_temporary;
+  result.node->passes_gradient = op.passes_gradient;
+  result.node->work = op.work;
+  return result;
+}
+
+std::vector<Outline> Tape::split(const Outline& x, std::size_t parts) {
+  const std::shared_ptr<Node> node = node_for({x});
+  if (node) node->results = parts;
+  std::vector<Outline> found;
+  for (std::size_t i = 0; i < parts; ++i)
+    found.push_back({x.elements / parts, x.width, x.memory, node, i});
+  return found;
+}
+
+Outline Tape::cast(const Outline& x, std::uint64_t width) {
+  if (x.width == width) return x;
+  return run({{x}, x.elements, width});
+}
+
+Tape::Gradients Tape::gradients_of(const Node& node, const Gradients& incoming) {
+  const Memory temporary(ledger_, node.temporary);
+  Gradients found;
+  for (const Node::Edge& edge : node.next) {
+    if (!edge.node) {
+      found.emplace_back();
+    } else if (node.passes_gradient && incoming[0].width == edge.width &&
+               incoming[0].elements == edge.elements) {
+      found.push_back(incoming[0]);
+    } else {
+      found.push_back(tensor(edge.elements, edge.width));
+      backward_work_ += node.work;
+    }
+  }
+  return found;
+}
+
+void Tape::add(Outline& sum, Outline gradient) {
+  if (!sum.memory) {
+    sum = std::move(gradient);
+    return;
+  }
+  if (sum.memory.use_count() == 1) return;  // in place
+  sum = tensor(sum.elements, sum.width);
+}
+
+void Tape::backward(const Outline& result, const Outline& gradient) {
+  std::map<Node*, std::size_t> waiting;  // gradients that a node has yet to get
+  std::set<Node*> seen;
+  std::vector<Node*> open{result.node.get()};
+  while (!open.empty()) {
+    Node* node = open.back();
+    open.pop_back();
+    if (!seen.insert(node).second) continue;
+    for (const Node::Edge& edge : node->next) {
+      if (!edge.node) continue;
+      ++waiting[edge.node.get()];
+      open.push_back(edge.node.get());
+    }
+  }
+  std::map<Node*, Gradients> sums;
+  const auto younger = [](const Node* a, const Node* b) { return a->age > b->age; };
+  std::set<Node*, decltype(younger)> ready(younger);
+  sums[result.node.get()] = {gradient};
+  ready.insert(result.node.get());
+  while (!ready.empty()) {
+    Node* node = *ready.begin();
+    ready.erase(ready.begin());
+    Gradients found;
+    {
+      const Gradients incoming = std::move(sums[node]);
+      sums.erase(node);
+      found = gradients_of(*node, incoming);
+    }
+    node->saved.clear();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Node::Edge& edge = node->next[i];
+      if (!edge.node) continue;
+      Gradients& sum = sums[edge.node.get()];
+      sum.resize(edge.node->results);
+      add(sum[edge.slot], std::move(found[i]));
+      if (--waiting[edge.node.get()] == 0 && !edge.node->is_leaf) ready.insert(edge.node.get());
+    }
+  }
+}
+
+}  // namespace coldframe::tune

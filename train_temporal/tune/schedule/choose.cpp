@@ -1,0 +1,174 @@
+#include "train_temporal/tune/schedule/choose.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/text/text.h"
+
+namespace coldframe::tune {
+namespace {
+
+constexpr std::uint64_t kAnyBudget = std::numeric_limits<std::uint64_t>::max() / 2;
+
+// One chunk that goes one way.
+struct ChunkUse {
+  std::uint64_t without_graph = 0;  // the peak of the first pass of a chunk that is not kept
+  std::uint64_t kept = 0;           // what stays of a kept one between the passes
+  std::uint64_t first_peak = 0;     // of a kept one in the first pass,
+  std::uint64_t second_peak = 0;    // and in the second
+  double forward = 0, seconds = 0;  // of a pass without a graph; of the schedule
+
+  std::uint64_t peak() const { return std::max(first_peak, second_peak); }
+};
+
+ChunkUse chunk_use(const Schedule& schedule, const ChunkCost& cost) {
+  ChunkUse use;
+  std::uint64_t input = cost.input;
+  for (const StepCost& step : cost.chain) {
+    use.without_graph = std::max(use.without_graph, input + step.output + step.forward_extra);
+    use.forward += step.forward;
+    input = step.output;
+  }
+  // The chunk's part of the features' gradient is counted with them.
+  const std::uint64_t gradient = cost.chain.empty() ? 0 : cost.chain.back().output;
+  const std::vector<Moment> moments = memory_over_time(schedule, cost.chain, cost.input);
+  bool first = true;
+  for (std::size_t i = 0; i < schedule.size(); ++i) {
+    if (first && schedule[i].action == Action::kBackward) {
+      first = false;
+      use.kept = moments[i - 1].after - gradient;
+    }
+    std::uint64_t& peak = first ? use.first_peak : use.second_peak;
+    peak = std::max(peak, moments[i].highest - gradient);
+  }
+  use.seconds = simulate(schedule, cost.chain, cost.input).seconds;
+  return use;
+}
+
+// The chunks of a way: all but the last are alike.
+class Chunks {
+ public:
+  Chunks(const StepTask& task, std::int64_t size) : size_(std::min(size, task.frames)) {
+    count_ = (task.frames + size_ - 1) / size_;
+    last_frames_ = task.frames - (count_ - 1) * size_;
+    full_ = task.cost(size_);
+    last_ = last_frames_ == size_ ? full_ : task.cost(last_frames_);
+    feature_bytes_ = static_cast<std::uint64_t>(task.frames) * task.feature_bytes;
+    outside_ = task.fixed + feature_bytes_;
+    head_ = task.head;
+  }
+
+  std::int64_t count() const { return count_; }
+  const ChunkCost& full() const { return full_; }
+  std::uint64_t outside() const {
+    return outside_;
+  }  // features, or their gradient, and what is fixed
+
+  // False where the budget of an optimal schedule is too small.
+  bool follow(Strategy strategy, std::uint64_t budget) {
+    const Schedule full = make_schedule(strategy, full_.chain, full_.input, budget);
+    if (full.empty()) return false;
+    full_use_ = chunk_use(full, full_);
+    last_use_ = last_frames_ == size_
+                    ? full_use_
+                    : chunk_use(make_schedule(strategy, last_.chain, last_.input, budget), last_);
+    return true;
+  }
+
+  Use use(std::int64_t kept) const {
+    std::uint64_t first = 0, second = 0, stays = 0;  // beyond what is outside of the chunks
+    if (kept < count_) first = full_use_.without_graph, second = full_use_.peak();
+    if (kept == 0) {
+      first = std::max(first, last_use_.without_graph);
+      second = std::max(second, last_use_.peak());
+    }
+    for (std::int64_t i = 1; i <= kept; ++i) {  // kept chunks lie at the end
+      const ChunkUse& chunk = i == kept ? last_use_ : full_use_;
+      first = std::max(first, stays + chunk.first_peak);
+      second = std::max(second, stays + chunk.second_peak);
+      stays += chunk.kept;
+    }
+    const std::uint64_t between = stays + feature_bytes_ + head_;
+    const auto again = static_cast<double>(count_ - std::max<std::int64_t>(kept, 1));
+    return {outside_ + std::max({first, between, second}),
+            static_cast<double>(count_ - 1) * full_use_.seconds + last_use_.seconds +
+                again * full_use_.forward + (kept == 0 ? last_use_.forward : 0)};
+  }
+
+  // The most chunks that can be kept.
+  std::int64_t most_kept(std::uint64_t budget) const {
+    std::int64_t low = 0, high = count_;  // use() grows with what is kept
+    while (low < high) {
+      const std::int64_t middle = (low + high + 1) / 2;
+      if (use(middle).peak <= budget)
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+ private:
+  std::int64_t size_, count_, last_frames_;
+  ChunkCost full_, last_;
+  std::uint64_t outside_, feature_bytes_, head_;
+  ChunkUse full_use_, last_use_;
+};
+
+// All frames, and powers of two below.
+std::vector<std::int64_t> sizes(const StepTask& task) {
+  const std::int64_t most =
+      task.most_chunk > 0 ? std::min(task.most_chunk, task.frames) : task.frames;
+  std::vector<std::int64_t> found{most};
+  std::int64_t power = 1;
+  while (2 * power < most) power *= 2;
+  for (; power >= 1 && power < most; power /= 2) found.push_back(power);
+  return found;
+}
+
+}  // namespace
+
+std::string to_string(const Way& way) {
+  std::string text = word_for(kStrategies, way.strategy);
+  text += concat(", ", plural(static_cast<std::size_t>(way.chunk), "frame"), " at a time");
+  if (way.kept > 0)
+    text += concat(", ", plural(static_cast<std::size_t>(way.kept), "chunk"), " kept");
+  return text;
+}
+
+Use use_of(const Way& way, const StepTask& task) {
+  Chunks chunks(task, way.chunk);
+  if (!chunks.follow(way.strategy, way.budget)) return {kAnyBudget, 0};
+  return chunks.use(std::min(way.kept, chunks.count()));
+}
+
+std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
+                                         std::optional<Strategy> strategy) {
+  const std::uint64_t most = budget == 0 ? kAnyBudget : budget;
+  std::vector<ConsideredWay> found;
+  const std::vector<std::int64_t> all_sizes = sizes(task);
+  for (const std::int64_t size : all_sizes) {
+    Chunks chunks(task, size);
+    for (const auto& [word, each] : kStrategies) {
+      if (strategy && each != *strategy) continue;
+      Way way{each, size, 0, 0};
+      if (each == Strategy::kOptimal) {
+        // Only the programme's largest chunk pays, or the smallest where nothing else fits.
+        if (size != all_sizes.front() && size != all_sizes.back() && !strategy) continue;
+        way.budget = most - std::min(most, chunks.outside());
+      }
+      if (!chunks.follow(each, way.budget)) continue;
+      way.kept = chunks.most_kept(most);
+      const Use use = chunks.use(way.kept);
+      found.push_back({way, use, use.peak <= most});
+    }
+  }
+  std::ranges::stable_sort(found, [](const ConsideredWay& a, const ConsideredWay& b) {
+    if (a.fits != b.fits) return a.fits;
+    if (!a.fits) return a.use.peak < b.use.peak;
+    return a.use.seconds != b.use.seconds ? a.use.seconds < b.use.seconds : a.use.peak < b.use.peak;
+  });
+  return found;
+}
+
+}  // namespace coldframe::tune

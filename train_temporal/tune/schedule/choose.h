@@ -1,0 +1,60 @@
+// Which way a step of training goes so that it fits into a budget: how many frames at a time, which
+// of them keep what from the first pass to the second, and what runs again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train_temporal/tune/schedule/schedule.h"
+
+namespace coldframe::tune {
+
+// Frames go through the ViT in chunks: first for their features, without a graph, then, when the
+// head has given the features' gradients, again and backward (GradCache, Gao et al. 2021,
+// arXiv:2101.06983). The last `kept` chunks run once: they follow their schedule up to its first
+// backward operation in the first pass, and go on from there in the second, which goes from the
+// last chunk to the first.
+struct Way {
+  Strategy strategy = Strategy::kNone;  // of each chunk
+  std::int64_t chunk = 0;               // frames at a time; the last chunk may have fewer
+  std::int64_t kept = 0;                // chunks
+  std::uint64_t budget = 0;             // of kOptimal's schedule of one chunk
+
+  bool operator==(const Way&) const = default;
+};
+std::string to_string(
+    const Way& way);  // "block, 16 frames at a time, the last 2 of 20 chunks kept"
+
+// The trained steps of one chunk.
+struct ChunkCost {
+  std::vector<StepCost> chain;
+  std::uint64_t input = 0;  // bytes of what enters it, where it is made for the chunk
+};
+
+struct StepTask {
+  std::int64_t frames = 0;
+  std::uint64_t feature_bytes = 0;  // of one frame
+  std::uint64_t fixed =
+      0;  // what is there from the start to the end, such as the inputs of all chunks
+  std::uint64_t head = 0;       // what the head takes, beside features and their gradient
+  std::int64_t most_chunk = 0;  // frames at a time at most; 0: any
+  std::function<ChunkCost(std::int64_t frames)> cost;
+};
+
+struct ConsideredWay {
+  Way way;
+  Use use;
+  bool fits = false;
+};
+
+// A step takes this that goes this way, fixed bytes, features and head included.
+Use use_of(const Way& way, const StepTask& task);
+// The ways that are worth a thought, of one strategy or (nothing given) of all: those that fit, the
+// fastest first, then the others, the smallest first. Budget 0: any.
+std::vector<ConsideredWay> consider_ways(const StepTask& task, std::uint64_t budget,
+                                         std::optional<Strategy> strategy = {});
+
+}  // namespace coldframe::tune
