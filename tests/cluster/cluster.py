@@ -35,7 +35,7 @@ PreemptMode=REQUEUE
 SchedulerParameters=bf_interval=2,sched_interval=2,batch_sched_delay=1
 ReturnToService=2
 KillWait=60
-MinJobAge=600
+MinJobAge=86400
 InactiveLimit=0
 OverTimeLimit=0
 SlurmdParameters=config_overrides
