@@ -108,6 +108,7 @@ DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
     }
   }
   batch.compute();
+  gathering.tell_rate();
   return {batch.counts(), batch.learnt()};
 }
 
