@@ -46,7 +46,7 @@ void bound_cuda_workspaces() {
 
 std::uint64_t cuda_workspace(const char* setting) {
   if (setting == nullptr) return kHopperWorkspace;
-  static const std::regex each(":([0-9]{1,9}):([0-9]{1,9})");
+  static const std::regex each(":([0-9]{1,7}):([0-9]{1,7})");
   const std::string text = setting;
   std::uint64_t bytes = 0;
   bool found = false;
