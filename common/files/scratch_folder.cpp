@@ -23,10 +23,10 @@ namespace {
 constexpr const char* kScratchName = "coldframe-scratch-";
 constexpr std::time_t kAgeOfAbandoned = 60;  // seconds; a folder is locked just after it is made
 
-// The folder, locked, or -1 where another process has it.
-int lock_folder(const fs::path& path) {
+// The folder, locked, or -1 where another process has it and `how` says not to wait.
+int lock_folder(const fs::path& path, int how = LOCK_EX) {
   const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  if (folder < 0 || ::flock(folder, LOCK_EX | LOCK_NB) == 0) return folder;
+  if (folder < 0 || ::flock(folder, how) == 0) return folder;
   ::close(folder);
   return -1;
 }
@@ -35,7 +35,7 @@ void remove_abandoned_folders(const fs::path& parent) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
     if (!entry.path().filename().string().starts_with(kScratchName)) continue;
-    const int folder = lock_folder(entry.path());
+    const int folder = lock_folder(entry.path(), LOCK_EX | LOCK_NB);
     if (folder < 0) continue;
     struct stat status {};
     const bool ours = ::fstat(folder, &status) == 0 && status.st_uid == ::geteuid();
@@ -55,7 +55,7 @@ ScratchFolder::ScratchFolder(fs::path parent) {
     throw SystemError(concat("cannot make a folder in '", parent.string(), "': ",
                              std::strerror(errno), "; check that it exists and may be written to"));
   path_ = name;
-  lock_ = lock_folder(path_);
+  lock_ = lock_folder(path_);  // another process may just be looking whose it is
 }
 
 ScratchFolder::~ScratchFolder() {

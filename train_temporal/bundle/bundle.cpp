@@ -14,6 +14,15 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestSums = 1 << 20;
 
+// What readers take for granted.
+void require_keys(const Json& facts) {
+  for (const char* place : {"/name", "/license", "/backbone/kind", "/training/model"})
+    if (const Json::json_pointer pointer(place);
+        !facts.contains(pointer) || !facts.at(pointer).is_string())
+      throw DataError(concat("'", kFactsFile, "' has no text at ", place,
+                             "; make the bundle anew with this version"));
+}
+
 }  // namespace
 
 OpenedFolder::OpenedFolder(const fs::path& path) : folder(path) {
@@ -39,7 +48,8 @@ Bundle::Bundle(const fs::path& path) : path_(path), opened_(path) {
     if (format != kFormat)
       throw DataError(
           concat("its format is '", format, "', and this version reads '", kFormat, "'"));
-    recipe_ = cache::recipe_from_json(facts_.at("recipe"));
+    require_keys(facts_);
+    recipe_ = cache::recipe_from_json(facts_.value("recipe", Json()));
   });
 }
 

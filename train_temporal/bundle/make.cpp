@@ -195,11 +195,10 @@ void make_bundle(const MakeOptions& options) {
   create_folders_durably(folder);
   fill(options, folder);
   require_recipe(Bundle(folder));
-  if (fs::is_directory(out) || (options.tar && fs::exists(out)))
-    fs::rename(out, scratch.path() / "replaced");
-  if (options.tar) return write_tar(folder, out);
-  if (fs::exists(out)) fs::remove(out);
-  rename_durably(folder, out);
+  const fs::path made = options.tar ? scratch.path() / "bundle.tar" : folder;
+  if (options.tar) write_tar(folder, made);
+  if (fs::exists(out)) fs::rename(out, scratch.path() / "replaced");
+  rename_durably(made, out);
 }
 
 }  // namespace coldframe::bundle

@@ -128,8 +128,10 @@ Look look_at(const fs::path& arrival) {
   std::error_code error;
   if (!fs::is_directory(arrival, error)) return look;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(arrival, error))
-    files.push_back(entry.path());
+  // A receiver may take files away meanwhile.
+  for (fs::recursive_directory_iterator at(arrival, error), end; !error && at != end;
+       at.increment(error))
+    files.push_back(at->path());
   std::ranges::sort(files);
   for (const fs::path& file : files) look_at(file, look);
   return look;
@@ -139,7 +141,7 @@ class Arrivals {
  public:
   explicit Arrivals(const ApplyOptions& options) : options_(options) {}
 
-  // Names that are complete and have no result, in order; `waiting`: others may still come.
+  // Names that are complete and have no result, in order.
   std::vector<std::string> complete(const Results& results) {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(options_.watch)) {
