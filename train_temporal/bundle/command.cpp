@@ -106,6 +106,7 @@ int run_make(const Verb& verb, const std::vector<std::string>& arguments) {
   make.run = options.words.front();
   make.weights = weights;
   make.out = out;
+  if (!make.out.has_filename()) make.out = make.out.parent_path();  // a slash behind the name
   make.mask = mask;
   make.card = card;
   make_bundle(make);
