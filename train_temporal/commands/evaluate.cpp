@@ -14,6 +14,7 @@
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/run/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -102,6 +103,19 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
   return study;
 }
 
+// Says how far the cohort lies from the training's, where the run knows that.
+void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort) {
+  const auto unlike = UnlikeTraining::read(study, cohort.cache.dimension());
+  if (!unlike) return;
+  const ExamTraits traits = traits_of(cohort.cache, cohort.labeled());
+  report.shift = cohort_shift(*unlike, traits);
+  report.shift_rate = kUnlikeRate;
+  const std::string warning = warn_of_unlike(unlike->judge(traits, Trait::kFeatures));
+  if (warning.empty()) return;
+  report.warnings.push_back(warning);
+  log_warning(warning);
+}
+
 fs::path unfinished(const fs::path& out) {
   return out.string() + ".unfinished";
 }
@@ -176,7 +190,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   split.test = cohort.labeled();
   const auto models = examine(applied.study(), ensemble, split, cohort, applied.device());
 
-  const StudyReport report = report_of(models, cohort, ensemble, options, known == 0);
+  StudyReport report = report_of(models, cohort, ensemble, options, known == 0);
+  add_shift(report.targets.front(), applied.study(), cohort);
   for (const RunReport& target : report.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }

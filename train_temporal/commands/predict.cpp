@@ -21,6 +21,7 @@ namespace {
 struct Outcome {
   std::vector<std::size_t> exams;  // of the cache
   std::size_t left_out = 0, failures = 0;
+  std::vector<Unlikeness> unlike;        // of each exam; empty where the study does not know
   std::vector<ExplainedExam> explained;  // with --explain
 
   bool clean() const { return left_out == 0 && failures == 0; }
@@ -41,6 +42,8 @@ Json summary_json(const Ensemble& ensemble, const cache::CacheReader& cache, con
     json["targets"].push_back(entry);
   }
   if (!options.input.empty()) json["failures"] = failures_json(cache);
+  if (!outcome.unlike.empty())
+    json["unlike_training"] = {{"flagged", count_flagged(outcome.unlike)}, {"rate", kUnlikeRate}};
   json["predictions"] = options.out.string();
   if (!outcome.explained.empty()) {
     json["contributions"] = {{"file", options.explain.string()},
@@ -137,7 +140,11 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
     throw DataError("the cache has no exam with a readable frame");
   warn_of_use(applied, ensemble.card(), cache, outcome.exams);
   const auto scores = ensemble.scores(cache, outcome.exams, applied.device());
-  write_file_atomically(options.out, prediction_table(cache, outcome.exams, ensemble, scores));
+  outcome.unlike = judge_features(applied.study(), cache, outcome.exams);
+  if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
+    log_warning(warning);
+  write_file_atomically(options.out,
+                        prediction_table(cache, outcome.exams, ensemble, scores, outcome.unlike));
   if (!options.explain.empty()) {
     outcome.explained = explain(ensemble, cache, outcome.exams, scores, applied.device());
     write_file_atomically(options.explain,

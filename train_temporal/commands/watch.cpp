@@ -182,8 +182,9 @@ Json result_of(const std::string& input, Applied& applied, const fs::path& path)
     ensemble.require_same_features(cache, path);
     const auto exams = exams_with_frames(cache);
     const auto scores = ensemble.scores(cache, exams, applied.device());
+    const auto unlike = judge_features(applied.study(), cache, exams);
     const CsvTable table =
-        parse_csv(prediction_table(cache, exams, ensemble, scores), path.string());
+        parse_csv(prediction_table(cache, exams, ensemble, scores, unlike), path.string());
     result["header"] = table.header;
     for (const auto& row : table.rows) result["rows"].push_back(row);
     result["failures"] = failures_json(cache);

@@ -56,6 +56,7 @@ std::size_t present_frames(const cache::ExamInfo& exam);
 
 // The `clock` control sees this, and no pixel: number of frames, missing frames, intervals,
 // duration, frame size, whether times are unknown, and the source kind (one of `source_kinds`).
+inline constexpr std::size_t kClockLogFrames = 0, kClockLogInterval = 2, kClockUntimed = 7;
 std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
                                     const std::vector<std::string>& source_kinds);
 std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams);  // sorted

@@ -3,11 +3,6 @@
 #include "train_temporal/models/gru_model.h"
 
 namespace coldframe::temporal {
-namespace {
-
-constexpr std::int64_t kLogFrames = 0;  // clock_descriptor() begins with log(1 + frames)
-
-}  // namespace
 
 PooledModel::PooledModel(const ModelConfig& config)
     : per_frame_(config.per_frame()), blank_(config.blank) {
@@ -75,7 +70,8 @@ torch::Tensor ClockModel::of_frames(const torch::Tensor& exams, const SequenceBa
     }
   }
   const torch::Tensor of = torch::tensor(exam, torch::kInt64).to(exams.device());
-  const torch::Tensor last = (batch.clock.select(1, kLogFrames).expm1() - 1).clamp_min(1);  // [B]
+  const torch::Tensor last =
+      (batch.clock.select(1, kClockLogFrames).expm1() - 1).clamp_min(1);  // [B]
   const torch::Tensor known = batch.time.narrow(1, kTimeKnown, 1);
   const torch::Tensor since = (batch.time.narrow(1, kSinceFirst, 1) - time_mean.narrow(0, 1, 1)) /
                               time_std.narrow(0, 1, 1) * known;

@@ -231,6 +231,22 @@ void add_result(html::Page& page, const RunReport& report, const std::string& of
   page.section("Calibration" + of, reliability_chart(report));
 }
 
+void add_shift(html::Page& page, const RunReport& report) {
+  if (report.shift.empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const CohortShift& shift : report.shift) {
+    rows.push_back({shift.trait, concat(shift.flagged, " of ", shift.judged),
+                    shift.judged > 0 ? fixed(shift.median_rank, 3) : std::string("–")});
+  }
+  page.section(
+      "Shift against the training cohort",
+      html::table({"", "unlike the training data", "median rank"}, rows) +
+          paragraph(concat(
+              "Each exam is ranked by its distance from the training's among the exams "
+              "that the training held out: of a cohort like it ",
+              fixed(100 * report.shift_rate, 0), " % are unlike, and the median rank is 0.5.")));
+}
+
 void add_data(html::Page& page, const RunReport& report, const std::string& of) {
   page.section("Data" + of, data_section(report));
   if (!report.choices.empty()) page.section("Splits" + of, split_section(report));

@@ -64,6 +64,14 @@ struct FrameReport {
   std::string note;    // how exactly they add up
 };
 
+// How many of a cohort's exams lie farther from the training's than nearly all that it held out,
+// and the median of their ranks among these, 0.5 for a cohort like it.
+struct CohortShift {
+  std::string trait;  // features, lengths, intervals
+  std::size_t judged = 0, flagged = 0;
+  double median_rank = 0;
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 struct RunReport {
@@ -80,6 +88,8 @@ struct RunReport {
   std::vector<FoldCurve> curves;    // of the main model
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
+  std::vector<CohortShift> shift;   // of an evaluation
+  double shift_rate = 0;            // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
   bool tuned = false;      // the ViT was trained with the main model
   bool all_unseen = true;  // false: the model was fitted on some of these patients

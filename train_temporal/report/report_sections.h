@@ -10,6 +10,7 @@ namespace coldframe::temporal {
 
 // `of`: what the headings add to tell targets apart, " of 'age'" or nothing.
 void add_result(html::Page& page, const RunReport& report, const std::string& of);
+void add_shift(html::Page& page, const RunReport& report);
 void add_data(html::Page& page, const RunReport& report, const std::string& of);
 void add_run(html::Page& page, const RunReport& report);
 

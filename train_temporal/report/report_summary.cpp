@@ -86,6 +86,15 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
   return tables;
 }
 
+Json shift_json(const RunReport& report) {
+  Json json = {{"rate", report.shift_rate}};
+  for (const CohortShift& shift : report.shift) {
+    Json& entry = json[shift.trait] = {{"exams", shift.judged}, {"flagged", shift.flagged}};
+    if (shift.judged > 0) entry["median_rank"] = shift.median_rank;
+  }
+  return json;
+}
+
 Json metrics_json(const RunReport& report) {
   Json json = {{"target", report.target},
                {"task", report.task},
@@ -103,6 +112,7 @@ Json metrics_json(const RunReport& report) {
                {"folds", Json::array()},
                {"verdict", verdict(report)},
                {"warnings", report.warnings}};
+  if (!report.shift.empty()) json["shift"] = shift_json(report);
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));

@@ -59,6 +59,7 @@ std::string render_report(const StudyReport& study) {
   if (!first.examples.exams.empty()) {
     page.section("Contributions over time of example exams", contributions_charts(first));
   }
+  add_shift(page, first);
   if (!first.curves.empty()) page.section("Training", loss_charts(first));
   for (const RunReport& report : study.targets) add_data(page, report, of(report));
   add_run(page, first);

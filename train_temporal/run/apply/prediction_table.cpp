@@ -25,16 +25,18 @@ std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
 
 std::string prediction_table(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                              const Ensemble& ensemble,
-                             const std::vector<std::vector<double>>& scores) {
+                             const std::vector<std::vector<double>>& scores,
+                             const std::vector<Unlikeness>& unlike) {
   const std::vector<Target>& targets = ensemble.targets();
   const auto decision = decisions(ensemble, scores);
   std::vector<std::string> header = {"exam", "patient"};
   if (ensemble.per_frame()) header.push_back("frame");
   add_header(header, targets, WithLabels::kNo);
+  if (!unlike.empty()) header.insert(header.end(), {"unlike_training", "unlike_rank"});
   std::string csv = csv_row(header);
   std::size_t next = 0;
-  for (std::size_t index : exams) {
-    const cache::ExamInfo& exam = cache.exams()[index];
+  for (std::size_t n = 0; n < exams.size(); ++n) {
+    const cache::ExamInfo& exam = cache.exams()[exams[n]];
     const std::vector<std::size_t> slots = present_slots(exam);
     for (std::size_t i = 0; i < (ensemble.per_frame() ? slots.size() : 1); ++i, ++next) {
       std::vector<std::string> row = {exam.id, exam.patient};
@@ -44,6 +46,8 @@ std::string prediction_table(const cache::CacheReader& cache, const std::vector<
         add_prediction(row, targets[t], std::span(scores[t]).subspan(next * width, width),
                        decision[t][next]);
       }
+      if (!unlike.empty())
+        row.insert(row.end(), {exact(unlike[n].distance), exact(unlike[n].rank)});
       csv += csv_row(row);
     }
   }

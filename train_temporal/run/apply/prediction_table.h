@@ -6,6 +6,7 @@
 
 #include "cache/read/reader.h"
 #include "train_temporal/run/apply/ensemble.h"
+#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 
@@ -15,9 +16,11 @@ std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache);
 std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
                                         const std::vector<std::vector<double>>& scores);
 
-// exam,patient[,frame],p_<class>…,predicted, see predictions.h
+// exam,patient[,frame],p_<class>…,predicted, see predictions.h, and unlike_training,unlike_rank
+// where `unlike` has an entry for each exam.
 std::string prediction_table(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                              const Ensemble& ensemble,
-                             const std::vector<std::vector<double>>& scores);
+                             const std::vector<std::vector<double>>& scores,
+                             const std::vector<Unlikeness>& unlike = {});
 
 }  // namespace coldframe::temporal

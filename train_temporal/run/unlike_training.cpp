@@ -1,0 +1,264 @@
+#include "train_temporal/run/unlike_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "common/torch/safetensors.h"
+#include "train_temporal/data/dataset.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr const char* kFormat = "coldframe.unlike.1";
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+// Principal components that are kept, at most a quarter of the exams; and the exams that they are
+// found by, for more would not move so few.
+constexpr std::int64_t kMostAxes = 10, kExamsForAxes = 1024;
+// Lengths and intervals that do not vary are alike up to a twentieth.
+constexpr double kLeastPaceDeviation = 0.05;
+
+torch::Tensor row_of(const std::vector<double>& values) {
+  return torch::tensor(values, torch::kFloat64);
+}
+
+// Mean and deviation of what is known, NaN where nothing is.
+torch::Tensor pace_of(const std::vector<double>& values) {
+  const torch::Tensor all = row_of(values);
+  const torch::Tensor known = all.index({all.isfinite()});
+  if (known.numel() == 0) return torch::full({2}, kUnknown, torch::kFloat64);
+  const torch::Tensor deviation = (known - known.mean()).square().mean().sqrt();
+  return torch::stack({known.mean(), deviation.clamp_min(kLeastPaceDeviation)});
+}
+
+ExamTraits chosen(const ExamTraits& all, const std::vector<std::int64_t>& rows) {
+  ExamTraits some;
+  some.features = all.features.index_select(0, torch::tensor(rows, torch::kInt64));
+  for (const std::int64_t row : rows) {
+    some.length.push_back(all.length[static_cast<std::size_t>(row)]);
+    some.interval.push_back(all.interval[static_cast<std::size_t>(row)]);
+  }
+  return some;
+}
+
+// The directions in which standardised exams z [n, D] vary most, [k, D], and how much, [k].
+std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
+  if (z.size(0) > kExamsForAxes) {
+    z = z.index_select(0, torch::arange(kExamsForAxes) * z.size(0) / kExamsForAxes);
+  }
+  const std::int64_t n = z.size(0), width = z.size(1);
+  const std::int64_t k = std::min({kMostAxes, n / 4, width - 1});
+  const bool wide = width > n;  // then by products of exams (Turk and Pentland 1991)
+  const torch::Tensor products = (wide ? z.mm(z.t()) : z.t().mm(z)).to(torch::kFloat64) / n;
+  const auto [values, vectors] = at::linalg_eigh(products);  // rising
+  const torch::Tensor variance = values.slice(0, values.size(0) - k).clamp_min(1e-6);
+  torch::Tensor axes = vectors.slice(1, vectors.size(1) - k).t();  // [k, n or D]
+  if (wide) axes = axes.mm(z.to(torch::kFloat64)) / (variance * n).sqrt().unsqueeze(1);
+  return {axes.to(torch::kFloat32).contiguous(), variance};
+}
+
+// The share of chance that so many of n exams or more are flagged, at the rate of held-out ones.
+double chance_of(std::size_t flagged, std::size_t n) {
+  double below = 0;
+  for (std::size_t i = 0; i < flagged; ++i) {
+    const double k = static_cast<double>(i), all = static_cast<double>(n);
+    below += std::exp(std::lgamma(all + 1) - std::lgamma(k + 1) - std::lgamma(all - k + 1) +
+                      k * std::log(kUnlikeRate) + (all - k) * std::log1p(-kUnlikeRate));
+  }
+  return 1 - below;
+}
+
+}  // namespace
+
+ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams) {
+  ExamTraits traits;
+  const auto width = static_cast<std::size_t>(cache.dimension());
+  traits.features = torch::zeros({static_cast<std::int64_t>(exams.size()), cache.dimension()});
+  float* out = traits.features.data_ptr<float>();
+  std::vector<double> sum(width);
+  cache.scan("clean", exams, [&](std::size_t exam, std::span<const float> features) {
+    const cache::ExamInfo& info = cache.exams()[exam];
+    std::ranges::fill(sum, 0.0);
+    for (std::size_t t = 0; t < info.frames(); ++t) {
+      if (!info.present[t]) continue;
+      for (std::size_t i = 0; i < width; ++i) sum[i] += double{features[t * width + i]};
+    }
+    const auto frames = static_cast<double>(std::max<std::size_t>(present_frames(info), 1));
+    for (std::size_t i = 0; i < width; ++i) *out++ = static_cast<float>(sum[i] / frames);
+    const std::vector<float> clock = clock_descriptor(info, {});
+    traits.length.push_back(double{clock[kClockLogFrames]});
+    traits.interval.push_back(clock[kClockUntimed] > 0 ? kUnknown
+                                                       : double{clock[kClockLogInterval]});
+  });
+  return traits;
+}
+
+UnlikeTraining::Moments UnlikeTraining::fit(const ExamTraits& exams) {
+  Moments moments;
+  const torch::Tensor& x = exams.features;
+  const auto [variance, mean] = at::var_mean(x.to(torch::kFloat64), {0}, /*correction=*/0.0);
+  const torch::Tensor deviation = variance.sqrt();
+  const double floor = std::max(0.01 * deviation.mean().item<double>(), 1e-6);
+  moments.mean = mean.to(torch::kFloat32);
+  moments.deviation = deviation.clamp_min(floor).to(torch::kFloat32);
+  const torch::Tensor z = (x - moments.mean) / moments.deviation;
+  torch::Tensor largest;
+  std::tie(moments.axes, largest) = principal_axes(z);
+  const double rest = z.square().sum(1).mean().item<double>() - largest.sum().item<double>();
+  const auto others = static_cast<double>(z.size(1) - largest.size(0));
+  moments.variance =
+      torch::cat({largest, torch::full({1}, std::max(rest / others, 1e-6), torch::kFloat64)});
+  moments.pace = torch::stack({pace_of(exams.length), pace_of(exams.interval)});
+  return moments;
+}
+
+std::vector<double> UnlikeTraining::distances(const Moments& moments, const ExamTraits& exams,
+                                              Trait trait) {
+  torch::Tensor distance;
+  if (trait == Trait::kFeatures) {
+    const torch::Tensor z =
+        ((exams.features - moments.mean) / moments.deviation).to(torch::kFloat64);
+    const torch::Tensor along = z.mm(moments.axes.to(torch::kFloat64).t()).square();  // [n, k]
+    const std::int64_t k = along.size(1);
+    const torch::Tensor beside = (z.square().sum(1) - along.sum(1)).clamp_min(0);
+    distance = (along / moments.variance.narrow(0, 0, k)).sum(1) + beside / moments.variance[k];
+    distance /= static_cast<double>(z.size(1));
+  } else {
+    const bool length = trait == Trait::kLength;
+    const torch::Tensor pace = moments.pace[length ? 0 : 1];
+    distance = ((row_of(length ? exams.length : exams.interval) - pace[0]) / pace[1]).abs();
+  }
+  distance = distance.contiguous();
+  return {distance.data_ptr<double>(), distance.data_ptr<double>() + distance.numel()};
+}
+
+UnlikeTraining::UnlikeTraining(const cache::CacheReader& cache, const std::vector<Split>& splits) {
+  std::set<std::size_t> used;
+  for (const Split& split : splits) {
+    for (const auto* part : {&split.train, &split.validation, &split.test})
+      used.insert(part->begin(), part->end());
+  }
+  const std::vector<std::size_t> exams(used.begin(), used.end());
+  const ExamTraits all = traits_of(cache, exams);
+  moments_ = fit(all);
+  for (const Split& split : splits) {
+    if (split.repeat != splits.front().repeat) continue;
+    std::vector<std::int64_t> others, test;
+    for (std::size_t i = 0; i < exams.size(); ++i) {
+      const bool held_out = std::ranges::binary_search(split.test, exams[i]);
+      (held_out ? test : others).push_back(static_cast<std::int64_t>(i));
+    }
+    const Moments moments = fit(chosen(all, others));
+    const ExamTraits held_out = chosen(all, test);
+    for (std::size_t t = 0; t < held_out_.size(); ++t) {
+      for (const double distance : distances(moments, held_out, static_cast<Trait>(t)))
+        if (!std::isnan(distance)) held_out_[t].push_back(distance);
+    }
+  }
+  for (auto& distances : held_out_) std::ranges::sort(distances);
+}
+
+std::vector<Unlikeness> UnlikeTraining::judge(const ExamTraits& exams, Trait trait) const {
+  const std::vector<double>& known = held_out_[static_cast<std::size_t>(trait)];
+  std::vector<Unlikeness> found;
+  for (const double distance : distances(moments_, exams, trait)) {
+    const auto as_far = known.end() - std::ranges::lower_bound(known, distance);
+    const bool judged = !known.empty() && !std::isnan(distance);
+    found.push_back({distance, judged ? double(as_far + 1) / double(known.size() + 1) : kUnknown});
+  }
+  return found;
+}
+
+void UnlikeTraining::write(const std::filesystem::path& file) const {
+  StateDict tensors = {{"mean", moments_.mean},
+                       {"deviation", moments_.deviation},
+                       {"axes", moments_.axes},
+                       {"variance", moments_.variance},
+                       {"pace", moments_.pace}};
+  for (std::size_t t = 0; t < held_out_.size(); ++t)
+    tensors[concat("held_out.", kTraitNames[t])] = row_of(held_out_[t]);
+  write_sealed_safetensors(file, tensors, {{"format", kFormat}});
+}
+
+std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& run,
+                                                   std::int64_t dimension) {
+  const std::filesystem::path path = run / kUnlikeFile;
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const SafetensorsFile file = read_sealed_safetensors(path);
+  const auto refuse = [&](const std::string& why) {
+    throw DataError(concat("'", path.string(), "' ", why, "; train again, or remove the file"));
+  };
+  const auto format = file.metadata.find("format");
+  if (format == file.metadata.end() || format->second != kFormat)
+    refuse(concat("is not of the format '", kFormat, "'"));
+  const auto take = [&](const std::string& name, torch::ScalarType type,
+                        const std::vector<std::int64_t>& shape) {
+    const auto found = file.tensors.find(name);
+    if (found == file.tensors.end()) refuse(concat("lacks the tensor '", name, "'"));
+    const torch::Tensor& tensor = found->second;
+    bool fits = tensor.scalar_type() == type && tensor.dim() == std::ssize(shape);
+    for (std::size_t i = 0; fits && i < shape.size(); ++i)
+      fits = shape[i] < 0 || tensor.size(static_cast<std::int64_t>(i)) == shape[i];
+    if (!fits)
+      refuse(concat("has the tensor '", name, "' of shape ", shape_text(tensor.sizes()),
+                    ", expected ", shape_text(shape), " (-1: any) for ",
+                    plural(dimension, "feature")));
+    return tensor;
+  };
+  UnlikeTraining unlike;
+  Moments& moments = unlike.moments_;
+  moments.mean = take("mean", torch::kFloat32, {dimension});
+  moments.deviation = take("deviation", torch::kFloat32, {dimension});
+  moments.axes = take("axes", torch::kFloat32, {-1, dimension});
+  moments.variance = take("variance", torch::kFloat64, {moments.axes.size(0) + 1});
+  moments.pace = take("pace", torch::kFloat64, {2, 2});
+  for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
+    const torch::Tensor known = take(concat("held_out.", kTraitNames[t]), torch::kFloat64, {-1});
+    unlike.held_out_[t] = {known.data_ptr<double>(), known.data_ptr<double>() + known.numel()};
+  }
+  return unlike;
+}
+
+std::size_t count_flagged(const std::vector<Unlikeness>& exams) {
+  return static_cast<std::size_t>(std::ranges::count_if(exams, &Unlikeness::flagged));
+}
+
+std::string warn_of_unlike(const std::vector<Unlikeness>& exams) {
+  constexpr double kChance = 0.05 + 1e-9;
+  const std::size_t flagged = count_flagged(exams);
+  if (flagged == 0 || chance_of(flagged, exams.size()) > kChance) return {};
+  return concat(flagged, " of ", plural(exams.size(), "exam"),
+                " unlike the training data: their features are as far from it as at most ",
+                fixed(100 * kUnlikeRate, 0),
+                " % of the run's held-out exams; nothing is known of how well the model does on "
+                "these (another device, view or kind of image?)");
+}
+
+std::vector<Unlikeness> judge_features(const std::filesystem::path& study,
+                                       const cache::CacheReader& cache,
+                                       const std::vector<std::size_t>& exams) {
+  const auto unlike = UnlikeTraining::read(study, cache.dimension());
+  return unlike ? unlike->judge(traits_of(cache, exams), Trait::kFeatures)
+                : std::vector<Unlikeness>();
+}
+
+std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams) {
+  std::vector<CohortShift> shifts;
+  for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
+    const std::vector<Unlikeness> found = unlike.judge(exams, static_cast<Trait>(t));
+    std::vector<double> ranks;
+    for (const Unlikeness& exam : found) {
+      if (!std::isnan(exam.rank)) ranks.push_back(exam.rank);
+    }
+    std::ranges::sort(ranks);
+    shifts.push_back({kTraitNames[t], ranks.size(), count_flagged(found),
+                      ranks.empty() ? kUnknown : ranks[ranks.size() / 2]});
+  }
+  return shifts;
+}
+
+}  // namespace coldframe::temporal

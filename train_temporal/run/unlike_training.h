@@ -1,0 +1,83 @@
+// How far an exam lies from those of a run, held against how far its held-out exams lay. The
+// distance is Mahalanobis' (Lee et al. 2018, arXiv:1807.03888), of the mean of an exam's frames,
+// with the exams' covariance as probabilistic principal components give it (Tipping and Bishop
+// 1999, doi:10.1111/1467-9868.00196): the largest few variances as they are, all others alike,
+// since there are fewer exams than features. The rank is the share of held-out exams that lay at
+// least as far, each from the exams of its fold that are not held out, as a conformal p-value has
+// it (Bates et al. 2023, arXiv:2104.08279). A run keeps moments and the held-out distances, sorted:
+// no exam's features, no id.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/read/reader.h"
+#include "common/torch/tensor.h"
+#include "train_temporal/report/report.h"
+#include "train_temporal/splits/split.h"
+
+namespace coldframe::temporal {
+
+inline constexpr const char* kUnlikeFile = "unlike_training.safetensors";  // of a run
+inline constexpr double kUnlikeRate = 0.05;  // an exam of this rank or less is flagged
+
+enum class Trait { kFeatures, kLength, kInterval };
+inline constexpr std::array<const char*, 3> kTraitNames = {"features", "lengths", "intervals"};
+
+struct ExamTraits {
+  torch::Tensor features;                // [n, D] the mean over each exam's frames
+  std::vector<double> length, interval;  // logarithms; NaN: unknown
+};
+// Reads the clean features of the exams given by index.
+ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
+
+struct Unlikeness {
+  double distance = 0;  // squared of features, by their number; of the others in deviations
+  double rank = 1;      // NaN where nothing is known
+
+  bool flagged() const { return rank <= kUnlikeRate; }
+};
+
+class UnlikeTraining {
+ public:
+  // Of the exams and held-out parts of the first repeat; splits number the cache's exams.
+  UnlikeTraining(const cache::CacheReader& cache, const std::vector<Split>& splits);
+  // Null for a run of before there was such a file. DataError when it is damaged or of another
+  // number of features.
+  static std::optional<UnlikeTraining> read(const std::filesystem::path& run,
+                                            std::int64_t dimension);
+  void write(const std::filesystem::path& file) const;
+
+  std::vector<Unlikeness> judge(const ExamTraits& exams, Trait trait) const;  // [n]
+
+ private:
+  struct Moments {
+    torch::Tensor mean, deviation;  // [D]
+    torch::Tensor axes, variance;   // [k, D], [k + 1]; the last one of all other directions
+    torch::Tensor pace;             // [2, 2] mean and deviation of length and interval
+  };
+  UnlikeTraining() = default;
+  static Moments fit(const ExamTraits& exams);
+  static std::vector<double> distances(const Moments& moments, const ExamTraits& exams,
+                                       Trait trait);
+
+  Moments moments_;
+  std::array<std::vector<double>, 3> held_out_;  // distances by Trait, rising
+};
+
+// Counts, and warns of exams beyond the rate: empty where so many could as well be chance.
+std::size_t count_flagged(const std::vector<Unlikeness>& exams);
+std::string warn_of_unlike(const std::vector<Unlikeness>& exams);
+
+// Of the features of these exams; empty for a run or a bundle that does not know.
+std::vector<Unlikeness> judge_features(const std::filesystem::path& study,
+                                       const cache::CacheReader& cache,
+                                       const std::vector<std::size_t>& exams);
+
+// A row for each trait.
+std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams);
+
+}  // namespace coldframe::temporal
