@@ -66,6 +66,10 @@ ROOMS = {
     # What training would take before it runs: architectures, and the steps of tune.
     "train_temporal/plan": COMMON | {"common/torch", "extract/vit", "train_temporal/models",
                                      "train_temporal/plan", "train_temporal/tune"},
+    # Models for other programs.
+    "train_temporal/onnx": COMMON | {"common/torch", "extract/vit", "train_temporal/data",
+                                     "train_temporal/models", "train_temporal/onnx",
+                                     "train_temporal/tasks", "train_temporal/tune"},
     "train_temporal/run": COMMON | {"common/torch", "common/processes", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,

@@ -14,7 +14,7 @@
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/run/unlike_training.h"
+#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {

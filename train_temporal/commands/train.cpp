@@ -32,7 +32,7 @@
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/search/search.h"
 #include "train_temporal/run/starts.h"
-#include "train_temporal/run/unlike_training.h"
+#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {

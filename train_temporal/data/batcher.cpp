@@ -2,29 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace coldframe::temporal {
 namespace {
 
 constexpr double kShortestInterval = 1e-4;  // seconds; frames at the same instant have a logarithm
-
-std::array<float, kTimeColumns> time_row(const Sequence& sequence,
-                                         const std::vector<std::int64_t>& times, std::size_t step) {
-  const auto at = [&](std::size_t s) {
-    return sequence.time_s[static_cast<std::size_t>(times[s])];
-  };
-  std::array<float, kTimeColumns> row{};
-  if (!std::isfinite(at(step))) return row;
-  if (std::isfinite(at(0))) {
-    row[kSinceFirst] = static_cast<float>(at(step) - at(0));
-    row[kTimeKnown] = 1;
-  }
-  if (step == 0 || !std::isfinite(at(step - 1))) return row;
-  const double interval = std::max(at(step) - at(step - 1), kShortestInterval);
-  row[kLogInterval] = static_cast<float>(std::log(interval));
-  row[kIntervalKnown] = 1;
-  return row;
-}
+constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
 
 // The frame of the partner that is as far into its sequence as `step` is into one of `steps`.
 std::int64_t partner_row(const Dataset& dataset, const Partner& partner, std::size_t step,
@@ -64,6 +48,19 @@ torch::Tensor time_tensor(const SequenceBatch& batch) {
 
 }  // namespace
 
+std::array<float, kTimeColumns> time_row(double time, double first, double before) {
+  std::array<float, kTimeColumns> row{};
+  if (!std::isfinite(time)) return row;
+  if (std::isfinite(first)) {
+    row[kSinceFirst] = static_cast<float>(time - first);
+    row[kTimeKnown] = 1;
+  }
+  if (!std::isfinite(before)) return row;
+  row[kLogInterval] = static_cast<float>(std::log(std::max(time - before, kShortestInterval)));
+  row[kIntervalKnown] = 1;
+  return row;
+}
+
 void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing) {
   std::stable_sort(items.begin(), items.end(), [](const BatchItem& a, const BatchItem& b) {
     return a.frames.features.size() > b.frames.features.size();
@@ -87,7 +84,10 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       const Sequence& sequence = dataset.sequences[item.exam];
       packing.frame_rows.push_back(sequence.first_row + item.frames.features[step]);
       packing.positions.push_back(item.frames.features[step]);
-      packing.times.push_back(time_row(sequence, item.frames.times, step));
+      const auto at = [&](std::size_t s) {
+        return sequence.time_s[static_cast<std::size_t>(item.frames.times[s])];
+      };
+      packing.times.push_back(time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknownTime));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       packing.frame_rows.back() += dataset.rows_before(item.view);
       if (item.partner) {

@@ -38,6 +38,12 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Sequence
   return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));                      // [B, C]
 }
 
+torch::Tensor PooledModel::step(const torch::Tensor& features, const torch::Tensor&,
+                                std::vector<torch::Tensor>&) {
+  const torch::Tensor x = project((features - feature_mean) / feature_std);  // [1, H]
+  return hidden.is_empty() ? x : torch::gelu(hidden(x));
+}
+
 ClockModel::ClockModel(const ModelConfig& config) : per_frame_(config.per_frame()) {
   clock_mean = register_buffer("clock_mean", torch::zeros({config.clock_width}));
   clock_std = register_buffer("clock_std", torch::ones({config.clock_width}));

@@ -16,6 +16,8 @@ class PooledModel final : public SequenceModel {
   explicit PooledModel(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
+  torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
+                     std::vector<torch::Tensor>& state) override;
   void set_statistics(const InputStatistics& statistics) override;
 
  private:

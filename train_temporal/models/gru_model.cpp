@@ -137,14 +137,18 @@ std::pair<torch::Tensor, torch::Tensor> GruModel::recur(torch::Tensor x, const S
 }
 
 // Intervals are counted in the geometric mean of the training part's; one that is unknown is 0.
+torch::Tensor GruModel::decay_factors(const torch::Tensor& time, torch::nn::Linear& rate) {
+  const torch::Tensor interval =
+      (time.narrow(1, kLogInterval, 1) - time_mean.narrow(0, 0, 1)).exp() *
+      time.narrow(1, kIntervalKnown, 1);        // [N, 1]
+  return (-torch::relu(rate(interval))).exp();  // [N, H]
+}
+
 std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Tensor& x,
                                                                  const SequenceBatch& batch,
                                                                  at::TensorList weights,
                                                                  torch::nn::Linear& rate) {
-  const torch::Tensor interval =
-      (batch.time.narrow(1, kLogInterval, 1) - time_mean.narrow(0, 0, 1)).exp() *
-      batch.time.narrow(1, kIntervalKnown, 1);                       // [N, 1]
-  const torch::Tensor gamma = (-torch::relu(rate(interval))).exp();  // [N, H]
+  const torch::Tensor gamma = decay_factors(batch.time, rate);  // [N, H]
   torch::Tensor state = torch::zeros({batch.size(), config_.hidden}, x.options());
   std::vector<torch::Tensor> states;
   std::int64_t row = 0;
@@ -157,6 +161,30 @@ std::pair<torch::Tensor, torch::Tensor> GruModel::decaying_layer(const torch::Te
     row += size;
   }
   return {torch::cat(states), state.unsqueeze(0)};
+}
+
+torch::Tensor GruModel::step(const torch::Tensor& features, const torch::Tensor& time,
+                             std::vector<torch::Tensor>& state) {
+  torch::Tensor x = project((features - feature_mean) / feature_std);  // [1, H]
+  if (config_.time) x = torch::cat({x, time_features(time)}, 1);
+  const bool is_lstm = !lstm.is_empty();
+  const std::vector<torch::Tensor> all = is_lstm ? lstm->all_weights() : gru->all_weights();
+  const auto layers = static_cast<std::size_t>(config_.layers);
+  const std::size_t each = is_lstm ? 2 : 1;  // hidden state, and the LSTM's cell
+  if (state.empty()) state.assign(layers * each, torch::zeros({1, config_.hidden}, x.options()));
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const torch::Tensor* w = &all[4 * layer];
+    torch::Tensor& hidden = state[layer * each];
+    if (is_lstm) {
+      torch::Tensor& cell = state[layer * each + 1];
+      std::tie(hidden, cell) = torch::lstm_cell(x, {hidden, cell}, w[0], w[1], w[2], w[3]);
+    } else {
+      if (!decay.empty()) hidden = hidden * decay_factors(time, decay[layer]);
+      hidden = torch::gru_cell(x, hidden, w[0], w[1], w[2], w[3]);
+    }
+    x = hidden;
+  }
+  return x;
 }
 
 // Standardised where known, 0 elsewhere; then where the time is unknown; with time2vec its linear

@@ -26,6 +26,8 @@ class GruModel final : public SequenceModel {
   explicit GruModel(const ModelConfig& config);
   torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                         const Dropout& dropout) override;
+  torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
+                     std::vector<torch::Tensor>& state) override;
   void set_statistics(const InputStatistics& statistics) override;
   // True for the model that FusedGru knows.
   bool has_kernels() const {
@@ -42,6 +44,8 @@ class GruModel final : public SequenceModel {
                                                          const SequenceBatch& batch,
                                                          at::TensorList weights,
                                                          torch::nn::Linear& rate);
+  // γ of each frame, [N, H], from its time [N, kTimeColumns].
+  torch::Tensor decay_factors(const torch::Tensor& time, torch::nn::Linear& rate);
   torch::Tensor time_features(const torch::Tensor& time);
   torch::Tensor pool(const torch::Tensor& packed, const torch::Tensor& last,
                      const SequenceBatch& batch);

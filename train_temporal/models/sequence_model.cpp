@@ -1,6 +1,7 @@
 #include "train_temporal/models/sequence_model.h"
 
 #include <cmath>
+#include <stdexcept>
 
 #include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/gru_model.h"
@@ -35,6 +36,11 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
 }
 
 }  // namespace
+
+torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&,
+                                  std::vector<torch::Tensor>&) {
+  throw std::logic_error("this model does not go frame by frame");
+}
 
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
   std::shared_ptr<SequenceModel> model;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "common/torch/tensor.h"
 #include "train_temporal/data/batcher.h"
@@ -24,6 +25,11 @@ class SequenceModel : public torch::nn::Module {
   // order, or [N, C] for each frame where the configuration says so.
   virtual torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
                                 const Dropout& dropout) = 0;
+  // One more frame of a sequence, features [1, D] and time [1, kTimeColumns]: what pooling sees of
+  // it, [1, W]. `state` is carried, empty before the first frame. No dropout. Of models that
+  // needs_whole_sequence() (online_model.h) has no objection to.
+  virtual torch::Tensor step(const torch::Tensor& features, const torch::Tensor& time,
+                             std::vector<torch::Tensor>& state);
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
 
