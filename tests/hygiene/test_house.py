@@ -76,7 +76,8 @@ ROOMS = {
     # A finished study as one folder, which predicts from exams as they come.
     "train_temporal/bundle": COMMON | {"common/torch", "cache", "extract", "extract/frames",
                                        "extract/preprocess", "extract/vit",
-                                       "train_temporal/bundle", "train_temporal/models",
+                                       "train_temporal/bundle", "train_temporal/data",
+                                       "train_temporal/models", "train_temporal/onnx",
                                        "train_temporal/run", "train_temporal/tasks"},
     "train_temporal/commands": COMMON | {"common/torch", "common/processes", "cache",
                                          "train_temporal/bundle",

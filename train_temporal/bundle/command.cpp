@@ -9,6 +9,9 @@
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
+#include "train_temporal/onnx/export.h"
+#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::bundle {
 namespace {
@@ -164,6 +167,30 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
   return static_cast<int>(lines.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
+int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
+  VerbOptions options;
+  std::string folder;
+  po::options_description more;
+  more.add_options()("onnx", po::value(&folder)->value_name("DIR"),
+                     "the folder to write: a temporal model for each fit, and the ViT");
+  if (!parse_verb(verb, arguments, options, more)) return 0;
+  if (folder.empty()) throw ConfigError("--onnx is missing: name the folder to write");
+  if (std::filesystem::exists(folder) && !std::filesystem::is_empty(folder))
+    throw ConfigError(concat("--onnx '", folder, "' is there and not empty; name another folder"));
+  const Bundle bundle(options.words.front());
+  temporal::Ensemble ensemble(temporal::model_files(bundle.folder()));
+  const Json& backbone = bundle.facts().at("backbone");
+  const std::filesystem::path weights =
+      backbone.contains("file") ? bundle.file(backbone["file"].get<std::string>()) : "";
+  Json written = Json::array();
+  for (const auto& file : onnx::export_models(ensemble.models(), weights, folder)) {
+    written.push_back(file.string());
+    if (!options.json) std::cout << file.string() << "\n";
+  }
+  if (options.json) std::cout << Json{{"files", written}}.dump(2) << "\n";
+  return static_cast<int>(ExitCode::kDone);
+}
+
 constexpr Verb kVerbs[] = {
     {"make", "RUN", "runs/label --weights vit.safetensors --out model.bundle",
      "make a bundle of a finished run: weights, recipe, models of all folds, figures, model card",
@@ -173,6 +200,8 @@ constexpr Verb kVerbs[] = {
      "hold every byte against the checksums; exit code 1 with findings", run_verify},
     {"diff", "A B", "old.bundle new.bundle", "list what differs; exit code 1 where something does",
      run_diff},
+    {"export", "BUNDLE", "model.bundle --onnx exported",
+     "write its models and its ViT as ONNX files, for ONNX Runtime and others", run_export},
 };
 
 void print_help() {

@@ -6,15 +6,16 @@
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
-namespace {
 
-std::vector<std::string> words_for(const ApplyOptions& options) {
+std::vector<std::string> extraction_words(const ApplyOptions& options) {
   std::vector<std::string> words = options.extraction;
   const auto& input = options.input.empty() ? options.watch : options.input;
   words.insert(words.end(), {"--input", input, "--device", options.device});
   if (options.threads > 0) words.insert(words.end(), {"--threads", concat(options.threads)});
   return words;
 }
+
+namespace {
 
 std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
   if (options.bundle.empty()) return std::nullopt;
@@ -24,7 +25,7 @@ std::optional<bundle::Bundle> bundle_of(const ApplyOptions& options) {
 std::optional<bundle::RawExams> raw_exams_of(const std::optional<bundle::Bundle>& bundle,
                                              const ApplyOptions& options) {
   if (options.input.empty() && options.watch.empty()) return std::nullopt;
-  return bundle::RawExams(*bundle, words_for(options));
+  return bundle::RawExams(*bundle, extraction_words(options));
 }
 
 torch::Device device_for(const ApplyOptions& options) {

@@ -43,6 +43,9 @@ class Applied {
   std::filesystem::path cache_;
 };
 
+// The words of `extract` that the options stand for.
+std::vector<std::string> extraction_words(const ApplyOptions& options);
+
 // Exams, and frames, that could not be read, and why.
 Json failures_json(const cache::CacheReader& cache);
 

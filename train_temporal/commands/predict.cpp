@@ -7,6 +7,7 @@
 #include "common/cli/progress.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
+#include "train_temporal/bundle/online.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/watch.h"
@@ -160,6 +161,10 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
 int run_predict(const std::vector<std::string>& arguments) {
   ApplyOptions options;
   if (!parse_predict_options(arguments, options)) return 0;
+  if (options.online) {
+    bundle::predict_online(options.bundle, options.input, extraction_words(options));
+    return static_cast<int>(ExitCode::kDone);
+  }
   if (!options.watch.empty()) return watch_folder(options);
   check_outputs(options);
   Applied applied(options);

@@ -52,7 +52,8 @@ std::vector<fs::path> export_models(const std::vector<temporal::TrainedModel>& m
     const std::string stem = trained.file.stem().string();
     files.push_back({stem + ".onnx", temporal_graph(trained), facts_of(trained.card)});
     if (trained.card.tuned)
-      files.push_back(vit_file(stem + ".vit.onnx", trained.card, temporal::backbone_folder(trained.file)));
+      files.push_back(
+          vit_file(stem + ".vit.onnx", trained.card, temporal::backbone_folder(trained.file)));
   }
   if (!models.front().card.tuned)
     files.push_back(vit_file("vit.onnx", models.front().card, weights));

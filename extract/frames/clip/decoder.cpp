@@ -59,8 +59,8 @@ CodecPointer open_codec(const ClipInput& input) {
 
 }  // namespace
 
-ClipDecoder::ClipDecoder(const std::filesystem::path& path)
-    : input_(path),
+ClipDecoder::ClipDecoder(const std::filesystem::path& path, Carrier carrier)
+    : input_(path, carrier),
       codec_(open_codec(input_)),
       packet_(av_packet_alloc()),
       frame_(av_frame_alloc()) {
@@ -108,7 +108,7 @@ void ClipDecoder::send_packet() {
 
 void ClipDecoder::check_frame() {
   pixels_ += std::int64_t{frame_->width} * frame_->height;
-  if (pixels_ > total_limit(input_.file_size())) {
+  if (input_.bounded() && pixels_ > total_limit(input_.file_size())) {
     throw DataError(concat("it holds more pixels than ", input_.file_size(), " bytes can show"));
   }
   if (frame_->decode_error_flags != 0 || frame_->flags & AV_FRAME_FLAG_CORRUPT)

@@ -15,7 +15,7 @@ class ClipDecoder {
  public:
   // DataError, without the file's name, here and below: a container or codec that is not read,
   // damaged headers, frames larger than their file can plausibly hold.
-  explicit ClipDecoder(const std::filesystem::path& path);
+  explicit ClipDecoder(const std::filesystem::path& path, Carrier carrier = Carrier::kFile);
 
   // Decodes the next frame in the order of presentation; false at the end. DataError for a frame
   // that does not decode without faults, and behind the last whole frame of a file that is cut off;

@@ -1,5 +1,8 @@
 #include "extract/frames/clip/input.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <mutex>
@@ -8,6 +11,7 @@
 #include <string_view>
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/frames/clip/container.h"
 
@@ -21,14 +25,15 @@ constexpr int kBufferBytes = 1 << 16;
 constexpr std::uint64_t kMaxPasses = 64;
 constexpr std::uint64_t kFreeBytes = 64 << 20;
 
-const AVInputFormat& demuxer_of(const InputFile& file) {
-  std::string head(4096, '\0');
-  head.resize(file.read_some(0, std::as_writable_bytes(std::span(head))));
-  const char* name = clip_demuxer(head);
-  const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
-  if (demuxer == nullptr) throw DataError("its container is of no known kind");
-  if (std::string_view(name) == "apng") check_png_header(file);
-  return *demuxer;
+constexpr std::size_t kHeadBytes = 4096;
+
+// Reads the standard input; fewer bytes at its end, or where a stop is asked for.
+std::size_t read_standard_input(std::span<char> bytes) {
+  for (;;) {
+    const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (errno != EINTR || stop_requested()) return 0;
+  }
 }
 
 }  // namespace
@@ -39,13 +44,14 @@ const char* const kClipCodecs =
     "indeo5,svq1,svq3,qtrle,rpza,smc,dvvideo,prores,dnxhd,jpeg2000,ffv1,huffyuv,ffvhuff,utvideo,"
     "zlib,v210";
 
-ClipInput::ClipInput(const std::filesystem::path& path) : file_(path) {
+ClipInput::ClipInput(const std::filesystem::path& path, Carrier carrier) {
   static std::once_flag settled;
   std::call_once(settled, [] {
     av_log_set_level(AV_LOG_QUIET);  // what goes wrong is reported by us, with the file's name
     av_max_alloc(kMaxAllocation);
   });
-  bytes_left_ = kFreeBytes + kMaxPasses * file_.size();
+  if (carrier == Carrier::kFile) file_.emplace(path);
+  bytes_left_ = kFreeBytes + kMaxPasses * file_size();
   open();
   choose_stream();
 }
@@ -56,7 +62,7 @@ int ClipInput::read_bytes(void* self, std::uint8_t* bytes, int size) {
   if (input.bytes_left_ < wanted) return AVERROR(ELOOP);
   try {
     const std::size_t count =
-        input.file_.read_some(input.position_, std::as_writable_bytes(std::span(bytes, wanted)));
+        input.file_->read_some(input.position_, std::as_writable_bytes(std::span(bytes, wanted)));
     input.position_ += count;
     input.bytes_left_ -= wanted;
     return count == 0 ? AVERROR_EOF : static_cast<int>(count);
@@ -67,7 +73,7 @@ int ClipInput::read_bytes(void* self, std::uint8_t* bytes, int size) {
 
 std::int64_t ClipInput::seek(void* self, std::int64_t offset, int whence) {
   ClipInput& input = *static_cast<ClipInput*>(self);
-  const std::int64_t size = static_cast<std::int64_t>(input.file_.size());
+  const std::int64_t size = static_cast<std::int64_t>(input.file_->size());
   whence &= ~AVSEEK_FORCE;
   if (whence == AVSEEK_SIZE) return size;
   std::int64_t from = 0;
@@ -79,11 +85,44 @@ std::int64_t ClipInput::seek(void* self, std::int64_t offset, int whence) {
   return target;
 }
 
+int ClipInput::read_pipe(void* self, std::uint8_t* bytes, int size) {
+  ClipInput& input = *static_cast<ClipInput*>(self);
+  const std::span<char> wanted(reinterpret_cast<char*>(bytes), static_cast<std::size_t>(size));
+  std::size_t count = std::min(wanted.size(), input.head_.size() - input.position_);
+  std::copy_n(input.head_.begin() + static_cast<std::ptrdiff_t>(input.position_), count,
+              wanted.begin());
+  input.position_ += count;
+  if (count == 0) count = read_standard_input(wanted);
+  return count == 0 ? AVERROR_EOF : static_cast<int>(count);
+}
+
+const AVInputFormat& ClipInput::demuxer_of() {
+  head_.resize(kHeadBytes);
+  if (file_) {
+    head_.resize(file_->read_some(0, std::as_writable_bytes(std::span(head_))));
+  } else {
+    std::size_t read = 0, more = 1;
+    for (; read < head_.size() && more > 0; read += more)
+      more = read_standard_input(std::span(head_).subspan(read));
+    head_.resize(read);
+  }
+  const char* name = clip_demuxer(head_);
+  if (!file_ && head_.starts_with("YUV4MPEG2 ")) name = "yuv4mpegpipe";
+  const AVInputFormat* demuxer = name == nullptr ? nullptr : av_find_input_format(name);
+  if (demuxer == nullptr) throw DataError("its container is of no known kind");
+  if (std::string_view(name) == "apng") {
+    if (!file_) throw DataError("an animated PNG cannot be read from a pipe; give it as a file");
+    check_png_header(*file_);
+  }
+  return *demuxer;
+}
+
 void ClipInput::open() {
-  const AVInputFormat& demuxer = demuxer_of(file_);
+  const AVInputFormat& demuxer = demuxer_of();
   auto* buffer = static_cast<unsigned char*>(av_malloc(kBufferBytes));
   if (buffer == nullptr) throw std::bad_alloc();
-  io_.reset(avio_alloc_context(buffer, kBufferBytes, 0, this, read_bytes, nullptr, seek));
+  io_.reset(avio_alloc_context(buffer, kBufferBytes, 0, this, file_ ? read_bytes : read_pipe,
+                               nullptr, file_ ? seek : nullptr));
   format_.reset(avformat_alloc_context());
   if (!io_ || !format_) throw std::bad_alloc();
   format_->pb = io_.get();

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include "common/files/file.h"
 #include "extract/frames/clip/ffmpeg.h"
@@ -15,14 +17,21 @@ namespace coldframe::frames {
 // 2^27 pixels, or tables of the size that a container claims.
 inline constexpr std::size_t kMaxAllocation = std::size_t{1} << 29;
 
+// The path that stands for the standard input, where it is asked for.
+inline constexpr const char* kStandardInput = "-";
+enum class Carrier { kFile, kPipe };
+
 class ClipInput {
  public:
-  // DataError, without the file's name: no container that is read, or damaged headers.
-  explicit ClipInput(const std::filesystem::path& path);
+  // kPipe reads the standard input, from front to back. DataError, without the file's name: no
+  // container that is read, or damaged headers.
+  explicit ClipInput(const std::filesystem::path& path, Carrier carrier = Carrier::kFile);
   ClipInput(const ClipInput&) = delete;
   ClipInput& operator=(const ClipInput&) = delete;
 
-  std::uint64_t file_size() const { return file_.size(); }
+  // A pipe's is not known: as large as bounds on a file's content ask for.
+  std::uint64_t file_size() const { return file_ ? file_->size() : kEndless; }
+  bool bounded() const { return file_.has_value(); }  // a pipe may go on for ever
   const char* demuxer() const { return format_->iformat->name; }
   AVStream& stream() const { return *stream_; }  // the first one of moving pictures
 
@@ -35,10 +44,15 @@ class ClipInput {
  private:
   static int read_bytes(void* self, std::uint8_t* bytes, int size);
   static std::int64_t seek(void* self, std::int64_t offset, int whence);
+  static int read_pipe(void* self, std::uint8_t* bytes, int size);
+  const AVInputFormat& demuxer_of();
   void open();
   void choose_stream();
 
-  InputFile file_;
+  static constexpr std::uint64_t kEndless = std::uint64_t{1} << 40;
+
+  std::optional<InputFile> file_;  // or a pipe, whose first bytes were looked at
+  std::string head_;
   std::uint64_t position_ = 0;
   std::uint64_t bytes_left_ = 0;  // that may be read before the file counts as one without end
   IoPointer io_;

@@ -105,6 +105,16 @@ void apply_words(const ApplyWords& words, ApplyOptions& options) {
   options.overwrite = words.overwrite;
 }
 
+// Lines go to the standard output as they come, and nothing else does.
+bool check_online(const ApplyWords& words, const ApplyOptions& options) {
+  if (words.input.empty()) throw ConfigError("--online needs --bundle and --input");
+  if (!words.out.empty() || !words.explain.empty() || options.json)
+    throw ConfigError(
+        "--online writes lines to the standard output as frames come; leave out --out, --explain "
+        "and --json");
+  return true;
+}
+
 }  // namespace
 
 bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOptions& options) {
@@ -140,6 +150,10 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add("marker", text(options.marker, "NAME"),
       "instead: it is complete when this file lies in it, or ARRIVAL.NAME beside it");
   add("once", po::bool_switch(&options.once), "predict what is complete now, and end");
+  add("online", po::bool_switch(&options.online),
+      "with --bundle: predict a clip frame by frame, as it comes, in constant memory; --input is a "
+      "file or - for the standard input, and each line of the standard output is of the frames so "
+      "far");
   add("out", text(words.out, "FILE.csv"), "the predictions to write");
   add("explain", text(words.explain, "FILE.csv"),
       "also write what each frame adds to the probability, number or expected class (integrated "
@@ -149,8 +163,9 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   if (!parse_command_line(kPredictHelp, description, arguments)) return false;
   apply_words(words, options);
   check_bounds(options);
-  require_given(words.out, "out");
   options.explain = words.explain;
+  if (options.online) return check_online(words, options);
+  require_given(words.out, "out");
   if (options.watch.empty() && (options.once || !options.marker.empty()))
     throw ConfigError("--once and --marker are for --watch; leave them out");
   if (!options.watch.empty() && (!words.explain.empty() || words.overwrite))

@@ -84,6 +84,7 @@ struct ApplyOptions {
   std::vector<std::string> extraction;  // words of `coldframe extract` on these
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
+  bool online = false;            // predict: `input` frame by frame
   bool overwrite = false;
   std::size_t resamples = 2000;
   std::uint64_t seed = 0;

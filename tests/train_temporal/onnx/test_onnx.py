@@ -1,0 +1,153 @@
+"""ONNX files that our encoder writes, checked by onnx and computed by ONNX Runtime: equal to our models, whole and frame
+by frame."""
+import json
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from training_support import BUILD, REPO, coldframe, exam, make_cache, quick
+
+import temporal_model
+
+sys.path.append(str(REPO / "tests" / "extract" / "vit"))
+import vit_features
+
+WIDTH = 12
+
+MODELS = {
+    "gru": [],
+    "gru-mean-time": ["--temporal-pool", "mean", "--time", "on"],
+    "gru-last-deep": ["--temporal-pool", "last", "--layers", 2],
+    "gru-time2vec": ["--time", "on", "--time-encoding", "time2vec"],
+    "lstm-time": ["--model", "lstm", "--time", "on", "--layers", 2],
+    "attention": ["--model", "attention"],
+    "mean": ["--model", "mean"],
+    "single-first": ["--model", "single", "--single-frame", "first"],
+    "single-last": ["--model", "single", "--single-frame", "last"],
+}
+
+
+def driver(*words):
+    return subprocess.run([str(BUILD / "tests" / "onnx_driver"), *map(str, words)], capture_output=True, text=True)
+
+
+def session(path):
+    onnx.checker.check_model(str(path), full_check=True)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    random = np.random.default_rng(0)
+    exams, features = [], []
+    for number in range(24):
+        values = random.normal(size=(9 + number % 3, WIDTH))
+        entry = exam(number, len(values), str(number % 2))
+        entry["time_s"] = list(np.cumsum(random.uniform(0.05, 2, len(values))))
+        entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}"})
+        exams.append(entry)
+        features.append(values)
+    recipe = {"backbone": {"kind": "random", "generator": "splitmix64-irwin-hall-1", "seed": 0, "pooling": "cls",
+                           "architecture": {"patch": 8, "width": WIDTH, "depth": 1, "heads": 2, "mlp_hidden": 24,
+                                            "class_token": True, "registers": 0, "layer_scale": False, "qkv_bias": True,
+                                            "position_grid": 2, "prefix_positions": True, "norm": "norm"}},
+              "preprocessing": {"image_size": 16, "resampler": "pillow", "mean": [0.5] * 3, "std": [0.5] * 3}}
+    return make_cache(tmp_path_factory.mktemp("cache"), exams, features, recipe=recipe)
+
+
+def trained(cache, folder, *words, target="label"):
+    done = coldframe("train", "--cache", cache, "--target", target, "--out", folder / "run",
+                     *quick("--folds", 2, "--epochs", 2, *words))
+    assert done.returncode == 0, done.stderr
+    return folder / "run"
+
+
+def run_in(model, features, times, state):
+    """Outputs by name for some frames of one sequence, and the next state."""
+    wanted = {entry.name: entry for entry in model.get_inputs()}
+    feed = {"features": features[None]}
+    if "time" in wanted:
+        feed["time"] = times[None]
+    for name, entry in wanted.items():
+        if name not in feed:
+            feed[name] = state.get(name, np.zeros((1, entry.shape[1]), np.float32))
+    names = [entry.name for entry in model.get_outputs()]
+    found = dict(zip(names, model.run(None, feed)))
+    return found, {name[5:]: value for name, value in found.items() if name.startswith("next_")}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, name):
+    run = trained(cache, tmp_path, *MODELS[name])
+    done = driver("run", run, tmp_path / "onnx")
+    assert done.returncode == 0, done.stderr
+    assert {p.name for p in (tmp_path / "onnx").iterdir()} == {"fold-0-seed-0.onnx", "fold-1-seed-0.onnx", "vit.onnx"}
+    random = np.random.default_rng(1)
+    features = random.normal(size=(7, WIDTH)).astype(np.float32)
+    seconds = np.cumsum(random.uniform(0.05, 2, 7))
+    times = temporal_model.time_inputs(seconds - seconds[0])
+    for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):
+        ours, card = temporal_model.load(run / "models" / f"{path.stem}.safetensors")
+        model, state = session(path), {}
+        for t in range(7):  # each prefix: as the module that predict equals has it, whole, and from the carried state
+            frames = {"first": slice(0, 1), "last": slice(t, t + 1)}.get(card["model"]["frame_order"], slice(0, t + 1))
+            rows = torch.from_numpy(features[frames])[None]
+            with torch.no_grad():
+                expected = ours(rows, torch.tensor([rows.shape[1]]), times[frames][None] if card["model"]["time"] else None)
+            readings = temporal_model.read_outputs(card["targets"][0], expected.double()).numpy()
+            whole, _ = run_in(model, features[:t + 1], times.numpy()[:t + 1], {})
+            step, state = run_in(model, features[t:t + 1], times.numpy()[t:t + 1], state)
+            for found in (whole, step):
+                np.testing.assert_allclose(found["outputs"], expected.numpy(), rtol=0, atol=1e-6)
+                np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-6)
+
+
+def test_targets_of_every_task_are_read(cache, tmp_path):
+    run = trained(cache, tmp_path, "--time", "off", target="label,grade:ordinal,age:regression")
+    assert driver("run", run, tmp_path / "onnx").returncode == 0
+    features = np.random.default_rng(2).normal(size=(5, WIDTH)).astype(np.float32)
+    path = tmp_path / "onnx" / "fold-0-seed-0.onnx"
+    found, _ = run_in(session(path), features, None, {})
+    model, card = temporal_model.load(run / "models" / "fold-0-seed-0.safetensors")
+    with torch.no_grad():
+        outputs = model(torch.from_numpy(features)[None], torch.tensor([5])).double()
+    parts = outputs.split([temporal_model.output_count(target) for target in card["targets"]], -1)
+    for target, part in zip(card["targets"], parts):
+        expected = temporal_model.read_outputs(target, part).numpy().reshape(1, -1)
+        np.testing.assert_allclose(found[target["name"]], expected, rtol=1e-6, atol=1e-6)
+    facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
+    assert [target["name"] for target in json.loads(facts["targets"])] == ["label", "grade", "age"]
+
+
+@pytest.mark.parametrize("words, why", [(["--model", "bigru"], "bigru"), (["--model", "clock"], "clock"),
+                                        (["--time", "on", "--time-encoding", "decay"], "decay")])
+def test_what_cannot_be_carried_is_refused_by_name(cache, tmp_path, words, why):
+    done = driver("run", trained(cache, tmp_path, *words), tmp_path / "onnx")
+    assert done.returncode == 3 and why in done.stderr
+    assert not (tmp_path / "onnx").exists()
+
+
+VITS = [("vit_tiny_patch16_224", "cls", 48), ("vit_small_patch14_dinov2", "cls+mean", 56),
+        ("vit_small_patch14_reg4_dinov2", "register-mean", 56), ("eva02_tiny_patch14_224", "mean", 56),
+        ("vit_small_patch16_dinov3", "cls", 48), ("vit_base_patch16_siglip_224", "map", 48)]
+
+
+@pytest.mark.parametrize("name, pool, size", VITS)
+def test_vits_are_equal(tmp_path, name, pool, size):
+    path = tmp_path / "vit.onnx"
+    done = driver("vit", name, pool, size, 1000 if pool == "cls" else 1 << 30, path)
+    assert done.returncode == 0, done.stderr
+    assert path.with_name("vit.onnx.data").exists() == (pool == "cls")
+    images = torch.from_numpy(np.random.default_rng(0).normal(size=(2, 3, size, size)).astype(np.float32))
+    found = session(path).run(["features"], {"images": images.numpy()})[0]
+    expected, _ = vit_features.features("", images, architecture=name, seed=0, pool=pool)
+    np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-4)
+
+
+def test_architectures_beyond_the_engines_are_refused_by_name(tmp_path):
+    done = driver("vit", "vit_small_patch16_18x2_224", "cls", 48, 0, tmp_path / "vit.onnx")
+    assert done.returncode == 3 and ("kind of block" in done.stderr or "parallel" in done.stderr)
