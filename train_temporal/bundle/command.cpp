@@ -10,7 +10,7 @@
 #include "train_temporal/bundle/bundle.h"
 #include "train_temporal/bundle/make.h"
 #include "train_temporal/onnx/export.h"
-#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::bundle {

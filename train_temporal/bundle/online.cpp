@@ -16,7 +16,7 @@
 #include "extract/preprocess/prepared_frame.h"
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/models/online_model.h"
-#include "train_temporal/run/ensemble.h"
+#include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/run_folder.h"
 
