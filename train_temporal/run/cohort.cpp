@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "cache/format/layout.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -160,6 +161,10 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
 
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
   Cohort cohort{cache::CacheReader(options.cache), {}, {}, {}, {}, {}};
+  if (!cache::part_record_paths(cache::locate(options.cache)).empty())
+    cohort.warnings.push_back(
+        "parts of an extraction share this cache (.part-*.json), and exams may be missing; run "
+        "`coldframe cache finish` first");
   cohort.targets = read_targets(cohort.cache, options, known);
   for (std::size_t t = 0; t < known.size(); ++t) {
     if (cohort.targets[t].per_frame == known[t].per_frame) continue;
