@@ -11,10 +11,10 @@
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/run/apply/known_exams.h"
+#include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -27,12 +27,12 @@
 #include "train_temporal/data/stored_rows.h"
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results.h"
 #include "train_temporal/run/search/search.h"
 #include "train_temporal/run/starts.h"
-#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {

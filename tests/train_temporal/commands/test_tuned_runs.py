@@ -1,4 +1,5 @@
 """train --tune: the end of the ViT and the temporal model, from a cache's cut."""
+import contextlib
 import json
 import os
 import shutil
@@ -203,11 +204,8 @@ def killed(command, state, writes):
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     seen = set()
     while process.poll() is None and len(seen) < writes:
-        for path in state.glob("*"):
-            try:
-                seen.add((path.name, path.stat().st_mtime_ns))
-            except FileNotFoundError:
-                pass  # it was replaced just now
+        with contextlib.suppress(FileNotFoundError):  # a file is replaced, or the run has ended, just now
+            seen.update((path.name, path.stat().st_mtime_ns) for path in state.glob("*"))
     process.kill()
     return process.wait() != 0
 
