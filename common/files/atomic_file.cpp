@@ -68,11 +68,13 @@ std::string advice(int error) {
   }
 }
 
+std::string message_of(std::string_view verb, const fs::path& path, int error) {
+  return concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error));
+}
+
 [[noreturn]] void refuse(std::string_view verb, const fs::path& path, int error) {
-  const std::string message =
-      concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error));
-  if (may_pass(error)) throw PassingError(message, error);
-  throw SystemError(message);
+  if (may_pass(error)) throw PassingError(message_of(verb, path, error), error);
+  throw SystemError(message_of(verb, path, error));
 }
 
 fs::path folder_of(const fs::path& path) {
@@ -92,11 +94,34 @@ int try_sync(const fs::path& folder) {
 }
 
 // Makes the folder's own entries (a rename, a removal) survive a power cut. Tried again by itself:
-// what it follows has been done.
+// what it follows has been done, and is not to be done twice.
 void sync_folder(const fs::path& path) {
   const fs::path folder = folder_of(path);
   for (Patience tries(folder, Patience::Stop::kWaits); try_sync(folder) < 0;)
-    if (const int error = errno; !tries.again(error)) refuse("sync the folder of", path, error);
+    if (const int error = errno; !tries.again(error))
+      throw SystemError(message_of("sync the folder of", path, error));
+}
+
+// The rename over a reserved name. One that fails takes the reservation away, which is no file that
+// anybody can read. What is not empty there is ours: the rename was done and its answer lost.
+int replace_reservation(const fs::path& temporary, int descriptor, const fs::path& path) {
+  if (attempt(injected_fault("replace", path),
+              [&] { return ::rename(temporary.c_str(), path.c_str()); }) >= 0)
+    return 0;
+  const int error = errno;
+  struct stat ours = {}, there = {};
+  int looked = 0;
+  for (Patience tries(path, Patience::Stop::kWaits);
+       (looked = ::stat(path.c_str(), &there)) < 0 && tries.again(errno);) {
+  }
+  const bool is_ours =
+      there.st_size > 0 || (::fstat(descriptor, &ours) == 0 && there.st_ino == ours.st_ino);
+  if (looked == 0 && is_ours) return 0;
+  for (Patience tries(path, Patience::Stop::kWaits);
+       looked == 0 && ::unlink(path.c_str()) < 0 && tries.again(errno);) {
+  }
+  errno = error;
+  return -1;
 }
 
 fs::path temporary_name(const fs::path& path) {
@@ -217,8 +242,7 @@ bool AtomicFile::publish_new() {
       return ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     });
     if (reserved >= 0) ::close(reserved);
-    result = reserved < 0 ? reserved
-                          : attempt(0, [&] { return ::rename(temporary_.c_str(), path_.c_str()); });
+    result = reserved < 0 ? reserved : replace_reservation(temporary_, descriptor_, path_);
   } else if (result >= 0) {
     ::unlink(temporary_.c_str());
   }

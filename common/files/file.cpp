@@ -84,18 +84,32 @@ bool InputFile::open_copy() {
 }
 
 // After a remount the old descriptor is stale for ever. Other threads may be reading by it.
-void InputFile::reopen() const {
+void InputFile::reopen(int descriptor) const {
   struct stat status = {};
   const int fresh = open_and_look(path_, status);
   if (fresh < 0) return;  // the next read tells
   const bool same = without_device(identity_of(status)) == without_device(identity_);
-  if (same) ::dup3(fresh, descriptor_, O_CLOEXEC);
+  if (same) ::dup3(fresh, descriptor, O_CLOEXEC);
   ::close(fresh);
   if (!same) refuse("it changed while it was read");
 }
 
+// The local disk fails: the file is read where it lies, if it is still the one that was copied.
+bool InputFile::leave_copy() const {
+  struct stat status = {};
+  int fresh = open_and_look(path_, status);
+  for (Patience tries(path_); fresh < 0 && tries.again(errno);)
+    fresh = open_and_look(path_, status);
+  if (fresh < 0) return false;
+  int none = -1;
+  const bool same = without_device(identity_of(status)) == without_device(identity_);
+  if (!same || !original_.compare_exchange_strong(none, fresh)) ::close(fresh);
+  return same;
+}
+
 InputFile::~InputFile() {
   if (!copy_) ::close(descriptor_);
+  if (original_ >= 0) ::close(original_);
 }
 
 void InputFile::refuse(std::string_view reason) const {
@@ -106,20 +120,24 @@ void InputFile::refuse(std::string_view reason) const {
 std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> bytes) const {
   if (offset >= size_) return 0;
   const std::size_t wanted = std::min<std::uint64_t>(bytes.size(), size_ - offset);
-  const std::uint64_t begin = offset + (copy_ ? copy_->begin : 0);
   std::size_t done = 0;
   Patience tries(path_);
   while (done < wanted) {
+    const int original = original_;
+    const bool by_copy = copy_ && original < 0;
+    const int descriptor = original < 0 ? descriptor_ : original;
+    const std::uint64_t at = offset + done + (by_copy ? copy_->begin : 0);
     const ssize_t count =
-        ::pread(descriptor_, bytes.data() + done, wanted - done, static_cast<off_t>(begin + done));
+        ::pread(descriptor, bytes.data() + done, wanted - done, static_cast<off_t>(at));
     if (const int error = errno; count < 0 && error != EINTR) {
-      if (copy_ || !tries.again(error)) refuse(std::strerror(error));
-      reopen();
+      if (!(by_copy ? leave_copy() : tries.again(error))) refuse(std::strerror(error));
+      if (!by_copy) reopen(descriptor);
     }
     if (count < 0) continue;
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
+  if (!copy_ || original_ >= 0) note_success(path_);
   bytes_read_ += done;
   return done;
 }
@@ -132,6 +150,7 @@ std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folde
     std::filesystem::directory_iterator entry(folder, error);
     for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
       entries.push_back(entry->path());
+    if (!error) note_success(folder);
     if (!error || error.value() == ENOTDIR) return entries;
     if (tries.again(error.value())) continue;
     if (error.value() == ENOENT) return entries;

@@ -44,7 +44,8 @@ class InputFile final : public ByteSource {
   [[noreturn]] void refuse(std::string_view reason) const override;
   void open_original();
   bool open_copy();
-  void reopen() const;
+  void reopen(int descriptor) const;
+  bool leave_copy() const;
 
   std::filesystem::path path_;
   std::string identity_;
@@ -52,6 +53,7 @@ class InputFile final : public ByteSource {
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
   std::shared_ptr<const StagedCopy> copy_;  // has the descriptor; null: the file itself is read
+  mutable std::atomic<int> original_ = -1;  // of the file itself, where its copy cannot be read
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 

@@ -13,15 +13,19 @@
 namespace coldframe {
 
 // For how many seconds one operation is tried again. 0, until somebody says, not at all; programs
-// begin with the usual ones.
+// begin with the usual ones. After a stop request nothing is waited for any longer than
+// `after_stop`.
 inline constexpr double kUsualPatience = 60;
-void set_patience(double seconds);
+void set_patience(double seconds, double after_stop = kUsualPatience);
 
 // EIO, ESTALE, ETIMEDOUT, ENOTCONN and their like.
 bool may_pass(int error);
 
 // A file on this device was read: from then on its mount is missed when it is gone.
 void note_mount(const std::filesystem::path& path, std::uint64_t device);
+
+// Reading or writing the path has worked: what was given up beside it is waited for again.
+void note_success(const std::filesystem::path& path);
 
 // A file that could not be written for a reason that may pass.
 struct PassingError : SystemError {
@@ -41,7 +45,8 @@ class Patience {
 
   // Pauses, longer each time, and returns true, the first time in the program's life with a
   // warning. False: the error does not pass, the patience is at its end (for a path just once in
-  // the program's life), or a stop request ends it. ENOENT passes where a mount is gone.
+  // the program's life, and for others of its mount not before something there has worked), or a
+  // stop request ends it. ENOENT passes where a mount is gone.
   bool again(int error);
 
  private:
@@ -50,6 +55,7 @@ class Patience {
 
   const std::filesystem::path& path_;
   Stop stop_;
+  bool stop_seen_ = false;
   std::optional<Clock::time_point> end_;
   std::chrono::milliseconds pause_{50};
 };

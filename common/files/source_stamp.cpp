@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
 #include "common/files/fingerprint.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -14,7 +16,9 @@ namespace {
 
 std::string file_stamp(const std::filesystem::path& path) {
   struct stat status = {};
-  if (::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0) return "-";
+  for (Patience tries(path);
+       ::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0;)
+    if (!tries.again(errno)) return "-";
   const std::int64_t nanoseconds =
       std::int64_t{status.st_mtim.tv_sec} * 1000000000 + status.st_mtim.tv_nsec;
   return concat(status.st_size, ':', nanoseconds);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "common/cli/error.h"
 #include "common/files/file.h"
@@ -49,18 +50,23 @@ NamelessFile::~NamelessFile() {
   ::close(descriptor_);
 }
 
-void offer_copy(const fs::path& original, const std::shared_ptr<const StagedCopy>& copy) {
+std::shared_ptr<const StagedCopy> offer_copy(const fs::path& original, StagedCopy copy) {
+  const auto forget = [original](const StagedCopy* dead) {
+    delete dead;
+    const std::lock_guard lock(copies_mutex);
+    const auto found = copies.find(original);
+    if (found != copies.end() && found->second.expired()) copies.erase(found);
+  };
+  std::shared_ptr<const StagedCopy> offered(new StagedCopy(std::move(copy)), forget);
   const std::lock_guard lock(copies_mutex);
-  copies[original] = copy;
+  copies[original] = offered;
+  return offered;
 }
 
 std::shared_ptr<const StagedCopy> find_copy(const fs::path& original) {
   const std::lock_guard lock(copies_mutex);
   const auto found = copies.find(original);
-  if (found == copies.end()) return nullptr;
-  auto copy = found->second.lock();
-  if (!copy) copies.erase(found);
-  return copy;
+  return found == copies.end() ? nullptr : found->second.lock();
 }
 
 }  // namespace coldframe

@@ -29,8 +29,8 @@ struct StagedCopy {
 };
 
 // From then on, and for as long as somebody holds the copy, InputFile finds it under this path.
-void offer_copy(const std::filesystem::path& original,
-                const std::shared_ptr<const StagedCopy>& copy);
+std::shared_ptr<const StagedCopy> offer_copy(const std::filesystem::path& original,
+                                             StagedCopy copy);
 std::shared_ptr<const StagedCopy> find_copy(const std::filesystem::path& original);  // or null
 
 }  // namespace coldframe

@@ -56,9 +56,8 @@ void write_piece(const NamelessFile& file, std::uint64_t at, std::span<const std
   }
 }
 
-std::shared_ptr<const StagedCopy> copy_file(const fs::path& path,
-                                            const std::shared_ptr<const NamelessFile>& into,
-                                            std::uint64_t begin) {
+StagedCopy copy_file(const fs::path& path, const std::shared_ptr<const NamelessFile>& into,
+                     std::uint64_t begin) {
   const InputFile original(path);
   std::vector<std::byte> piece(std::min<std::uint64_t>(kPieceBytes, original.size()));
   std::uint64_t at = 0;
@@ -69,7 +68,7 @@ std::shared_ptr<const StagedCopy> copy_file(const fs::path& path,
     at += count;
   }
   if (at < original.size()) throw DataError("it became shorter while it was read");
-  return std::make_shared<const StagedCopy>(StagedCopy{into, begin, at, original.identity()});
+  return {into, begin, at, original.identity()};
 }
 
 }  // namespace
@@ -140,9 +139,8 @@ ReadAhead::Copies ReadAhead::copy(const std::vector<fs::path>& files) {
     try {
       auto copy = find_copy(path);
       if (!copy) {
-        copy = copy_file(path, into, begin);
+        copy = offer_copy(path, copy_file(path, into, begin));
         begin += copy->size;
-        offer_copy(path, copy);
       }
       copies.push_back(std::move(copy));
     } catch (const DataError&) {  // the decoder meets it again, and says so

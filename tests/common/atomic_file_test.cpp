@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {
@@ -24,7 +25,11 @@ std::span<const std::byte> as_bytes(std::string_view text) {
 
 class AtomicFileTest : public ::testing::Test {
  protected:
-  ~AtomicFileTest() override { set_file_fault_hook({}); }
+  ~AtomicFileTest() override {
+    set_file_fault_hook({});
+    set_patience(0);
+    note_success(folder_ / "a");
+  }
   TemporaryFolder folder_;
 };
 
@@ -70,6 +75,47 @@ TEST_F(AtomicFileTest, ThatIsToBeNewTakesTheNextFreeNameWithLinksAndWithout) {
     EXPECT_THAT(folder_.names(), ElementsAre("0", "1", "2"));
     std::filesystem::remove(folder_ / "2");
   }
+}
+
+// FUSE and FAT have no links: the name is reserved there, and then replaced.
+TEST_F(AtomicFileTest, LeavesNoReservationWhenTheRenameFailsOnce) {
+  for (const bool done : {false, true}) {
+    set_patience(60);
+    int tries = 0;
+    set_file_fault_hook([&](std::string_view name, const std::filesystem::path& path) {
+      if (name == "replace" && ++tries == 1) {
+        for (const std::string& entry : folder_.names())
+          if (done && entry.ends_with(".tmp")) std::filesystem::rename(folder_ / entry, path);
+        return EIO;
+      }
+      return name == "rename" ? EPERM : 0;
+    });
+    int number = 0;
+    with_patience(folder_ / "0", [&] {
+      AtomicFile file(folder_ / "0");
+      file.append("ours");
+      file.finish_as_new([&] { return folder_ / std::to_string(++number); });
+    });
+    EXPECT_EQ(tries, done ? 1 : 2);
+    EXPECT_THAT(folder_.names(), ElementsAre("0"));
+    EXPECT_EQ(folder_.read("0"), "ours");
+    std::filesystem::remove(folder_ / "0");
+  }
+}
+
+TEST_F(AtomicFileTest, IsPublishedOnceThoughItsFolderCannotBeSynced) {
+  set_patience(0.2);
+  set_file_fault_hook(
+      [](std::string_view name, const auto&) { return name == "fsync_folder" ? EIO : 0; });
+  int number = 0;
+  EXPECT_THAT(message_of<SystemError>([&] {
+                with_patience(folder_ / "0", [&] {
+                  AtomicFile file(folder_ / "0");
+                  file.finish_as_new([&] { return folder_ / std::to_string(++number); });
+                });
+              }),
+              HasSubstr("sync the folder of"));
+  EXPECT_THAT(folder_.names(), ElementsAre("0"));
 }
 
 TEST_F(AtomicFileTest, WritesReadsAndTruncatesAtOffsets) {
