@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <map>
 #include <unordered_set>
@@ -101,7 +102,11 @@ void require_unshared(const Location& location) {
 std::optional<Json> agreement(const Location& location) {
   const fs::path path = agreement_path(location);
   std::error_code error;
-  if (!fs::exists(path, error)) return std::nullopt;
+  for (Patience tries(path); !fs::exists(path, error);) {
+    if (tries.again(error ? error.value() : ENOENT)) continue;
+    if (!error) return std::nullopt;
+    throw SystemError(concat("cannot look for '", path.string(), "': ", error.message()));
+  }
   Json json = read_json_file(path);
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   if (!json.is_object() || !is_text("precision") || !is_text("device"))
@@ -120,7 +125,10 @@ Json agree(const Location& location, const Json& proposal) {
     file.append(proposal.dump() + "\n");
     decided = file.finish_if_new();
   });
-  return decided ? proposal : agreement(location).value_or(proposal);
+  if (decided) return proposal;
+  if (const auto agreed = agreement(location)) return *agreed;
+  throw SystemError(concat("'", agreement_path(location).string(), "' was there and is gone; run ",
+                           "the same command again"));
 }
 
 PartsReport check_parts(const Location& location, const std::vector<PartRecord>& records,
