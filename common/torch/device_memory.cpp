@@ -36,7 +36,14 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
 // Two workspaces of 4 MiB and eight of 16 KiB.
 constexpr char kWorkspaces[] = "CUBLAS_WORKSPACE_CONFIG", kBoundedWorkspaces[] = ":4096:2:16:8";
 constexpr std::uint64_t kHopperWorkspace = 32u << 20;
-constexpr std::uint64_t kLtWorkspace = 1u << 20;  // CUBLASLT_WORKSPACE_SIZE's default
+constexpr char kLtWorkspace[] = "CUBLASLT_WORKSPACE_SIZE";  // in KiB
+
+std::uint64_t lt_workspace() {
+  const char* const set = ::getenv(kLtWorkspace);
+  std::int64_t kibibytes = 0;
+  const bool given = set && parse_int(set, kibibytes) && kibibytes >= 0 && kibibytes < 1 << 30;
+  return 1024 * static_cast<std::uint64_t>(given ? kibibytes : 1024);
+}
 
 }  // namespace
 
@@ -59,7 +66,7 @@ std::uint64_t cuda_workspace(const char* setting) {
 
 std::uint64_t cuda_training_workspaces() {
   const char* const set = ::getenv(kWorkspaces);
-  return 2 * (cuda_workspace(set ? set : kBoundedWorkspaces) + kLtWorkspace);
+  return 2 * (cuda_workspace(set ? set : kBoundedWorkspaces) + lt_workspace());
 }
 
 std::string allocator_settings(const std::string& given, double share) {

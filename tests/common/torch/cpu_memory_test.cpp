@@ -138,6 +138,11 @@ TEST(DeviceMemory, BoundsTheWorkspacesOfCublasUnlessTheUserDid) {
   EXPECT_EQ(now(), ":16:8");
   EXPECT_EQ(cuda_training_workspaces(), 2 * (kMebibyte + kMebibyte / 8));
   EXPECT_EQ(cuda_workspace("nonsense"), 32 * kMebibyte);
+  ::setenv("CUBLASLT_WORKSPACE_SIZE", "4096", 1);
+  EXPECT_EQ(cuda_training_workspaces(), 2 * (4 * kMebibyte + kMebibyte / 8));
+  ::setenv("CUBLASLT_WORKSPACE_SIZE", "nonsense", 1);
+  EXPECT_EQ(cuda_training_workspaces(), 2 * (kMebibyte + kMebibyte / 8));
+  ::unsetenv("CUBLASLT_WORKSPACE_SIZE");
   ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
 }
 
