@@ -140,9 +140,11 @@ ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                       const ReaderOptions& options, const std::function<bool(ExamSlot&&)>& sink);
 
 // Sizes and modification times of the exam's files, and the XXH3-128 over their content. Both also
-// change when a file can no longer be read, or can be again.
+// change when a file can no longer be read, or can be again; DataError where that befalls a file
+// that was read just now.
 std::string source_stamp(const ExamSpec& exam);
-std::string source_digest(const ExamSpec& exam);
+std::string source_digest(const ExamSpec& exam,
+                          const std::set<std::filesystem::path>& were_read = {});
 
 // That digest as it was while some of the files were empty, or could not be read.
 enum class Lack { kEmpty, kUnreadable };

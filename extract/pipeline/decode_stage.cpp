@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <set>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
@@ -204,7 +205,12 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   if (stopped) return;
   require_enough(info, result.lost, settings_.min_frames, tasks_[result.task].held);
   info.source_kind = opened.kind();
-  info.source_digest = frames::source_digest(exam);
+  std::set<std::filesystem::path> were_read;
+  for (std::size_t i = 0; i < item_of_slot.size(); ++i)
+    if (info.present[i]) were_read.insert(exam.items[item_of_slot[i]].path);
+  info.source_digest = frames::source_digest(exam, were_read);
+  stopped = stop_requested();  // files that were not read may have failed by it
+  if (stopped) return;
   if (exam_stamp(exam) != info.source_stamp)
     throw DataError("its files changed while they were read; run the same command again");
   info.frame_columns = frame_columns_of(input_, exam, item_of_slot);

@@ -52,9 +52,13 @@ std::string source_stamp(const ExamSpec& exam) {
   return files_stamp(distinct_files(exam));
 }
 
-std::string source_digest(const ExamSpec& exam) {
+std::string source_digest(const ExamSpec& exam, const std::set<std::filesystem::path>& were_read) {
   Xxh3Stream digest;
-  for (const auto& path : with_voxel_files(distinct_files(exam))) add_content(path, digest);
+  for (const auto& path : with_voxel_files(distinct_files(exam)))
+    if (were_read.contains(path))
+      add_file(InputFile(path), digest);
+    else
+      add_content(path, digest);
   return digest.hex();
 }
 
