@@ -19,7 +19,8 @@ vit::CheckInput first_frames(const frames::ExamList& input, const ExtractOptions
   const auto [height, width] = options.preprocessing.image_size;
   const torch::Tensor frames = torch::empty({count, height, width, 3}, torch::kUInt8);
 
-  DecodedQueue queue(static_cast<std::size_t>(3 * height * width), 1);
+  DecodedQueue queue(static_cast<std::size_t>(3 * height * width), 1,
+                     static_cast<std::size_t>(count));
   const DecodeStage decoder(input, tasks, settings, queue);
   std::int64_t found = 0;
   while (found < count) {

@@ -68,8 +68,8 @@ class DecodedQueue : public BoundedQueue<Decoded> {
  public:
   static constexpr std::size_t kLeast = 64, kMostBytes = 256u << 20;
 
-  DecodedQueue(std::size_t frame_bytes, std::size_t devices)
-      : BoundedQueue(kLeast), frame_bytes_(frame_bytes), devices_(devices) {}
+  DecodedQueue(std::size_t frame_bytes, std::size_t devices, std::size_t frames = kLeast)
+      : BoundedQueue(frames), frame_bytes_(frame_bytes), devices_(devices) {}
 
   // Room for two batches of each device, within kMostBytes or kLeast frames. It never shrinks.
   void deepen(std::size_t batch) {
@@ -86,7 +86,9 @@ class DecodedQueue : public BoundedQueue<Decoded> {
     return pixels;
   }
   void recycle(std::vector<std::vector<std::uint8_t>>&& used) {
+    const std::size_t room = capacity();
     const std::lock_guard lock(spares_mutex_);
+    used.resize(std::min(used.size(), room - std::min(room, spares_.size())));
     std::ranges::move(used, std::back_inserter(spares_));
   }
 
