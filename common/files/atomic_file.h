@@ -62,8 +62,9 @@ void create_folders_durably(const std::filesystem::path& folder);
 
 // Fault injection for tests: called before operation `name` ("open", "write", "read", "truncate",
 // "fsync", "rename" (also of a link), "reserve", "replace" (of what is reserved), "fsync_folder",
-// "unlink", "mkdir") on `path` (of a rename: the new name; of an fsync_folder: the folder). Returns the errno with which it fails, 0
-// to let it happen, or kShortWrite to let a write store half of its bytes. Empty: no faults.
+// "unlink", "mkdir") on `path` (of a rename: the new name; of an fsync_folder: the folder). Returns
+// the errno with which it fails, 0 to let it happen, or kShortWrite to let a write store half of
+// its bytes. Empty: no faults.
 constexpr int kShortWrite = -1;
 using FileFaultHook = std::function<int(std::string_view name, const std::filesystem::path& path)>;
 void set_file_fault_hook(FileFaultHook hook);
