@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decode/decode_stage.h"
 #include "extract/pipeline/transfer/device_input.h"
 
 namespace coldframe::extract {

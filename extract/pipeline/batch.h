@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 #include "extract/pipeline/devices/batch_controller.h"
 #include "extract/pipeline/recent_features.h"
 #include "extract/pipeline/transfer/device_input.h"

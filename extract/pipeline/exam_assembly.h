@@ -14,7 +14,7 @@
 
 #include "cache/format/cut.h"
 #include "cache/format/exam.h"
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 
 namespace coldframe::extract {
 

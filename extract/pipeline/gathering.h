@@ -11,7 +11,7 @@
 #include "common/cli/progress.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/batch.h"
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 #include "extract/pipeline/exam_assembly.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/pipeline/write_stage.h"

@@ -5,7 +5,7 @@
 #include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decode/decode_stage.h"
 #include "extract/pipeline/gathering.h"
 
 namespace coldframe::extract {

@@ -7,7 +7,7 @@
 
 #include "cache/write/writer.h"
 #include "extract/options/options.h"
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decode/decode_stage.h"
 #include "extract/plan/resume/resume.h"
 #include "extract/vit/backbone.h"
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 
 namespace coldframe::extract {
 

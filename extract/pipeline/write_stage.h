@@ -9,7 +9,7 @@
 
 #include "cache/write/writer.h"
 #include "common/threads/bounded_queue.h"
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 #include "extract/pipeline/exam_assembly.h"
 
 namespace coldframe::extract {

@@ -1,4 +1,4 @@
-#include "extract/pipeline/decoded.h"
+#include "extract/pipeline/decode/decoded.h"
 
 #include <gtest/gtest.h>
 

@@ -13,8 +13,8 @@
 #include "extract/augment/exam_views.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
-#include "extract/pipeline/decoded.h"
-#include "extract/pipeline/read_ahead.h"
+#include "extract/pipeline/decode/decoded.h"
+#include "extract/pipeline/decode/read_ahead.h"
 #include "extract/plan/resume/resume.h"
 #include "extract/preprocess/preprocessing.h"
 

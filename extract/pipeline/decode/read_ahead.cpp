@@ -1,4 +1,4 @@
-#include "extract/pipeline/read_ahead.h"
+#include "extract/pipeline/decode/read_ahead.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "extract/pipeline/decode_stage.h"
+#include "extract/pipeline/decode/decode_stage.h"
 
 #include <algorithm>
 #include <new>
