@@ -14,6 +14,23 @@ import numpy as np
 from safetensors import safe_open
 
 
+MODEL = {"architecture": "gru", "frame_order": "in_order", "layers": 1, "bidirectional": False, "temporal_pool": "attention",
+         "time": False, "linear": False}
+
+
+def require_known(file, card):
+    """ValueError for a model or a target that probability() would compute wrongly."""
+    found = [f"{key} {card['model'].get(key)}" for key, known in MODEL.items() if card["model"].get(key) != known]
+    targets = card["targets"]
+    if len(targets) != 1:
+        found.append(f"{len(targets)} targets")
+    found += [f"a target of {target['task']}" for target in targets if target["task"] not in ("binary", "multiclass")]
+    found += ["a target of each frame" for target in targets if target["per_frame"]]
+    if found:
+        raise ValueError(f"{file} has {', '.join(found)}; expected one target with classes and the default model: "
+                         "take predict() of examples/temporal_model.py")
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -25,6 +42,7 @@ def softmax(x):
 def probability(file, x):
     with safe_open(file, "numpy") as model:
         w, card = {name: model.get_tensor(name).astype(np.float64) for name in model.keys()}, json.loads(model.metadata()["card"])
+    require_known(file, card)
     x = (x - w["feature_mean"]) / w["feature_std"] @ w["project.weight"].T + w["project.bias"]
     state, outputs = np.zeros(card["model"]["hidden"]), []
     for frame in x @ w["gru.weight_ih_l0"].T + w["gru.bias_ih_l0"]:  # gates: reset, update, new
@@ -39,8 +57,13 @@ def probability(file, x):
 def predict(bundle, features):
     """[classes], the mean over the bundle's models."""
     files = sorted(pathlib.Path(bundle, "models").glob("*.safetensors"))
+    if not files:
+        raise ValueError(f"'{bundle}' holds no models/*.safetensors; expected the folder of a bundle (tar -x unpacks one)")
     return np.mean([probability(file, np.asarray(features, np.float64)) for file in files], 0)
 
 
 if __name__ == "__main__":
-    print(*predict(sys.argv[1], np.load(sys.argv[2])))
+    try:
+        print(*predict(sys.argv[1], np.load(sys.argv[2])))
+    except ValueError as error:
+        sys.exit(f"error: {error}")

@@ -2,6 +2,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -237,3 +239,22 @@ def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
         assert np.abs(bundle_probability.predict(made.bundle, features) - expected).max() < 1e-6
         by_torch = temporal_model.predict(made.bundle, features)
         assert np.abs(np.array(list(by_torch.values())) - expected).max() < 1e-6
+
+
+@pytest.mark.parametrize("part, key, value", [("model", "layers", 2), ("model", "temporal_pool", "mean"), ("model", "time", True),
+                                              ("target", "task", "regression"), ("target", "task", "ordinal"),
+                                              ("target", "per_frame", True), ("targets", None, None)])
+def test_python_refuses_what_it_does_not_know(made, tmp_path, part, key, value):
+    path = next((made.bundle / "models").glob("*.safetensors"))
+    with safetensors.safe_open(path, "pt") as file:
+        card, tensors = json.loads(file.metadata()["card"]), {name: file.get_tensor(name) for name in file.keys()}
+    if part == "targets":
+        card["targets"] *= 2
+    else:
+        (card["model"] if part == "model" else card["targets"][0])[key] = value
+    (tmp_path / "models").mkdir()
+    safetensors.torch.save_file(tensors, tmp_path / "models/fold.safetensors", {"card": json.dumps(card)})
+    np.save(tmp_path / "x.npy", np.zeros((2, card["model"]["dimension"])))
+    script = [sys.executable, bundle_probability.__file__, tmp_path, tmp_path / "x.npy"]
+    said = subprocess.run(script, capture_output=True, text=True)
+    assert said.returncode == 1 and said.stdout == "" and "take predict() of examples/temporal_model.py" in said.stderr
