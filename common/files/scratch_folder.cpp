@@ -1,12 +1,15 @@
 #include "common/files/scratch_folder.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <string>
@@ -20,8 +23,30 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kScratchName = "coldframe-scratch-";
+constexpr std::size_t kRandomLetters = 6;    // mkdtemp's
 constexpr std::time_t kAgeOfAbandoned = 60;  // seconds; a folder is locked just after it is made
+
+// Locks may be local to a host on a shared file system (NFS, Lustre): a folder is judged by its own
+// host alone. Of containers with one name and processes of their own the lock decides.
+std::string prefix_of_this_host() {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  std::string prefix = concat("coldframe-scratch-", host, "-");
+  std::ranges::replace(prefix, '/', '_');
+  return prefix;
+}
+
+// True for "PREFIX", "PID-XXXXXX" of a process that is gone, or of this one, whose lock tells.
+bool may_be_abandoned(const std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return false;
+  const char* end = name.data() + name.size();
+  pid_t process = 0;
+  const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, process);
+  if (error != std::errc() || process <= 0 || *rest != '-' ||
+      static_cast<std::size_t>(end - rest) != 1 + kRandomLetters)
+    return false;
+  return process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
+}
 
 // The folder, locked, or -1 where another process has it and `how` says not to wait.
 int lock_folder(const fs::path& path, int how = LOCK_EX) {
@@ -31,10 +56,10 @@ int lock_folder(const fs::path& path, int how = LOCK_EX) {
   return -1;
 }
 
-void remove_abandoned_folders(const fs::path& parent) {
+void remove_abandoned_folders(const fs::path& parent, const std::string& prefix) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(parent, error)) {
-    if (!entry.path().filename().string().starts_with(kScratchName)) continue;
+    if (!may_be_abandoned(entry.path().filename().string(), prefix)) continue;
     const int folder = lock_folder(entry.path(), LOCK_EX | LOCK_NB);
     if (folder < 0) continue;
     struct stat status {};
@@ -49,8 +74,10 @@ void remove_abandoned_folders(const fs::path& parent) {
 
 ScratchFolder::ScratchFolder(fs::path parent) {
   if (parent.empty()) parent = fs::temp_directory_path();
-  remove_abandoned_folders(parent);
-  std::string name = (parent / (std::string(kScratchName) + "XXXXXX")).string();
+  const std::string prefix = prefix_of_this_host();
+  remove_abandoned_folders(parent, prefix);
+  const std::string random(kRandomLetters, 'X');
+  std::string name = (parent / concat(prefix, ::getpid(), "-", random)).string();
   if (::mkdtemp(name.data()) == nullptr)
     throw SystemError(concat("cannot make a folder in '", parent.string(), "': ",
                              std::strerror(errno), "; check that it exists and may be written to"));

@@ -6,7 +6,7 @@
 namespace coldframe {
 
 // Made in `parent` (empty: the system's temporary folder, TMPDIR), and removed with everything in
-// it. What killed processes left of theirs in `parent` goes as well: each is locked while it is in
+// it. What killed processes of this host left in `parent` goes as well: each is locked while in
 // use. SystemError when it cannot be made.
 class ScratchFolder {
  public:

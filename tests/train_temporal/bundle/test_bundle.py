@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -92,13 +93,17 @@ def test_predictions_are_those_of_extract_and_predict(made, tmp_path):
 
 
 def test_a_killed_process_s_files_are_swept(made, tmp_path):
-    left = tmp_path / "coldframe-scratch-killed"
-    (left / "features.cache").mkdir(parents=True)
-    os.utime(left, (1, 1))
-    recent = tmp_path / "coldframe-scratch-recent"
-    recent.mkdir()
-    coldframe("predict", "--bundle", made.bundle, "--input", made.exams, "--out", tmp_path / "p.csv", TMPDIR=str(tmp_path))
-    assert not left.exists() and recent.exists()
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = {kind: f"coldframe-scratch-{host}-{process}-{kind}" for kind, host, process in [
+        ("killed", socket.gethostname(), ended.pid), ("living", socket.gethostname(), os.getpid()),
+        ("distan", "another-host", ended.pid), ("recent", socket.gethostname(), ended.pid)]}
+    for kind, name in names.items():
+        (tmp_path / name / "features.cache").mkdir(parents=True)
+        if kind != "recent":
+            os.utime(tmp_path / name, (1, 1))
+    coldframe("bundle", "show", made.folder / "model.tar", TMPDIR=str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(name for kind, name in names.items() if kind != "killed")
 
 
 def test_a_bad_exam_is_listed_and_stops_nothing(made, tmp_path):
