@@ -1,6 +1,7 @@
 #include "train_temporal/bundle/bundle.h"
 
 #include <algorithm>
+#include <span>
 
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
@@ -14,13 +15,40 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLongestSums = 1 << 20;
 
-// What readers take for granted.
-void require_keys(const Json& facts) {
-  for (const char* place : {"/name", "/license", "/backbone/kind", "/training/model"})
-    if (const Json::json_pointer pointer(place);
-        !facts.contains(pointer) || !facts.at(pointer).is_string())
-      throw DataError(concat("'", kFactsFile, "' has no text at ", place,
-                             "; make the bundle anew with this version"));
+struct Key {
+  const char* place;
+  Json::value_t kind;
+  bool optional = false;
+};
+
+using Kind = Json::value_t;
+
+constexpr Key kKeys[] = {{"/name", Kind::string},
+                         {"/license", Kind::string},
+                         {"/models", Kind::number_unsigned},
+                         {"/feature_digest", Kind::string},
+                         {"/targets", Kind::array},
+                         {"/training/model", Kind::string},
+                         {"/training/coldframe", Kind::string},
+                         {"/backbone/kind", Kind::string},
+                         {"/backbone/half", Kind::boolean, true},
+                         {"/backbone/file", Kind::string, true},
+                         {"/backbone/mask", Kind::string, true},
+                         {"/recipe/features/backbone/kind", Kind::string}};
+
+constexpr Key kTargetKeys[] = {{"/name", Kind::string},
+                               {"/task", Kind::string},
+                               {"/classes", Kind::array},
+                               {"/threshold", Kind::number_float, true}};
+
+// What readers take for granted, of `json` at `above`.
+void require_keys(const Json& json, std::span<const Key> keys, const std::string& above = {}) {
+  for (const Key& key : keys) {
+    const Json::json_pointer place(key.place);
+    if (json.contains(place) ? json.at(place).type() == key.kind : key.optional) continue;
+    throw DataError(concat("'", kFactsFile, "' has no ", Json(key.kind).type_name(), " at ", above,
+                           key.place, "; make the bundle anew with this version"));
+  }
 }
 
 }  // namespace
@@ -44,11 +72,12 @@ Bundle::Bundle(const fs::path& path) : path_(path), opened_(path) {
     const auto faults = find_faults(folder(), opened_.sums.files);
     if (!faults.empty()) throw DataError(faults.front());
     facts_ = read_json_file(file(kFactsFile));
-    const std::string format = facts_.value("format", "");
+    const Json format = facts_.is_object() ? facts_.value("format", Json()) : Json();
     if (format != kFormat)
       throw DataError(
-          concat("its format is '", format, "', and this version reads '", kFormat, "'"));
-    require_keys(facts_);
+          concat("its format is ", format.dump(), ", and this version reads \"", kFormat, "\""));
+    require_keys(facts_, kKeys);
+    for (const Json& target : facts_["targets"]) require_keys(target, kTargetKeys, "/targets/…");
     recipe_ = cache::recipe_from_json(facts_.value("recipe", Json()));
   });
 }

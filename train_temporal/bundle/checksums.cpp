@@ -1,7 +1,6 @@
 #include "train_temporal/bundle/checksums.h"
 
 #include <algorithm>
-#include <set>
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
@@ -15,27 +14,19 @@ namespace fs = std::filesystem;
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 constexpr const char* kSeal = "# SHA-256 of the lines above: ";
 
-// Names of regular files, and of links to such, as the hub's client makes them.
-std::set<std::string> names_in(const fs::path& folder) {
+// Names of regular files, and of links to such, as the hub's client makes them. A link to a folder
+// is a name, too: readers would follow it to files that nobody vouches for.
+std::set<std::string> names_in(const fs::path& folder, bool dotted = false) {
   std::set<std::string> names;
   fs::recursive_directory_iterator entries(folder);
   for (auto entry = begin(entries); entry != end(entries); ++entry) {
     const std::string name = entry->path().lexically_relative(folder).generic_string();
     const bool hidden = name.starts_with('.');
-    if (entry->is_directory()) {
-      if (hidden) entry.disable_recursion_pending();
-    } else if (!hidden && name != kChecksumsFile) {
-      names.insert(name);
-    }
+    const bool is_folder = entry->is_directory() && !entry->is_symlink();
+    if (is_folder && hidden) entry.disable_recursion_pending();
+    if (hidden ? dotted : !is_folder && name != kChecksumsFile) names.insert(name);
   }
   return names;
-}
-
-bool stays_inside(const std::string& name) {
-  const fs::path path(name);
-  return !name.empty() && path.is_relative() && path.lexically_normal() == path &&
-         !name.starts_with('.') && name.find('\\') == std::string::npos &&
-         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
 }
 
 BundleFile parse_line(const std::string& line) {
@@ -47,6 +38,13 @@ BundleFile parse_line(const std::string& line) {
 }
 
 }  // namespace
+
+bool stays_inside(const std::string& name) {
+  const fs::path path(name);
+  return path.has_filename() && path.is_relative() && path.lexically_normal().native() == name &&
+         !name.starts_with('.') && name.find('\\') == std::string::npos &&
+         std::ranges::none_of(name, [](unsigned char c) { return c < ' '; });
+}
 
 std::string checksums_of(const fs::path& folder) {
   std::string lines;
@@ -68,11 +66,16 @@ Checksums parse_checksums(const std::string& text) {
   return sums;
 }
 
+std::set<std::string> strangers(const fs::path& folder, const std::vector<BundleFile>& files,
+                                bool dotted) {
+  std::set<std::string> names = names_in(folder, dotted);
+  for (const BundleFile& file : files) names.erase(file.name);
+  return names;
+}
+
 std::vector<std::string> find_faults(const fs::path& folder, std::vector<BundleFile>& files) {
   std::vector<std::string> faults;
-  std::set<std::string> strangers = names_in(folder);
   for (BundleFile& file : files) {
-    strangers.erase(file.name);
     std::error_code error;
     file.bytes = fs::file_size(folder / file.name, error);
     if (error) {
@@ -82,7 +85,7 @@ std::vector<std::string> find_faults(const fs::path& folder, std::vector<BundleF
                               ": it was damaged or altered"));
     }
   }
-  for (const std::string& name : strangers)
+  for (const std::string& name : strangers(folder, files, false))
     faults.push_back(concat("'", name, "' is not a file of the bundle; take it out"));
   return faults;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,14 +23,22 @@ struct Checksums {
   std::string digest;             // SHA-256 of their lines: the bundle's own
 };
 
+// True for the relative name of a file that lies in a bundle wherever that is: no root, no "." or
+// "..", no dot at its beginning, no control character.
+bool stays_inside(const std::string& name);
+
 // Of all files below `folder`.
 std::string checksums_of(const std::filesystem::path& folder);
 // DataError for anything but what checksums_of() writes, and for names that lead out of a bundle.
 Checksums parse_checksums(const std::string& text);
 
+// What lies in `folder` and is none of the files. Links to folders are strangers. `dotted`: with
+// names that begin with a dot at the top, as git and the hub's client leave them beside a download.
+std::set<std::string> strangers(const std::filesystem::path& folder,
+                                const std::vector<BundleFile>& files, bool dotted);
+
 // Compares the files with what is stated of them, and fills in their sizes: a line for each that
-// differs, is missing, or is not stated. Names that begin with a dot, as git and the hub's client
-// leave them beside a download, are nobody's business at the top.
+// differs, is missing, or is a stranger; dotted ones are nobody's business.
 std::vector<std::string> find_faults(const std::filesystem::path& folder,
                                      std::vector<BundleFile>& files);
 

@@ -1,5 +1,7 @@
 #include "train_temporal/bundle/make.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <torch/version.h>
 
 #include <map>
@@ -15,6 +17,7 @@
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
 #include "train_temporal/bundle/bundle.h"
+#include "train_temporal/bundle/copy.h"
 #include "train_temporal/bundle/model_card.h"
 #include "train_temporal/bundle/packed_backbone.h"
 #include "train_temporal/bundle/raw_exams.h"
@@ -32,6 +35,8 @@ using temporal::Ensemble;
 
 // Beside models and controls a run may hold these, which the bundle has under the same names.
 constexpr const char* kKeptFiles[] = {"unlike_training.safetensors"};
+
+constexpr std::uint64_t kLongestCard = 1 << 20;  // bytes
 
 // A model's file states the recipe of its features, which that of half weights replaces.
 void copy_model(const fs::path& from, const fs::path& to, const cache::Recipe* other) {
@@ -107,12 +112,13 @@ Json controls_of(const fs::path& run) {
   return names;
 }
 
-Json facts_of(const MakeOptions& options, Ensemble& ensemble, const PackedBackbone& backbone) {
+Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& ensemble,
+              const PackedBackbone& backbone) {
   const Json config = read_json_file(options.run / "config.json");
   const auto of_run = [&](const char* key) { return config.value(key, Json(nullptr)); };
   return {{"format", kFormat},
           {"name", options.name.empty() ? options.out.stem().string() : options.name},
-          {"license", options.license},
+          {"license", license},
           {"coldframe", kVersion},
           {"torch", TORCH_VERSION},
           {"dimension", ensemble.card().config.dimension},
@@ -156,7 +162,20 @@ void require_recipe(const Bundle& bundle) {
            "\n  ")));
 }
 
+// bundle.json, the metadata and the card state one licence.
+std::string license_of(const MakeOptions& options, const std::string& more) {
+  const std::string stated = stated_license(more);
+  if (stated.empty() || stated == options.license) return options.license;
+  if (options.license == MakeOptions().license) return stated;
+  throw ConfigError(concat("--license ", options.license, " contradicts --card '",
+                           options.card.string(), "', whose front matter has license: ", stated,
+                           "; leave one of them out"));
+}
+
 void fill(const MakeOptions& options, const fs::path& folder) {
+  const std::string more =
+      options.card.empty() ? std::string() : read_text_file(options.card, kLongestCard);
+  const std::string license = license_of(options, more);
   Ensemble ensemble(temporal::model_files(options.run));
   const PackedBackbone backbone = pack_backbone(
       ensemble.card(), {options.weights, options.mask, options.half}, folder / "backbone");
@@ -164,9 +183,7 @@ void fill(const MakeOptions& options, const fs::path& folder) {
   for (const char* name : kKeptFiles)
     if (fs::exists(options.run / name)) copy_into(options.run / name, folder / name);
   const Json metrics = metrics_of(options.run);
-  const Json facts = facts_of(options, ensemble, backbone);
-  const std::string more =
-      options.card.empty() ? std::string() : read_text_file(options.card, 1 << 20);
+  const Json facts = facts_of(options, license, ensemble, backbone);
   for (const char* part : {"metrics", "configs"}) create_folders_durably(folder / part);
   write_file_atomically(folder / "metrics/summary.json", metrics.dump(2) + "\n");
   write_file_atomically(folder / "configs/metadata.json",
@@ -182,7 +199,23 @@ void require_replaceable(const MakeOptions& options) {
   if (!options.overwrite)
     throw ConfigError(concat("--out '", options.out.string(),
                              "' exists; choose another name, or --overwrite to replace it"));
-  OpenedFolder is_a_bundle(options.out);
+  const OpenedFolder replaced(options.out);
+  const auto others = strangers(replaced.folder, replaced.sums.files, true);
+  if (others.empty()) return;
+  throw ConfigError(concat("--overwrite would remove '", *others.begin(), "' in '",
+                           options.out.string(),
+                           "', which is not the bundle's; move it away, or choose another name"));
+}
+
+// Leaves a whole bundle under the name whenever the process is killed, but on file systems without
+// an exchange of names (NFS). What was there goes to `aside`, or where `made` was.
+void publish(const fs::path& made, const fs::path& out, const fs::path& aside) {
+  if (fs::exists(out) && !(fs::is_regular_file(made) && fs::is_regular_file(out))) {
+    if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), RENAME_EXCHANGE) == 0)
+      return rename_durably(out, out);  // syncs the folder
+    fs::rename(out, aside);
+  }
+  rename_durably(made, out);
 }
 
 }  // namespace
@@ -197,8 +230,7 @@ void make_bundle(const MakeOptions& options) {
   require_recipe(Bundle(folder));
   const fs::path made = options.tar ? scratch.path() / "bundle.tar" : folder;
   if (options.tar) write_tar(folder, made);
-  if (fs::exists(out)) fs::rename(out, scratch.path() / "replaced");
-  rename_durably(made, out);
+  publish(made, out, scratch.path() / "replaced");
 }
 
 }  // namespace coldframe::bundle

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/cli/cli.h"
+#include "common/cli/error.h"
 #include "common/text/text.h"
 
 namespace coldframe::bundle {
@@ -179,19 +180,47 @@ std::pair<std::string, std::string> heading_of(const std::string& line) {
   return {trim(line.substr(3)), ""};
 }
 
+struct Page {
+  Parts keys;  // of the front matter
+  std::string body;
+};
+
+// Lines may end as on Windows.
+Page read_page(std::string text) {
+  constexpr std::string_view kFence = "---\n", kEnd = "\n---\n";
+  std::erase(text, '\r');
+  text += '\n';
+  const std::size_t end = text.find(kEnd);
+  if (!text.starts_with(kFence) || end == text.npos) return {{}, text};
+  Page page{{}, text.substr(end + kEnd.size())};
+  for (const auto& [key, value] : divide(text.substr(kFence.size(), end - kFence.size()), key_of))
+    if (!key.empty()) put(page.keys, key, value);
+  return page;
+}
+
 void complete(const std::string& more, Parts& keys, Parts& sections) {
-  constexpr std::string_view kFence = "---\n";
-  std::string body = more;
-  if (const std::size_t end = more.find("\n---\n"); more.starts_with(kFence) && end != more.npos) {
-    for (const auto& [key, value] : divide(more.substr(kFence.size(), end - kFence.size()), key_of))
-      if (!key.empty()) put(keys, key, value);
-    body = more.substr(end + 5);
-  }
-  for (const auto& [name, text] : divide(trim(body), heading_of))
+  const Page page = read_page(more);
+  for (const auto& [key, value] : page.keys) put(keys, key, value);
+  for (const auto& [name, text] : divide(trim(page.body), heading_of))
     if (!name.empty() || !trim(text).empty()) put(sections, name, trim(text) + "\n");
 }
 
 }  // namespace
+
+std::string stated_license(const std::string& more) {
+  for (const auto& [key, value] : read_page(more).keys) {
+    if (key != "license") continue;
+    std::string word = trim(value.substr(0, value.find(" #")));
+    for (const char quote : {'"', '\''})
+      if (word.size() > 1 && word.front() == quote && word.back() == quote)
+        word = word.substr(1, word.size() - 2);
+    if (word.empty() || word.find_first_of(" \t\n[]{}\"'") != word.npos)
+      throw ConfigError(concat("--card: license: ", trim(value),
+                               " is not one word of the Hugging Face hub, as apache-2.0"));
+    return word;
+  }
+  return "";
+}
 
 Json targets_of(const Json& metrics) {
   return metrics.contains("targets") ? metrics["targets"] : Json::array({metrics});

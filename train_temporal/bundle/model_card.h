@@ -13,6 +13,9 @@ namespace coldframe::bundle {
 // or behind them.
 std::string model_card(const Json& facts, const Json& metrics, const std::string& more);
 
+// The licence in the front matter of `more`, "" for none. ConfigError: it is not one word.
+std::string stated_license(const std::string& more);
+
 // docs.monai.io, "MONAI Bundle Specification".
 Json monai_metadata(const Json& facts, const Json& metrics);
 

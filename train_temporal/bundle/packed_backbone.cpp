@@ -1,17 +1,34 @@
 #include "train_temporal/bundle/packed_backbone.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
+#include "train_temporal/bundle/bundle.h"
+#include "train_temporal/bundle/copy.h"
 #include "train_temporal/run/tuned_backbone.h"
 
 namespace coldframe::bundle {
 namespace {
 
 namespace fs = std::filesystem;
+
+// All that options_text() and temporal::extract_options() write. Other options of `extract` are
+// the user's to give: they name files, devices, and what of a patient is kept.
+constexpr std::string_view kOptions[] = {
+    "image-size", "resize",     "interpolation", "resampler",
+    "mean",       "std",        "crop",          "crop-pct",
+    "spacing",    "tile-size",  "tiles",         "pool",
+    "layers",     "projection", "heads",         "activation",
+    "window",     "axis",       "ignore-exif",   "architecture",
+    "frames",     "every",      "fps",           "start",
+    "end",        "store",      "group",         "accept-broken-tail",
+    "slices",     "cut",        "random-weights"};
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
@@ -141,17 +158,13 @@ std::string options_text(const temporal::ModelCard& card, const cache::Recipe& r
 
 }  // namespace
 
-void copy_into(const fs::path& from, const fs::path& to) {
-  std::error_code error;
-  create_folders_durably(to.parent_path());
-  fs::copy_file(from, to, error);
-  using fs::perms;  // whoever may read the bundle may read its weights
-  if (!error)
-    fs::permissions(
-        to, perms::owner_read | perms::owner_write | perms::group_read | perms::others_read, error);
-  if (!error) return;
-  throw SystemError(
-      concat("cannot copy '", from.string(), "' to '", to.string(), "': ", error.message()));
+void require_recipe_options(const std::string& text) {
+  for (const std::string& line : split(text, '\n')) {
+    const std::string key = trim(line.substr(0, line.find('=')));
+    if (key.empty() || key.starts_with('#') || std::ranges::count(kOptions, key) > 0) continue;
+    throw DataError(concat("'", kOptionsFile, "': '", key,
+                           "' is not an option of a recipe; the bundle was altered"));
+  }
 }
 
 PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,

@@ -21,12 +21,12 @@ struct PackedBackbone {
   std::string options;   // extract.ini
 };
 
-// Copies a file, and makes the folders above it. SystemError.
-void copy_into(const std::filesystem::path& from, const std::filesystem::path& to);
-
 // Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
 // ConfigError when one is missing or one too many, or cannot be halved.
 PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
                              const std::filesystem::path& folder);
+
+// DataError for an extract.ini that sets anything but what PackedBackbone::options may.
+void require_recipe_options(const std::string& text);
 
 }  // namespace coldframe::bundle

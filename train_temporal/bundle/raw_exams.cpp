@@ -1,17 +1,23 @@
 #include "train_temporal/bundle/raw_exams.h"
 
 #include "common/cli/error.h"
+#include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
 #include "common/torch/device_memory.h"
 #include "extract/pipeline/devices/load_backbones.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/patient_salt.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume/resume.h"
+#include "train_temporal/bundle/packed_backbone.h"
 
 namespace coldframe::bundle {
 namespace {
+
+constexpr std::uint64_t kLongestOptions = 1 << 20;
 
 extract::ComputeDevices devices_for(const extract::ExtractOptions& options) {
   budget_device_memory(options.devices, options.batch.memory_budget);
@@ -26,6 +32,9 @@ extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::s
   const auto add = [&](const char* option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
+  in_context(concat("bundle '", bundle.path().string(), "'"), [&] {
+    require_recipe_options(read_text_file(bundle.file(kOptionsFile), kLongestOptions));
+  });
   add("--config", bundle.file(kOptionsFile));
   if (backbone.contains("file"))
     add(kind == "vit" ? "--weights" : "--backbone",

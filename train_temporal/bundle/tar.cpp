@@ -10,13 +10,15 @@
 #include "common/files/atomic_file.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
+#include "train_temporal/bundle/checksums.h"
+#include "train_temporal/bundle/copy.h"
 
 namespace coldframe::bundle {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kBlock = 512, kPiece = 1 << 20;
+constexpr std::uint64_t kBlock = 512;
 constexpr std::uint64_t kMostBytes = (1ull << 33) - 1;  // 11 octal digits
 constexpr const char* kRoot = "bundle/";
 
@@ -70,14 +72,6 @@ std::uint64_t size_in(const std::string& header) {
   return bytes;
 }
 
-void copy(const InputFile& from, std::uint64_t at, std::uint64_t bytes, AtomicFile& to) {
-  for (std::uint64_t done = 0; done < bytes;) {
-    const std::uint64_t piece = std::min(kPiece, bytes - done);
-    to.append(from.read(at + done, piece));
-    done += piece;
-  }
-}
-
 bool is_zero(const std::string& bytes) {
   return std::ranges::all_of(bytes, [](char c) { return c == '\0'; });
 }
@@ -96,7 +90,7 @@ void write_tar(const fs::path& folder, const fs::path& out) {
       throw ConfigError(concat("a tar file has no room for '", name, "' of ",
                                human_bytes(file.size()), "; leave out --tar"));
     tar.append(header_of(name, file.size()));
-    copy(file, 0, file.size(), tar);
+    append(tar, file, 0, file.size());
     tar.append(std::string(padding_of(file.size()), '\0'));
   }
   tar.append(std::string(2 * kBlock, '\0'));
@@ -119,14 +113,13 @@ void unpack_tar(const fs::path& tar, const fs::path& folder) {
     const std::string header = file.read(at, kBlock);
     const std::string name = name_in(header);
     const std::uint64_t bytes = size_in(header);
-    if (name.empty() || name <= last || fs::path(name).lexically_normal() != fs::path(name) ||
-        name.starts_with("../") || header != header_of(name, bytes))
+    if (!stays_inside(name) || name <= last || header != header_of(name, bytes))
       refuse(concat("the header of '", name, "' at byte ", at, " is not one of a bundle's"));
     at += kBlock;
     if (bytes + padding_of(bytes) > end - at) refuse(concat("'", name, "' is cut short"));
-    fs::create_directories((folder / name).parent_path());
+    create_folders_durably((folder / name).parent_path());
     AtomicFile unpacked(folder / name);
-    copy(file, at, bytes, unpacked);
+    append(unpacked, file, at, bytes);
     unpacked.finish();
     if (!is_zero(file.read(at + bytes, padding_of(bytes))))
       refuse(concat("something lies behind '", name, "'"));
