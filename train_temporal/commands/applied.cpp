@@ -53,10 +53,11 @@ const std::filesystem::path& Applied::features_of(const std::filesystem::path& i
   return raw_->extract(input);
 }
 
-std::size_t Applied::count_known(std::span<const cache::ExamInfo> exams,
-                                 const std::vector<std::string>& patients,
-                                 const std::vector<std::size_t>& used) const {
-  return bundle_ ? 0 : temporal::count_known(study_, exams, patients, used);
+std::optional<std::size_t> Applied::count_known(std::span<const cache::ExamInfo> exams,
+                                                const std::vector<std::string>& patients,
+                                                const std::vector<std::size_t>& used) const {
+  if (bundle_) return std::nullopt;
+  return temporal::count_known(study_, exams, patients, used);
 }
 
 Json failures_json(const cache::CacheReader& cache) {

@@ -29,10 +29,10 @@ class Applied {
   const std::filesystem::path& cache() const { return cache_; }
   const bundle::Bundle& bundle() const { return *bundle_; }
   bool raw() const { return raw_.has_value(); }
-  // As count_known(); a bundle names no exam of its training, so that none is known.
-  std::size_t count_known(std::span<const cache::ExamInfo> exams,
-                          const std::vector<std::string>& patients,
-                          const std::vector<std::size_t>& used) const;
+  // As count_known(); empty for a bundle, which names no exam of its training.
+  std::optional<std::size_t> count_known(std::span<const cache::ExamInfo> exams,
+                                         const std::vector<std::string>& patients,
+                                         const std::vector<std::size_t>& used) const;
 
  private:
   std::optional<bundle::Bundle> bundle_;

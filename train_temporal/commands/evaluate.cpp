@@ -69,7 +69,7 @@ std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& 
 }
 
 StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
-                      const Ensemble& ensemble, const ApplyOptions& options, bool all_unseen) {
+                      const Ensemble& ensemble, const ApplyOptions& options, Seen seen) {
   StudyReport study;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
     RunReport& report = study.targets.emplace_back();
@@ -77,7 +77,7 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     report.subtitle = options.out.filename().string();
     describe_target(report, cohort, t, cohort.labeled());
     report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
-    report.all_unseen = all_unseen;
+    report.seen = seen;
     report.tuned = ensemble.card().tuned.has_value();
     if (t == 0) report.warnings = cohort.warnings;
     report.bootstrap.resamples = options.resamples;
@@ -116,6 +116,38 @@ void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort) {
   log_warning(warning);
 }
 
+std::string warn_of_failures(const std::vector<cache::Failure>& failures) {
+  constexpr std::size_t kNamed = 5;
+  std::vector<std::string> named;
+  for (const cache::Failure& failure : failures) {
+    if (named.size() == kNamed) break;
+    named.push_back(
+        concat("'", failure.exam.empty() ? failure.source : failure.exam, "': ", failure.reason));
+  }
+  if (failures.size() > kNamed) named.push_back("…");
+  return concat("exams or frames that could not be read, ", failures.size(),
+                " in all, are not evaluated (", join(named, "; "), ")");
+}
+
+// Warns where the figures are, or may be, too good.
+Seen seen_of(const Applied& applied, Cohort& cohort, bool exam_is_patient) {
+  const auto known = applied.count_known(
+      cohort.exams(), exam_is_patient ? std::vector<std::string>() : cohort.patients,
+      cohort.labeled());
+  if (!known) {
+    cohort.warnings.push_back(
+        "a bundle names no exam of its training: if some of these took part in it, the figures are "
+        "too good");
+    return Seen::kUnknown;
+  }
+  if (*known == 0) return Seen::kNone;
+  cohort.warnings.push_back(concat(plural(*known, "exam"),
+                                   " of this cohort, or others of the same patients, took part "
+                                   "in the run's training: the figures are too good; see the "
+                                   "run's own held-out predictions for them"));
+  return Seen::kSome;
+}
+
 fs::path unfinished(const fs::path& out) {
   return out.string() + ".unfinished";
 }
@@ -141,14 +173,14 @@ void require_replaceable(const fs::path& out, bool overwrite) {
   }
 }
 
-void write_results(const fs::path& out, const StudyReport& report, const std::string& predictions) {
+void write_results(const fs::path& out, const StudyReport& report, const Json& summary,
+                   const std::string& predictions) {
   const fs::path working = unfinished(out);
   std::error_code error;
   fs::remove_all(working, error);
   fs::create_directories(working, error);
   if (error) throw SystemError(concat("cannot create '", working.string(), "': ", error.message()));
-  const std::string texts[] = {predictions, render_report(report),
-                               metrics_json(report).dump(2) + "\n"};
+  const std::string texts[] = {predictions, render_report(report), summary.dump(2) + "\n"};
   for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
     write_file_atomically(working / kResultFiles[i], texts[i]);
   }
@@ -167,21 +199,9 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   options.data.cache = applied.features();
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   ensemble.require_same_features(cohort.cache, options.data.cache);
-  const std::size_t failures = applied.raw() ? cohort.cache.failures().size() : 0;
-  const std::size_t known = applied.count_known(
-      cohort.exams(), options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients,
-      cohort.labeled());
-  if (known > 0) {
-    cohort.warnings.push_back(concat(plural(known, "exam"),
-                                     " of this cohort, or others of the same patients, took part "
-                                     "in the run's training: the figures are too good; see the "
-                                     "run's own held-out predictions for them"));
-  }
-  if (!options.bundle.empty()) {
-    cohort.warnings.push_back(
-        "a bundle names no exam of its training: if some of these took part in it, the figures are "
-        "too good");
-  }
+  const Json failures = applied.raw() ? failures_json(cohort.cache) : Json::array();
+  if (!failures.empty()) cohort.warnings.push_back(warn_of_failures(cohort.cache.failures()));
+  const Seen seen = seen_of(applied, cohort, options.data.exam_is_patient);
   const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
   for (const std::string& warning : cohort.warnings) log_warning(warning);
@@ -190,15 +210,17 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   split.test = cohort.labeled();
   const auto models = examine(applied.study(), ensemble, split, cohort, applied.device());
 
-  StudyReport report = report_of(models, cohort, ensemble, options, known == 0);
+  StudyReport report = report_of(models, cohort, ensemble, options, seen);
   add_shift(report.targets.front(), applied.study(), cohort);
   for (const RunReport& target : report.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
+  Json summary = metrics_json(report);
+  if (applied.raw()) summary["failures"] = failures;
   if (!options.out.empty())
-    write_results(options.out, report, predictions_csv(models.front().folds, cohort));
-  std::cout << (options.json ? metrics_json(report).dump(2) + "\n" : summary_text(report));
-  return static_cast<int>(failures == 0 ? ExitCode::kDone : ExitCode::kDoneWithFindings);
+    write_results(options.out, report, summary, predictions_csv(models.front().folds, cohort));
+  std::cout << (options.json ? summary.dump(2) + "\n" : summary_text(report));
+  return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
 }  // namespace coldframe::temporal

@@ -89,7 +89,8 @@ void warn_of_use(const Applied& applied, const ModelCard& card, const cache::Cac
                  const std::vector<std::size_t>& exams) {
   std::vector<std::string> patients;
   for (const cache::ExamInfo& exam : cache.exams()) patients.push_back(exam.patient);
-  if (const std::size_t known = applied.count_known(cache.exams(), patients, exams); known > 0) {
+  const std::size_t known = applied.count_known(cache.exams(), patients, exams).value_or(0);
+  if (known > 0) {
     log_warning(concat(plural(known, "exam"),
                        " of this cache, or others of the same patients, took part in the run's "
                        "training: predictions of them look better than the model is; see the run's "

@@ -74,6 +74,9 @@ struct CohortShift {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
+// Patients of the report on whom the model was fitted.
+enum class Seen { kNone, kSome, kUnknown };
+
 struct RunReport {
   std::string title = "Coldframe training report";
   std::string subtitle;              // e.g. the run's name and its date
@@ -91,8 +94,8 @@ struct RunReport {
   std::vector<CohortShift> shift;   // of an evaluation
   double shift_rate = 0;            // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
-  bool tuned = false;      // the ViT was trained with the main model
-  bool all_unseen = true;  // false: the model was fitted on some of these patients
+  bool tuned = false;  // the ViT was trained with the main model
+  Seen seen = Seen::kNone;
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals
 };

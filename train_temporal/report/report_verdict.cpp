@@ -61,6 +61,18 @@ Control find_control(const RunReport& report, const std::string& name) {
 
 const std::string kMarginText = concat("±", fixed(kMargin, 2));
 
+const char* on_patients(Seen seen) {
+  switch (seen) {
+    case Seen::kNone:
+      return "On patients that it has not seen, ";
+    case Seen::kSome:
+      return "On patients of whom some took part in its training, ";
+    case Seen::kUnknown:
+      break;
+  }
+  return "On patients of whom it is not known whether they took part in its training, ";
+}
+
 std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
   const MetricSummary* figure = find_metric(model, main_metric(report.scale));
@@ -72,11 +84,9 @@ std::string about_the_model(const RunReport& report) {
   }
   const Estimate& estimate = figure->primary();
   const double chance = chance_level(main_metric(report.scale));
-  std::string text =
-      concat(report.all_unseen ? "On patients that it has not seen, "
-                               : "On patients of whom some took part in its training, ",
-             model.name, " reaches ", report.scale == Scale::kOrdinal ? "a " : "an ", name, " of ",
-             interval_text(estimate), " (", origin_text(model, *figure), ").");
+  std::string text = concat(on_patients(report.seen), model.name, " reaches ",
+                            report.scale == Scale::kOrdinal ? "a " : "an ", name, " of ",
+                            interval_text(estimate), " (", origin_text(model, *figure), ").");
   if (!estimate.low.defined()) {
     return text + " Without an interval, nothing can be said of what it has learnt.";
   }

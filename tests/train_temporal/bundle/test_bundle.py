@@ -226,6 +226,26 @@ def test_evaluation_is_that_of_a_cache(made, tmp_path):
     assert (tmp_path / "run/predictions.csv").read_bytes() == (tmp_path / "bundle/predictions.csv").read_bytes()
     models = [json.loads((tmp_path / kind / "summary.json").read_text())["models"] for kind in ["run", "bundle"]]
     assert models[0] == models[1] and [model["name"] for model in models[0]] == ["gru", "mean"]
+    assert "it is not known whether" in (tmp_path / "bundle/report.html").read_text()
+
+
+def test_evaluation_tells_what_cannot_be_read(made, tmp_path):
+    for image in made.exams.parent.glob("*.png"):
+        (tmp_path / image.name).symlink_to(image)
+    header, *rows = made.exams.read_text().splitlines()
+    path = dict(zip(header.split(","), rows[0].split(",")))["path"]
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    broken = ",".join("broken.png" if name == "path" else "more" if name == "exam" else value
+                      for name, value in zip(header.split(","), rows[0].split(",")))
+    assert path.endswith(".png")
+    (tmp_path / "exams.csv").write_text("\n".join([header, *rows, broken]) + "\n")
+    done = coldframe("evaluate", "--bundle", made.bundle, "--input", tmp_path / "exams.csv", "--device", "cpu", "--out",
+                     tmp_path / "out", "--json", expect=1)
+    summary = json.loads(done.stdout)
+    assert [failure["exam"] for failure in summary["failures"]] == ["more"]
+    assert json.loads((tmp_path / "out/summary.json").read_text()) == summary
+    assert any("could not be read" in warning and "more" in warning for warning in summary["warnings"])
+    assert "could not be read" in (tmp_path / "out/report.html").read_text()
 
 
 def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):
