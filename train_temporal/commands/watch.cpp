@@ -9,6 +9,7 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <new>
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
@@ -46,6 +47,11 @@ class Results {
   Results& operator=(const Results&) = delete;
 
   bool has(const std::string& input) const { return results_.contains(input); }
+  // True where the arrival has failed, and has changed since.
+  bool may_pass_now(const std::string& input, const std::string& stamp) const {
+    const Json& result = results_.at(input);
+    return !result["failures"].empty() && result.value("stamp", stamp) != stamp;
+  }
   std::size_t size() const { return results_.size(); }
   bool failed() const {
     return std::ranges::any_of(results_,
@@ -54,8 +60,11 @@ class Results {
 
   void add(const std::string& input, const Json& result) {
     const std::string name = input.size() > kLongestName ? sha256_hex(input) : input;
-    write_file_atomically(out_ / "results" / (name + ".json"), result.dump(2) + "\n");
-    results_[input] = result;
+    // Names of exams may be in another encoding.
+    const std::string text =
+        result.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+    write_file_atomically(out_ / "results" / (name + ".json"), text);
+    results_[input] = Json::parse(text);
     write_table();
   }
 
@@ -104,94 +113,165 @@ bool is_being_written(const std::string& name) {
          name.ends_with(".tmp");
 }
 
+// The name of an arrival as results have it: bytes above 127 of one that is not UTF-8 as %E9.
+std::string shown_name(const fs::path& arrival) {
+  const std::string name = arrival.filename().string();
+  if (is_valid_utf8(name)) return name;
+  std::string shown;
+  for (const char letter : name) {
+    const auto byte = static_cast<unsigned char>(letter);
+    constexpr const char* kDigits = "0123456789ABCDEF";
+    if (byte < 128) {
+      shown += letter;
+    } else {
+      shown += {'%', kDigits[byte / 16], kDigits[byte % 16]};
+    }
+  }
+  return shown;
+}
+
 // What is seen of an arrival: it changes when a file does.
 struct Look {
-  std::string stamp;
+  std::string stamp;  // SHA-256 of the files' names, sizes and times; "": there are none
   fs::file_time_type newest = fs::file_time_type::min();
   bool unfinished = false;
 };
 
-void look_at(const fs::path& path, Look& look) {
+void look_at(const fs::path& path, const fs::path& folder, Look& look) {
   std::error_code error;
   const auto time = fs::last_write_time(path, error);
   if (error) return;
   look.newest = std::max(look.newest, time);
   look.unfinished |= is_being_written(path.filename().string());
   if (fs::is_regular_file(path, error))
-    look.stamp += concat(path.string(), ' ', fs::file_size(path, error), ' ',
-                         time.time_since_epoch().count(), '\n');
+    look.stamp += concat(path.lexically_relative(folder).string(), ' ', fs::file_size(path, error),
+                         ' ', time.time_since_epoch().count(), '\n');
 }
 
 Look look_at(const fs::path& arrival) {
   Look look;
-  look_at(arrival, look);
   std::error_code error;
-  if (!fs::is_directory(arrival, error)) return look;
-  std::vector<fs::path> files;
+  std::vector<fs::path> files = {arrival};
   // A receiver may take files away meanwhile.
   for (fs::recursive_directory_iterator at(arrival, error), end; !error && at != end;
        at.increment(error))
     files.push_back(at->path());
   std::ranges::sort(files);
-  for (const fs::path& file : files) look_at(file, look);
+  for (const fs::path& file : files) look_at(file, arrival.parent_path(), look);
+  if (!look.stamp.empty()) look.stamp = sha256_hex(look.stamp);
   return look;
 }
+
+struct Arrival {
+  fs::path path;
+  std::string name;  // as shown_name()
+  std::string stamp;
+};
 
 class Arrivals {
  public:
   explicit Arrivals(const ApplyOptions& options) : options_(options) {}
 
-  // Names that are complete and have no result, in order.
-  std::vector<std::string> complete(const Results& results) {
-    std::vector<std::string> names;
+  // Those that are complete and have no result, or one that may pass now, in order.
+  std::vector<Arrival> complete(const Results& results) {
+    std::vector<Arrival> found;
+    std::map<std::string, Quiet> seen;
+    waiting_ = 0;
     for (const auto& entry : fs::directory_iterator(options_.watch)) {
-      const std::string name = entry.path().filename().string();
-      if (is_being_written(name) || is_marker(name) || results.has(name)) continue;
-      if (is_complete(entry.path())) names.push_back(name);
+      const std::string name = shown_name(entry.path());
+      if (is_being_written(name) || is_marker(name)) continue;
+      const Look look = look_at(entry.path());
+      if (results.has(name) && !results.may_pass_now(name, look.stamp)) continue;
+      const auto before = seen_.find(name);
+      const bool same = before != seen_.end() && before->second.stamp == look.stamp;
+      const Quiet& since = seen[name] = same ? before->second : Quiet{look.stamp, Clock::now()};
+      if (is_complete(entry.path(), look, same, since)) {
+        found.push_back({entry.path(), name, look.stamp});
+      } else {
+        ++waiting_;
+      }
     }
-    std::ranges::sort(names, natural_less);
-    return names;
+    seen_ = std::move(seen);
+    std::ranges::sort(found, natural_less, &Arrival::name);
+    return found;
   }
+  std::size_t waiting() const { return waiting_; }  // not complete at the last look
 
  private:
+  using Clock = std::chrono::steady_clock;
+  struct Quiet {
+    std::string stamp;
+    Clock::time_point since;  // it is unchanged
+  };
+
   bool is_marker(const std::string& name) const {
     return !options_.marker.empty() && name.ends_with("." + options_.marker);
   }
 
-  bool is_complete(const fs::path& arrival) {
+  bool is_complete(const fs::path& arrival, const Look& look, bool same, const Quiet& seen) const {
+    if (look.stamp.empty()) return false;
+    std::error_code error;  // a name that is too long has no marker
     if (!options_.marker.empty())
-      return fs::exists(arrival / options_.marker) ||
-             fs::exists(arrival.string() + "." + options_.marker);
-    const Look look = look_at(arrival);
-    std::string& before = seen_[arrival.filename().string()];
-    const bool same = before == look.stamp;
-    before = look.stamp;
-    const std::chrono::duration<double> age = fs::file_time_type::clock::now() - look.newest;
-    return same && !look.unfinished && !look.stamp.empty() && age.count() >= options_.quiet_s;
+      return fs::exists(arrival / options_.marker, error) ||
+             fs::exists(arrival.string() + "." + options_.marker, error);
+    if (!same || look.unfinished) return false;
+    std::chrono::duration<double> quiet = Clock::now() - seen.since;
+    // A single look knows no more than what the files say.
+    if (options_.once) quiet = fs::file_time_type::clock::now() - look.newest;
+    return quiet.count() >= options_.quiet_s;
   }
 
   const ApplyOptions& options_;
-  std::map<std::string, std::string> seen_;  // stamps at the last look
+  std::map<std::string, Quiet> seen_;  // at the last look
+  std::size_t waiting_ = 0;
 };
 
-Json result_of(const std::string& input, Applied& applied, const fs::path& path) {
-  Json result = {{"input", input}, {"header", Json::array()}, {"rows", Json::array()}};
+void predict(Applied& applied, const fs::path& path, Json& result) {
+  std::error_code error;
+  const std::string suffix = lower(path.extension().string());
+  if ((suffix == ".csv" || suffix == ".tsv") && !fs::is_directory(path, error))
+    throw DataError("a table may name files of other places; watched folders take images alone");
+  const cache::CacheReader cache(applied.features_of(path));
+  Ensemble& ensemble = applied.ensemble();
+  ensemble.require_same_features(cache, path);
+  const auto exams = exams_with_frames(cache);
+  const auto scores = ensemble.scores(cache, exams, applied.device());
+  const auto unlike = judge_features(applied.study(), cache, exams);
+  const CsvTable table =
+      parse_csv(prediction_table(cache, exams, ensemble, scores, unlike), path.string());
+  result["header"] = table.header;
+  for (const auto& row : table.rows) result["rows"].push_back(row);
+  result["failures"] = failures_json(cache);
+}
+
+// Null where the arrival has changed meanwhile, or has gone: that may pass. Errors of the machine
+// end the watch.
+Json result_of(const Arrival& arrival, Applied& applied) {
+  Json result = {{"input", arrival.name},
+                 {"stamp", arrival.stamp},
+                 {"header", Json::array()},
+                 {"rows", Json::array()}};
+  std::string why;
   try {
-    const cache::CacheReader cache(applied.features_of(path));
-    Ensemble& ensemble = applied.ensemble();
-    ensemble.require_same_features(cache, path);
-    const auto exams = exams_with_frames(cache);
-    const auto scores = ensemble.scores(cache, exams, applied.device());
-    const auto unlike = judge_features(applied.study(), cache, exams);
-    const CsvTable table =
-        parse_csv(prediction_table(cache, exams, ensemble, scores, unlike), path.string());
-    result["header"] = table.header;
-    for (const auto& row : table.rows) result["rows"].push_back(row);
-    result["failures"] = failures_json(cache);
-  } catch (const DataError& error) {
-    result["failures"] = {{{"exam", ""}, {"source", ""}, {"reason", error.what()}}};
-    log_warning(concat("'", input, "' cannot be read: ", error.what()));
+    predict(applied, arrival.path, result);
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const SystemError&) {
+    throw;
+  } catch (const CacheError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {  // whatever is odd about it, others follow
+    why = error.what();                    // LibTorch's goes on with where it was thrown
+    why.resize(std::min(why.size(), why.find('\n')));
+    result["failures"] = {{{"exam", ""}, {"source", ""}, {"reason", why}}};
   }
+  if (look_at(arrival.path).stamp != arrival.stamp) {
+    log_info(concat("'", arrival.name, "' has changed while it was read, and is looked at again"));
+    return nullptr;
+  }
+  if (!why.empty()) log_warning(concat("'", arrival.name, "' cannot be read: ", why));
   return result;
 }
 
@@ -200,28 +280,51 @@ void pause() {
   ::nanosleep(&second, nullptr);  // a signal ends it
 }
 
+// False where none has got a result.
+bool predict_all(const std::vector<Arrival>& arrivals, Applied& applied, Results& results) {
+  bool progress = false;
+  for (const Arrival& arrival : arrivals) {
+    if (stop_requested()) break;
+    const Json result = result_of(arrival, applied);
+    if (result.is_null()) continue;  // and is looked at again
+    results.add(arrival.name, result);
+    progress = true;
+    log_info(concat("'", arrival.name, "' is predicted"));
+  }
+  return progress;
+}
+
+// Results that lie among arrivals would be predicted in turn, and arrivals among results be lost.
+void require_apart(const fs::path& watch, const fs::path& out) {
+  const fs::path from = fs::weakly_canonical(fs::absolute(watch)) / "",
+                 to = fs::weakly_canonical(fs::absolute(out)) / "";
+  if (!to.string().starts_with(from.string()) && !from.string().starts_with(to.string())) return;
+  throw ConfigError(concat("--out '", out.string(), "' and --watch '", watch.string(),
+                           "' lie in each other; choose an --out elsewhere"));
+}
+
 }  // namespace
 
 int watch_folder(const ApplyOptions& options) {
   if (!fs::is_directory(options.watch))
     throw ConfigError(concat("--watch '", options.watch.string(), "': there is no such folder"));
+  require_apart(options.watch, options.out);
   Applied applied(options);
   Results results(options.out, applied.bundle().digest());
   Arrivals arrivals(options);
   if (options.once) arrivals.complete(results);  // the first of the two looks
   log_info(concat("watching '", options.watch.string(), "': ", plural(results.size(), "arrival"),
                   " predicted before"));
+  std::size_t waiting = 0;
   while (!stop_requested()) {
-    const auto names = arrivals.complete(results);
-    for (const std::string& name : names) {
-      if (stop_requested()) break;
-      results.add(name, result_of(name, applied, options.watch / name));
-      log_info(concat("'", name, "' is predicted"));
-    }
-    if (options.once && names.empty()) break;
-    if (names.empty()) pause();
+    const auto found = arrivals.complete(results);
+    waiting = arrivals.waiting() + found.size();
+    const bool progress = predict_all(found, applied, results);
+    if (options.once && !progress) break;
+    if (!progress) pause();
   }
   if (stop_requested()) throw Interrupted("stopped; the same command goes on");
+  if (waiting > 0) log_info(concat(plural(waiting, "arrival"), " not complete, and not predicted"));
   std::cout << concat(plural(results.size(), "arrival"),
                       " predicted: ", (options.out / "predictions.csv").string(), "\n");
   return static_cast<int>(results.failed() ? ExitCode::kDoneWithFindings : ExitCode::kDone);

@@ -114,3 +114,75 @@ def test_results_of_another_bundle_are_refused(made, tmp_path):
     bundle(made, "other.bundle", "--name", "another")
     refused = ["predict", "--bundle", made.folder / "other.bundle", "--watch", incoming, "--out", out, "--once"]
     assert "of another bundle" in coldframe(*refused, expect=2).stderr
+
+
+def test_odd_arrivals_are_results_and_others_follow(made, tmp_path):
+    incoming, out = tmp_path / "incoming", tmp_path / "out"
+    incoming.mkdir()
+    latin = os.fsencode(incoming) + b"/caf\xe9"
+    os.mkdir(latin)
+    shutil.copy(made.folder / "more/0-0.png", os.fsdecode(latin + b"/bild\xe9.png"))
+    shutil.copy(made.folder / "more/0-0.png", incoming / "alone.png")  # to which --exam-from cannot apply
+    os.mkdir(incoming / ("n" * 253))
+    shutil.copy(made.folder / "more/0-0.png", incoming / ("n" * 253) / "0.png")
+    (incoming / "list.csv").write_text(f"exam,path\nx,{made.folder / 'more/0-0.png'}\n")
+    for name in [latin, os.fsencode(incoming / "alone.png"), os.fsencode(incoming / "list.csv")]:
+        open(name + b".done", "w").close()
+    arrive(made, incoming, 1)
+    command = words(made, incoming, out, "--marker", "done", "--once", "--exam-from", "(?<exam>[^/]+)/?")
+    done = subprocess.run([str(PROGRAM), *map(str, command)], capture_output=True, text=True, errors="replace")
+    told = done.stderr
+    assert done.returncode == 1, told
+    found = {json.loads(path.read_text())["input"]: json.loads(path.read_text()) for path in (out / "results").glob("*.json")}
+    assert set(found) == {"caf%E9", "alone.png", "list.csv", "study-1"}
+    assert "--exam-from" in found["alone.png"]["failures"][0]["reason"]
+    assert "table" in found["list.csv"]["failures"][0]["reason"] and not found["list.csv"]["rows"]
+    assert found["study-1"]["rows"] and not found["study-1"]["failures"]
+    assert "1 arrival not complete" in told
+
+
+def test_failures_that_pass_are_predicted_again(made, tmp_path):
+    incoming, out = tmp_path / "incoming", tmp_path / "out"
+    incoming.mkdir()
+    whole = (made.folder / "more/0-0.png").read_bytes()
+    (incoming / "late.png").write_bytes(whole[: len(whole) // 2])
+    (incoming / "late.png.done").touch()
+    coldframe(*words(made, incoming, out, "--marker", "done", "--once"), expect=1)
+    failed = (out / "results/late.png.json").read_text()
+    assert json.loads(failed)["failures"]
+    coldframe(*words(made, incoming, out, "--marker", "done", "--once"), expect=1)
+    assert (out / "results/late.png.json").read_text() == failed
+    (incoming / "late.png").write_bytes(whole)
+    coldframe(*words(made, incoming, out, "--marker", "done", "--once"))
+    assert inputs(out) == ["late.png"]
+
+
+def test_a_clock_that_is_behind_holds_nothing_up(made, tmp_path):
+    incoming, out = tmp_path / "incoming", tmp_path / "out"
+    incoming.mkdir()
+    arrive(made, incoming, 0, complete=False)
+    for path in [*incoming.rglob("*")]:
+        os.utime(path, (4e9, 4e9))  # the year 2096
+    assert "1 arrival not complete" in coldframe(*words(made, incoming, out, "--once")).stderr
+    command = [str(PROGRAM), *map(str, words(made, incoming, out, "--quiet-for", 1))]
+    watcher = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert any("'study-0' is predicted" in line for line in watcher.stderr)
+    watcher.send_signal(signal.SIGKILL)
+    watcher.wait()
+    watcher.stderr.close()
+
+
+@pytest.mark.parametrize("watch, out", [("a", "a"), ("a", "a/b"), ("a/b", "a"), ("a", "b/../a/c"), ("link", "a/c")])
+def test_results_among_arrivals_are_refused(made, tmp_path, watch, out):
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    assert "choose an --out elsewhere" in coldframe(*words(made, tmp_path / watch, tmp_path / out, "--once"), expect=2).stderr
+
+
+@pytest.mark.parametrize("more, why", [(["--json"], "--json does not go"), (["--columns", "exam=a"], "--columns is for a manifest"),
+                                       (["--frame-columns", "a"], "--frame-columns is for a manifest")])
+def test_options_that_would_do_nothing_are_refused(made, tmp_path, more, why):
+    assert why in coldframe(*words(made, tmp_path, tmp_path / "out", *more), expect=2).stderr
+    for option in [["--once"], ["--marker", "done"], ["--quiet-for", 30]]:
+        assert f"{option[0]} is for --watch" in coldframe(
+            "predict", "--bundle", made.bundle, "--input", tmp_path, "--out", tmp_path / "p.csv", *option, expect=2).stderr

@@ -1,4 +1,7 @@
 // The options of `evaluate` and `predict`.
+#include <algorithm>
+#include <string_view>
+
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -45,7 +48,8 @@ constexpr PassedOption kPassed[] = {
     {"keep-patient-id", nullptr, "DICOM's PatientID as it is instead of a salted hash"},
     {"patient-salt", "TEXT", "of that hash, as in extract"},
     {"min-frames", "N", "fail an exam of which fewer than N frames can be read"},
-    {"precision", "TYPE", "of the backbone: auto (default), fp32, bf16 or fp16"},
+    {"precision", "TYPE",
+     "of the backbone: auto (default; with --online fp32), fp32, bf16 or fp16"},
     {"decode-threads", "N", "threads that decode and resize"},
     {"memory-budget", "SIZE", "the most that tensors may take on the device, e.g. 4GiB"},
 };
@@ -105,14 +109,35 @@ void apply_words(const ApplyWords& words, ApplyOptions& options) {
   options.overwrite = words.overwrite;
 }
 
+// Options that would do nothing are refused by name.
+void refuse_options(const std::vector<std::string>& arguments,
+                    const std::vector<const char*>& names, const std::string& why) {
+  for (const std::string name : names) {
+    const bool given = std::ranges::any_of(arguments, [&](const std::string& word) {
+      return word == "--" + name || word.starts_with("--" + name + "=");
+    });
+    if (given) throw ConfigError(concat("--", name, ' ', why, "; leave it out"));
+  }
+}
+
 // Lines go to the standard output as they come, and nothing else does.
-bool check_online(const ApplyWords& words, const ApplyOptions& options) {
+void check_online(const std::vector<std::string>& arguments, const ApplyWords& words) {
   if (words.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  if (!words.out.empty() || !words.explain.empty() || options.json)
-    throw ConfigError(
-        "--online writes lines to the standard output as frames come; leave out --out, --explain "
-        "and --json");
-  return true;
+  std::vector<const char*> names = {"out",  "explain", "json",     "overwrite",
+                                    "once", "marker",  "quiet-for"};
+  for (const PassedOption& option : kPassed)
+    if (std::string_view(option.name) != "precision") names.push_back(option.name);
+  refuse_options(
+      arguments, names,
+      "does not go with --online, which reads one clip and writes lines to the standard output");
+}
+
+void check_watch(const std::vector<std::string>& arguments, const ApplyWords& words) {
+  if (words.watch.empty())
+    return refuse_options(arguments, {"once", "marker", "quiet-for"}, "is for --watch");
+  refuse_options(arguments, {"explain", "overwrite", "json"}, "does not go with --watch");
+  refuse_options(arguments, {"columns", "frame-columns"},
+                 "is for a manifest, and --watch takes no tables among what arrives");
 }
 
 }  // namespace
@@ -164,12 +189,12 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   apply_words(words, options);
   check_bounds(options);
   options.explain = words.explain;
-  if (options.online) return check_online(words, options);
+  if (options.online) {
+    check_online(arguments, words);
+    return true;
+  }
+  check_watch(arguments, words);
   require_given(words.out, "out");
-  if (options.watch.empty() && (options.once || !options.marker.empty()))
-    throw ConfigError("--once and --marker are for --watch; leave them out");
-  if (!options.watch.empty() && (!words.explain.empty() || words.overwrite))
-    throw ConfigError("--explain and --overwrite do not go with --watch; leave them out");
   if (!(options.quiet_s >= 0)) throw ConfigError("--quiet-for: expected 0 seconds or more");
   return true;
 }
