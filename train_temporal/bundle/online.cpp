@@ -159,7 +159,18 @@ std::string line_of(const temporal::Ensemble& ensemble, std::int64_t frame, doub
   return csv_row(row);
 }
 
+frames::ClipStream open_clip(const std::filesystem::path& clip) {
+  try {
+    return frames::ClipStream(clip);
+  } catch (const DataError&) {
+    if (!stop_requested()) throw;
+    throw Interrupted("stopped before the clip's first frame");
+  }
+}
+
 void tell(const Durations& latency, double seconds) {
+  if (latency.count() == 0 && stop_requested())
+    throw Interrupted("stopped before the clip's first frame");
   if (latency.count() == 0) throw DataError("the clip has no frame");
   log_info(concat(plural(latency.count(), "frame"), " in ", human_duration(seconds), ": ",
                   fixed(static_cast<double>(latency.count()) / seconds, 1),
@@ -178,7 +189,7 @@ void predict_online(const std::filesystem::path& path, const std::filesystem::pa
   check_recipe(options, ensemble.card());
   OnlineEnsemble online(ensemble);
   FrameFeatures features(options);
-  frames::ClipStream stream(clip);
+  frames::ClipStream stream = open_clip(clip);
   std::vector<std::string> header = {"frame", "time_s"};
   add_header(header, ensemble.targets(), temporal::WithLabels::kNo);
   std::cout << csv_row(header) << std::flush;

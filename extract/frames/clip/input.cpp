@@ -1,10 +1,12 @@
 #include "extract/frames/clip/input.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
 #include <new>
 #include <span>
@@ -27,13 +29,20 @@ constexpr std::uint64_t kFreeBytes = 64 << 20;
 
 constexpr std::size_t kHeadBytes = 4096;
 
-// Reads the standard input; fewer bytes at its end, or where a stop is asked for.
+// Reads the standard input; fewer bytes at its end, or where a stop is asked for. read() alone goes
+// on after a signal (SA_RESTART), and would wait for ever on a silent pipe.
 std::size_t read_standard_input(std::span<char> bytes) {
-  for (;;) {
-    const ssize_t count = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+  constexpr int kPatienceMs = 100;
+  while (!stop_requested()) {
+    pollfd input = {STDIN_FILENO, POLLIN, 0};
+    const int ready = ::poll(&input, 1, kPatienceMs);
+    if (ready == 0) continue;
+    const ssize_t count = ready < 0 ? -1 : ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (count >= 0) return static_cast<std::size_t>(count);
-    if (errno != EINTR || stop_requested()) return 0;
+    if (errno == EINTR || errno == EAGAIN) continue;
+    throw DataError(concat("it cannot be read on: ", std::strerror(errno)));
   }
+  return 0;
 }
 
 }  // namespace
@@ -92,7 +101,12 @@ int ClipInput::read_pipe(void* self, std::uint8_t* bytes, int size) {
   std::copy_n(input.head_.begin() + static_cast<std::ptrdiff_t>(input.position_), count,
               wanted.begin());
   input.position_ += count;
-  if (count == 0) count = read_standard_input(wanted);
+  try {
+    if (count == 0) count = read_standard_input(wanted);
+  } catch (const DataError& error) {  // may not pass through C
+    input.broken_ = error.what();
+    return AVERROR(EIO);
+  }
   return count == 0 ? AVERROR_EOF : static_cast<int>(count);
 }
 
@@ -129,6 +143,7 @@ void ClipInput::open() {
   format_->codec_whitelist = av_strdup(kClipCodecs);
   AVFormatContext* format = format_.release();  // freed by FFmpeg when opening fails
   int status = avformat_open_input(&format, "", &demuxer, nullptr);
+  if (status < 0 && !broken_.empty()) throw DataError(broken_);
   if (status < 0) throw DataError(concat("it cannot be opened: ", ffmpeg_error(status)));
   format_.reset(format);
   status = avformat_find_stream_info(format, nullptr);
@@ -152,6 +167,7 @@ bool ClipInput::read(AVPacket& packet) {
   for (;;) {
     av_packet_unref(&packet);
     const int status = av_read_frame(format_.get(), &packet);
+    if (status < 0 && !broken_.empty()) throw DataError(broken_);
     if (status == AVERROR_EOF) return false;
     if (status == AVERROR(ELOOP)) throw DataError("its container refers to itself in circles");
     if (status < 0) throw DataError(concat("its container is damaged: ", ffmpeg_error(status)));

@@ -53,6 +53,7 @@ class ClipInput {
 
   std::optional<InputFile> file_;  // or a pipe, whose first bytes were looked at
   std::string head_;
+  std::string broken_;  // why a pipe could not be read to its end
   std::uint64_t position_ = 0;
   std::uint64_t bytes_left_ = 0;  // that may be read before the file counts as one without end
   IoPointer io_;

@@ -1,10 +1,10 @@
 #include "extract/frames/clip/stream.h"
 
-#include <cmath>
-
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/text/text.h"
 #include "extract/frames/clip/decoder.h"
+#include "extract/frames/clip/times.h"
 
 namespace coldframe::frames {
 
@@ -15,7 +15,7 @@ struct ClipStream::State {
   ClipDecoder decoder;
   ClipConverter converter = decoder.converter();
   std::int64_t frames = 0;
-  double first = 0, last = -std::numeric_limits<double>::infinity();
+  RunningTimes times;
 
   std::string name() const {
     return path == kStandardInput ? "the clip on the standard input"
@@ -40,17 +40,13 @@ std::optional<Frame> ClipStream::next() {
   State& state = *state_;
   try {
     if (!state.decoder.next()) return std::nullopt;
-    const double time = state.decoder.time_s();
-    if (state.frames == 0) state.first = time;
     Frame frame;
     frame.index = state.frames++;
-    if (time > state.last) {  // not so for NaN
-      frame.time_s = time - state.first;
-      state.last = time;
-    }
+    frame.time_s = state.times.next(state.decoder.time_s());
     frame.pixels = state.converter.to_image(state.decoder.picture());
     return frame;
   } catch (const DataError& error) {
+    if (stop_requested()) return std::nullopt;  // which may cut a pipe within a frame
     throw DataError(concat(state.name(), ", frame ", state.frames, ": ", error.what()));
   }
 }

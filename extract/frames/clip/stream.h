@@ -18,8 +18,8 @@ class ClipStream {
   explicit ClipStream(const std::filesystem::path& path);
   ~ClipStream();
 
-  // Empty at the end. `time_s` is since the first frame, NaN where the container states none or
-  // goes back in time. DataError for a frame that does not decode; nothing can be read behind it.
+  // Empty at the end, or where a stop is asked for. `time_s` is as RunningTimes has it. DataError
+  // for a frame that does not decode; nothing can be read behind it.
   std::optional<Frame> next();
 
  private:

@@ -1,5 +1,6 @@
 """predict --online: the lines of a clip's frames are what predict says of clips that end there, from files and pipes."""
 import io
+import signal
 import subprocess
 
 import cv2
@@ -23,7 +24,8 @@ def picture(exam, frame):
 
 
 def write_clip(path, exam, frames=FRAMES):
-    video = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"FFV1" if path.suffix == ".mkv" else "MJPG"), 10, (64, 64))
+    codec, rate = {".mkv": ("FFV1", 10), ".mpg": ("PIM1", 25)}.get(path.suffix, ("MJPG", 10))
+    video = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*codec), rate, (64, 64))
     for frame in range(frames):
         video.write(picture(exam, frame))
     video.release()
@@ -95,10 +97,52 @@ def test_a_pipe_gives_the_same_lines_as_a_file(made, tmp_path):
     assert len(lines) == FRAMES and np.abs(lines.p_1 - from_file.p_1).max() < 0.05
 
 
+def test_a_last_frame_without_a_stamp_continues_the_interval(made, tmp_path):
+    """The decoder gives the last one of an MPEG stream only at its end, without its time."""
+    clip = write_clip(tmp_path / "clip.mpg", 4)
+    done, lines = online(made, clip)
+    assert done.returncode == 0, done.stderr.decode()
+    np.testing.assert_allclose(lines.time_s, np.arange(len(lines)) / 25, atol=1e-4)
+    whole = coldframe("predict", "--bundle", made / "model.bundle", "--input", clip, "--out", tmp_path / "p.csv", "--device", "cpu",
+                      "--precision", "fp32")
+    assert whole.returncode == 0, whole.stderr.decode()
+    np.testing.assert_allclose(lines.p_1.iloc[-1], pd.read_csv(tmp_path / "p.csv").p_1[0], rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("content", [b"", b"no clip at all", b"YUV4MPEG2 W64", b"YUV4MPEG2 W64 H64 F10:1 C444\nFRAME\nshort"])
 def test_what_is_no_clip_is_an_error(made, content):
     done, _ = online(made, "-", input=content)
     assert done.returncode == 3 and (b"standard input" in done.stderr or b"no frame" in done.stderr)
+
+
+def catches(pid, number):
+    status = dict(line.split(":\t") for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+    return int(status["SigCgt"], 16) >> (number - 1) & 1
+
+
+def test_a_silent_pipe_ends_at_the_first_stop(made):
+    words = [PROGRAM, "predict", "--bundle", made / "model.bundle", "--online", "--input", "-", "--device", "cpu", "--precision", "fp32"]
+    for content, code, lines in [(y4m(FRAMES), 0, FRAMES + 1), (b"", 75, 0), (y4m(FRAMES)[:-9], 0, FRAMES)]:
+        watcher = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        watcher.stdin.write(content)
+        watcher.stdin.flush()
+        came = b""
+        while came.count(b"\n") < lines - 3:  # readers hold a few frames back until the end
+            came += watcher.stdout.readline()
+        while not lines and not catches(watcher.pid, signal.SIGINT):
+            assert watcher.poll() is None
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(60) == code  # the pipe is still open
+        rest, told = watcher.communicate()
+        assert lines == 0 or lines - 3 <= (came + rest).count(b"\n") <= lines, told.decode()
+
+
+@pytest.mark.parametrize("words", [["--exam-from", "x"], ["--columns", "exam=a"], ["--frame-columns", "a"], ["--sort", "time"],
+                                   ["--min-frames", 2], ["--decode-threads", 1], ["--memory-budget", "1GiB"], ["--patient-salt", "s"],
+                                   ["--once"], ["--marker", "done"], ["--quiet-for", 30], ["--overwrite"], ["--json"], ["--out", "o"]])
+def test_options_that_would_do_nothing_are_refused_by_name(words):
+    done = coldframe("predict", "--bundle", "b", "--online", "--input", "-", *words)
+    assert done.returncode == 2 and f"{words[0]} does not go with --online".encode() in done.stderr
 
 
 def test_models_that_need_the_whole_clip_are_refused_by_name(made, tmp_path):
