@@ -231,7 +231,7 @@ int TrainingRun::run(RunFolder* writable) {
   const auto models = assemble(fits, cohort_.targets, options_.seeds);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
-  UnlikeTraining(cohort_.cache, splits_).write(folder.file(kUnlikeFile));
+  write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
   StudyReport result = report(models, fits);
   for (const RunReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);

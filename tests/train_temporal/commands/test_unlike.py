@@ -99,6 +99,26 @@ def test_the_run_keeps_moments_and_no_exam(run):
     assert tensors["axes"].shape == (10, WIDTH)
 
 
+def test_more_exams_than_the_axes_are_found_by(tmp_path):
+    done = coldframe("train", "--cache", cohort(tmp_path, "many", 1100, frames=1), "--target", "label", "--out", tmp_path / "run",
+                     *quick("--folds", 2, "--epochs", 1))
+    assert done.returncode == 0 and "unlike its own" not in done.stderr, done.stderr
+    assert len(load_file(tmp_path / "run" / "unlike_training.safetensors")["held_out.features"]) == 1100
+
+
+def test_equal_lengths_are_in_the_middle_and_few_exams_a_warning(tmp_path):
+    exams, features = [], np.random.default_rng(1).normal(size=(12, 6, WIDTH))
+    for number in range(12):
+        exams.append(exam(number, 6, str(number % 2), patient=f"p{number}") | {"time_s": [0.3 * t for t in range(6)]})
+    cache = make_cache(tmp_path, exams, list(features), name="equal.cache")
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 1))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", cache, "--json", "--bootstrap", 50)
+    shift = json.loads(done.stdout)["shift"]
+    assert shift["lengths"]["median_rank"] == shift["intervals"]["median_rank"] == 0.5
+    assert shift["lengths"]["flagged"] == 0 and "held out 12 exams, too few" in done.stderr
+
+
 def test_the_distance_is_that_of_the_moments(run, tmp_path):
     cache = cohort(tmp_path, "some", 5, seed=8)
     table, *_ = predicted(run, cache, tmp_path)

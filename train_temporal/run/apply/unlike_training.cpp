@@ -6,6 +6,7 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/data/dataset.h"
@@ -19,6 +20,8 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
 // found by, for more would not move so few.
 constexpr std::int64_t kMostAxes = 10, kExamsForAxes = 1024;
+// Distances that differ by rounding alone are equal.
+constexpr double kRounding = 1e-9;
 // Lengths and intervals that do not vary are alike up to a twentieth.
 constexpr double kLeastPaceDeviation = 0.05;
 
@@ -48,7 +51,8 @@ ExamTraits chosen(const ExamTraits& all, const std::vector<std::int64_t>& rows) 
 // The directions in which standardised exams z [n, D] vary most, [k, D], and how much, [k].
 std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
   if (z.size(0) > kExamsForAxes) {
-    z = z.index_select(0, torch::arange(kExamsForAxes) * z.size(0) / kExamsForAxes);
+    const torch::Tensor evenly = torch::arange(kExamsForAxes, torch::kInt64) * z.size(0);
+    z = z.index_select(0, at::div(evenly, kExamsForAxes, "floor"));
   }
   const std::int64_t n = z.size(0), width = z.size(1);
   const std::int64_t k = std::min({kMostAxes, n / 4, width - 1});
@@ -166,11 +170,26 @@ std::vector<Unlikeness> UnlikeTraining::judge(const ExamTraits& exams, Trait tra
   const std::vector<double>& known = held_out_[static_cast<std::size_t>(trait)];
   std::vector<Unlikeness> found;
   for (const double distance : distances(moments_, exams, trait)) {
-    const auto as_far = known.end() - std::ranges::lower_bound(known, distance);
-    const bool judged = !known.empty() && !std::isnan(distance);
-    found.push_back({distance, judged ? double(as_far + 1) / double(known.size() + 1) : kUnknown});
+    Unlikeness& exam = found.emplace_back(Unlikeness{distance, kUnknown, kUnknown, known.size()});
+    if (known.empty() || std::isnan(distance)) continue;
+    const auto as_far = known.end() - std::ranges::lower_bound(known, distance - kRounding);
+    const auto farther = known.end() - std::ranges::upper_bound(known, distance + kRounding);
+    const auto places = static_cast<double>(known.size() + 1);
+    exam.rank = static_cast<double>(as_far + 1) / places;
+    exam.middle_rank = static_cast<double>(as_far + farther + 1) / (2 * places);
   }
   return found;
+}
+
+void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
+                           const std::filesystem::path& file) {
+  try {
+    UnlikeTraining(cache, splits).write(file);
+  } catch (const std::exception& error) {
+    const std::string why = error.what();  // LibTorch's goes on with where it was thrown
+    log_warning(concat("the run will not know which exams are unlike its own: ",
+                       why.substr(0, why.find('\n'))));
+  }
 }
 
 void UnlikeTraining::write(const std::filesystem::path& file) const {
@@ -229,6 +248,13 @@ std::size_t count_flagged(const std::vector<Unlikeness>& exams) {
 
 std::string warn_of_unlike(const std::vector<Unlikeness>& exams) {
   constexpr double kChance = 0.05 + 1e-9;
+  if (exams.empty()) return {};
+  const std::size_t held_out = exams.front().held_out;
+  if (1 / static_cast<double>(held_out + 1) > kUnlikeRate) {
+    return concat("the training held out ", plural(held_out, "exam"),
+                  ", too few to tell exams unlike the training data, of which none is flagged; ",
+                  "that takes at least ", std::round(1 / kUnlikeRate) - 1);
+  }
   const std::size_t flagged = count_flagged(exams);
   if (flagged == 0 || chance_of(flagged, exams.size()) > kChance) return {};
   return concat(flagged, " of ", plural(exams.size(), "exam"),
@@ -252,11 +278,12 @@ std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTr
     const std::vector<Unlikeness> found = unlike.judge(exams, static_cast<Trait>(t));
     std::vector<double> ranks;
     for (const Unlikeness& exam : found) {
-      if (!std::isnan(exam.rank)) ranks.push_back(exam.rank);
+      if (!std::isnan(exam.rank)) ranks.push_back(exam.middle_rank);
     }
     std::ranges::sort(ranks);
-    shifts.push_back({kTraitNames[t], ranks.size(), count_flagged(found),
-                      ranks.empty() ? kUnknown : ranks[ranks.size() / 2]});
+    const std::size_t n = ranks.size();
+    shifts.push_back({kTraitNames[t], n, count_flagged(found),
+                      n == 0 ? kUnknown : (ranks[(n - 1) / 2] + ranks[n / 2]) / 2});
   }
   return shifts;
 }

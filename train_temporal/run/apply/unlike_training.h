@@ -35,8 +35,10 @@ struct ExamTraits {
 ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
 
 struct Unlikeness {
-  double distance = 0;  // squared of features, by their number; of the others in deviations
-  double rank = 1;      // NaN where nothing is known
+  double distance = 0;       // squared of features, by their number; of the others in deviations
+  double rank = 1;           // NaN where nothing is known
+  double middle_rank = 1;    // the same with half of those that lay exactly as far
+  std::size_t held_out = 0;  // exams that it is ranked among
 
   bool flagged() const { return rank <= kUnlikeRate; }
 };
@@ -68,7 +70,12 @@ class UnlikeTraining {
   std::array<std::vector<double>, 3> held_out_;  // distances by Trait, rising
 };
 
-// Counts, and warns of exams beyond the rate: empty where so many could as well be chance.
+// As the run keeps it; what goes wrong is a warning, for this must not end a finished training.
+void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
+                           const std::filesystem::path& file);
+
+// Counts, and warns of exams beyond the rate, or that too few were held out to find any: empty
+// where so many could as well be chance.
 std::size_t count_flagged(const std::vector<Unlikeness>& exams);
 std::string warn_of_unlike(const std::vector<Unlikeness>& exams);
 
