@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "common/cli/cli.h"
+#include "common/cli/error.h"
 #include "common/files/atomic_file.h"
+#include "common/text/text.h"
 
 namespace coldframe::onnx {
 namespace {
@@ -55,12 +57,27 @@ Message described(const Value& name, const torch::Tensor& tensor) {
 
 }  // namespace
 
+void Graph::take(const std::string& name) {
+  if (taken_.insert(name).second) return;
+  throw ConfigError(concat("--onnx cannot have two values of the name '", name,
+                           "': the graph has its own; train with a --target of another name"));
+}
+
+// Targets name outputs, and may be called anything.
+Value Graph::fresh() {
+  const Value name = "/value_" + std::to_string(values_++);
+  take(name);
+  return name;
+}
+
 Value Graph::input(const std::string& name, const Dimensions& shape) {
+  take(name);
   inputs_.message(11, value_info(name, shape));
   return name;
 }
 
 void Graph::output(const Value& value, const std::string& name, const Dimensions& shape) {
+  take(name);
   nodes_.message(1, Message().text(1, value).text(2, name).text(4, "Identity"));
   outputs_.message(12, value_info(name, shape));
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,7 @@ class Graph {
  public:
   explicit Graph(std::string name) : name_(std::move(name)) {}
 
+  // ConfigError for a name that the graph has.
   Value input(const std::string& name, const Dimensions& shape);  // float32
   void output(const Value& value, const std::string& name, const Dimensions& shape);
 
@@ -51,9 +53,11 @@ class Graph {
              std::uint64_t inside = 64 << 20) const;
 
  private:
-  Value fresh() { return "v" + std::to_string(values_++); }
+  void take(const std::string& name);
+  Value fresh();
 
   std::string name_;
+  std::set<std::string> taken_;  // names of values
   std::size_t values_ = 0;
   Message nodes_, inputs_, outputs_;  // of a GraphProto, each its own fields
   std::vector<std::pair<Value, torch::Tensor>> constants_;

@@ -48,7 +48,8 @@ def cache(tmp_path_factory):
         values = random.normal(size=(9 + number % 3, WIDTH))
         entry = exam(number, len(values), str(number % 2))
         entry["time_s"] = list(np.cumsum(random.uniform(0.05, 2, len(values))))
-        entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}"})
+        entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}", "v1": str(number % 2),
+                                 "/value_1": str(number % 2), "time": str(number % 2)})
         exams.append(entry)
         features.append(values)
     recipe = {"backbone": {"kind": "random", "generator": "splitmix64-irwin-hall-1", "seed": 0, "pooling": "cls",
@@ -121,6 +122,18 @@ def test_targets_of_every_task_are_read(cache, tmp_path):
         np.testing.assert_allclose(found[target["name"]], expected, rtol=1e-6, atol=1e-6)
     facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
     assert [target["name"] for target in json.loads(facts["targets"])] == ["label", "grade", "age"]
+
+
+def test_targets_have_names_of_their_own(cache, tmp_path):
+    run = trained(cache, tmp_path, target="v1")
+    assert driver("run", run, tmp_path / "onnx").returncode == 0
+    model = session(tmp_path / "onnx" / "fold-0-seed-0.onnx")
+    assert "v1" in [output.name for output in model.get_outputs()]
+    for name in ["/value_1", "time"]:
+        folder = tmp_path / name.strip("/")
+        folder.mkdir()
+        done = driver("run", trained(cache, folder, "--time", "on", target=name), folder / "onnx")
+        assert done.returncode == 3 and f"'{name}'" in done.stderr and "--target" in done.stderr
 
 
 @pytest.mark.parametrize("words, why", [(["--model", "bigru"], "bigru"), (["--model", "clock"], "clock"),
