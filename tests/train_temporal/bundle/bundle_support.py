@@ -6,6 +6,8 @@ import types
 
 import pathlib
 
+import pytest
+
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from training_support import PROGRAM, quick  # noqa: E402
 from tuning_support import PIXELS, extract, made_exams, tiny_vit  # noqa: E402
@@ -41,3 +43,17 @@ def flip(path, offset):
     content = bytearray(path.read_bytes())
     content[offset] ^= 1
     path.write_bytes(content)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A study with its bundle as a folder and as a tar file."""
+    made = vit_study(tmp_path_factory.mktemp("study"))
+    bundle(made, "model.bundle", "--weights", made.weights, "--license", "apache-2.0")
+    bundle(made, "model.tar", "--weights", made.weights, "--license", "apache-2.0", "--name", "model", "--tar")
+    made.bundle = made.folder / "model.bundle"
+    return made
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())

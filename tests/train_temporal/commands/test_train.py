@@ -44,14 +44,6 @@ def test_a_run_folder_is_whole(trained):
     json.loads((run / "summary.json").read_text())
 
 
-def test_a_cache_whose_parts_are_not_finished_is_warned_of(tmp_path):
-    cache = ramp_cache(tmp_path)
-    (cache / ".part-0-of-2.json").write_text("{}")
-    result = train(cache, tmp_path / "run", "--folds", 1, "--epochs", 1)
-    assert result.returncode == 0, result.stderr
-    assert "parts of an extraction share this cache" in result.stdout + result.stderr
-
-
 def test_every_exam_is_predicted_by_models_that_never_saw_its_patient(trained):
     _, _, run, _ = trained
     predictions = pd.read_csv(run / "predictions.csv")

@@ -1,7 +1,7 @@
-"""The program tells of what would make the figures too good."""
+"""The program tells of what would make the figures too good, or exams missing."""
 import json
 
-from training_support import coldframe, make_cache, quick, ramp_exams
+from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 
 def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
@@ -18,3 +18,12 @@ def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
     assert told in result.stderr
     warnings = json.loads((tmp_path / "run" / "summary.json").read_text())["warnings"]
     assert any(told in warning for warning in warnings)
+
+
+def test_a_cache_whose_parts_are_not_finished_is_warned_of(tmp_path):
+    cache = ramp_cache(tmp_path)
+    (cache / ".part-0-of-2.json").write_text("{}")
+    result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
+                       *quick("--folds", 1, "--epochs", 1))
+    assert result.returncode == 0, result.stderr
+    assert "parts of an extraction share this cache" in result.stdout + result.stderr
