@@ -17,12 +17,12 @@ MIXING = np.random.default_rng(9).normal(size=(WIDTH, WIDTH)) * np.linspace(0.1,
 
 
 def cohort(folder, name, count=COUNT, seed=0, shift=0.0, frames=6, interval=0.1, constant=False):
-    """Exams that vary along all directions, much along some; `shift` goes along one in which they vary little."""
+    """Exams that vary about a common direction, as a backbone's do, much along some and little along that of `shift`."""
     random = np.random.default_rng(seed)
     exams, features = [], []
     quiet = np.linalg.svd(MIXING)[0][:, -1]
     for number in range(count):
-        values = random.normal(size=WIDTH) @ MIXING.T + 0.1 * random.normal(size=(frames + number % 3, WIDTH))
+        values = 10 + random.normal(size=WIDTH) @ MIXING.T + 0.1 * random.normal(size=(frames + number % 3, WIDTH))
         values += shift * quiet
         entry = exam(number, len(values), str(number % 2), patient=f"{name}-{number}")
         entry["id"] = f"{name}-{number}"
@@ -125,7 +125,7 @@ def test_the_distance_is_that_of_the_moments(run, tmp_path):
     tensors = load_file(run / "unlike_training.safetensors")
     for row, number in zip(table.itertuples(), range(5)):
         x = Cache(cache).features(f"some-{number}").mean(0)
-        z = (x - tensors["mean"]) / tensors["deviation"]
+        z = (x / np.linalg.norm(x) - tensors["mean"]) / tensors["deviation"]
         axes, variance = tensors["axes"].astype(float), tensors["variance"]
         covariance = (axes.T * (variance[:-1] - variance[-1])) @ axes + variance[-1] * np.eye(WIDTH)
         assert row.unlike_training == pytest.approx(z @ np.linalg.inv(covariance) @ z / WIDTH, rel=1e-4)

@@ -14,7 +14,7 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const char* kFormat = "coldframe.unlike.1";
+constexpr const char* kFormat = "coldframe.unlike.2";
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
@@ -91,8 +91,10 @@ ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::siz
       if (!info.present[t]) continue;
       for (std::size_t i = 0; i < width; ++i) sum[i] += double{features[t * width + i]};
     }
-    const auto frames = static_cast<double>(std::max<std::size_t>(present_frames(info), 1));
-    for (std::size_t i = 0; i < width; ++i) *out++ = static_cast<float>(sum[i] / frames);
+    double length = 0;
+    for (const double value : sum) length += value * value;
+    length = std::max(std::sqrt(length), std::numeric_limits<double>::min());  // all zero: stays
+    for (std::size_t i = 0; i < width; ++i) *out++ = static_cast<float>(sum[i] / length);
     const std::vector<float> clock = clock_descriptor(info, {});
     traits.length.push_back(double{clock[kClockLogFrames]});
     traits.interval.push_back(clock[kClockUntimed] > 0 ? kUnknown

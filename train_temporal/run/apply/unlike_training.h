@@ -1,11 +1,12 @@
 // How far an exam lies from those of a run, held against how far its held-out exams lay. The
-// distance is Mahalanobis' (Lee et al. 2018, arXiv:1807.03888), of the mean of an exam's frames,
-// with the exams' covariance as probabilistic principal components give it (Tipping and Bishop
-// 1999, doi:10.1111/1467-9868.00196): the largest few variances as they are, all others alike,
-// since there are fewer exams than features. The rank is the share of held-out exams that lay at
-// least as far, each from the exams of its fold that are not held out, as a conformal p-value has
-// it (Bates et al. 2023, arXiv:2104.08279). A run keeps moments and the held-out distances, sorted:
-// no exam's features, no id.
+// distance is Mahalanobis' (Lee et al. 2018, arXiv:1807.03888), of the mean of an exam's frames
+// scaled to length 1 (Mueller and Hein 2025, arXiv:2505.18032: lengths vary more than a normal
+// distribution allows and hide directions), with the exams' covariance as probabilistic principal
+// components give it (Tipping and Bishop 1999, doi:10.1111/1467-9868.00196): the largest few
+// variances as they are, all others alike, since there are fewer exams than features. The rank is
+// the share of held-out exams that lay at least as far, each from the exams of its fold that are
+// not held out, as a conformal p-value has it (Bates et al. 2023, arXiv:2104.08279). A run keeps
+// moments and the held-out distances, sorted: no exam's features, no id.
 #pragma once
 
 #include <array>
@@ -28,7 +29,7 @@ enum class Trait { kFeatures, kLength, kInterval };
 inline constexpr std::array<const char*, 3> kTraitNames = {"features", "lengths", "intervals"};
 
 struct ExamTraits {
-  torch::Tensor features;                // [n, D] the mean over each exam's frames
+  torch::Tensor features;                // [n, D] the mean over each exam's frames, of length 1
   std::vector<double> length, interval;  // logarithms; NaN: unknown
 };
 // Reads the clean features of the exams given by index.
