@@ -36,8 +36,12 @@ def words(made, incoming, out, *more):
     return ["predict", "--bundle", made.bundle, "--watch", incoming, "--out", out, "--device", "cpu", *more]
 
 
+def table(out):
+    return (out / "predictions.csv").read_text().splitlines()[1:]
+
+
 def inputs(out):
-    return [line.split(",")[0] for line in (out / "predictions.csv").read_text().splitlines()[1:]]
+    return [line.split(",")[0] for line in table(out)]
 
 
 def results(out):
