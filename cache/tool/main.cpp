@@ -20,7 +20,7 @@ void print_help() {
   std::cout << "Usage: coldframe cache VERB PATH … [options]\n\n"
                "Looks into a cache of features: a .h5 file, or a folder of shards.\n\nVerbs:\n";
   for (const Command* command : kCommands)
-    std::cout << "  " << padded(command->name, 8) << command->summary << '\n';
+    std::cout << "  " << padded(command->name, 10) << command->summary << '\n';
   std::cout
       << "\n`coldframe cache VERB --help` says more.\n\nExample:\n  coldframe cache info x.h5\n";
 }

@@ -6,7 +6,7 @@
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "train_temporal/bundle/tar.h"
+#include "train_temporal/bundle/files/tar.h"
 
 namespace coldframe::bundle {
 namespace {

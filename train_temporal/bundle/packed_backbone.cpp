@@ -10,7 +10,7 @@
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "train_temporal/bundle/bundle.h"
-#include "train_temporal/bundle/copy.h"
+#include "train_temporal/bundle/files/copy.h"
 #include "train_temporal/run/tuned_backbone.h"
 
 namespace coldframe::bundle {

@@ -1,4 +1,4 @@
-#include "train_temporal/bundle/tar.h"
+#include "train_temporal/bundle/files/tar.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,8 +10,8 @@
 #include "common/files/atomic_file.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "train_temporal/bundle/checksums.h"
-#include "train_temporal/bundle/copy.h"
+#include "train_temporal/bundle/files/checksums.h"
+#include "train_temporal/bundle/files/copy.h"
 
 namespace coldframe::bundle {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/bundle/torch_file.h"
+#include "train_temporal/bundle/files/torch_file.h"
 
 #include <caffe2/serialize/inline_container.h>
 

@@ -1,4 +1,4 @@
-#include "train_temporal/bundle/copy.h"
+#include "train_temporal/bundle/files/copy.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "train_temporal/bundle/checksums.h"
+#include "train_temporal/bundle/files/checksums.h"
 
 #include <algorithm>
 
