@@ -52,9 +52,10 @@ struct ExamInfo {
   std::size_t frames() const { return present.size(); }
 };
 
-// The metadata to load. kWithoutSources leaves out what grows with the frames' paths: frame_source,
-// frame_index, the values of frame columns, source_stamp and source_digest are empty.
-enum class Detail { kAll, kWithoutSources };
+// The metadata to load. kWithoutPaths leaves out half of it, which nobody needs who reads features:
+// frame_source and source_stamp are empty. kWithoutSources leaves out all that grows with the
+// frames' paths: so are frame_index, the values of frame columns and source_digest.
+enum class Detail { kAll, kWithoutPaths, kWithoutSources };
 
 // The features of one view of one exam, row-major [T, D].
 struct ViewFeatures {

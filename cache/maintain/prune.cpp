@@ -89,10 +89,14 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
   if (kept.exams.empty() && kept.failures.empty()) return remove_file_durably(path);
   publish_large(path, kept,
                 {[&](std::size_t exam, std::size_t array, std::span<std::byte> bytes) {
-                   file.read_rows(rows[exam], array, bytes);
+                   const StoredExam& stored = kept.exams[exam];
+                   file.read_run(rows[exam], 1, array, bytes);
+                   file.check_rows(stored.info.id, array, stored.checksums[array], bytes);
                  },
                  [&](std::size_t exam, std::span<std::byte> bytes) {
+                   const StoredExam& stored = kept.exams[exam];
                    file.read_thumbnails(rows[exam], bytes);
+                   file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
                  }});
 }
 

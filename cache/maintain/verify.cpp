@@ -60,6 +60,7 @@ void FileCheck::check_thumbnails() {
     bytes.resize(exams[exam].thumbnails.bytes());
     try {
       file->read_thumbnails(exam, bytes);
+      file->check_thumbnails(exams[exam].info.id, exams[exam].thumbnails.checksum, bytes);
     } catch (const CacheError& error) {
       find(exams[exam].info.id, error.what());
     }
@@ -88,7 +89,8 @@ void FileCheck::check_array(std::size_t array) {
       const std::span<std::byte> part = rest.first(bytes_of(exam));
       rest = rest.subspan(part.size());
       try {
-        whole ? file->check_rows(exam, array, part) : file->read_rows(exam, array, part);
+        if (!whole) file->read_run(exam, 1, array, part);
+        file->check_rows(exams[exam].info.id, array, exams[exam].checksums[array], part);
       } catch (const CacheError& error) {
         find(exams[exam].info.id, error.what());
       }

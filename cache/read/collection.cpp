@@ -109,19 +109,21 @@ void Collection::choose_exams() {
       }
     }
   }
-  best.clear();  // its keys are texts that move now
+  best = decltype(best)();  // its keys are texts that move now
   std::sort(places_.begin(), places_.end(), [&](const Place& a, const Place& b) {
     const ExamInfo &left = info_at(a), &right = info_at(b);
     return std::tie(left.ordinal, left.id) < std::tie(right.ordinal, right.id);
   });
   in_use_.assign(files_.size(), false);
   exams_.reserve(places_.size());
+  stored_.reserve(places_.size());
   index_.reserve(places_.size());
   for (const Place& place : places_) {
-    ExamInfo& info = info_at(place);
-    index_.emplace(info.id, exams_.size());
-    exams_.push_back(std::move(info));
-    info.id = exams_.back().id;  // for messages
+    StoredExam& exam = files_[place.file]->contents().exams[place.exam];
+    stored_.push_back({std::move(exam.checksums), std::move(exam.thumbnails)});
+    exams_.push_back(std::move(exam.info));
+    exam.info.id = exams_.back().id;
+    index_.emplace(exam.info.id, index_.size());
     in_use_[place.file] = true;
   }
 }
@@ -163,8 +165,8 @@ const std::filesystem::path& Collection::path_of(std::size_t exam) const {
   return files_[places_[exam].file]->path();
 }
 
-const std::vector<std::uint64_t>& Collection::checksums(std::size_t exam) const {
-  return files_[places_[exam].file]->contents().exams[places_[exam].exam].checksums;
+void Collection::forget_superseded() {
+  for (const auto& file : files_) file->forget_exams();
 }
 
 std::size_t Collection::find(const std::string& id) const {
@@ -209,13 +211,13 @@ ShardFile& Collection::file_in_use(std::size_t file) const {
   return *files_[file];
 }
 
-const StoredThumbnails& Collection::thumbnails(std::size_t exam) const {
-  return files_[places_[exam].file]->contents().exams[places_[exam].exam].thumbnails;
-}
-
 void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
-  const std::lock_guard lock(*mutex_);
-  file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
+  const ShardFile& file = *files_[places_[exam].file];
+  {
+    const std::lock_guard lock(*mutex_);
+    file_in_use(places_[exam].file).read_thumbnails(places_[exam].exam, bytes);
+  }
+  file.check_thumbnails(exams_[exam].id, stored_[exam].thumbnails.checksum, bytes);
 }
 
 void Collection::read_run(std::span<const std::size_t> run, std::size_t array,
@@ -226,9 +228,9 @@ void Collection::read_run(std::span<const std::size_t> run, std::size_t array,
     const std::lock_guard lock(*mutex_);
     file_in_use(first.file).read_run(first.exam, run.size(), array, rows);
   }
-  for (std::size_t i = 0; i < run.size(); ++i) {
-    const std::size_t bytes = exams_[run[i]].frames() * header_.row_bytes(array);
-    file.check_rows(first.exam + i, array, rows.first(bytes));
+  for (const std::size_t exam : run) {
+    const std::size_t bytes = exams_[exam].frames() * header_.row_bytes(array);
+    file.check_rows(exams_[exam].id, array, stored_[exam].checksums[array], rows.first(bytes));
     rows = rows.subspan(bytes);
   }
 }

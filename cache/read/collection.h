@@ -30,7 +30,9 @@ class Collection {
   const std::set<std::uint64_t>& places_taken_out() const { return places_taken_out_; }
   const std::vector<std::string>& precisions_of(std::size_t exam) const;
   const std::filesystem::path& path_of(std::size_t exam) const;  // of the file that it lies in
-  const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
+  const std::vector<std::uint64_t>& checksums(std::size_t exam) const {
+    return stored_[exam].checksums;
+  }
   // Index into exams(), or -1 as size_t.
   std::size_t find(const std::string& id) const;
   std::uint32_t next_revision(const std::string& id) const;
@@ -38,7 +40,7 @@ class Collection {
   // Thread-safe.
   void read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const;
 
-  const StoredThumbnails& thumbnails(std::size_t exam) const;
+  const StoredThumbnails& thumbnails(std::size_t exam) const { return stored_[exam].thumbnails; }
   // Reads the JPEGs of one exam, StoredThumbnails::bytes() of them. Thread-safe.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const;
 
@@ -52,13 +54,19 @@ class Collection {
 
   std::uint64_t bytes_on_disk() const;
   std::uint64_t bytes_read() const;  // to open it
+  // Of their exams, id, revision and place in the input are known until forget_superseded().
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
+  void forget_superseded();  // what a reader of many exams has no use for
   // Files whose exams and failures have all been superseded.
   std::vector<std::filesystem::path> stale_files() const;
 
  private:
   struct Place {
     std::size_t file, exam;
+  };
+  struct Stored {  // of an exam's bytes
+    std::vector<std::uint64_t> checksums;
+    StoredThumbnails thumbnails;
   };
   void load(const std::vector<std::filesystem::path>& paths, Detail detail);
   void take_header(const ShardFile& file, bool first);
@@ -71,6 +79,7 @@ class Collection {
   std::vector<std::unique_ptr<ShardFile>> files_;
   std::vector<ExamInfo> exams_;
   std::vector<Place> places_;
+  std::vector<Stored> stored_;
   std::vector<Failure> failures_;
   std::set<std::uint64_t> places_taken_out_;
   std::vector<bool> in_use_;  // per file

@@ -12,7 +12,9 @@
 namespace coldframe::cache {
 
 struct CacheReader::State {
-  State(const Location& location, Detail detail) : cache(location, detail) {}
+  State(const Location& location, Detail detail) : cache(location, detail) {
+    cache.forget_superseded();
+  }
   Collection cache;
 
   std::size_t view_index(const std::string& view) const {

@@ -107,9 +107,8 @@ void ShardFile::close() {
   state_->bytes_of_file.reset();
 }
 
-void ShardFile::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) {
-  read_run(exam, 1, array, rows);
-  check_rows(exam, array, rows);
+void ShardFile::forget_exams() {
+  state_->contents.exams = std::vector<StoredExam>();  // `{}` would keep the memory
 }
 
 void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t array,
@@ -121,11 +120,10 @@ void ShardFile::read_run(std::size_t first, std::size_t count, std::size_t array
       [&] { state.arrays[array].read_rows(row, state.offsets[first + count] - row, rows); });
 }
 
-void ShardFile::check_rows(std::size_t exam, std::size_t array,
+void ShardFile::check_rows(const std::string& id, std::size_t array, std::uint64_t checksum,
                            std::span<const std::byte> rows) const {
-  const StoredExam& stored = state_->contents.exams[exam];
-  if (xxh3_64(rows) == stored.checksums[array]) return;
-  throw CacheError(concat(state_->path.string(), ": exam '", stored.info.id, "': the ",
+  if (xxh3_64(rows) == checksum) return;
+  throw CacheError(concat(state_->path.string(), ": exam '", id, "': the ",
                           state_->contents.header.array(array).name,
                           " do not match their checksum"));
 }
@@ -133,13 +131,17 @@ void ShardFile::check_rows(std::size_t exam, std::size_t array,
 void ShardFile::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) {
   State& state = *state_;
   if (!is_open()) state.reopen();
-  const StoredExam& stored = state.contents.exams[exam];
+  const std::uint64_t begin = state.thumbnail_offsets[exam];
   state.naming_the_file([&] {
-    state.thumbnails->read_rows(state.thumbnail_offsets[exam], stored.thumbnails.bytes(), bytes);
+    state.thumbnails->read_rows(begin, state.thumbnail_offsets[exam + 1] - begin, bytes);
   });
-  if (xxh3_64(bytes) != stored.thumbnails.checksum)
-    throw CacheError(concat(state.path.string(), ": exam '", stored.info.id,
-                            "': the thumbnails do not match their checksum"));
+}
+
+void ShardFile::check_thumbnails(const std::string& id, std::uint64_t checksum,
+                                 std::span<const std::byte> bytes) const {
+  if (xxh3_64(bytes) == checksum) return;
+  throw CacheError(concat(state_->path.string(), ": exam '", id,
+                          "': the thumbnails do not match their checksum"));
 }
 
 }  // namespace coldframe::cache

@@ -26,16 +26,19 @@ class ShardFile {
   std::uint64_t bytes_on_disk() const;
   std::uint64_t bytes_read() const;  // to open it
 
-  // An exam's rows of one array as stored, by its number in this file; its checksum is compared.
-  // Opens the file again if close() was called; CacheError if it was replaced since.
-  void read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows);
-  // read_run() reads `count` exams from `first` on at once; check_rows() makes the comparison that
-  // belongs to each of them.
+  // Forgets the exams of contents(), of which a Collection keeps those that hold.
+  void forget_exams();
+
+  // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens
+  // the file again if close() was called; CacheError if it was replaced since.
   void read_run(std::size_t first, std::size_t count, std::size_t array, std::span<std::byte> rows);
-  void check_rows(std::size_t exam, std::size_t array, std::span<const std::byte> rows) const;
-  // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all); their checksum
-  // is compared.
+  // CacheError unless the rows of an exam have the checksum.
+  void check_rows(const std::string& id, std::size_t array, std::uint64_t checksum,
+                  std::span<const std::byte> rows) const;
+  // All JPEGs of an exam, one behind the other (StoredThumbnails::bytes() in all), and the same.
   void read_thumbnails(std::size_t exam, std::span<std::byte> bytes);
+  void check_thumbnails(const std::string& id, std::uint64_t checksum,
+                        std::span<const std::byte> bytes) const;
   void close();  // gives the descriptor back; a folder may have more shards than a process may open
   bool is_open() const;
 

@@ -121,19 +121,18 @@ void TrainingRun::load_features(const std::vector<std::string>& views) {
 }
 
 void TrainingRun::resolve_model() {
-  std::vector<cache::ExamInfo> used;
-  for (std::size_t exam : cohort_.labeled()) used.push_back(cohort_.exams()[exam]);
-  source_kinds_ = source_kinds(used);
+  const std::vector<std::size_t> used = cohort_.labeled();
+  source_kinds_ = source_kinds(cohort_.exams(), used);
   base_ = options_.architecture;
   base_.dimension = cohort_.cache.dimension();
   base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
   if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
-  base_.clock_width =
-      static_cast<std::int64_t>(clock_descriptor(used.front(), source_kinds_).size());
+  base_.clock_width = static_cast<std::int64_t>(
+      clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
   resolve_search();
   base_.time = options_.time == TimeInput::kOn;
   if (options_.time != TimeInput::kAuto) return;
-  base_.time = times_are_informative(used);
+  base_.time = times_are_informative(cohort_.exams(), used);
   if (!base_.time && base_.time_encoding != TimeEncoding::kLog) {
     throw ConfigError(
         "--time-encoding needs intervals between frames, and these are unknown or even; leave it "

@@ -89,6 +89,7 @@ bool has_known_times(const cache::ExamInfo& exam) {
 Sequence sequence_of(const cache::ExamInfo& exam, std::int64_t first_row,
                      const std::vector<std::string>& source_kinds) {
   Sequence sequence;
+  sequence.time_s.reserve(present_frames(exam));
   sequence.key = xxh3_64(std::as_bytes(std::span(exam.id)));
   sequence.first_row = first_row;
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
@@ -156,26 +157,29 @@ std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
       intervals.empty() ? 1.0 : 0.0,
   };
   std::vector<float> descriptor(values.begin(), values.end());
+  descriptor.reserve(values.size() + source_kinds.size());
   for (const std::string& kind : source_kinds) {
     descriptor.push_back(kind == exam.source_kind ? 1.0f : 0.0f);
   }
   return descriptor;
 }
 
-std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams) {
+std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams,
+                                      std::span<const std::size_t> used) {
   std::set<std::string> kinds;
-  for (const cache::ExamInfo& exam : exams) kinds.insert(exam.source_kind);
+  for (const std::size_t exam : used) kinds.insert(exams[exam].source_kind);
   return {kinds.begin(), kinds.end()};
 }
 
-bool times_are_informative(std::span<const cache::ExamInfo> exams) {
+bool times_are_informative(std::span<const cache::ExamInfo> exams,
+                           std::span<const std::size_t> used) {
   std::size_t known = 0, uneven = 0;
-  for (const cache::ExamInfo& exam : exams) {
-    if (!has_known_times(exam)) continue;
+  for (const std::size_t exam : used) {
+    if (!has_known_times(exams[exam])) continue;
     ++known;
-    if (is_uneven(exam)) ++uneven;
+    if (is_uneven(exams[exam])) ++uneven;
   }
-  return known > 0 && 2 * known > exams.size() && 2 * uneven >= known;
+  return known > 0 && 2 * known > used.size() && 2 * uneven >= known;
 }
 
 std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice) {

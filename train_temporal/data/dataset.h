@@ -59,12 +59,15 @@ std::size_t present_frames(const cache::ExamInfo& exam);
 inline constexpr std::size_t kClockLogFrames = 0, kClockLogInterval = 2, kClockUntimed = 7;
 std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
                                     const std::vector<std::string>& source_kinds);
-std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams);  // sorted
+// Sorted; of the exams given by index.
+std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams,
+                                      std::span<const std::size_t> used);
 
 // True when time intervals carry more than the exam's duration: they are known, and uneven in at
 // least half of the exams. Frames picked evenly from a video lie up to half a source frame beside
 // an even grid; that does not count as uneven.
-bool times_are_informative(std::span<const cache::ExamInfo> exams);
+bool times_are_informative(std::span<const cache::ExamInfo> exams,
+                           std::span<const std::size_t> used);
 
 // Training draws from these views of a cache; everything else sees `clean` only.
 enum class ViewChoice { kAuto, kClean, kAll };

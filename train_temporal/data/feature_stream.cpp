@@ -16,13 +16,14 @@ constexpr std::size_t kExamsAtOnce = 64;  // whose features are evaluated togeth
 }  // namespace
 
 FeatureStream::FeatureStream(const Dataset& dataset, RowKind kind, std::uint64_t ahead)
-    : window_(dataset),
+    : dataset_(dataset),
       views_(dataset.views),
       kind_(kind),
       format_(row_format(*dataset.cache, kind)),
       ahead_(ahead) {
-  window_.views = {"clean"};
-  window_.features.reset();
+  window_.sequences.resize(dataset.sequences.size());
+  window_.device = dataset.device;
+  window_.cache = dataset.cache;
 }
 
 FeatureStream::~FeatureStream() {
@@ -82,7 +83,7 @@ FeatureStream::Group FeatureStream::read(const std::vector<std::size_t>& exams) 
   std::int64_t rows = 0;
   for (std::size_t exam : exams) {
     exams_of[view_of_(exam)].push_back(exam);
-    rows += window_.sequences[exam].frames();
+    rows += dataset_.sequences[exam].frames();
   }
   Group group{{}, {}, torch::empty(format_.table(rows), format_.type)};
   auto* const table = static_cast<std::byte*>(group.features.data_ptr());
@@ -109,8 +110,11 @@ void FeatureStream::next() {
     group = read(groups_[next_++]);
   }
   if (!group) throw std::logic_error("no group of exams is planned");
-  for (std::size_t i = 0; i < group->exams.size(); ++i) {
-    window_.sequences[group->exams[i]].first_row = group->first_rows[i];
+  for (std::size_t exam : at_hand_) window_.sequences[exam] = {};
+  at_hand_ = std::move(group->exams);
+  for (std::size_t i = 0; i < at_hand_.size(); ++i) {
+    Sequence& sequence = window_.sequences[at_hand_[i]] = dataset_.sequences[at_hand_[i]];
+    sequence.first_row = group->first_rows[i];
   }
   window_.features = group->features;
 }

@@ -16,16 +16,18 @@ namespace coldframe::temporal {
 
 class FeatureStream final : public FeatureSource {
  public:
-  // `dataset`: one that was loaded from a cache. The window's features are rows of that kind,
-  // [rows, …] as stored. `ahead`: bytes that reading ahead may take, the group at hand included; 0:
-  // half of what memory has left.
+  // `dataset`: one that was loaded from a cache; it must live on. The window's features are rows of
+  // that kind, [rows, …] as stored. `ahead`: bytes that reading ahead may take, the group at hand
+  // included; 0: half of what memory has left.
   explicit FeatureStream(const Dataset& dataset, RowKind kind = RowKind::kFeatures,
                          std::uint64_t ahead = 0);
   ~FeatureStream() override;
   FeatureStream(const FeatureStream&) = delete;
   FeatureStream& operator=(const FeatureStream&) = delete;
 
+  // Of the sequences, it has those of the group at hand.
   const Dataset& window() const override { return window_; }
+  const std::vector<std::size_t>& exams_at_hand() const { return at_hand_; }
   bool one_view() const override { return true; }
   std::size_t exams_at_once() const override;
   using FeatureSource::plan;
@@ -43,7 +45,9 @@ class FeatureStream final : public FeatureSource {
   bool may_read_ahead() const;
   Group read(const std::vector<std::size_t>& exams) const;
 
+  const Dataset& dataset_;
   Dataset window_;
+  std::vector<std::size_t> at_hand_;
   std::vector<std::string> views_;  // of the dataset
   RowKind kind_;
   RowFormat format_;

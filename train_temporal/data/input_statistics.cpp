@@ -93,16 +93,48 @@ std::pair<torch::Tensor, torch::Tensor> feature_statistics(const Dataset& datase
                            rows_of(dataset.features, rows));
 }
 
+// Hands over all frames of these exams, but no more at a time than fit into some MiB.
+void for_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                 const std::function<void(const SequenceBatch&)>& body) {
+  constexpr std::size_t kExamsAtATime = 1 << 14;
+  const FrameSampler all_frames(FrameOrder::kInOrder, 0, 0);
+  for (const auto& group : in_groups(exams, kExamsAtATime)) {
+    std::vector<BatchItem> items;
+    for (std::size_t exam : group) {
+      items.push_back({exam, all_frames.for_evaluation(dataset.sequences[exam].frames(), 0)});
+    }
+    body(make_batch(dataset, std::move(items)));
+  }
+}
+
 // Over the values that are known.
-void time_statistics(const SequenceBatch& all, InputStatistics& statistics) {
-  const torch::Tensor time = all.time.cpu().to(torch::kFloat64);
-  const torch::Tensor known = time.narrow(1, kIntervalKnown, 2);
-  const torch::Tensor value = time.narrow(1, kLogInterval, 2);
-  const torch::Tensor count = known.sum(0).clamp_min(1);
-  const torch::Tensor mean = (value * known).sum(0) / count;
-  const torch::Tensor variance = ((value - mean).square() * known).sum(0) / count;
+void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                     InputStatistics& statistics) {
+  constexpr std::int64_t kColumns = 2;
+  const auto zeros = [] { return torch::zeros({kColumns}, torch::kFloat64); };
+  torch::Tensor count = zeros(), sum = zeros(), squares = zeros();
+  for_batches(dataset, exams, [&](const SequenceBatch& batch) {
+    const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
+    const torch::Tensor known = time.narrow(1, kIntervalKnown, kColumns);
+    count += known.sum(0);
+    sum += (time.narrow(1, kLogInterval, kColumns) * known).sum(0);
+  });
+  count.clamp_min_(1);
+  const torch::Tensor mean = sum / count;
+  for_batches(dataset, exams, [&](const SequenceBatch& batch) {
+    const torch::Tensor time = batch.time.cpu().to(torch::kFloat64);
+    const torch::Tensor value = time.narrow(1, kLogInterval, kColumns);
+    squares += ((value - mean).square() * time.narrow(1, kIntervalKnown, kColumns)).sum(0);
+  });
   statistics.time_mean = mean.to(torch::kFloat32);
-  statistics.time_std = without_zeros(variance.sqrt()).to(torch::kFloat32);
+  statistics.time_std = without_zeros((squares / count).sqrt()).to(torch::kFloat32);
+}
+
+// Of all exams, [B, F].
+torch::Tensor clocks_of(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+  std::vector<torch::Tensor> clocks;
+  for_batches(dataset, exams, [&](const SequenceBatch& batch) { clocks.push_back(batch.clock); });
+  return torch::cat(clocks);
 }
 
 }  // namespace
@@ -114,16 +146,12 @@ InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::
   statistics.feature_mean = mean.to(torch::kFloat32);
   statistics.feature_std = deviation.clamp_min(floor).to(torch::kFloat32);
 
-  std::vector<BatchItem> items;
-  const FrameSampler all_frames(FrameOrder::kInOrder, 0, 0);
-  for (std::size_t exam : exams) {
-    items.push_back({exam, all_frames.for_evaluation(dataset.sequences[exam].frames(), 0)});
-  }
-  const SequenceBatch all = make_batch(dataset, std::move(items));
-  time_statistics(all, statistics);
+  time_statistics(dataset, exams, statistics);
+  const torch::Tensor clock = clocks_of(dataset, exams);
+  const torch::Tensor all =
+      torch::arange(clock.size(0), torch::dtype(torch::kInt64).device(clock.device()));
   const auto [clock_mean, clock_deviation] =
-      column_statistics(all.clock.size(1), dataset.device,
-                        rows_of(all.clock, torch::arange(all.clock.size(0), all.rows.options())));
+      column_statistics(clock.size(1), dataset.device, rows_of(clock, all));
   statistics.clock_mean = clock_mean.to(torch::kFloat32);
   statistics.clock_std = without_zeros(clock_deviation).to(torch::kFloat32);
   return statistics;

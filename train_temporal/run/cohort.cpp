@@ -160,7 +160,7 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
 }  // namespace
 
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
-  Cohort cohort{cache::CacheReader(options.cache), {}, {}, {}, {}, {}};
+  Cohort cohort{cache::CacheReader(options.cache, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}};
   if (!cache::part_record_paths(cache::locate(options.cache)).empty())
     cohort.warnings.push_back(
         "parts of an extraction share this cache (.part-*.json), and exams may be missing; run "

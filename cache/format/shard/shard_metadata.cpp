@@ -194,13 +194,14 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
   set_numbers(kExamOrdinal, Type::kUint64, &ExamInfo::ordinal);
   set_numbers(kExamRevision, Type::kUint32, &ExamInfo::revision);
   set_numbers(kExamStartTime, Type::kFloat64, &ExamInfo::start_time);
-  for (const auto& [name, member] : {std::pair(kExamSourceStamp, &ExamInfo::source_stamp),
-                                     std::pair(kExamSourceDigest, &ExamInfo::source_digest)}) {
-    if (detail == Detail::kAll)
+  const auto set_texts_if = [&](bool wanted, const char* name, std::string ExamInfo::*member) {
+    if (wanted)
       set_texts(name, member);
     else
       open_rows(file, join_path(kExams, name), Type::kText, n);
-  }
+  };
+  set_texts_if(detail == Detail::kAll, kExamSourceStamp, &ExamInfo::source_stamp);
+  set_texts_if(detail != Detail::kWithoutSources, kExamSourceDigest, &ExamInfo::source_digest);
   set_texts(kExamSourceKind, &ExamInfo::source_kind);
   set_numbers(kExamWidth, Type::kInt32, &ExamInfo::frame_width);
   set_numbers(kExamHeight, Type::kInt32, &ExamInfo::frame_height);
@@ -211,9 +212,12 @@ void read_exams(const FileReader& file, std::vector<StoredExam>& exams, std::siz
     exams[i].checksums.assign(first, first + static_cast<std::ptrdiff_t>(arrays));
     if (exams[i].info.id.empty()) throw CacheError(concat("exam ", i, " has no id"));
   }
-  for (const NamedColumn& column : read_columns(file, join_path(kExams, kColumns), n, n))
-    for (std::size_t i = 0; i < n; ++i)
-      exams[i].info.columns.push_back({column.name, column.values[i]});
+  std::vector<NamedColumn> columns = read_columns(file, join_path(kExams, kColumns), n, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    exams[i].info.columns.reserve(columns.size());
+    for (NamedColumn& column : columns)
+      exams[i].info.columns.push_back({column.name, std::move(column.values[i])});
+  }
 }
 
 void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
@@ -224,17 +228,19 @@ void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
       read_numbers<double>(file, join_path(kFrames, kFrameTime), Type::kFloat64, frames);
   const auto present =
       read_numbers<std::uint8_t>(file, join_path(kFrames, kFramePresent), Type::kUint8, frames);
-  const bool all = detail == Detail::kAll;
+  const bool with_paths = detail == Detail::kAll, with_frames = detail != Detail::kWithoutSources;
   std::vector<std::int64_t> index;
   std::vector<std::string> sources;
-  if (all) {
+  if (with_frames)
     index = read_numbers<std::int64_t>(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
-    sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
-  } else {
+  else
     open_rows(file, join_path(kFrames, kFrameIndex), Type::kInt64, frames);
+  if (with_paths)
+    sources = read_texts(file, join_path(kFrames, kFrameSource), frames);
+  else
     open_rows(file, join_path(kFrames, kFrameSource), Type::kText, frames);
-  }
-  auto columns = read_columns(file, join_path(kFrames, kColumns), frames, exams.size(), all);
+  auto columns =
+      read_columns(file, join_path(kFrames, kColumns), frames, exams.size(), with_frames);
   require(std::all_of(present.begin(), present.end(), [](std::uint8_t mask) { return mask <= 1; }),
           "frames/present has values other than 0 and 1");
   for (std::size_t i = 0; i < exams.size(); ++i) {
@@ -247,14 +253,12 @@ void read_frames(const FileReader& file, std::vector<StoredExam>& exams,
     };
     set_part(info.time_s, times);
     set_part(info.present, present);
-    if (all) {
-      set_part(info.frame_index, index);
-      set_part(info.frame_source, sources);
-    }
+    if (with_frames) set_part(info.frame_index, index);
+    if (with_paths) set_part(info.frame_source, sources);
     info.frame_columns.reserve(columns.size());
     for (NamedColumn& column : columns) {
       info.frame_columns.push_back({column.name, {}});
-      if (all) set_part(info.frame_columns.back().values, column.values);
+      if (with_frames) set_part(info.frame_columns.back().values, column.values);
     }
   }
 }

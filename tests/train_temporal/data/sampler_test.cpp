@@ -109,7 +109,8 @@ TEST(Dataset, SeesWhetherIntervalsCarryInformation) {
     exam.time_s = c.time_s;
     exam.frame_index = c.frame_index;
     exam.present.assign(c.time_s.size(), 1);
-    EXPECT_EQ(times_are_informative(std::vector{exam}), c.informative) << c.what;
+    EXPECT_EQ(times_are_informative(std::vector{exam}, std::vector<std::size_t>{0}), c.informative)
+        << c.what;
   }
 }
 

@@ -20,6 +20,9 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
 // found by, for more would not move so few.
 constexpr std::int64_t kMostAxes = 10, kExamsForAxes = 1024;
+// What a cohort is like is known from so many exams; the means of all of them might fill the
+// memory.
+constexpr std::size_t kMostExams = 1 << 15;
 // Distances that differ by rounding alone are equal.
 constexpr double kRounding = 1e-9;
 // Lengths and intervals that do not vary are alike up to a twentieth.
@@ -27,6 +30,14 @@ constexpr double kLeastPaceDeviation = 0.05;
 
 torch::Tensor row_of(const std::vector<double>& values) {
   return torch::tensor(values, torch::kFloat64);
+}
+
+std::vector<std::size_t> evenly(const std::set<std::size_t>& used) {
+  const std::vector<std::size_t> all(used.begin(), used.end());
+  if (all.size() <= kMostExams) return all;
+  std::vector<std::size_t> some;
+  for (std::size_t i = 0; i < kMostExams; ++i) some.push_back(all[i * all.size() / kMostExams]);
+  return some;
 }
 
 // Mean and deviation of what is known, NaN where nothing is.
@@ -148,7 +159,7 @@ UnlikeTraining::UnlikeTraining(const cache::CacheReader& cache, const std::vecto
     for (const auto* part : {&split.train, &split.validation, &split.test})
       used.insert(part->begin(), part->end());
   }
-  const std::vector<std::size_t> exams(used.begin(), used.end());
+  const std::vector<std::size_t> exams = evenly(used);
   const ExamTraits all = traits_of(cache, exams);
   moments_ = fit(all);
   for (const Split& split : splits) {

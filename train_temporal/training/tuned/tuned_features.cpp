@@ -31,9 +31,8 @@ void TunedFeatures::plan(Groups groups, ViewOf view_of) {
 void TunedFeatures::next() {
   window_.features.reset();
   cut_.next();
-  const std::vector<Sequence>& read = cut_.window().sequences;
-  for (std::size_t exam = 0; exam < read.size(); ++exam) {
-    window_.sequences[exam].first_row = read[exam].first_row;
+  for (std::size_t exam : cut_.exams_at_hand()) {
+    window_.sequences[exam].first_row = cut_.window().sequences[exam].first_row;
   }
 }
 
