@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kThreads = 4;      // remote storage answers several at once
-constexpr std::size_t kMostAhead = 256;  // exams, each of which has a descriptor
+constexpr std::size_t kMostFiles = 256;  // each of which has a descriptor
 constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr std::chrono::milliseconds kBetweenLooks{100};  // at the stop request
 
@@ -56,9 +56,8 @@ void write_piece(const NamelessFile& file, std::uint64_t at, std::span<const std
   }
 }
 
-StagedCopy copy_file(const fs::path& path, const std::shared_ptr<const NamelessFile>& into,
+StagedCopy copy_file(const InputFile& original, const std::shared_ptr<const NamelessFile>& into,
                      std::uint64_t begin) {
-  const InputFile original(path);
   std::vector<std::byte> piece(std::min<std::uint64_t>(kPieceBytes, original.size()));
   std::uint64_t at = 0;
   while (at < original.size() && !stop_requested()) {
@@ -73,6 +72,23 @@ StagedCopy copy_file(const fs::path& path, const std::shared_ptr<const NamelessF
 
 }  // namespace
 
+// Has the copies of one exam. Its room is given back when nobody reads them any more, which may be
+// after the exam was dropped: another one may have the same files.
+struct ReadAhead::RoomyFile {
+  struct Lease {
+    std::shared_ptr<Room> room;
+    std::uint64_t bytes;
+    ~Lease() {
+      const std::lock_guard lock(room->mutex);
+      room->bytes -= bytes;
+      --room->files;
+      room->changed.notify_all();
+    }
+  };
+  Lease lease;
+  NamelessFile file;  // goes before its lease
+};
+
 ReadAhead::ReadAhead(fs::path folder, std::uint64_t most_bytes, std::span<const ExamTask> tasks)
     : folder_(std::move(folder)), most_bytes_(most_bytes), tasks_(tasks), stages_(tasks.size()) {
   const NamelessFile trial(folder_);
@@ -85,61 +101,67 @@ ReadAhead::~ReadAhead() {
 }
 
 void ReadAhead::stop() {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(room_->mutex);
   stopped_ = true;
-  changed_.notify_all();
+  room_->changed.notify_all();
 }
 
 void ReadAhead::wait_for(std::size_t task) {
-  std::unique_lock lock(mutex_);
+  std::unique_lock lock(room_->mutex);
   while (!stages_[task].ready && !stopped_ && !stop_requested())
-    changed_.wait_for(lock, kBetweenLooks);
+    room_->changed.wait_for(lock, kBetweenLooks);
 }
 
 void ReadAhead::drop(std::size_t task) {
-  const std::lock_guard lock(mutex_);
-  Stage& stage = stages_[task];
-  held_ -= stage.bytes > 0;
-  held_bytes_ -= stage.bytes;
-  stage = {0, true, {}};
-  changed_.notify_all();
+  Copies last;  // goes after the lock, which leases take
+  const std::lock_guard lock(room_->mutex);
+  last = std::exchange(stages_[task], {true, {}}).copies;
+}
+
+std::uint64_t ReadAhead::bytes_taken() const {
+  const std::lock_guard lock(room_->mutex);
+  return room_->bytes;
 }
 
 // Room goes to tasks in their order: one that waits for it waits for earlier ones, which decoders
-// have or will take, to be dropped. False: there is no room for these files at all.
-bool ReadAhead::reserve(std::size_t task, std::uint64_t bytes) {
-  std::unique_lock lock(mutex_);
+// have or will take, to be dropped. Null: there is no room for these files at all.
+std::shared_ptr<ReadAhead::RoomyFile> ReadAhead::reserve(std::size_t task, std::uint64_t bytes) {
+  std::unique_lock lock(room_->mutex);
   const bool possible = bytes > 0 && bytes <= most_bytes_;
   const auto has_turn = [&] {
     return next_reserved_ == task &&
-           (!possible || (held_ < kMostAhead && held_bytes_ + bytes <= most_bytes_));
+           (!possible || (room_->files < kMostFiles && room_->bytes + bytes <= most_bytes_));
   };
-  while (!has_turn() && !stopped_ && !stop_requested()) changed_.wait_for(lock, kBetweenLooks);
+  while (!has_turn() && !stopped_ && !stop_requested())
+    room_->changed.wait_for(lock, kBetweenLooks);
   next_reserved_ = std::max(next_reserved_, task + 1);
-  changed_.notify_all();
-  if (!possible || stopped_ || stop_requested()) return false;
-  stages_[task].bytes = bytes;
-  held_bytes_ += bytes;
-  ++held_;
-  return true;
+  room_->changed.notify_all();
+  if (!possible || stopped_ || stop_requested()) return nullptr;
+  room_->bytes += bytes;
+  ++room_->files;
+  lock.unlock();
+  return std::shared_ptr<RoomyFile>(new RoomyFile{{room_, bytes}, NamelessFile(folder_)});
 }
 
 void ReadAhead::say_once(bool& said, const std::string& message) {
-  const std::lock_guard lock(mutex_);
+  const std::lock_guard lock(room_->mutex);
   if (!std::exchange(said, true)) log_warning(message);
 }
 
-// A file that several exams have is copied once while the first of them holds it, and what lies
-// beside it stays as long.
-ReadAhead::Copies ReadAhead::copy(const std::vector<fs::path>& files) {
+// A file that several exams have is copied once while one of them holds it, and what lies beside it
+// stays as long. One that has grown out of the room is read where it lies.
+ReadAhead::Copies ReadAhead::copy(const std::vector<fs::path>& files,
+                                  const std::shared_ptr<RoomyFile>& into) {
+  const std::shared_ptr<const NamelessFile> file(into, &into->file);
   Copies copies;
-  const auto into = std::make_shared<const NamelessFile>(folder_);
   std::uint64_t begin = 0;
   for (const fs::path& path : files) {
     try {
       auto copy = find_copy(path);
       if (!copy) {
-        copy = offer_copy(path, copy_file(path, into, begin));
+        const InputFile original(path);
+        if (original.size() > into->lease.bytes - begin) continue;
+        copy = offer_copy(path, copy_file(original, file, begin));
         begin += copy->size;
       }
       copies.push_back(std::move(copy));
@@ -153,7 +175,7 @@ void ReadAhead::work() {
   for (;;) {
     std::size_t task = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(room_->mutex);
       if (stopped_ || stop_requested() || next_ == tasks_.size()) return;
       task = next_++;
     }
@@ -165,15 +187,14 @@ void ReadAhead::work() {
                                    " of files, more than --stage-size ", human_bytes(most_bytes_),
                                    "; such exams are read where they lie"));
     try {
-      if (reserve(task, bytes)) copies = copy(files);
+      if (const auto into = reserve(task, bytes)) copies = copy(files, into);
     } catch (const std::exception& error) {
       say_once(told_full_, concat("--stage ", folder_.string(), ": ", error.what(),
                                   "; exams that find no room there are read where they lie"));
     }
-    const std::lock_guard lock(mutex_);
-    stages_[task].copies = std::move(copies);
-    stages_[task].ready = true;
-    changed_.notify_all();
+    const std::lock_guard lock(room_->mutex);
+    stages_[task] = {true, std::move(copies)};
+    room_->changed.notify_all();
   }
 }
 

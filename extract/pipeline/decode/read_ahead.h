@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -31,28 +32,35 @@ class ReadAhead {
   void drop(std::size_t task);
   void stop();  // whoever waits returns
 
+  std::uint64_t bytes_taken() const;  // in the folder
+
  private:
   using Copies = std::vector<std::shared_ptr<const StagedCopy>>;
   struct Stage {
-    std::uint64_t bytes = 0;
     bool ready = false;
     Copies copies;
   };
+  // What the files in the folder take, which live as long as somebody reads them.
+  struct Room {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t files = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct RoomyFile;
 
   void work();
-  bool reserve(std::size_t task, std::uint64_t bytes);
-  Copies copy(const std::vector<std::filesystem::path>& files);
+  std::shared_ptr<RoomyFile> reserve(std::size_t task, std::uint64_t bytes);
+  Copies copy(const std::vector<std::filesystem::path>& files,
+              const std::shared_ptr<RoomyFile>& into);
   void say_once(bool& said, const std::string& message);
 
   std::filesystem::path folder_;
   std::uint64_t most_bytes_;
   std::span<const ExamTask> tasks_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Stage> stages_;                 // of each task
-  std::size_t next_ = 0, next_reserved_ = 0;  // tasks
-  std::size_t held_ = 0;                      // exams with copies
-  std::uint64_t held_bytes_ = 0;
+  std::shared_ptr<Room> room_ = std::make_shared<Room>();  // its mutex guards all that follows
+  std::vector<Stage> stages_;                              // of each task
+  std::size_t next_ = 0, next_reserved_ = 0;               // tasks
   bool stopped_ = false, told_large_ = false, told_full_ = false;
   std::vector<std::jthread> threads_;
 };
