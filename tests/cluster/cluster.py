@@ -94,7 +94,8 @@ class Cluster:
                                              env=self.environment))
 
     def run(self, *words, check=True, **options):
-        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=self.environment, **options)
+        options = dict(env=self.environment) | options
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, **options)
         if check and done.returncode != 0:
             raise RuntimeError(f"{' '.join(map(str, words))}: {done.stdout}{done.stderr}")
         return done.stdout
