@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/file.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -17,7 +18,8 @@ namespace fs = std::filesystem;
 constexpr int kWorkerDigits = 4, kNumberDigits = 6;
 constexpr const char* kTemporarySuffix = ".tmp";  // of AtomicFile
 
-constexpr const char *kRecordPrefix = ".part-", *kRecordSuffix = ".json";
+constexpr const char *kRecordPrefix = ".part-", *kRecordSuffix = ".json",
+                     *kAgreementName = ".agreement.json";
 
 // Digits alone, and at least so many.
 bool parse_digits(std::string_view text, std::size_t least, std::int64_t& number) {
@@ -59,8 +61,7 @@ fs::path Location::shard_folder() const {
 
 std::vector<fs::path> Location::files() const {
   std::vector<fs::path> files;
-  std::error_code error;
-  if (single_file && fs::exists(path, error)) files.push_back(path);
+  if (single_file && fs::exists(status_of(path))) files.push_back(path);
   const std::vector<fs::path> shards = shards_in(shard_folder());
   files.insert(files.end(), shards.begin(), shards.end());
   return files;
@@ -142,7 +143,7 @@ std::vector<fs::path> part_record_paths(const Location& location) {
 }
 
 fs::path agreement_path(const Location& location) {
-  return location.shard_folder() / ".agreement.json";
+  return location.shard_folder() / kAgreementName;
 }
 
 void remove_abandoned(const fs::path& path) {
@@ -155,8 +156,10 @@ void remove_abandoned(const fs::path& path) {
 
 void remove_abandoned_shards(const Location& location) {
   std::error_code error;
-  for (const fs::path& file : entries_like(location.shard_folder(), ".shard-", kTemporarySuffix))
-    fs::remove(file, error);
+  for (const char* name : {"shard-", kRecordPrefix, kAgreementName})
+    for (const fs::path& file :
+         entries_like(location.shard_folder(), concat(".", name), kTemporarySuffix))
+      fs::remove(file, error);
 }
 
 }  // namespace coldframe::cache

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <ctime>
 #include <map>
 #include <unordered_set>
@@ -101,12 +100,7 @@ void require_unshared(const Location& location) {
 
 std::optional<Json> agreement(const Location& location) {
   const fs::path path = agreement_path(location);
-  std::error_code error;
-  for (Patience tries(path); !fs::exists(path, error);) {
-    if (tries.again(error ? error.value() : ENOENT)) continue;
-    if (!error) return std::nullopt;
-    throw SystemError(concat("cannot look for '", path.string(), "': ", error.message()));
-  }
+  if (!fs::exists(status_of(path))) return std::nullopt;
   Json json = read_json_file(path);
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   if (!json.is_object() || !is_text("precision") || !is_text("device"))

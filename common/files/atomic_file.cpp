@@ -297,9 +297,16 @@ void remove_file_durably(const fs::path& path) {
 }
 
 void rename_durably(const fs::path& from, const fs::path& to) {
-  const int result =
-      attempt(injected_fault("rename", to), [&] { return ::rename(from.c_str(), to.c_str()); });
-  if (result < 0) refuse("create", to, errno);
+  const auto rename = [&] {
+    return attempt(injected_fault("rename", to),
+                   [&] { return ::rename(from.c_str(), to.c_str()); });
+  };
+  int error = 0;
+  for (Patience tries(to, Patience::Stop::kWaits); rename() < 0;) {
+    if (errno == ENOENT && error != 0) break;  // done, and the answer was lost
+    error = errno;
+    if (!tries.again(error)) refuse("create", to, error);
+  }
   sync_folder(to);
 }
 

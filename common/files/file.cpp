@@ -143,19 +143,10 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> byte
 }
 
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> entries;
-  for (Patience tries(folder);;) {
-    entries.clear();
-    std::error_code error;
-    std::filesystem::directory_iterator entry(folder, error);
-    for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-      entries.push_back(entry->path());
-    if (!error) note_success(folder);
-    if (!error || error.value() == ENOTDIR) return entries;
-    if (tries.again(error.value())) continue;
-    if (error.value() == ENOENT) return entries;
-    throw SystemError(concat("cannot list '", folder.string(), "': ", error.message()));
-  }
+  std::error_code error;
+  std::vector<std::filesystem::path> entries = entries_of(folder, error);
+  if (!error || error.value() == ENOTDIR || error.value() == ENOENT) return entries;
+  throw SystemError(concat("cannot list '", folder.string(), "': ", error.message()));
 }
 
 std::string read_text_file(const std::filesystem::path& path, std::uint64_t limit) {

@@ -201,6 +201,35 @@ bool Patience::again(int error) {
   return !stopped();
 }
 
+fs::file_status status_of(const fs::path& path, std::error_code& error) {
+  for (Patience tries(path);;) {
+    const fs::file_status status = fs::status(path, error);
+    if (fs::exists(status)) return status;
+    if (tries.again(error.value())) continue;
+    if (!may_pass(error.value())) return status;
+    throw SystemError(concat("cannot look for '", path.string(), "': ", error.message()));
+  }
+}
+
+fs::file_status status_of(const fs::path& path) {
+  std::error_code ignored;
+  return status_of(path, ignored);
+}
+
+std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error) {
+  for (Patience tries(folder);;) {
+    std::vector<fs::path> entries;
+    fs::directory_iterator entry(folder, error);
+    for (; !error && entry != fs::directory_iterator(); entry.increment(error))
+      entries.push_back(entry->path());
+    if (!error) note_success(folder);
+    if (!error) return entries;
+    if (tries.again(error.value())) continue;
+    if (!may_pass(error.value())) return entries;
+    throw SystemError(concat("cannot list '", folder.string(), "': ", error.message()));
+  }
+}
+
 void with_patience(const fs::path& path, const std::function<void()>& body) {
   for (Patience tries(path, Patience::Stop::kWaits);;) {
     try {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <system_error>
+#include <vector>
 
 #include "common/cli/error.h"
 
@@ -59,6 +61,14 @@ class Patience {
   std::optional<Clock::time_point> end_;
   std::chrono::milliseconds pause_{50};
 };
+
+// What is there, and what lies in a folder: as fs::status and fs::directory_iterator say, but tried
+// again. SystemError where that cannot be told, even then, for a reason that may pass: it is not
+// taken for nothing. `error`: any other.
+std::filesystem::file_status status_of(const std::filesystem::path& path, std::error_code& error);
+std::filesystem::file_status status_of(const std::filesystem::path& path);
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
+                                              std::error_code& error);
 
 // Runs `body`, which writes, as a whole again while it ends in a PassingError.
 void with_patience(const std::filesystem::path& path, const std::function<void()>& body);

@@ -31,8 +31,7 @@ std::filesystem::path voxel_file(const std::filesystem::path& header) {
   if (lower(stem.extension().string()) == ".gz") stem.replace_extension();
   for (const char* suffix : {".img", ".img.gz", ".IMG"}) {
     std::filesystem::path path = std::filesystem::path(stem).replace_extension(suffix);
-    std::error_code error;
-    if (std::filesystem::is_regular_file(path, error)) return path;
+    if (std::filesystem::is_regular_file(status_of(path))) return path;
   }
   return {};
 }

@@ -1,9 +1,10 @@
 // For LD_PRELOAD: a file system that now and then answers EIO or ESTALE, and knows no locks. Meant
 // for the paths that contain COLDFRAME_TEST_FAULTS_UNDER; one call in COLDFRAME_TEST_FAULTS_EVERY
-// fails, drawn by COLDFRAME_TEST_FAULTS_SEED. Every other failing link, rename and unlink has been
-// done before it fails, as when the server's answer is lost. Names that are opened are added to
-// COLDFRAME_TEST_FAULTS_TRACE, where it is set, and opening waits while there is a file
-// COLDFRAME_TEST_FAULTS_HOLD.
+// fails, drawn by COLDFRAME_TEST_FAULTS_SEED. Every other failing link, rename, unlink and mkdir
+// has been done before it fails, as when the server's answer is lost. With
+// COLDFRAME_TEST_FAULTS_LINKS=no the file system has no hard links, as FUSE and FAT. Names that are
+// opened are added to COLDFRAME_TEST_FAULTS_TRACE, where it is set, and opening waits while there
+// is a file COLDFRAME_TEST_FAULTS_HOLD.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -69,19 +70,21 @@ static void trace_and_wait(const char* path) {
   static type (*next)(); \
   if (!next) *(void**)&next = dlsym(RTLD_NEXT, name)
 
-#define OPEN(name)                             \
-  int name(const char* path, int flags, ...) { \
-    va_list more;                              \
-    va_start(more, flags);                     \
-    const mode_t mode = va_arg(more, mode_t);  \
-    va_end(more);                              \
-    NEXT(int, #name);                          \
-    if (is_meant(path)) trace_and_wait(path);  \
-    if (fault(is_meant(path))) return -1;      \
-    return next(path, flags, mode);            \
+#define OPEN(name, parameters, arguments)     \
+  int name parameters {                       \
+    va_list more;                             \
+    va_start(more, flags);                    \
+    const mode_t mode = va_arg(more, mode_t); \
+    va_end(more);                             \
+    NEXT(int, #name);                         \
+    if (is_meant(path)) trace_and_wait(path); \
+    if (fault(is_meant(path))) return -1;     \
+    return next arguments;                    \
   }
-OPEN(open)
-OPEN(open64)
+OPEN(open, (const char* path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char* path, int flags, ...), (path, flags, mode))
+// std::filesystem lists by it, with absolute paths.
+OPEN(openat, (int folder, const char* path, int flags, ...), (folder, path, flags, mode))
 
 #define BY_DESCRIPTOR(type, name, parameters, arguments)   \
   type name parameters {                                   \
@@ -112,14 +115,40 @@ BY_DESCRIPTOR(int, fsync, (int descriptor), (descriptor))
     errno = error;                           \
     return -1;                               \
   }
-BY_NAME(link, (const char* from, const char* path), (from, path))
 BY_NAME(rename, (const char* from, const char* path), (from, path))
 BY_NAME(unlink, (const char* path), (path))
 BY_NAME(mkdir, (const char* path, mode_t mode), (path, mode))
 
-DIR* opendir(const char* path) {
-  NEXT(DIR*, "opendir");
-  return fault(is_meant(path)) ? NULL : next(path);
+int link(const char* from, const char* path) {
+  NEXT(int, "link");
+  const char* links = getenv("COLDFRAME_TEST_FAULTS_LINKS");
+  const int kind = fault(is_meant(path)), error = errno;
+  const int without = is_meant(path) && links && strcmp(links, "no") == 0;
+  if (kind == 0 && !without) return next(from, path);
+  if (kind == 2 && !without) (void)next(from, path);
+  errno = kind == 0 ? EPERM : error;
+  return -1;
+}
+
+#define LOOK(name, parameters, arguments) \
+  int name parameters {                   \
+    NEXT(int, #name);                     \
+    if (fault(is_meant(path))) return -1; \
+    return next arguments;                \
+  }
+LOOK(stat, (const char* path, struct stat* status), (path, status))
+LOOK(stat64, (const char* path, struct stat64* status), (path, status))
+LOOK(lstat, (const char* path, struct stat* status), (path, status))
+LOOK(lstat64, (const char* path, struct stat64* status), (path, status))
+LOOK(fstatat, (int folder, const char* path, struct stat* status, int flags),
+     (folder, path, status, flags))
+LOOK(statx, (int folder, const char* path, int flags, unsigned mask, struct statx* status),
+     (folder, path, flags, mask, status))
+LOOK(access, (const char* path, int mode), (path, mode))
+
+DIR* fdopendir(int folder) {
+  NEXT(DIR*, "fdopendir");
+  return fault(is_meant_descriptor(folder)) ? NULL : next(folder);
 }
 
 int flock(int descriptor, int operation) {

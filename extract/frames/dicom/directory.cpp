@@ -7,6 +7,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
 
@@ -35,9 +36,8 @@ fs::path referenced_file(DcmItem& record) {
 
 // Discs are mounted with their names in capitals or in small letters.
 fs::path find_file(const fs::path& folder, const fs::path& name) {
-  std::error_code error;
   const fs::path small = folder / lower(name.string());
-  if (!fs::exists(folder / name, error) && fs::exists(small, error)) return small;
+  if (!fs::exists(status_of(folder / name)) && fs::exists(status_of(small))) return small;
   return folder / name;
 }
 

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
@@ -67,7 +68,7 @@ ExamList list_by_path(const fs::path& folder, const ExamListOptions& options) {
 
 ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   std::error_code error;
-  const fs::file_status status = fs::status(input, error);
+  const fs::file_status status = status_of(input, error);
   if (!fs::exists(status)) {
     throw DataError(concat("input '", input.string(), "' cannot be found: ",
                            error ? error.message() : "no such file or folder"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
@@ -91,11 +92,7 @@ void FolderWalk::visit(const fs::path& folder) {
   };
   if (const std::string reason = enter(folder); !reason.empty()) return give_up(reason);
   std::error_code error;
-  std::vector<fs::path> entries;
-  fs::directory_iterator entry(folder, error);
-  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
-    entries.push_back(entry->path());
-  }
+  std::vector<fs::path> entries = entries_of(folder, error);
   if (error) {
     ancestors_.pop_back();
     return give_up(error.message());
@@ -118,7 +115,7 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
   }
   if (!is_valid_utf8(name)) return pass_over(path, "its name is not valid UTF-8");
   std::error_code error;
-  const fs::file_status status = fs::status(path, error);
+  const fs::file_status status = status_of(path, error);
   if (fs::is_directory(status)) {
     visit(path);
   } else if (fs::is_regular_file(status)) {

@@ -8,6 +8,7 @@
 #include "common/cli/error_context.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/checkpoint.h"
 #include "extract/vit/checkpoint/state_dict_names.h"
@@ -47,7 +48,7 @@ fs::path shard_path(const fs::path& index, const std::string& name) {
                            "' lies outside the index's folder; expected the "
                            "plain name of a file beside it"));
   const fs::path path = index.parent_path() / name;
-  if (!fs::is_regular_file(path))
+  if (!fs::is_regular_file(status_of(path)))
     throw DataError(concat("the shard '", name, "' is not beside the index; download it too"));
   refuse_link_elsewhere(path);
   return path;
@@ -73,7 +74,7 @@ WeightFiles read_index(const fs::path& path) {
 // The one file of weights in a folder of the hub, or its index.
 fs::path weights_in(const fs::path& folder) {
   for (const char* name : kHubNames)
-    if (fs::is_regular_file(folder / name)) return folder / name;
+    if (fs::is_regular_file(status_of(folder / name))) return folder / name;
   std::vector<std::string> others;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -115,7 +116,7 @@ StateDict read_shards(const WeightFiles& weights) {
 
 WeightFiles find_weight_files(const fs::path& path) {
   return in_context(concat("weights '", path.string(), "'"), [&] {
-    const fs::path file = fs::is_directory(path) ? weights_in(path) : path;
+    const fs::path file = fs::is_directory(status_of(path)) ? weights_in(path) : path;
     WeightFiles found = is_index(file) ? read_index(file) : WeightFiles{};
     if (found.files.empty()) found.files = {file};
     found.given = path;

@@ -2,6 +2,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/vit/config/json_values.h"
 #include "extract/vit/config/kinds.h"
@@ -30,9 +31,9 @@ fs::path config_beside(const WeightFiles& weights) {
   const std::string name = weights.files.front().filename().string();
   const fs::path open_clip = weights.folder / "open_clip_config.json";
   const fs::path usual = weights.folder / "config.json";
-  if (name.starts_with("open_clip") && fs::is_regular_file(open_clip)) return open_clip;
-  if (fs::is_regular_file(usual)) return usual;
-  return fs::is_regular_file(open_clip) ? open_clip : fs::path();
+  if (name.starts_with("open_clip") && fs::is_regular_file(status_of(open_clip))) return open_clip;
+  if (fs::is_regular_file(status_of(usual))) return usual;
+  return fs::is_regular_file(status_of(open_clip)) ? open_clip : fs::path();
 }
 
 // transformers' own order: an image processor inside processor_config.json goes before
@@ -40,11 +41,12 @@ fs::path config_beside(const WeightFiles& weights) {
 std::optional<PixelConfig> read_processor_in(const fs::path& folder,
                                              const std::string& model_type) {
   const auto read = [&](const Json& json) { return read_image_processor(json, model_type); };
-  if (const fs::path file = folder / "processor_config.json"; fs::is_regular_file(file))
+  if (const fs::path file = folder / "processor_config.json"; fs::is_regular_file(status_of(file)))
     if (const Json json = read_sorted_json_file(file);
         json.is_object() && json.contains("image_processor"))
       return in_context(file.filename().string(), [&] { return read(json["image_processor"]); });
-  if (const fs::path file = folder / "preprocessor_config.json"; fs::is_regular_file(file))
+  if (const fs::path file = folder / "preprocessor_config.json";
+      fs::is_regular_file(status_of(file)))
     return in_context(file.filename().string(), [&] { return read(read_sorted_json_file(file)); });
   return std::nullopt;
 }
@@ -55,7 +57,7 @@ std::optional<ModelConfig> read_model_config(const WeightFiles& weights) {
   const fs::path file = config_beside(weights);
   if (file.empty()) return std::nullopt;
   const Json json = read_sorted_json_file(file);  // tables of class names are long
-  const bool in_a_folder = fs::is_directory(weights.given);
+  const bool in_a_folder = fs::is_directory(status_of(weights.given));
   if (!in_a_folder && !is_of_a_model(json)) return std::nullopt;
   return in_context(concat("config '", file.string(), "'"), [&]() -> std::optional<ModelConfig> {
     ModelConfig config = read_kind(json);

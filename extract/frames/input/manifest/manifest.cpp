@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"
@@ -133,7 +134,7 @@ void ManifestReader::name_the_unnamed() {
   for (std::size_t row = 0; row < table_.rows.size(); ++row) {
     if (!value(row, exam_).empty()) continue;
     ExamItem item = make_item(row);
-    if (!item.name.empty() && !std::filesystem::is_directory(item.path))
+    if (!item.name.empty() && !std::filesystem::is_directory(status_of(item.path)))
       files.push_back(std::move(item));
   }
   places_ = name_exams(files, options_.reader.grouping, warnings_);
@@ -146,7 +147,8 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
   const auto found = places_.find(trim(value(row, path_)));
   if (found != places_.end() && (found->second.passed_over || !found->second.exam.empty()))
     return found->second;
-  if (const auto path = folder_ / trim(value(row, path_)); std::filesystem::is_directory(path)) {
+  const auto path = folder_ / trim(value(row, path_));
+  if (std::filesystem::is_directory(status_of(path))) {
     place.exam = trim(value(row, path_));
     while (place.exam.ends_with('/')) place.exam.pop_back();
     if (!place.exam.empty()) return place;

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "common/cli/error.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames {
@@ -45,8 +46,7 @@ std::vector<std::string> matches(const fs::path& pattern) {
   std::vector<std::string> names;
   if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
     for (std::size_t i = 0; i < found.gl_pathc; ++i) {
-      std::error_code error;
-      if (fs::is_regular_file(found.gl_pathv[i], error)) names.push_back(found.gl_pathv[i]);
+      if (fs::is_regular_file(status_of(found.gl_pathv[i]))) names.push_back(found.gl_pathv[i]);
     }
   }
   ::globfree(&found);
@@ -84,9 +84,8 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
 std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
                                                   const ExamListOptions& options,
                                                   std::vector<std::string>& warnings) {
-  std::error_code error;
   if (row.path.empty()) return std::nullopt;
-  const fs::file_status status = fs::status(row.path, error);
+  const fs::file_status status = status_of(row.path);
   if (fs::is_directory(status)) return files_of_folder(row, options, warnings);
   if (fs::exists(status) || row.name.find_first_of("*?[") == std::string::npos) return std::nullopt;
   return files_of_pattern(row);
