@@ -1,6 +1,7 @@
 #include "extract/pipeline/write_stage.h"
 
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
@@ -69,6 +70,7 @@ void WriteStage::write(Finished& finished) {
   try {
     writer_.add(std::move(exam));
     ++counts_.exams;
+    if (stop_requested()) writer_.publish();  // a scheduler may not wait for the rest
   } catch (const DataError& error) {  // features that the storage type cannot hold
     unstorable.reason = error.what();
     fail(std::move(unstorable));
