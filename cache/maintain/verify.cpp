@@ -51,6 +51,9 @@ void FileCheck::look() {
   if (file->contents().header.recipe.has_thumbnails()) check_thumbnails();
   if (findings.empty() && !damage.empty()) find("", damage);
   file->close();
+  for (StoredExam& exam :
+       file->contents().exams)  // most of what is in memory, and compared no more
+    exam.info.frame_source = std::vector<std::string>();
 }
 
 void FileCheck::check_thumbnails() {

@@ -75,7 +75,11 @@ class Cluster:
         self.start("slurmctld", "-D", "-i")
         for node in ("n1", "n2"):
             self.start("slurmd", "-D", "-N", node)
-        self.wait(lambda: self.run("sinfo", "-hN", "-p", "low", "-o", "%n %T").split().count("idle") == 2, "two idle nodes", 120)
+        try:
+            self.wait(lambda: self.run("sinfo", "-hN", "-p", "low", "-o", "%n %T").split().count("idle") == 2, "two idle nodes", 120)
+        except RuntimeError:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
