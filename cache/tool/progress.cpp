@@ -82,7 +82,10 @@ void print(const PartsReport& report, const Summary& sum) {
   std::cout << concat("frames     ", report.frames, ", ", fixed(sum.per_second, 1),
                       " a second since the start\n");
   if (sum.complete < report.parts.size())
-    std::cout << concat("remaining  about ", human_duration(sum.remaining), " at this rate\n");
+    std::cout << concat("remaining  ",
+                        sum.per_second > 0
+                            ? concat("about ", human_duration(sum.remaining), " at this rate\n")
+                            : "not known yet\n");
   for (const std::uint32_t part : sum.still) {
     const PartState& state = report.parts[part];
     std::cout << concat("part ", part, " stands still: ", state.done + state.failed, " of ",
