@@ -49,15 +49,6 @@ Shape shape_of(Metric metric) {
   return Shape::kNone;
 }
 
-double normal_quantile(double share) {  // by bisection; ±8 for shares that are nearly 0 or 1
-  double low = -8, high = 8;
-  for (int step = 0; step < 60; ++step) {
-    const double middle = (low + high) / 2;
-    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 struct Range {
   double low, high;
 };
@@ -119,6 +110,15 @@ bool is_degenerate(Shape shape, double value, const Spread& spread) {
 }
 
 }  // namespace
+
+double normal_quantile(double share) {  // by bisection
+  double low = -8, high = 8;
+  for (int step = 0; step < 60; ++step) {
+    const double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
 
 // Abramowitz and Stegun 26.7.5; off by less than 1 % from two degrees of freedom on.
 double student_quantile(double share, double freedom) {

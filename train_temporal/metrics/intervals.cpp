@@ -209,4 +209,13 @@ std::vector<PairedDifference> paired_differences(const MetricTable& a, const Met
   return result;
 }
 
+Estimate unpaired_difference(const Estimate& a, const Estimate& b) {
+  Estimate result{minus({a.value}, {b.value}).front(), {}, {}};
+  result.low = result.high = !result.value.defined() ? result.value
+                             : a.low.defined()       ? b.low
+                                                     : a.low;
+  if (result.low.defined()) bound_by_parts(result, a, b, 0);
+  return result;
+}
+
 }  // namespace coldframe::temporal

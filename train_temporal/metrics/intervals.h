@@ -14,23 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "train_temporal/metrics/fold_scores.h"
 #include "train_temporal/metrics/metrics.h"
 
 namespace coldframe::temporal {
-
-// The held-out exams of one fold. Probabilities of several seeds are averaged before: seeds are not
-// samples.
-struct FoldScores {
-  std::size_t repeat = 0, fold = 0;
-  ScoredExams exams;
-  std::vector<std::size_t> patient;  // [N] any numbering that is the same in all folds and models
-  // The patients whose exams the fold holds out, with or without a label. Empty: `patient`.
-  std::vector<std::size_t> drawn_from = {};
-
-  const std::vector<std::size_t>& held_out() const {
-    return drawn_from.empty() ? patient : drawn_from;
-  }
-};
 
 // Claims, of which a report makes several at once, take intervals of this level.
 inline constexpr double kClaimLevel = 0.99;
@@ -105,5 +92,8 @@ struct PairedDifference {
   const Estimate& primary() const { return by_fold ? mean_over_folds : pooled; }
 };
 std::vector<PairedDifference> paired_differences(const MetricTable& a, const MetricTable& b);
+
+// a − b of figures of different patients, likewise.
+Estimate unpaired_difference(const Estimate& a, const Estimate& b);
 
 }  // namespace coldframe::temporal

@@ -28,35 +28,19 @@ FoldScores sorted_by_score(const FoldScores& fold) {
       return fold.exams.score(a, 1) > fold.exams.score(b, 1);
     });
   }
-  FoldScores sorted{fold.repeat, fold.fold, {}, {}};
-  sorted.exams.scale = fold.exams.scale;
-  for (std::size_t exam : order) {
-    for (std::size_t c = 0; c < 2; ++c) {
-      sorted.exams.probability.push_back(fold.exams.score(exam, c));
-    }
-    sorted.exams.label.push_back(fold.exams.label[exam]);
-    sorted.exams.decision.push_back(fold.exams.decision[exam]);
-    sorted.patient.push_back(fold.patient[exam]);
-  }
+  FoldScores sorted{fold.repeat, fold.fold, exams_at(fold.exams, order), {}};
+  for (std::size_t exam : order) sorted.patient.push_back(fold.patient[exam]);
   return sorted;
 }
 
 // The exams of `from` whose patients are not in `block`.
 ScoredExams without(const FoldScores& from, const std::vector<std::size_t>& block_of,
                     std::size_t block) {
-  ScoredExams left;
-  const std::size_t classes = left.classes = from.exams.classes;
-  left.scale = from.exams.scale;
+  std::vector<std::size_t> left;
   for (std::size_t i = 0; i < from.exams.size(); ++i) {
-    if (block_of[from.patient[i]] == block) continue;
-    const auto row = from.exams.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
-    left.probability.insert(left.probability.end(), row,
-                            row + static_cast<std::ptrdiff_t>(classes));
-    left.label.push_back(from.exams.label[i]);
-    left.decision.push_back(from.exams.decision[i]);
-    if (left.scale == Scale::kNumber) left.number.push_back(from.exams.number[i]);
+    if (block_of[from.patient[i]] != block) left.push_back(i);
   }
-  return left;
+  return exams_at(from.exams, left);
 }
 
 // A patient's place: the fold that holds it out first, and the class of most of its exams.
@@ -87,30 +71,10 @@ std::map<std::size_t, Place> places_of(std::span<const FoldScores> folds) {
 // without a patient either.
 struct Parts {
   std::vector<FoldScores> folds, pooled;
-  std::vector<std::size_t> pool_of;  // of each fold
 
-  explicit Parts(std::span<const FoldScores> given) {
-    for (std::size_t f = 0; f < given.size(); ++f) {
-      folds.push_back(sorted_by_score(given[f]));
-      if (f == 0 || given[f].repeat != given[f - 1].repeat)
-        pooled.emplace_back(given[f]);
-      else
-        append(pooled.back(), given[f]);
-      pool_of.push_back(pooled.size() - 1);
-    }
+  explicit Parts(std::span<const FoldScores> given) : pooled(pooled_by_repeat(given)) {
+    for (const FoldScores& fold : given) folds.push_back(sorted_by_score(fold));
     for (FoldScores& pool : pooled) pool = sorted_by_score(pool);
-  }
-
- private:
-  static void append(FoldScores& to, const FoldScores& from) {
-    const auto add = [](auto& values, const auto& more) {
-      values.insert(values.end(), more.begin(), more.end());
-    };
-    add(to.exams.probability, from.exams.probability);
-    add(to.exams.label, from.exams.label);
-    add(to.exams.decision, from.exams.decision);
-    add(to.exams.number, from.exams.number);
-    add(to.patient, from.patient);
   }
 };
 

@@ -36,19 +36,10 @@ std::vector<std::vector<std::size_t>> strata_of(std::span<const FoldScores> fold
 
 // The exams of `fold`, each as often as its patient was drawn.
 ScoredExams drawn_exams(const FoldScores& fold, std::span<const std::uint32_t> drawn) {
-  ScoredExams exams;
-  const std::size_t classes = exams.classes = fold.exams.classes;
-  exams.scale = fold.exams.scale;
-  for (std::size_t i = 0; i < fold.exams.size(); ++i) {
-    const auto row = fold.exams.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
-    for (std::uint32_t n = 0; n < drawn[fold.patient[i]]; ++n) {
-      exams.probability.insert(exams.probability.end(), row,
-                               row + static_cast<std::ptrdiff_t>(classes));
-      exams.label.push_back(fold.exams.label[i]);
-      exams.decision.push_back(fold.exams.decision[i]);
-    }
-  }
-  return exams;
+  std::vector<std::size_t> rows;
+  for (std::size_t i = 0; i < fold.exams.size(); ++i)
+    rows.insert(rows.end(), drawn[fold.patient[i]], i);
+  return exams_at(fold.exams, rows);
 }
 
 }  // namespace

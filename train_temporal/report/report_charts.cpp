@@ -83,27 +83,11 @@ Averages average(const std::vector<std::vector<double>>& curves) {
 }
 
 ScoredExams pooled_exams(const ModelResult& model) {
-  ScoredExams all;
-  for (const FoldScores& fold : model.folds) {
-    if (fold.repeat != model.folds.front().repeat) continue;
-    const ScoredExams& one = fold.exams;
-    all.classes = one.classes;
-    all.probability.insert(all.probability.end(), one.probability.begin(), one.probability.end());
-    all.label.insert(all.label.end(), one.label.begin(), one.label.end());
-    all.decision.insert(all.decision.end(), one.decision.begin(), one.decision.end());
-    all.number.insert(all.number.end(), one.number.begin(), one.number.end());
-    all.scale = one.scale;
-  }
-  return all;
+  return pooled_by_repeat(model.folds).front().exams;
 }
 
 std::vector<std::size_t> pooled_patients(const ModelResult& model) {
-  std::vector<std::size_t> all;
-  for (const FoldScores& fold : model.folds) {
-    if (fold.repeat != model.folds.front().repeat) continue;
-    all.insert(all.end(), fold.patient.begin(), fold.patient.end());
-  }
-  return all;
+  return pooled_by_repeat(model.folds).front().patient;
 }
 
 std::string loss_name(const RunReport& report) {

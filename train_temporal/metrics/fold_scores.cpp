@@ -1,0 +1,45 @@
+#include "train_temporal/metrics/fold_scores.h"
+
+namespace coldframe::temporal {
+namespace {
+
+void append(FoldScores& to, const FoldScores& from) {
+  const auto add = [](auto& values, const auto& more) {
+    values.insert(values.end(), more.begin(), more.end());
+  };
+  add(to.exams.probability, from.exams.probability);
+  add(to.exams.label, from.exams.label);
+  add(to.exams.decision, from.exams.decision);
+  add(to.exams.number, from.exams.number);
+  add(to.patient, from.patient);
+}
+
+}  // namespace
+
+ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows) {
+  ScoredExams taken;
+  const std::size_t classes = taken.classes = from.classes;
+  taken.scale = from.scale;
+  for (std::size_t i : rows) {
+    const auto row = from.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
+    taken.probability.insert(taken.probability.end(), row,
+                             row + static_cast<std::ptrdiff_t>(classes));
+    taken.label.push_back(from.label[i]);
+    taken.decision.push_back(from.decision[i]);
+    if (taken.scale == Scale::kNumber) taken.number.push_back(from.number[i]);
+  }
+  return taken;
+}
+
+std::vector<FoldScores> pooled_by_repeat(std::span<const FoldScores> folds) {
+  std::vector<FoldScores> pooled;
+  for (const FoldScores& fold : folds) {
+    if (pooled.empty() || pooled.back().repeat != fold.repeat)
+      pooled.push_back({fold.repeat, fold.fold, fold.exams, fold.patient});
+    else
+      append(pooled.back(), fold);
+  }
+  return pooled;
+}
+
+}  // namespace coldframe::temporal
