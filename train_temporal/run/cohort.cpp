@@ -10,6 +10,7 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/split_parts.h"
 #include "train_temporal/tasks/target_list.h"
 
@@ -50,10 +51,8 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   return wanted;
 }
 
-Targets read_targets(const cache::CacheReader& cache, const TargetOptions& options,
-                     const std::vector<Target>& known) {
-  std::optional<CsvTable> table;
-  if (!options.labels.empty()) table = read_csv(options.labels);
+Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTable>& table,
+                     const TargetOptions& options, const std::vector<Target>& known) {
   std::vector<Labels> all;
   const auto columns = known_columns(cache, table ? &*table : nullptr);
   for (const LabelOptions& wanted : wanted_labels(options, known, columns)) {
@@ -91,13 +90,22 @@ std::vector<std::size_t> numbered(const std::vector<std::string>& patients) {
   return result;
 }
 
+// Patients, or what --group makes of them.
+std::vector<std::string> together(const Cohort& cohort, const TrainOptions& options) {
+  if (options.group.empty()) return cohort.patients;
+  return groups_of(cohort.exams(), cohort.targets, cohort.patients,
+                   cohort.column(options.group, "group"), options.group);
+}
+
 SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::string& how) {
   if (!options.splits.empty()) {
     how = concat("as ", options.splits.filename().string(), " says");
     return splits_from_csv(read_csv(options.splits), cohort.exams(), cohort.targets,
                            cohort.patients, options.seed);
   }
-  if (options.split_column || (options.folds == 0 && has_split_column(cohort.exams()))) {
+  const bool divides = options.each_patient || options.each_group || !options.group.empty();
+  if (options.split_column ||
+      (options.folds == 0 && !divides && has_split_column(cohort.exams()))) {
     if (options.repeats > 1) {
       throw ConfigError("--repeats divides anew; it needs --folds, not the cache's split column");
     }
@@ -106,17 +114,25 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
   }
   if (options.each_patient) {
     how = "each patient held out once";
-    return leave_one_patient_out(cohort.targets, cohort.patients, options.seed);
+    return leave_one_out(cohort.targets, cohort.patients, cohort.patients, options.seed);
+  }
+  const std::vector<std::string> groups = together(cohort, options);
+  const bool grouped = !options.group.empty();
+  const std::string what = grouped ? "group" : "patient";
+  const std::string by = grouped ? concat("patient and ", options.group) : what;
+  if (options.each_group) {
+    how = concat("each ", options.group, " held out once");
+    return leave_one_out(cohort.targets, cohort.patients, groups, options.seed, what);
   }
   if (options.folds == 1) {
-    how = "one part held out, by patient";
+    how = concat("one part held out, by ", by);
     if (options.repeats > 1) throw ConfigError("--repeats needs --folds of 2 or more");
-    return make_holdout(cohort.targets, cohort.patients, options.seed);
+    return make_holdout(cohort.targets, groups, options.seed, what);
   }
   const std::size_t folds = options.folds > 0 ? options.folds : kDefaultFolds;
-  how = concat(folds, " folds by patient");
+  how = concat(folds, " folds by ", by);
   if (options.repeats > 1) how += concat(", ", options.repeats, " times");
-  return make_folds(cohort.targets, cohort.patients, folds, options.seed, options.repeats);
+  return make_folds(cohort.targets, groups, folds, options.seed, options.repeats, what);
 }
 
 // Exams with the same features that lie in different parts of a split, by the first of each group:
@@ -159,13 +175,19 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
 
 }  // namespace
 
+std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) const {
+  return exam_column(cache.exams(), labels ? &*labels : nullptr, name, option);
+}
+
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
-  Cohort cohort{cache::CacheReader(options.cache, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}};
+  Cohort cohort{
+      cache::CacheReader(options.cache, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
   if (!cache::part_record_paths(cache::locate(options.cache)).empty())
     cohort.warnings.push_back(
         "parts of an extraction share this cache (.part-*.json), and exams may be missing; run "
         "`coldframe cache finish` first");
-  cohort.targets = read_targets(cohort.cache, options, known);
+  if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
+  cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
   for (std::size_t t = 0; t < known.size(); ++t) {
     if (cohort.targets[t].per_frame == known[t].per_frame) continue;
     const char* trained = known[t].per_frame ? "frame" : "exam";

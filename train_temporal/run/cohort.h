@@ -1,10 +1,12 @@
 // The exams of a cache with their labels and patients, checked before anything is computed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cache/read/reader.h"
+#include "common/files/csv.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
@@ -13,6 +15,7 @@ namespace coldframe::temporal {
 
 struct Cohort {
   cache::CacheReader cache;
+  std::optional<CsvTable> labels;  // --labels
   Targets targets;  // exams without a present frame are unlabelled here: no model can see them
   std::vector<std::string> patients;  // of every exam
   std::vector<std::size_t> patient_number;
@@ -21,6 +24,8 @@ struct Cohort {
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
   std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }
+  // exam_column() of the cache and --labels.
+  std::vector<std::string> column(const std::string& name, const std::string& option) const;
 };
 
 // `known`: the targets of a trained model, in its order; empty: as the options ask. A column of

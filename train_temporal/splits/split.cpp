@@ -19,9 +19,9 @@ enum Stream : std::uint64_t { kFolds = 1, kHoldout = 2 };
 
 // ConfigError unless there are `needed` patients, and as many of each class.
 void require_patients(const Targets& targets, const std::vector<PatientGroup>& groups,
-                      std::size_t needed, const std::string& purpose) {
+                      std::size_t needed, const std::string& purpose, const std::string& what) {
   if (groups.size() < needed) {
-    throw ConfigError(concat(plural(groups.size(), "patient"), " with a label, but ", purpose,
+    throw ConfigError(concat(plural(groups.size(), what), " with a label, but ", purpose,
                              " needs at least ", needed));
   }
   if (targets.size() > 1) return;  // a class that is missing somewhere is then a warning
@@ -33,11 +33,11 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
   std::size_t least = needed;
   for (std::size_t c = 0; c < patients.size(); ++c) {
     if (!targets.is_class(c)) continue;
-    counts.push_back(concat(targets.stratum_name(c), " ", plural(patients[c], "patient")));
+    counts.push_back(concat(targets.stratum_name(c), " ", plural(patients[c], what)));
     least = std::min(least, patients[c]);
   }
   if (least == needed) return;
-  throw ConfigError(concat(purpose, " needs at least ", needed, " patients of every class of '",
+  throw ConfigError(concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
                            targets.names(), "', but there are: ", join(counts, ", "),
                            "; leave the rare class out (empty labels)",
                            least >= 2 ? concat(" or take --folds ", least) : ""));
@@ -97,6 +97,42 @@ std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, con
                            "labels empty"));
 }
 
+std::vector<std::string> groups_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
+                                   const std::vector<std::string>& patients,
+                                   const std::vector<std::string>& values,
+                                   const std::string& column) {
+  std::vector<std::string> without;
+  std::map<std::string, std::set<std::string>> linked;  // values that patients share
+  std::map<std::string, std::string> value_of;          // one of each patient
+  for (std::size_t exam : targets.labeled_exams()) {
+    if (values[exam].empty()) without.push_back(exams[exam].id);
+    linked[values[exam]].insert(values[exam]);
+    const auto [first, added] = value_of.emplace(patients[exam], values[exam]);
+    linked[first->second].insert(values[exam]);
+    linked[values[exam]].insert(first->second);
+  }
+  if (!without.empty())
+    throw ConfigError(concat("--group ", column, ": ", plural(without.size(), "labelled exam"),
+                             " without a value, the first '", without.front(),
+                             "'; give these one, or leave their labels empty"));
+  std::map<std::string, std::string> name_of;
+  for (const auto& [value, neighbours] : linked) {
+    if (name_of.contains(value)) continue;
+    std::set<std::string> reached = {value};
+    for (std::vector<std::string> next = {value}; !next.empty();) {
+      const std::string one = next.back();
+      next.pop_back();
+      for (const std::string& other : linked[one])
+        if (reached.insert(other).second) next.push_back(other);
+    }
+    const std::string name = join({reached.begin(), reached.end()}, " + ");
+    for (const std::string& one : reached) name_of[one] = name;
+  }
+  std::vector<std::string> groups(exams.size());
+  for (std::size_t exam : targets.labeled_exams()) groups[exam] = name_of[values[exam]];
+  return groups;
+}
+
 std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& patients) {
   std::map<std::string, std::string> first;  // by spelling without case and white space
   std::vector<std::string> findings;
@@ -113,11 +149,12 @@ std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& pa
 }
 
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
-                    std::size_t folds, std::uint64_t seed, std::size_t repeats) {
+                    std::size_t folds, std::uint64_t seed, std::size_t repeats,
+                    const std::string& what) {
   if (folds < 2) throw ConfigError(concat("--folds ", folds, ": at least 2 are needed"));
   const std::vector<std::size_t> exams = targets.labeled_exams();
   const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
-  require_patients(targets, groups, folds, concat("--folds ", folds));
+  require_patients(targets, groups, folds, concat("--folds ", folds), what);
   const std::vector<double> shares(folds, 1.0 / static_cast<double>(folds));
   SplitSet result;
   for (std::size_t repeat = 0; repeat < repeats; ++repeat) {
@@ -133,14 +170,15 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
   return result;
 }
 
-SplitSet leave_one_patient_out(const Targets& targets, const std::vector<std::string>& patients,
-                               std::uint64_t seed) {
+SplitSet leave_one_out(const Targets& targets, const std::vector<std::string>& patients,
+                       const std::vector<std::string>& groups, std::uint64_t seed,
+                       const std::string& what) {
   const std::vector<std::size_t> exams = targets.labeled_exams();
-  const std::vector<PatientGroup> groups = group_by_patient(targets, patients, exams);
-  require_patients(targets, groups, 2, "--folds patients");
+  const std::vector<PatientGroup> held_out = group_by_patient(targets, groups, exams);
+  require_patients(targets, held_out, 2, concat("--folds ", what, "s"), what);
   SplitSet result;
-  for (std::size_t fold = 0; fold < groups.size(); ++fold) {
-    Split split{0, fold, {}, {}, groups[fold].exams};
+  for (std::size_t fold = 0; fold < held_out.size(); ++fold) {
+    Split split{0, fold, {}, {}, held_out[fold].exams};
     std::ranges::sort(split.test);
     std::ranges::set_difference(exams, split.test, std::back_inserter(split.train));
     take_validation(split, targets, patients, seed);
@@ -151,10 +189,10 @@ SplitSet leave_one_patient_out(const Targets& targets, const std::vector<std::st
 }
 
 SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
-                      std::uint64_t seed) {
+                      std::uint64_t seed, const std::string& what) {
   const std::vector<PatientGroup> groups =
       group_by_patient(targets, patients, targets.labeled_exams());
-  require_patients(targets, groups, 3, "a split into training, validation and test part");
+  require_patients(targets, groups, 3, "a split into training, validation and test part", what);
   constexpr std::array kShares = {0.6, 0.2, 0.2};
   auto parts = exams_of_parts(groups, kShares, {seed, kHoldout});
   SplitSet result;

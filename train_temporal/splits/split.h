@@ -35,20 +35,31 @@ std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, con
 // Warnings of patients that differ in case or white space only, as typing errors do.
 std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& patients);
 
+// Groups of patients that share a value, named by their values ("A", or "A + B" where a patient has
+// both). ConfigError where a labelled exam has no value of `column`.
+std::vector<std::string> groups_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
+                                   const std::vector<std::string>& patients,
+                                   const std::vector<std::string>& values,
+                                   const std::string& column);
+
 // K folds, stratified and grouped by patient, for each of `repeats`; each fold's training part is
 // split again by patient, about a fifth of its patients becoming the validation part. ConfigError:
-// fewer patients, or fewer patients of a class, than folds (with the counts).
+// fewer patients, or fewer patients of a class, than folds (with the counts). Groups of patients
+// may stand for patients; `what` names them then.
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,
-                    std::size_t folds, std::uint64_t seed, std::size_t repeats = 1);
+                    std::size_t folds, std::uint64_t seed, std::size_t repeats = 1,
+                    const std::string& what = "patient");
 
-// As many folds as patients, each of whom is held out once. ConfigError unless every class has two
-// patients or more.
-SplitSet leave_one_patient_out(const Targets& targets, const std::vector<std::string>& patients,
-                               std::uint64_t seed);
+// As many folds as groups (of patients, or patients themselves), each of which is held out once;
+// the validation parts are divided by patient. ConfigError unless every class has two groups or
+// more.
+SplitSet leave_one_out(const Targets& targets, const std::vector<std::string>& patients,
+                       const std::vector<std::string>& groups, std::uint64_t seed,
+                       const std::string& what = "patient");
 
 // One split, about 60/20/20 % of patients, stratified.
 SplitSet make_holdout(const Targets& targets, const std::vector<std::string>& patients,
-                      std::uint64_t seed);
+                      std::uint64_t seed, const std::string& what = "patient");
 
 // The manifest's `split` column: train, val (or valid, validation), test. A validation part that is
 // missing is taken from the training part by patient.

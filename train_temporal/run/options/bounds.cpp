@@ -45,13 +45,14 @@ void check_numbers(const TrainOptions& options) {
 }
 
 void check_splits(const TrainOptions& options) {
-  const int ways =
-      (options.folds > 0) + options.each_patient + options.split_column + !options.splits.empty();
+  const bool each = options.each_patient || options.each_group;
+  const int ways = (options.folds > 0) + each + options.split_column + !options.splits.empty();
   if (ways > 1) {
     throw ConfigError("--folds, --split-column and --splits exclude each other; give one");
   }
-  if (options.repeats > 1 && options.each_patient) {
-    throw ConfigError("--folds patients can be divided in one way only; leave --repeats out");
+  if (options.repeats > 1 && each) {
+    throw ConfigError(concat("--folds ", options.each_group ? "groups" : "patients",
+                             " can be divided in one way only; leave --repeats out"));
   }
   if (options.repeats > 1 && (options.split_column || !options.splits.empty())) {
     throw ConfigError("--repeats divides anew; it needs --folds, not a given split");
@@ -64,6 +65,12 @@ void check_bounds(const TrainOptions& options) {
   check_numbers(options);
   check_splits(options);
   check_tune(options);
+  if (options.each_group && options.group.empty())
+    throw ConfigError("--folds groups needs --group COLUMN, each value of which is held out once");
+  if (!options.group.empty() && options.each_patient)
+    throw ConfigError("--folds patients divides by patient; with --group give --folds groups or N");
+  if (!options.group.empty() && (options.split_column || !options.splits.empty()))
+    throw ConfigError("--group divides anew; it needs --folds, not a given split");
 }
 
 void check_bounds(const ApplyOptions& options) {

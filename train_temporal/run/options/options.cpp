@@ -50,9 +50,12 @@ void add_resources(po::options_description& description, Words& words, TrainOpti
 void add_split(po::options_description& description, Words& words, TrainOptions& options) {
   auto add = description.add_options();
   add("folds", text(words.folds, "N")->default_value(words.folds),
-      "folds by patient; 1: one hold-out; patients: each patient held out once; 0: the cache's "
-      "split "
-      "column if there is one, else 5");
+      "folds by patient; 1: one hold-out; patients: each patient held out once; groups: each value "
+      "of --group; 0: the cache's split column if there is one, else 5");
+  add("group", text(options.group, "COLUMN"),
+      "exams with one value of this column of the cache or of --labels stay on one side of a "
+      "split, "
+      "beside those of a patient");
   add("split-column", po::bool_switch(&options.split_column),
       "use the cache's split column (train, val, test)");
   add("splits", text(words.splits, "FILE.csv"), "use the splits.csv of an earlier run");
@@ -138,10 +141,11 @@ std::vector<std::string> single_frame_words() {
 
 void apply_folds(const std::string& word, TrainOptions& options) {
   options.each_patient = word == "patients";
-  if (options.each_patient) return;
+  options.each_group = word == "groups";
+  if (options.each_patient || options.each_group) return;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), options.folds);
   if (error != std::errc() || end != word.data() + word.size())
-    throw ConfigError("--folds: expected a whole number, or patients");
+    throw ConfigError("--folds: expected a whole number, or patients or groups");
 }
 
 void apply_compare(const Words& words, TrainOptions& options) {

@@ -34,6 +34,8 @@ struct TrainOptions {
   std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
   bool each_patient = false;     // as many folds as patients
   bool split_column = false;     // insist on the `split` column
+  bool each_group = false;       // or as groups
+  std::string group;             // the column whose values stay together; empty: patients alone
   std::filesystem::path splits;  // a splits.csv to follow
   std::size_t repeats = 1;
   std::size_t seeds = 1;

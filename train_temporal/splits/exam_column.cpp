@@ -1,0 +1,37 @@
+#include "train_temporal/splits/exam_column.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "cache/read/reader.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/splits/label_values.h"
+
+namespace coldframe::temporal {
+
+std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
+                                     const std::string& column, const std::string& option) {
+  std::vector<std::string> values;
+  if (labels != nullptr && labels->column(column)) {
+    const std::size_t of = *labels->column(column), id = labels->require_column("exam");
+    std::map<std::string, std::string> value_of;
+    for (const auto& row : labels->rows) value_of[row[id]] = row[of];
+    for (const cache::ExamInfo& exam : exams) values.push_back(value_of[exam.id]);
+    return one_spelling(std::move(values)).values;
+  }
+  std::set<std::string> known;
+  for (const cache::ExamInfo& exam : exams) {
+    for (const cache::ExamColumn& each : exam.columns) known.insert(each.name);
+    values.push_back(cache::column_value(exam, column));
+  }
+  if (!known.contains(column))
+    throw ConfigError(concat("--", option, " ", column, ": the cache",
+                             labels != nullptr ? " and --labels have" : " has",
+                             " no such column of exams; the cache has ",
+                             known.empty() ? "none" : join({known.begin(), known.end()}, ", ")));
+  return one_spelling(std::move(values)).values;
+}
+
+}  // namespace coldframe::temporal
