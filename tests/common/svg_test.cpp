@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/charts/html.h"
+#include "common/charts/svg_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -43,6 +45,18 @@ TEST(SvgText, ShorteningNeverCutsACharacter) {
   EXPECT_EQ(pixels(12.04), "12");
   EXPECT_EQ(pixels(-0.01), "0");
   EXPECT_EQ(pixels(3.25), "3.2");
+}
+
+TEST(SvgFiles, StandAloneWithoutThePagesVariables) {
+  const std::string chart = line_chart({"a", "x", "y", {{"one", {0, 1}, {0, 1}, {}, {}}}});
+  const std::vector<std::string> files = svg_files("<p>" + chart + "</p>" + chart);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0], files[1]);
+  EXPECT_TRUE(files[0].starts_with("<svg xmlns="));
+  EXPECT_TRUE(files[0].ends_with("</svg>\n"));
+  EXPECT_EQ(files[0].find("var("), std::string::npos);
+  EXPECT_NE(files[0].find(".c1 .band, .band.c1 { fill: #d55e00;"), std::string::npos);
+  EXPECT_NE(files[0].find(".tick, .label { fill: #5b6670; }"), std::string::npos);
 }
 
 }  // namespace
