@@ -1,7 +1,8 @@
-// `coldframe evaluate`: a run's models on another labelled cohort.
+// `coldframe evaluate`: a run's models on another labelled cohort, or beside another run.
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "common/cli/error.h"
@@ -10,10 +11,13 @@
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/run_files.h"
+#include "train_temporal/report/report_files.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort.h"
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/held_out.h"
+#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -25,12 +29,12 @@ constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.
 
 // One part, held out by all fits of a model: their average decides on each exam.
 ModelFolds apply(Ensemble& ensemble, const std::string& name, const Split& split,
-                 const Cohort& cohort, const torch::Device& device) {
+                 const Cohort& cohort, const Asked& asked, const torch::Device& device) {
   FoldResult fold{&split, {}};
   std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
   for (std::size_t t = 0; t < scores.size(); ++t) {
     Reading reading;
-    reading.threshold = ensemble.threshold(t);
+    reading.threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
     auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
     fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
   }
@@ -53,9 +57,10 @@ struct Examined {
 
 // The main model, then the controls that the run has kept.
 std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& split,
-                              const Cohort& cohort, const torch::Device& device) {
+                              const Cohort& cohort, const Asked& asked,
+                              const torch::Device& device) {
   std::vector<Examined> all = {
-      {apply(main, model_name(main.card().config), split, cohort, device), frame_of(main)}};
+      {apply(main, model_name(main.card().config), split, cohort, asked, device), frame_of(main)}};
   for (const auto& [name, files] : control_files(run)) {
     Ensemble control(files);
     if (control.targets() != main.targets()) {
@@ -63,12 +68,36 @@ std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& 
                              "' has other targets than its main model; they must come from one "
                              "training"));
     }
-    all.push_back({apply(control, name, split, cohort, device), frame_of(control)});
+    all.push_back({apply(control, name, split, cohort, asked, device), frame_of(control)});
   }
   return all;
 }
 
-StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
+std::string name_of(const fs::path& run) {
+  return concat("run ", (run.has_filename() ? run : run.parent_path()).filename().string());
+}
+
+// The main model of the run to compare with, and a warning where it knows these exams.
+Examined examine_other(const ApplyOptions& options, const Ensemble& main, const Split& split,
+                       Cohort& cohort, const Asked& asked, const torch::Device& device) {
+  Ensemble other(model_files(options.against));
+  if (other.targets() != main.targets())
+    throw ConfigError(concat("--against '", options.against.string(), "' learnt ",
+                             names_of(other.targets()), ", and this run ", names_of(main.targets()),
+                             ", or other classes of it; compare runs of the same targets"));
+  other.require_same_features(cohort.cache, options.data.cache);
+  const auto patients = options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients;
+  const std::size_t known =
+      count_known(options.against, cohort.exams(), patients, cohort.labeled());
+  if (known > 0)
+    cohort.warnings.push_back(concat(plural(known, "exam"),
+                                     " of this cohort, or others of the same patients, took part "
+                                     "in the training of the run to compare with: its figures are "
+                                     "too good"));
+  return {apply(other, name_of(options.against), split, cohort, asked, device), frame_of(other)};
+}
+
+StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort, const Asked& asked,
                       const Ensemble& ensemble, const ApplyOptions& options, Seen seen) {
   StudyReport study;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
@@ -78,12 +107,14 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     describe_target(report, cohort, t, cohort.labeled());
     report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
     report.seen = seen;
+    if (!options.against.empty()) report.against = name_of(options.against);
     report.tuned = ensemble.card().tuned.has_value();
     if (t == 0) report.warnings = cohort.warnings;
     report.bootstrap.resamples = options.resamples;
     report.bootstrap.seed = options.seed;
+    describe_asked(report, models.front().folds, cohort, t, cohort.labeled(), asked);
     for (const auto& [folds, frame] : models) {
-      report.models.push_back(to_result(folds, cohort, t));
+      report.models.push_back(to_result(folds, cohort, t, asked));
       report.models.back().frame = frame;
     }
   }
@@ -97,7 +128,7 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     if (!cohort.targets[t].binary()) continue;
     const std::string of =
         cohort.targets.size() > 1 ? concat("threshold of ", cohort.targets[t].name) : "threshold";
-    facts.emplace_back(of, fixed(ensemble.threshold(t), 4));
+    facts.emplace_back(of, fixed(asked.questions.threshold.value_or(ensemble.threshold(t)), 4));
   }
   facts.emplace_back("feature_digest", ensemble.card().recipe.feature_digest());
   return study;
@@ -155,9 +186,10 @@ fs::path unfinished(const fs::path& out) {
 // True when `folder` holds nothing but what an evaluation writes.
 bool is_evaluation(const fs::path& folder) {
   if (!fs::is_directory(folder)) return false;
-  return std::ranges::all_of(fs::directory_iterator(folder), [](const auto& entry) {
+  return std::ranges::all_of(fs::directory_iterator(folder), [&](const auto& entry) {
     const std::string name = entry.path().filename().string();
-    return std::ranges::find(kResultFiles, name) != kResultFiles.end() || name == "replaced";
+    return std::ranges::find(kResultFiles, name) != kResultFiles.end() || name == "replaced" ||
+           (name == kFiguresFolder && fs::exists(folder / "report.html"));
   });
 }
 
@@ -173,18 +205,41 @@ void require_replaceable(const fs::path& out, bool overwrite) {
   }
 }
 
-void write_results(const fs::path& out, const StudyReport& report, const Json& summary,
+void write_results(const ApplyOptions& options, const StudyReport& report, const Json& summary,
                    const std::string& predictions) {
-  const fs::path working = unfinished(out);
+  const fs::path working = unfinished(options.out);
   std::error_code error;
   fs::remove_all(working, error);
   fs::create_directories(working, error);
   if (error) throw SystemError(concat("cannot create '", working.string(), "': ", error.message()));
   const std::string texts[] = {predictions, render_report(report), summary.dump(2) + "\n"};
   for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
-    write_file_atomically(working / kResultFiles[i], texts[i]);
+    if (!texts[i].empty()) write_file_atomically(working / kResultFiles[i], texts[i]);
   }
-  publish_folder(working, out);
+  if (options.questions.figures) write_figures(working, report);
+  publish_folder(working, options.out);
+}
+
+// `predictions`: a CSV, or nothing where these are another folder's.
+void finish(const StudyReport& report, const Json& failures, const ApplyOptions& options,
+            const std::string& predictions) {
+  for (const RunReport& target : report.targets) {
+    for (const std::string& warning : data_warnings(target)) log_warning(warning);
+  }
+  Json summary = metrics_json(report);
+  if (!failures.is_null()) summary["failures"] = failures;
+  if (!options.out.empty()) write_results(options, report, summary, predictions);
+  std::cout << (options.json ? summary.dump(2) + "\n" : summary_text(report));
+}
+
+int compare_runs(const ApplyOptions& options) {
+  const StudyReport report = compare_held_out(options.run, options.against,
+                                              {options.resamples, options.seed}, options.questions);
+  for (const RunReport& target : report.targets) {
+    for (const std::string& warning : target.warnings) log_warning(warning);
+  }
+  finish(report, {}, options, {});
+  return 0;
 }
 
 }  // namespace
@@ -194,32 +249,31 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!parse_evaluate_options(arguments, options)) return 0;
   if (!options.out.has_filename()) options.out = options.out.parent_path();
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
+  if (options.data.cache.empty() && options.input.empty()) return compare_runs(options);
   Applied applied(options);
   Ensemble& ensemble = applied.ensemble();
   options.data.cache = applied.features();
   Cohort cohort = open_cohort(options.data, ensemble.targets());
+  const Asked asked = ask(cohort, options.questions);
   ensemble.require_same_features(cohort.cache, options.data.cache);
   const Json failures = applied.raw() ? failures_json(cohort.cache) : Json::array();
   if (!failures.empty()) cohort.warnings.push_back(warn_of_failures(cohort.cache.failures()));
   const Seen seen = seen_of(applied, cohort, options.data.exam_is_patient);
   const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
-  for (const std::string& warning : cohort.warnings) log_warning(warning);
-
   Split split;
   split.test = cohort.labeled();
-  const auto models = examine(applied.study(), ensemble, split, cohort, applied.device());
+  std::optional<Examined> other;
+  if (!options.against.empty())
+    other = examine_other(options, ensemble, split, cohort, asked, applied.device());
+  for (const std::string& warning : cohort.warnings) log_warning(warning);
+  auto models = examine(applied.study(), ensemble, split, cohort, asked, applied.device());
+  if (other) models.push_back(std::move(*other));
 
-  StudyReport report = report_of(models, cohort, ensemble, options, seen);
+  StudyReport report = report_of(models, cohort, asked, ensemble, options, seen);
   add_shift(report.targets.front(), applied.study(), cohort);
-  for (const RunReport& target : report.targets) {
-    for (const std::string& warning : data_warnings(target)) log_warning(warning);
-  }
-  Json summary = metrics_json(report);
-  if (applied.raw()) summary["failures"] = failures;
-  if (!options.out.empty())
-    write_results(options.out, report, summary, predictions_csv(models.front().folds, cohort));
-  std::cout << (options.json ? summary.dump(2) + "\n" : summary_text(report));
+  finish(report, applied.raw() ? failures : Json(), options,
+         options.out.empty() ? "" : predictions_csv(models.front().folds, cohort));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 

@@ -6,7 +6,8 @@
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
-#include "train_temporal/run/results.h"
+#include "train_temporal/report/report_files.h"
+#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/tuned_backbone.h"
 #include "train_temporal/splits/split.h"
 
@@ -65,6 +66,13 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
                     backbones.write(backbone_folder(file), task, record)};
     write_model(file, record.weights, card);
   }
+}
+
+void write_figures(const std::filesystem::path& folder, const StudyReport& report) {
+  const auto place = folder / kFiguresFolder;
+  std::filesystem::create_directories(place);
+  for (const auto& [name, content] : report_files(report))
+    write_file_atomically(place / name, content);
 }
 
 }  // namespace coldframe::temporal

@@ -6,7 +6,7 @@
 
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -20,5 +20,8 @@ void write_tables(const RunFolder& folder, const Experiment& experiment, const C
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<std::string>& source_kinds,
                   const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
+
+// Drawings and tables of a report as files of their own, in a folder beside it.
+void write_figures(const std::filesystem::path& folder, const StudyReport& report);
 
 }  // namespace coldframe::temporal

@@ -30,7 +30,7 @@
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/results.h"
 #include "train_temporal/run/search/search.h"
 #include "train_temporal/run/starts.h"
 
@@ -52,6 +52,7 @@ class TrainingRun {
         group_(group),
         device_(budgeted_device(options)),
         cohort_(open_cohort(options.data, {})),
+        asked_(ask(cohort_, options.questions)),
         splits_(divide(cohort_, options, split_text_)) {
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
@@ -100,6 +101,7 @@ class TrainingRun {
   torch::Device device_;
   std::string split_text_;
   Cohort cohort_;
+  Asked asked_;
   std::vector<Split> splits_;
   std::vector<std::string> source_kinds_;
   ModelConfig base_;
@@ -207,6 +209,8 @@ Json TrainingRun::config() const {
   json["search"] = Json::array();
   for (const Setting& setting : settings_) json["search"].push_back(to_json(setting));
   json["views"] = dataset_.views;
+  if (const Json questions = questions_json(options_.questions); !questions.empty())
+    json["questions"] = questions;
   json["bootstrap"] = options_.resamples;
   json["device"] = device_.str();
   json["memory_budget"] = options_.memory_budget;
@@ -227,7 +231,7 @@ int TrainingRun::run(RunFolder* writable) {
   if (writable == nullptr) return 0;
   RunFolder& folder = *writable;
   warn_of_fits(fits);
-  const auto models = assemble(fits, cohort_.targets, options_.seeds);
+  const auto models = assemble(fits, cohort_.targets, options_.seeds, asked_.questions.threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
@@ -242,6 +246,7 @@ int TrainingRun::run(RunFolder* writable) {
   result.targets.front().examples =
       explain_examples(models.front(), cohort_, dataset_, folder.file(""));
   write_file_atomically(folder.file("report.html"), render_report(result));
+  if (options_.questions.figures) write_figures(folder.file(""), result);
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
   log_info(concat("report: ", (folder.out() / "report.html").string()));
@@ -269,8 +274,9 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   if (target == 0) result.warnings = cohort_.warnings;
   result.bootstrap.resamples = options_.resamples;
   result.bootstrap.seed = options_.seed;
+  describe_asked(result, models.front(), cohort_, target, exams_in(splits_), asked_);
   for (const ModelFolds& model : models) {
-    result.models.push_back(to_result(model, cohort_, target));
+    result.models.push_back(to_result(model, cohort_, target, asked_));
     result.tuned = tuned_ != nullptr;
     if (model.model == kSingle && !cohort_.targets.per_frame())
       result.models.back().frame = options_.single_frame;

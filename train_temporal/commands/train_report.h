@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/results.h"
 
 namespace coldframe::temporal {
 

@@ -7,7 +7,7 @@
 
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/run/cohort.h"
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/results.h"
 
 namespace coldframe::temporal {
 

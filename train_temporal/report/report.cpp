@@ -13,17 +13,13 @@
 namespace coldframe::temporal {
 namespace {
 
-std::string paragraph(const std::string& text) {
-  return "<p>" + html::escape(text) + "</p>\n";
-}
-
 std::string bullets(const std::vector<std::string>& lines) {
   std::string body = "<ul>\n";
   for (const std::string& line : lines) body += "<li>" + html::escape(line) + "</li>\n";
   return body + "</ul>\n";
 }
 
-const char* about_figures(const RunReport& report) {
+std::string about_figures(const RunReport& report) {
   if (report.scale == Scale::kNumber) {
     return "R² is 0 for a model that always says the mean, 1 for one that is always right; MAE and "
            "RMSE are in the unit of the target.";
@@ -36,9 +32,10 @@ const char* about_figures(const RunReport& report) {
     return "AUROC, AUPRC and F1 are means over classes against the rest. Kappa is Cohen's, 0 by "
            "chance. A calibrated model has ECE 0.";
   }
-  return "Sensitivity, specificity, F1, accuracy and kappa are at the threshold that the "
-         "validation "
-         "part chose (Youden). A calibrated model has ECE 0, slope 1 and intercept 0.";
+  const auto& own = report.questions.threshold;
+  return concat("Sensitivity, specificity, F1, accuracy and kappa are at the threshold ",
+                own ? exact(*own) + " that was given" : "that the validation part chose (Youden)",
+                ". A calibrated model has ECE 0, slope 1 and intercept 0.");
 }
 
 std::vector<Metric> compared_metrics(Scale scale) {
@@ -165,7 +162,7 @@ std::string data_section(const RunReport& report) {
   if (report.per_frame) pairs.emplace_back("frames without a label", concat(data.masked_frames));
   if (report.scale == Scale::kNumber) {
     return html::key_values(pairs) +
-           html::histogram("Labels", report.target, rows_name(report), data.numbers) +
+           html::histogram("Labels", report.target, labels_name(report), data.numbers) +
            frames_chart(report);
   }
   std::vector<std::vector<std::string>> rows;
@@ -177,7 +174,7 @@ std::string data_section(const RunReport& report) {
                     c < data.patients_per_class.size() ? concat(data.patients_per_class[c]) : "–"});
     bars.push_back({name, static_cast<double>(exams)});
   }
-  return html::key_values(pairs) + html::table({"class", rows_name(report), "patients"}, rows) +
+  return html::key_values(pairs) + html::table({"class", labels_name(report), "patients"}, rows) +
          html::bar_chart(report.per_frame ? "Frames by class" : "Exams by class", bars, "") +
          frames_chart(report);
 }

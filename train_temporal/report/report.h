@@ -4,14 +4,17 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/files/json.h"
+#include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/intervals.h"
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/metrics/resample.h"
+#include "train_temporal/report/questions.h"
 
 namespace coldframe::temporal {
 
@@ -37,9 +40,24 @@ struct ModelResult {
   std::vector<FoldScores> folds = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
+  // Of binary targets: the AUROC that the summary has first, and main model − this one.
+  std::optional<DeLong> delong = {}, delong_difference = {};
 };
-// Fills summary and, for all but the first, difference; returns the tables that they come from.
+// Fills the figures and, for all but the first, differences; returns the tables that they come
+// from.
 std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95);
+
+// What became of the exams of a cache, as CONSORT and TRIPOD+AI want it told. Each is counted at
+// the first step that it does not pass.
+struct ExamFlow {
+  std::size_t found = 0, failed = 0, without_frame = 0, without_label = 0, in_no_part = 0, used = 0;
+};
+
+// A row of the table of a cohort's characteristics: "mean (SD)" of the column age, or a category.
+struct Characteristic {
+  std::string column, row;
+  std::vector<std::string> cells;  // of each class, then of all exams
+};
 
 struct DataOverview {
   std::size_t exams = 0, patients = 0, unlabeled = 0;
@@ -48,6 +66,7 @@ struct DataOverview {
   std::vector<std::size_t> frames_per_exam;
   std::vector<double> numbers;    // the labels of a regression
   std::size_t masked_frames = 0;  // a target per frame: those without a label
+  ExamFlow flow = {};             // none found: not known
 };
 
 // Each present frame of an exam adds this to the model's output.
@@ -72,6 +91,29 @@ struct CohortShift {
   double median_rank = 0;
 };
 
+// The exams that have one value of a column.
+struct Subgroup {
+  std::string value;
+  std::size_t exams = 0, patients = 0;
+  std::vector<std::size_t> exams_per_class;
+  std::vector<MetricSummary> summary;  // of the main model
+  std::vector<Estimate> minus_others;  // of each figure: these exams − those with another value
+};
+struct SubgroupColumn {
+  std::string column;
+  std::vector<std::string> values;
+  std::vector<std::vector<std::size_t>> value_of;  // [fold][exam]; values.size(): it has none
+  std::size_t without_value = 0;
+  std::vector<Subgroup> groups;  // after evaluate_study(), in the order of `values`
+};
+
+// A figure at a threshold that was asked for, of the main model.
+struct OperatingFigure {
+  std::string key, title;  // "ppv", "PPV at a prevalence of 0.1"
+  Estimate estimate;
+  std::optional<double> threshold = {};  // read off the held-out exams themselves
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Patients of the report on whom the model was fitted.
@@ -91,10 +133,15 @@ struct RunReport {
   std::vector<FoldCurve> curves;    // of the main model
   std::vector<FoldChoice> choices;  // of the main model
   FrameReport examples;             // of the main model
-  std::vector<CohortShift> shift;   // of an evaluation
-  double shift_rate = 0;            // the share of held-out exams that would be flagged
+  Questions questions;
+  std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
+  std::vector<SubgroupColumn> subgroups;
+  std::vector<Characteristic> characteristics;
+  std::vector<CohortShift> shift;  // of an evaluation
+  double shift_rate = 0;           // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
-  bool tuned = false;  // the ViT was trained with the main model
+  std::string against;  // the model that is another run's, to compare with; empty: none
+  bool tuned = false;   // the ViT was trained with the main model
   Seen seen = Seen::kNone;
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals

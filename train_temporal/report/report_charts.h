@@ -18,6 +18,7 @@ std::string model_roc_chart(const RunReport& report);
 std::string confusion_chart(const RunReport& report);
 std::string reliability_chart(const RunReport& report);
 std::string score_chart(const RunReport& report);
+std::string decision_chart(const RunReport& report);  // binary
 std::string contributions_charts(const RunReport& report);
 std::string frames_chart(const RunReport& report);
 // Predicted against true numbers, with the line on which both are equal.

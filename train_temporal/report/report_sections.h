@@ -1,7 +1,9 @@
-// The sections of report.html, of one target or of the whole run.
+// The sections of report.html, of one target or of the whole run; those that rest on figures of
+// their own compute them, and say them in summary.json and on the terminal.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/charts/html.h"
 #include "train_temporal/report/report.h"
@@ -10,6 +12,21 @@ namespace coldframe::temporal {
 
 // `of`: what the headings add to tell targets apart, " of 'age'" or nothing.
 void add_result(html::Page& page, const RunReport& report, const std::string& of);
+// Fills the AUROCs by DeLong of all models; report_operating.cpp.
+void add_delong(std::vector<ModelResult>& models, double level);
+// Fills what report.questions ask for.
+void evaluate_operating_points(RunReport& report);
+void add_operating_points(html::Page& page, const RunReport& report, const std::string& of);
+Json operating_json(const RunReport& report);
+std::string operating_text(const RunReport& report);
+// Fills the groups of each column; report_subgroups.cpp.
+void evaluate_subgroups(RunReport& report);
+void add_subgroups(html::Page& page, const RunReport& report, const std::string& of);
+Json subgroups_json(const RunReport& report);
+std::string subgroups_text(const RunReport& report);
+// The flow of exams and the table of characteristics; report_cohort.cpp.
+void add_cohort(html::Page& page, const RunReport& report, const std::string& of);
+Json characteristics_json(const RunReport& report);
 void add_shift(html::Page& page, const RunReport& report);
 void add_data(html::Page& page, const RunReport& report, const std::string& of);
 void add_run(html::Page& page, const RunReport& report);

@@ -5,35 +5,11 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
 
 namespace coldframe::temporal {
 namespace {
-
-Json to_json(const Figure& figure) {
-  return json_number(figure.value);
-}
-
-Json to_json(const Estimate& estimate) {
-  Json json = {{"value", to_json(estimate.value)},
-               {"low", to_json(estimate.low)},
-               {"high", to_json(estimate.high)}};
-  if (!estimate.value.defined()) json["undefined"] = estimate.value.undefined;
-  if (estimate.value.defined() && !estimate.low.defined()) {
-    json["no_interval"] = estimate.low.undefined;
-  }
-  return json;
-}
-
-Json to_json(const MetricSummary& summary) {
-  Json per_fold = Json::array();
-  for (const Figure& figure : summary.per_fold) per_fold.push_back(to_json(figure));
-  return {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
-          {"mean_over_folds", to_json(summary.mean_over_folds)},
-          {"sd_over_folds", json_number(summary.sd_over_folds)},
-          {"pooled", to_json(summary.pooled)},
-          {"per_fold", per_fold}};
-}
 
 Json to_json(const FoldChoice& choice) {
   return {{"repeat", choice.repeat},
@@ -55,7 +31,35 @@ bool same_exams(const ModelResult& a, const ModelResult& b) {
   });
 }
 
+Json to_json(const DeLong& delong) {
+  Json json = to_json(delong.estimate);
+  json["standard_error"] = json_number(delong.error.value);
+  if (delong.p.defined()) json["p"] = delong.p.value;
+  return json;
+}
+
 }  // namespace
+
+Json to_json(const Estimate& estimate) {
+  Json json = {{"value", json_number(estimate.value.value)},
+               {"low", json_number(estimate.low.value)},
+               {"high", json_number(estimate.high.value)}};
+  if (!estimate.value.defined()) json["undefined"] = estimate.value.undefined;
+  if (estimate.value.defined() && !estimate.low.defined()) {
+    json["no_interval"] = estimate.low.undefined;
+  }
+  return json;
+}
+
+Json to_json(const MetricSummary& summary) {
+  Json per_fold = Json::array();
+  for (const Figure& figure : summary.per_fold) per_fold.push_back(json_number(figure.value));
+  return {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
+          {"mean_over_folds", to_json(summary.mean_over_folds)},
+          {"sd_over_folds", json_number(summary.sd_over_folds)},
+          {"pooled", to_json(summary.pooled)},
+          {"per_fold", per_fold}};
+}
 
 Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
@@ -63,6 +67,9 @@ Json to_json(const ModelResult& model) {
   for (const MetricSummary& summary : model.summary) {
     json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
   }
+  if (model.delong) json["delong"] = to_json(*model.delong);
+  if (model.delong_difference)
+    json["delong_first_model_minus_this"] = to_json(*model.delong_difference);
   if (model.difference.empty()) return json;
   Json& differences = json["first_model_minus_this"] = Json::object();
   for (const PairedDifference& difference : model.difference) {
@@ -83,7 +90,23 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
     model.summary = summarize(tables.back());
     if (tables.size() > 1) model.difference = paired_differences(tables.front(), tables.back());
   }
+  add_delong(models, level);
   return tables;
+}
+
+Json questions_json(const Questions& questions) {
+  Json json = Json::object();
+  const std::pair<const char*, const std::optional<double>*> numbers[] = {
+      {"threshold", &questions.threshold},
+      {"prevalence", &questions.prevalence},
+      {"at_specificity", &questions.at_specificity},
+      {"at_sensitivity", &questions.at_sensitivity}};
+  for (const auto& [key, value] : numbers)
+    if (*value) json[key] = **value;
+  if (!questions.subgroups.empty()) json["subgroups"] = questions.subgroups;
+  if (!questions.characteristics.empty()) json["characteristics"] = questions.characteristics;
+  if (!questions.aggregate.empty()) json["aggregate"] = questions.aggregate;
+  return json;
 }
 
 Json shift_json(const RunReport& report) {
@@ -112,6 +135,12 @@ Json metrics_json(const RunReport& report) {
                {"folds", Json::array()},
                {"verdict", verdict(report)},
                {"warnings", report.warnings}};
+  if (const Json asked = questions_json(report.questions); !asked.empty()) json["asked"] = asked;
+  if (report.data.flow.found > 0)
+    for (const auto& [step, count] : steps_of(report.data.flow)) json["flow"][step] = count;
+  if (!report.characteristics.empty()) json["characteristics"] = characteristics_json(report);
+  if (!report.operating_points.empty()) json["operating_points"] = operating_json(report);
+  if (!report.subgroups.empty()) json["subgroups"] = subgroups_json(report);
   if (!report.shift.empty()) json["shift"] = shift_json(report);
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
@@ -124,9 +153,10 @@ std::string summary_text(const RunReport& report) {
   if (report.models.empty()) return "no models\n";
   const ModelResult& main = report.models.front();
   const bool one_part = main.folds.size() == 1;
-  std::string text = concat(main.name, " on '", report.target, "'",
-                            report.per_frame ? " of frames" : "", ", ", folds_text(main), ", ",
-                            fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
+  std::string text = concat(
+      main.name, " on '", report.target, "'", report.per_frame ? " of frames" : "",
+      report.questions.aggregate.empty() ? "" : " of " + rows_name(report), ", ", folds_text(main),
+      ", ", fixed(100 * report.bootstrap.level, 0), " % intervals by patient\n");
   for (const MetricSummary& summary : main.summary) {
     text +=
         concat("  ", padded(metric_title(summary.metric), 22), interval_text(summary.primary()));
@@ -150,6 +180,7 @@ std::string summary_text(const RunReport& report) {
                    padded(interval_text(figure->primary()), 24), difference_text(ahead->primary()),
                    "\n");
   }
+  text += operating_text(report) + subgroups_text(report);
   for (const std::string& line : verdict(report)) text += line + "\n";
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/charts/html.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -37,6 +38,10 @@ std::string difference_text(const Estimate& difference) {
   return with_interval(difference, difference.value.value >= 0.0005 ? "+" : "");
 }
 
+std::string paragraph(const std::string& text) {
+  return "<p>" + html::escape(text) + "</p>\n";
+}
+
 const MetricSummary* find_metric(const ModelResult& model, Metric metric) {
   for (const MetricSummary& summary : model.summary) {
     if (summary.metric == metric) return &summary;
@@ -55,8 +60,18 @@ std::string model_label(const ModelResult& model) {
   return model.frame.empty() ? model.name : concat(model.name, ", ", model.frame, " frame");
 }
 
-const char* rows_name(const RunReport& report) {
+bool is_binary(const RunReport& report) {
+  return report.scale == Scale::kNominal && report.classes.size() == 2;
+}
+
+const char* labels_name(const RunReport& report) {
   return report.per_frame ? "frames" : "exams";
+}
+
+std::string rows_name(const RunReport& report) {
+  const std::string& of = report.questions.aggregate;
+  if (of.empty()) return labels_name(report);
+  return of == "patient" ? "patients" : concat("exams averaged by ", of);
 }
 
 std::string folds_text(const ModelResult& model) {

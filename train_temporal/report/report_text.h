@@ -11,6 +11,8 @@ std::string figure_text(const Figure& figure);            // "0.912", or "undefi
 std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.951]"
 std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
 
+std::string paragraph(const std::string& text);  // of HTML
+
 // The summary or difference of one metric; null when there is none.
 const MetricSummary* find_metric(const ModelResult& model, Metric metric);
 const PairedDifference* find_difference(const ModelResult& model, Metric metric);
@@ -20,14 +22,22 @@ const PairedDifference* find_difference(const ModelResult& model, Metric metric)
 // below chance: of 14 cohorts, a patient held out at a time, at 0.36 in the mean.
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure);
 
-Json to_json(const ModelResult& model);  // its figures, for summary.json
+Json to_json(const Estimate& estimate);  // for summary.json
+Json to_json(const MetricSummary& summary);
+Json to_json(const ModelResult& model);  // its figures
 
 // "mean over 5 folds", "mean over 10 folds (2 repeats of 5)" or "one held-out part".
 std::string model_label(const ModelResult& model);  // "gru", "single, middle frame"
-const char* rows_name(const RunReport& report);     // "exams" or "frames": what figures are over
+bool is_binary(const RunReport& report);
+// "exams" or "frames" of the data; and what figures are over, "patients" where exams are averaged.
+const char* labels_name(const RunReport& report);
+std::string rows_name(const RunReport& report);
 std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);
+
+// The steps by name, as files have them.
+std::vector<std::pair<std::string, std::size_t>> steps_of(const ExamFlow& flow);
 
 // Puts the number of the settings that `--search` tries in their place.
 void count_settings(Json& config);

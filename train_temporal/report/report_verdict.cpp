@@ -234,6 +234,26 @@ std::string about_acquisition(const RunReport& report, const Control& clock) {
   return text;
 }
 
+std::string about_runs(const RunReport& report, const Control& other) {
+  const std::string& main = report.models.front().name;
+  const std::string figures =
+      concat(main_name(report), " of ", report.against, " on the same exams ",
+             interval_text(other.figure), ", difference ", difference_text(other.ahead));
+  switch (other.main_is) {
+    case Comparison::kBetter:
+      return concat(main, " is better than ", report.against, " (", figures, ").");
+    case Comparison::kWorse:
+      return concat(main, " is worse than ", report.against, " (", figures, ").");
+    case Comparison::kEqual:
+      return concat(main, " does as well as ", report.against, ", within ", kMarginText, " (",
+                    figures, ").");
+    case Comparison::kUndecided:
+      break;
+  }
+  return concat("Whether ", main, " is better or worse than ", report.against, " is undecided (",
+                figures, ").");
+}
+
 }  // namespace
 
 std::vector<std::string> verdict(const RunReport& report) {
@@ -245,6 +265,8 @@ std::vector<std::string> verdict(const RunReport& report) {
                 single = find_control(report, "single"), mean = find_control(report, "mean"),
                 blank = find_control(report, "blank");
   const bool learnt = has_learnt(report);
+  const Control other = find_control(report, report.against);
+  if (other.found) lines.push_back(about_runs(report, other));
   const Control frozen = find_control(report, "frozen");
   if (frozen.found) lines.push_back(about_tuning(name, main, frozen, learnt));
   // Other models are not trained on the order in the first place.
@@ -266,7 +288,7 @@ std::vector<std::string> verdict(const RunReport& report) {
     unknown.push_back("features rather than times (control 'blank')");
   if (main != "clock" && !clock.found)
     unknown.push_back("pixels rather than metadata (control 'clock')");
-  if (!unknown.empty()) {
+  if (!unknown.empty() && report.against.empty()) {
     lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
                            " carry the result; train --compare does that."));
   }

@@ -8,10 +8,6 @@
 namespace coldframe::temporal {
 namespace {
 
-bool is_binary(const RunReport& report) {
-  return report.scale == Scale::kNominal && report.classes.size() == 2;
-}
-
 std::string macro_heading(const StudyReport& study) {
   std::size_t binary = 0;
   for (const RunReport& report : study.targets) binary += is_binary(report);
@@ -36,6 +32,8 @@ void evaluate_study(StudyReport& study) {
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (RunReport& report : study.targets) {
     std::vector<MetricTable> tables = evaluate_models(report.models, report.bootstrap.level);
+    evaluate_operating_points(report);
+    evaluate_subgroups(report);
     if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;
@@ -55,13 +53,20 @@ std::string render_report(const StudyReport& study) {
     return study.targets.size() > 1 ? concat(" of '", report.target, "'") : std::string();
   };
   if (!study.macro.empty()) page.section(macro_heading(study), macro_section(study));
-  for (const RunReport& report : study.targets) add_result(page, report, of(report));
+  for (const RunReport& report : study.targets) {
+    add_result(page, report, of(report));
+    add_operating_points(page, report, of(report));
+    add_subgroups(page, report, of(report));
+  }
   if (!first.examples.exams.empty()) {
     page.section("Contributions over time of example exams", contributions_charts(first));
   }
   add_shift(page, first);
   if (!first.curves.empty()) page.section("Training", loss_charts(first));
-  for (const RunReport& report : study.targets) add_data(page, report, of(report));
+  for (const RunReport& report : study.targets) {
+    add_data(page, report, of(report));
+    add_cohort(page, report, of(report));
+  }
   add_run(page, first);
   return page.finish();
 }

@@ -1,5 +1,6 @@
 #include "train_temporal/run/cohort.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -215,6 +216,30 @@ std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::stri
   return std::move(set.splits);
 }
 
+namespace {
+
+ExamFlow flow_of(const Cohort& cohort, const Labels& labels, const std::vector<std::size_t>& used) {
+  std::set<std::string> read, failed;
+  ExamFlow flow;
+  for (std::size_t i = 0; i < cohort.exams().size(); ++i) {
+    read.insert(cohort.exams()[i].id);
+    if (present_frames(cohort.exams()[i]) == 0)
+      ++flow.without_frame;
+    else
+      flow.without_label += labels.value[i] == kUnlabeled;
+  }
+  for (const cache::Failure& failure : cohort.cache.failures())
+    if (!read.contains(failure.exam)) failed.insert(failure.exam);
+  flow.failed = failed.size();
+  flow.found = read.size() + failed.size();
+  flow.used = static_cast<std::size_t>(std::ranges::count_if(
+      used, [&](std::size_t exam) { return labels.value[exam] != kUnlabeled; }));
+  flow.in_no_part = flow.found - flow.failed - flow.without_frame - flow.without_label - flow.used;
+  return flow;
+}
+
+}  // namespace
+
 DataOverview overview(const Cohort& cohort, std::size_t target,
                       const std::vector<std::size_t>& used) {
   const Labels& labels = cohort.targets[target];
@@ -241,6 +266,7 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
   }
   data.patients = all_patients.size();
   data.unlabeled = labels.unlabeled;
+  data.flow = flow_of(cohort, labels, used);
   for (std::size_t c = 0; c < labels_of.size(); ++c) {
     data.exams_per_class.emplace_back(labels.classes[c], labels_of[c]);
     data.patients_per_class.push_back(patients[c].size());

@@ -15,9 +15,10 @@ namespace {
 namespace po = boost::program_options;
 
 const CommandHelp kEvaluateHelp{
-    "coldframe evaluate (--run RUN | --bundle BUNDLE) (--cache CACHE | --input EXAMS) [options]",
+    "coldframe evaluate (--run RUN | --bundle BUNDLE) (--cache CACHE | --input EXAMS) [options]\n"
+    "       coldframe evaluate --run RUN --against RUN [options]",
     "Applies the models of a run or a bundle, averaged, to another labelled cohort: a cache of the "
-    "same recipe or, by a bundle, exams as they come.",
+    "same recipe or, by a bundle, exams as they come. Or compares two runs.",
     "coldframe evaluate --run runs/label --cache hospital2.cache --out runs/label-hospital2"};
 const CommandHelp kPredictHelp{
     "coldframe predict (--run RUN | --bundle BUNDLE) (--cache CACHE | --input EXAMS) "
@@ -29,7 +30,7 @@ const CommandHelp kPredictHelp{
 
 // Words whose meaning is decided after parsing.
 struct ApplyWords {
-  std::string cache, labels, out, run, bundle, input, watch, explain;
+  std::string cache, labels, out, run, bundle, input, watch, explain, against;
   bool overwrite = false;
 };
 
@@ -88,10 +89,11 @@ void apply_words(const ApplyWords& words, ApplyOptions& options) {
     throw ConfigError(words.run.empty() ? "--run or --bundle is missing; see --help"
                                         : "--run and --bundle: give one of them");
   const int sources = !words.cache.empty() + !words.input.empty() + !words.watch.empty();
-  if (sources != 1)
+  const bool held_out = sources == 0 && !words.against.empty() && words.bundle.empty();
+  if (sources != 1 && !held_out)
     throw ConfigError(sources == 0 ? "--cache or --input is missing; see --help"
                                    : "--cache, --input and --watch: give one of them");
-  const bool raw = words.cache.empty();
+  const bool raw = words.cache.empty() && !held_out;
   if (raw && words.bundle.empty())
     throw ConfigError(
         "--input and --watch need --bundle, which holds the backbone; `coldframe bundle make` "
@@ -100,6 +102,7 @@ void apply_words(const ApplyWords& words, ApplyOptions& options) {
     throw ConfigError(concat(options.extraction.front(), " is for --input; leave it out"));
   options.run = words.run;
   options.bundle = words.bundle;
+  options.against = words.against;
   options.input = words.input;
   options.watch = words.watch;
   if (options.device.empty()) options.device = raw ? "auto" : "cpu";
@@ -149,13 +152,24 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add_study(description, words);
   add_data(description, words.cache, words.labels, options.data);
   add_raw(description, words, options.extraction);
+  add("against", text(words.against, "RUN"),
+      "compare with this run, paired: on the exams of --cache, or without one on those that both "
+      "runs have held out");
   add("out", text(words.out, "FOLDER"), "write metrics, predictions and report.html here");
   add("overwrite", po::bool_switch(&words.overwrite), "replace files of an earlier evaluation");
+  add_questions(description, options.questions);
   add("bootstrap", number(options.resamples), "resamples for the bands around curves");
   add("seed", number(options.seed), "of the resamples");
   add_machine(description, options.device, options.threads, options.json);
   if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
   apply_words(words, options);
+  if (options.questions.figures && words.out.empty())
+    throw ConfigError("--figures writes into the folder of --out; give that, too");
+  if (options.data.cache.empty() && options.input.empty())
+    refuse_options(
+        arguments, {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target"},
+        "needs --cache: the exams that runs have held out are taken as they are in their "
+        "predictions.csv");
   check_bounds(options);
   return true;
 }

@@ -19,6 +19,17 @@ void check_resamples(std::size_t resamples) {
   require(resamples >= 1 && resamples <= 1000000, "bootstrap", "1 to 1000000");
 }
 
+void check_questions(const Questions& asked) {
+  const auto is_share = [](const std::optional<double>& value) {
+    return !value || (*value > 0 && *value < 1);
+  };
+  const char* expected = "a number between 0 and 1";
+  require(is_share(asked.threshold), "threshold", expected);
+  require(is_share(asked.prevalence), "prevalence", expected);
+  require(is_share(asked.at_specificity), "at-specificity", expected);
+  require(is_share(asked.at_sensitivity), "at-sensitivity", expected);
+}
+
 void check_numbers(const TrainOptions& options) {
   const FitOptions& fit = options.fit;
   const ModelConfig& model = options.architecture;
@@ -54,6 +65,12 @@ void check_splits(const TrainOptions& options) {
     throw ConfigError(concat("--folds ", options.each_group ? "groups" : "patients",
                              " can be divided in one way only; leave --repeats out"));
   }
+  if (options.each_group && options.group.empty())
+    throw ConfigError("--folds groups needs --group COLUMN, each value of which is held out once");
+  if (!options.group.empty() && options.each_patient)
+    throw ConfigError("--folds patients divides by patient; with --group give --folds groups or N");
+  if (!options.group.empty() && (options.split_column || !options.splits.empty()))
+    throw ConfigError("--group divides anew; it needs --folds, not a given split");
   if (options.repeats > 1 && (options.split_column || !options.splits.empty())) {
     throw ConfigError("--repeats divides anew; it needs --folds, not a given split");
   }
@@ -63,19 +80,15 @@ void check_splits(const TrainOptions& options) {
 
 void check_bounds(const TrainOptions& options) {
   check_numbers(options);
+  check_questions(options.questions);
   check_splits(options);
   check_tune(options);
-  if (options.each_group && options.group.empty())
-    throw ConfigError("--folds groups needs --group COLUMN, each value of which is held out once");
-  if (!options.group.empty() && options.each_patient)
-    throw ConfigError("--folds patients divides by patient; with --group give --folds groups or N");
-  if (!options.group.empty() && (options.split_column || !options.splits.empty()))
-    throw ConfigError("--group divides anew; it needs --folds, not a given split");
 }
 
 void check_bounds(const ApplyOptions& options) {
   check_threads(options.threads);
   check_resamples(options.resamples);
+  check_questions(options.questions);
 }
 
 }  // namespace coldframe::temporal

@@ -227,7 +227,7 @@ bool TrainOptions::trains(const std::string& wanted) const {
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
   Words words;
-  po::options_description data, run, splits, model, fit, tune, machine;
+  po::options_description data, run, splits, model, fit, tune, report, machine;
   add_data(data, words.cache, words.labels, options.data);
   auto add = data.add_options();
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
@@ -242,6 +242,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_model(model, words, options);
   add_fit(fit, words, options);
   add_tune(tune, words.from, options);
+  add_questions(report, options.questions);
   add_machine(machine, options.device, options.threads, options.json);
   add_resources(machine, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),
@@ -256,6 +257,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
                                                  {"Model", model},
                                                  {"Training", fit},
                                                  {"Training of the ViT", tune},
+                                                 {"Report", report},
                                                  {"Machine", machine}});
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
   apply_words(words, options);

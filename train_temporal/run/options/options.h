@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/processes/launch.h"
+#include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/trainer.h"
@@ -33,9 +34,9 @@ struct TrainOptions {
 
   std::size_t folds = 0;         // 0: the cache's `split` column if it has one, else 5; 1: hold-out
   bool each_patient = false;     // as many folds as patients
-  bool split_column = false;     // insist on the `split` column
   bool each_group = false;       // or as groups
   std::string group;             // the column whose values stay together; empty: patients alone
+  bool split_column = false;     // insist on the `split` column
   std::filesystem::path splits;  // a splits.csv to follow
   std::size_t repeats = 1;
   std::size_t seeds = 1;
@@ -55,6 +56,7 @@ struct TrainOptions {
 
   std::size_t search = 0;  // settings that every fold tries; 0: those given
 
+  Questions questions;
   std::size_t resamples = 2000;
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core
@@ -78,6 +80,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
 struct ApplyOptions {
   TargetOptions data;
   std::filesystem::path run, bundle;  // one of them
+  std::filesystem::path against;      // evaluate: another run to compare with
   std::filesystem::path input;  // exams as they come, for a bundle; empty: those of data.cache
   std::filesystem::path watch;  // or those that arrive in this folder
   std::string marker;   // their sign of being complete, a file's name; "": `quiet_s` decides
@@ -88,6 +91,7 @@ struct ApplyOptions {
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   bool online = false;            // predict: `input` frame by frame
   bool overwrite = false;
+  Questions questions;
   std::size_t resamples = 2000;
   std::uint64_t seed = 0;
   std::string device;  // "": cpu, with `input` auto

@@ -20,6 +20,28 @@ void add_data(po::options_description& description, std::string& cache, std::str
       "every exam is of another patient (when there is no patient column)");
 }
 
+void add_questions(po::options_description& description, Questions& questions) {
+  auto add = description.add_options();
+  add("subgroups", names("subgroups", questions.subgroups),
+      "all figures for each value of these columns of the cache or of --labels, too");
+  add("characteristics", names("characteristics", questions.characteristics),
+      "a table of the cohort by class (Table 1) of these columns");
+  add("figures", po::bool_switch(&questions.figures),
+      "write drawings as SVG and tables as CSV into a folder `figures` beside the report, too");
+  add("aggregate", text(questions.aggregate, "WHAT"),
+      "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
+      "patient's exams with one value of a column (`study`)");
+  add("threshold", number(questions.threshold),
+      "binary: decide for the positive class from this probability on (default: as the validation "
+      "part chose)");
+  add("prevalence", number(questions.prevalence),
+      "binary: predictive values where this share is positive");
+  add("at-specificity", number(questions.at_specificity),
+      "binary: the sensitivity at this specificity");
+  add("at-sensitivity", number(questions.at_sensitivity),
+      "binary: the specificity at this sensitivity");
+}
+
 void add_machine(po::options_description& description, std::string& device, std::size_t& threads,
                  bool& json) {
   auto add = description.add_options();

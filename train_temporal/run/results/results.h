@@ -8,6 +8,7 @@
 #include "train_temporal/report/study.h"
 #include "train_temporal/run/cohort.h"
 #include "train_temporal/run/cross_validation.h"
+#include "train_temporal/run/results/asked.h"
 
 namespace coldframe::temporal {
 
@@ -34,12 +35,18 @@ struct ModelFolds {
   std::vector<FoldResult> folds;
 };
 
-// Fits come as run_fits() orders them: `seeds` of a fold in a row.
+// Fits come as run_fits() orders them: `seeds` of a fold in a row. Binary decisions are made at
+// `threshold`, or at the one that the validation part chooses.
 std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
-                                 std::size_t seeds);
+                                 std::size_t seeds, std::optional<double> threshold = {});
 
-// Takes the exams, or frames, that have a label for the target.
-ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target);
+// Takes the exams, or frames, that have a label for the target, averaged as asked.
+ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
+                      const Asked& asked);
+
+// The questions of the report, the groups that its rows are in and what describes the cohort.
+void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,
+                    std::size_t target, const std::vector<std::size_t>& used, const Asked& asked);
 
 // The part of a report that says what the target is and which data of `used` it has.
 void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,

@@ -1,11 +1,15 @@
-#include "train_temporal/run/results.h"
+#include "train_temporal/run/results/results.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/run/predictions.h"
+#include "train_temporal/run/results/characteristics.h"
+#include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -57,7 +61,7 @@ std::vector<double> at_rows(std::span<const double> table, std::size_t width,
 }
 
 TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& targets,
-                             std::size_t t) {
+                             std::size_t t, std::optional<double> given) {
   const Labels& labels = targets[t];
   const Split& split = *seeds.front().split;
   const std::size_t outputs = labels.outputs();
@@ -83,34 +87,80 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
   if (labels.binary()) {
     std::vector<double> score;
     for (std::size_t row : validation.row) score.push_back(result.validation[2 * row + 1]);
-    const double threshold = youden_threshold(score, validation.label).value;
+    const double threshold = given ? *given : youden_threshold(score, validation.label).value;
     for (Reading& reading : result.readings) reading.threshold = threshold;
   }
   result.decision = decide(labels, result.scores, result.threshold());
   return result;
 }
 
-FoldResult assemble_fold(std::span<const FinishedFit> seeds, const Targets& targets) {
+FoldResult assemble_fold(std::span<const FinishedFit> seeds, const Targets& targets,
+                         std::optional<double> threshold) {
   FoldResult fold{seeds.front().split, {}};
   for (std::size_t t = 0; t < targets.size(); ++t) {
-    fold.targets.push_back(assemble_target(seeds, targets, t));
+    fold.targets.push_back(assemble_target(seeds, targets, t, threshold));
   }
   return fold;
 }
 
-FoldScores scores_of_fold(const FoldResult& fold, const Cohort& cohort, std::size_t target) {
-  const Labels& labels = cohort.targets[target];
-  const TargetScores& all = fold.targets[target];
-  FoldScores result{fold.split->repeat, fold.split->fold, {}, {}};
-  result.exams = scored_rows(labels, fold.split->test, all.scores, all.decision);
-  for (std::size_t exam : fold.split->test) {
-    result.drawn_from.push_back(cohort.patient_number[exam]);
-    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
-      if (std::isnan(labels.at(exam, row))) continue;
-      result.patient.push_back(cohort.patient_number[exam]);
-    }
+// The exam of every row that has a label.
+std::vector<std::size_t> exams_of_rows(const Labels& labels,
+                                       const std::vector<std::size_t>& exams) {
+  std::vector<std::size_t> result;
+  for (std::size_t exam : exams) {
+    for (std::size_t row = 0; row < labels.rows(exam); ++row)
+      if (!std::isnan(labels.at(exam, row))) result.push_back(exam);
   }
   return result;
+}
+
+// The rows of a fold, and an exam that each is of.
+struct FoldRows {
+  FoldScores scores;
+  std::vector<std::size_t> exam;
+};
+
+// Rows of one unit become one, at the place of the first: its probabilities are their mean.
+FoldRows averaged(const FoldRows& rows, const Target& target, double threshold,
+                  const std::vector<std::size_t>& unit_of) {
+  std::map<std::size_t, std::size_t> place;  // of each unit
+  std::vector<std::size_t> first, into;
+  for (std::size_t i = 0; i < rows.exam.size(); ++i) {
+    const auto [known, added] = place.emplace(unit_of[rows.exam[i]], first.size());
+    if (added) first.push_back(i);
+    into.push_back(known->second);
+  }
+  FoldRows result{{rows.scores.repeat, rows.scores.fold, {}, {}, rows.scores.drawn_from}, {}};
+  ScoredExams& exams = result.scores.exams = exams_at(rows.scores.exams, first);
+  std::ranges::fill(exams.probability, 0.0);
+  std::vector<double> count(first.size(), 0.0);
+  const std::size_t width = exams.classes;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    count[into[i]] += 1;
+    for (std::size_t c = 0; c < width; ++c)
+      exams.probability[into[i] * width + c] += rows.scores.exams.score(i, c);
+  }
+  for (std::size_t i = 0; i < exams.probability.size(); ++i)
+    exams.probability[i] /= count[i / width];
+  exams.decision = decide(target, exams.probability, threshold);
+  for (std::size_t i : first) {
+    result.scores.patient.push_back(rows.scores.patient[i]);
+    result.exam.push_back(rows.exam[i]);
+  }
+  return result;
+}
+
+FoldRows rows_of_fold(const FoldResult& fold, const Cohort& cohort, std::size_t target,
+                      const Asked& asked) {
+  const Labels& labels = cohort.targets[target];
+  const TargetScores& all = fold.targets[target];
+  FoldRows rows{{fold.split->repeat, fold.split->fold, {}, {}},
+                exams_of_rows(labels, fold.split->test)};
+  rows.scores.exams = scored_rows(labels, fold.split->test, all.scores, all.decision);
+  for (std::size_t exam : fold.split->test)
+    rows.scores.drawn_from.push_back(cohort.patient_number[exam]);
+  for (std::size_t exam : rows.exam) rows.scores.patient.push_back(cohort.patient_number[exam]);
+  return asked.unit.empty() ? rows : averaged(rows, labels, all.threshold(), asked.unit);
 }
 
 std::vector<std::string> header_of(const Cohort& cohort) {
@@ -154,23 +204,46 @@ std::vector<std::vector<std::string>> rows_of(const FoldResult& fold,
 }  // namespace
 
 std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
-                                 std::size_t seeds) {
+                                 std::size_t seeds, std::optional<double> threshold) {
   std::vector<ModelFolds> models;
   for (std::size_t start = 0; start < fits.size(); start += seeds) {
     const std::string& model = fits[start].name.model;
     if (models.empty() || models.back().model != model) models.push_back({model, {}});
-    models.back().folds.push_back(assemble_fold(std::span(fits).subspan(start, seeds), targets));
+    models.back().folds.push_back(
+        assemble_fold(std::span(fits).subspan(start, seeds), targets, threshold));
   }
   return models;
 }
 
-ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target) {
+ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
+                      const Asked& asked) {
   ModelResult result;
   result.name = folds.model;
   for (const FoldResult& fold : folds.folds) {
-    result.folds.push_back(scores_of_fold(fold, cohort, target));
+    result.folds.push_back(rows_of_fold(fold, cohort, target, asked).scores);
   }
   return result;
+}
+
+void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,
+                    std::size_t target, const std::vector<std::size_t>& used, const Asked& asked) {
+  report.questions = asked.questions;
+  report.characteristics = characteristics_of(cohort, target, used, asked);
+  for (const auto& [name, values] : asked.columns) {
+    SubgroupColumn& column = report.subgroups.emplace_back();
+    column.column = name;
+    std::vector<std::string> of_labeled;
+    for (std::size_t exam : cohort.labeled()) of_labeled.push_back(values[exam]);
+    column.values = distinct(of_labeled);
+    for (const FoldResult& fold : folds.folds) {
+      auto& value_of = column.value_of.emplace_back();
+      for (std::size_t exam : rows_of_fold(fold, cohort, target, asked).exam) {
+        const auto found = std::ranges::find(column.values, values[exam]);
+        value_of.push_back(static_cast<std::size_t>(found - column.values.begin()));
+        column.without_value += found == column.values.end();
+      }
+    }
+  }
 }
 
 void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,

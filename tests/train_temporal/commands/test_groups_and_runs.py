@@ -1,0 +1,118 @@
+"""Splits by a column, and two runs compared."""
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from MLstatkit import Delong_test
+from sklearn import metrics as sk
+from study_cohort import SITES, column_of, made_exams, made_run, predictions_of, summary_of
+from training_support import coldframe, make_cache, quick
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    return made_run(tmp_path_factory.mktemp("made"))
+
+
+def trained(tmp_path, cache, *words):
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--epochs", 1), *words)
+    assert done.returncode == 0, done.stderr
+    return pd.read_csv(tmp_path / "run" / "splits.csv")
+
+
+def test_each_site_is_held_out_once(made, tmp_path):
+    splits = trained(tmp_path, made[0], "--folds", "groups", "--group", "site", "--subgroups", "site")
+    splits["site"] = column_of(splits, "site")
+    held_out = splits[splits.part == "test"]
+    assert held_out.groupby("fold").site.unique().map(list).tolist() == [[site] for site in SITES]
+    for _, fold in splits.groupby("fold"):
+        assert not set(fold[fold.part == "test"].site) & set(fold[fold.part != "test"].site)
+    assert "each site held out once" in (tmp_path / "run" / "summary.json").read_text()
+
+
+def test_patients_of_several_sites_hold_these_together(tmp_path):
+    exams, features = made_exams()
+    exams[0]["patient"] = exams[1]["patient"]  # north and south
+    splits = trained(tmp_path, make_cache(tmp_path, exams, features), "--folds", "groups", "--group", "site")
+    splits["site"] = column_of(splits, "site")
+    held_out = splits[splits.part == "test"].groupby("fold").site.unique().map(sorted).tolist()
+    assert held_out == [["north", "south"], ["west"]]
+
+
+def test_a_column_stays_on_one_side(tmp_path):
+    exams, features = made_exams(count=96, of_patient=2)
+    family = {}
+    for number, entry in enumerate(exams):
+        entry["columns"]["family"] = family[entry["id"]] = f"F{number // 6}"
+    splits = trained(tmp_path, make_cache(tmp_path, exams, features), "--folds", 4, "--group", "family")
+    splits["family"] = splits["exam"].map(family)
+    for name in ["family", "patient"]:
+        assert splits.groupby(["fold", name]).part.nunique().max() == 1
+    assert sorted(splits[splits.part == "test"].exam) == sorted(family)
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--folds", "groups"], "needs --group"), (["--group", "site", "--folds", "patients"], "--folds groups"),
+    (["--group", "site", "--folds", "4"], "3 groups with a label, but --folds 4 needs at least 4"),
+    (["--group", "empty"], "96 labelled exams without a value"), (["--group", "colour"], "no such column"),
+    (["--group", "site", "--folds", "groups", "--repeats", "2"], "one way only"),
+])
+def test_groups_that_cannot_be_held_apart_are_refused(made, tmp_path, words, said):
+    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", tmp_path / "run", *words)
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def numbers_in(entry, place=""):
+    """Every number in a JSON object, by its place."""
+    if isinstance(entry, dict | list):
+        items = entry.items() if isinstance(entry, dict) else enumerate(entry)
+        return {key: value for name, inner in items for key, value in numbers_in(inner, f"{place}/{name}").items()}
+    return {place: entry} if isinstance(entry, float) else {}
+
+
+def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
+    other = tmp_path / "other"
+    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", other, "--model", "mean",
+                     *quick("--folds", 3, "--epochs", 6))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("evaluate", "--run", made[1], "--against", other, "--out", tmp_path / "out", "--bootstrap", 50)
+    assert done.returncode == 0, done.stderr
+    summary, control = summary_of(tmp_path / "out"), summary_of(made[1])["models"][1]
+    assert summary["models"][1]["name"] == "run other"
+    # The same models and folds as the run's own control: the same figures and differences.
+    for part in ["metrics", "first_model_minus_this"]:
+        ours, theirs = numbers_in(summary["models"][1][part]), numbers_in(control[part])
+        assert ours.keys() == theirs.keys() and ours == pytest.approx(theirs, abs=1e-12, nan_ok=True)
+    assert "run other" in done.stdout and "run run" in done.stdout
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "summary.json"]
+
+
+def test_runs_of_other_folds_are_compared_with_all_exams_together(made, tmp_path):
+    other = tmp_path / "other"
+    done = coldframe("train", "--cache", made[0], "--target", "label", "--out", other, *quick("--folds", 2, "--epochs", 2))
+    assert done.returncode == 0, done.stderr
+    done = coldframe("evaluate", "--run", made[1], "--against", other, "--json", "--bootstrap", 50)
+    assert done.returncode == 0 and "divided the exams differently" in done.stderr, done.stderr
+    ours = json.loads(done.stdout)["models"][0]
+    a, b = predictions_of(made[1]), predictions_of(other)
+    assert ours["metrics"]["auroc"]["mean_over_folds"]["value"] == pytest.approx(sk.roc_auc_score(a.label, a.p_1), abs=1e-9)
+    both = a.merge(b, on="exam")
+    *_, info = Delong_test(both.label_x, both.p_1_x, both.p_1_y, alpha=0.95)
+    difference = json.loads(done.stdout)["models"][1]["delong_first_model_minus_this"]
+    assert difference["standard_error"] == pytest.approx(np.sqrt(info["var_diff"]), abs=1e-9)
+
+
+def test_runs_that_cannot_be_paired_are_refused(made, tmp_path):
+    exams, features = made_exams()
+    for entry in exams:
+        entry["columns"]["label"] = str(1 - int(entry["columns"]["label"]))
+    flipped = tmp_path / "flipped"
+    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", flipped,
+                     *quick("--folds", 2, "--epochs", 1))
+    assert done.returncode == 0, done.stderr
+    for words, said in [(["--against", flipped], "has the label '0' in run run and '1' in run flipped"),
+                        (["--against", tmp_path], "not a finished run"),
+                        (["--against", flipped, "--subgroups", "sex"], "--subgroups needs --cache")]:
+        done = coldframe("evaluate", "--run", made[1], *words)
+        assert done.returncode in (2, 3) and said in done.stderr, done.stderr

@@ -1,0 +1,125 @@
+#include "train_temporal/report/report_files.h"
+
+#include "common/charts/svg_file.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
+#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+void add_drawings(Files& files, const std::string& name, const std::string& page) {
+  const std::vector<std::string> drawings = html::svg_files(page);
+  for (std::size_t i = 0; i < drawings.size(); ++i)
+    files.emplace_back(i == 0 ? name + ".svg" : concat(name, "-", i + 1, ".svg"), drawings[i]);
+}
+
+Files drawings_of(const RunReport& report) {
+  Files files;
+  if (report.scale == Scale::kNumber) {
+    add_drawings(files, "predictions", scatter_chart(report));
+    return files;
+  }
+  if (report.scale == Scale::kNominal) {
+    add_drawings(files, "roc", roc_chart(report));
+    add_drawings(files, "precision_recall", precision_recall_chart(report));
+    if (report.models.size() > 1) add_drawings(files, "roc_of_models", model_roc_chart(report));
+  }
+  add_drawings(files, "confusion", confusion_chart(report));
+  add_drawings(files, "scores", score_chart(report));
+  add_drawings(files, "calibration", reliability_chart(report));
+  if (is_binary(report)) add_drawings(files, "decision_curve", decision_chart(report));
+  return files;
+}
+
+// One figure a row, so that programs and papers take what they need.
+class FigureTable {
+ public:
+  void add(const std::vector<std::string>& of, const std::string& figure,
+           const Estimate& estimate) {
+    std::vector<std::string> row = of;
+    row.push_back(figure);
+    for (const Figure* each : {&estimate.value, &estimate.low, &estimate.high})
+      row.push_back(each->defined() ? exact(each->value) : "");
+    row.push_back(estimate.value.defined() ? estimate.low.undefined : estimate.value.undefined);
+    csv_ += csv_row(row);
+  }
+  void add(const std::vector<std::string>& of, const std::vector<MetricSummary>& summaries) {
+    for (const MetricSummary& one : summaries)
+      add(of, std::string(metric_key(one.metric)), one.primary());
+  }
+  const std::string& csv() const { return csv_; }
+
+ private:
+  std::string csv_ =
+      csv_row({"model", "column", "group", "what", "figure", "value", "low", "high", "note"});
+};
+
+std::string figures_csv(const RunReport& report) {
+  FigureTable table;
+  const std::string main = report.models.front().name;
+  for (const ModelResult& model : report.models) {
+    table.add({model.name, "", "", "figure"}, model.summary);
+    for (const PairedDifference& one : model.difference)
+      table.add({model.name, "", "", main + " minus this"}, std::string(metric_key(one.metric)),
+                one.primary());
+    if (model.delong) table.add({model.name, "", "", "DeLong"}, "auroc", model.delong->estimate);
+    if (model.delong_difference)
+      table.add({model.name, "", "", concat("DeLong, ", main, " minus this")}, "auroc",
+                model.delong_difference->estimate);
+  }
+  for (const OperatingFigure& one : report.operating_points)
+    table.add({main, "", "", one.title}, one.key, one.estimate);
+  for (const SubgroupColumn& column : report.subgroups) {
+    for (const Subgroup& group : column.groups) {
+      table.add({main, column.column, group.value, "figure"}, group.summary);
+      for (std::size_t m = 0; m < group.minus_others.size(); ++m)
+        table.add({main, column.column, group.value, "minus the others"},
+                  std::string(metric_key(group.summary[m].metric)), group.minus_others[m]);
+    }
+  }
+  return table.csv();
+}
+
+std::string characteristics_csv(const RunReport& report) {
+  std::vector<std::string> header = {"column", "row"};
+  if (report.characteristics.front().cells.size() > 1)
+    header.insert(header.end(), report.classes.begin(), report.classes.end());
+  header.push_back("all");
+  std::string csv = csv_row(header);
+  for (const Characteristic& one : report.characteristics) {
+    std::vector<std::string> row = {one.column, one.row};
+    row.insert(row.end(), one.cells.begin(), one.cells.end());
+    csv += csv_row(row);
+  }
+  return csv;
+}
+
+std::string flow_csv(const ExamFlow& flow) {
+  std::string csv = csv_row({"step", "exams"});
+  for (const auto& [step, count] : steps_of(flow)) csv += csv_row({step, concat(count)});
+  return csv;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study) {
+  Files files;
+  for (std::size_t t = 0; t < study.targets.size(); ++t) {
+    const RunReport& report = study.targets[t];
+    Files own = drawings_of(report);
+    own.emplace_back("figures.csv", figures_csv(report));
+    if (!report.characteristics.empty())
+      own.emplace_back("characteristics.csv", characteristics_csv(report));
+    if (report.data.flow.found > 0) own.emplace_back("flow.csv", flow_csv(report.data.flow));
+    for (auto& [name, content] : own)
+      files.emplace_back(study.targets.size() > 1 ? concat(t + 1, "-", name) : name,
+                         std::move(content));
+  }
+  return files;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,18 @@
+// The drawings and tables of a report as files of their own, for a paper.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train_temporal/report/study.h"
+
+namespace coldframe::temporal {
+
+inline constexpr const char* kFiguresFolder = "figures";
+
+// Names and contents: roc.svg, decision_curve.svg, figures.csv and others as there are; with
+// several targets behind the number of each ("2-roc.svg").
+std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study);
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,152 @@
+// Figures that a clinic or a reviewer asks for: the AUROC by DeLong, figures at given thresholds,
+// decision curves.
+#include <limits>
+
+#include "common/text/table.h"
+#include "common/text/text.h"
+#include "train_temporal/metrics/clinical/operating_points.h"
+#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/report_sections.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+AurocParts auroc_parts_of(const ModelResult& model) {
+  const MetricSummary* figure = find_metric(model, Metric::kAuroc);
+  return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
+}
+
+std::string p_text(const Figure& p) {
+  if (!p.defined()) return "–";
+  return p.value < 0.001 ? "< 0.001" : fixed(p.value, 3);
+}
+
+std::string delong_section(const RunReport& report) {
+  std::vector<std::string> header = {"model", "AUROC", "standard error"};
+  const bool several = report.models.size() > 1;
+  if (several) header.insert(header.end(), {concat(report.models.front().name, " − this"), "p"});
+  std::vector<std::vector<std::string>> rows;
+  for (const ModelResult& model : report.models) {
+    rows.push_back({model_label(model), interval_text(model.delong->estimate),
+                    figure_text(model.delong->error)});
+    if (!several) continue;
+    const auto& ahead = model.delong_difference;
+    rows.back().push_back(ahead ? difference_text(ahead->estimate) : "–");
+    rows.back().push_back(ahead ? p_text(ahead->p) : "–");
+  }
+  return html::table(header, rows) +
+         paragraph(
+             "Variances and covariances are those of DeLong, DeLong and Clarke-Pearson (1988), "
+             "with "
+             "the exams of a patient as one cluster (Obuchowski 1997); intervals are normal ones, "
+             "p is two-sided. They are here because they are usual: near 1, and of few patients, "
+             "they are too narrow, and the intervals above are to be preferred.");
+}
+
+std::string points_section(const RunReport& report) {
+  std::vector<std::vector<std::string>> rows;
+  for (const OperatingFigure& figure : report.operating_points)
+    rows.push_back({figure.title, interval_text(figure.estimate),
+                    figure.threshold ? fixed(*figure.threshold, 3) : "–"});
+  return html::table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
+         paragraph(
+             "Figures are of all folds together. Predictive values are those of sensitivity and "
+             "specificity at the model's threshold where the share of ill is as stated. A "
+             "sensitivity at a given specificity, or the other way round, is the highest that the "
+             "ROC curve of the held-out exams has there: its threshold was chosen on these exams, "
+             "and on others both will be somewhat lower.");
+}
+
+std::string decision_section(const RunReport& report) {
+  return decision_chart(report) +
+         paragraph(concat(
+             "Net benefit is in true positives per exam of this cohort, each false positive "
+             "counted at the odds of the threshold (Vickers and Elkin 2006): a model is of use at "
+             "thresholds where it lies above both others. Exams of all folds together; it asks for "
+             "calibrated probabilities, and for a share of '",
+             report.classes[1], "' as in practice."));
+}
+
+}  // namespace
+
+std::string decision_chart(const RunReport& report) {
+  DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
+  // What treating all costs at high thresholds would leave no room for the rest.
+  constexpr double kLowest = -0.05;
+  for (auto* values : {&curve.model, &curve.all})
+    for (double& value : *values)
+      if (value < kLowest) value = std::numeric_limits<double>::quiet_NaN();
+  const std::vector<double> none(curve.threshold.size(), 0);
+  return html::line_chart({"Net benefit of treating by the model",
+                           "probability from which one would treat",
+                           "net benefit",
+                           {{report.models.front().name, curve.threshold, curve.model, {}, {}},
+                            {"treat all", curve.threshold, curve.all, {}, {}, true},
+                            {"treat none", curve.threshold, none, {}, {}, true}}});
+}
+
+void add_delong(std::vector<ModelResult>& models, double level) {
+  if (models.empty() || models.front().folds.empty()) return;
+  const ScoredExams& exams = models.front().folds.front().exams;
+  if (exams.classes != 2 || exams.scale != Scale::kNominal) return;
+  const AurocParts main = auroc_parts_of(models.front());
+  for (ModelResult& model : models) {
+    const AurocParts own = auroc_parts_of(model);
+    model.delong = delong_auroc(own, level);
+    if (&model != &models.front()) model.delong_difference = delong_difference(main, own, level);
+  }
+}
+
+void evaluate_operating_points(RunReport& report) {
+  if (!is_binary(report)) return;
+  const ModelResult& main = report.models.front();
+  const Questions& asked = report.questions;
+  auto& figures = report.operating_points;
+  if (asked.prevalence) {
+    const auto [ppv, npv] =
+        predictive_values(find_metric(main, Metric::kSensitivity)->pooled,
+                          find_metric(main, Metric::kSpecificity)->pooled, *asked.prevalence);
+    const std::string at = concat(" at a prevalence of ", exact(*asked.prevalence));
+    figures.push_back({"ppv", "PPV" + at, ppv});
+    figures.push_back({"npv", "NPV" + at, npv});
+  }
+  const auto add = [&](const std::optional<double>& at, const std::string& key,
+                       const std::string& other, PointOf point_of) {
+    if (!at) return;
+    const auto [share, threshold] = operating_point(main.folds, point_of, *at, report.bootstrap);
+    figures.push_back({lower(key), concat(key, " at ", other, " ", exact(*at)), share, threshold});
+    figures.back().key += "_at_" + other;
+  };
+  add(asked.at_specificity, "Sensitivity", "specificity", sensitivity_at);
+  add(asked.at_sensitivity, "Specificity", "sensitivity", specificity_at);
+}
+
+void add_operating_points(html::Page& page, const RunReport& report, const std::string& of) {
+  if (report.models.empty() || !is_binary(report)) return;
+  if (!report.operating_points.empty())
+    page.section("Operating points" + of, points_section(report));
+  if (report.models.front().delong) page.section("AUROC by DeLong" + of, delong_section(report));
+  page.section("Decision curve" + of, decision_section(report));
+}
+
+Json operating_json(const RunReport& report) {
+  Json json = Json::object();
+  for (const OperatingFigure& figure : report.operating_points) {
+    json[figure.key] = to_json(figure.estimate);
+    if (figure.threshold) json[figure.key]["threshold"] = json_number(*figure.threshold);
+  }
+  return json;
+}
+
+std::string operating_text(const RunReport& report) {
+  std::string text;
+  for (const OperatingFigure& figure : report.operating_points) {
+    text += concat("  ", padded(figure.title, 34), interval_text(figure.estimate));
+    if (figure.threshold) text += concat("   from ", fixed(*figure.threshold, 3), " on");
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace coldframe::temporal

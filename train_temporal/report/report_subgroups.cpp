@@ -1,0 +1,185 @@
+// The main model's figures on the exams of each value of a column.
+#include <algorithm>
+#include <set>
+
+#include "common/text/table.h"
+#include "common/text/text.h"
+#include "train_temporal/report/report_sections.h"
+#include "train_temporal/report/report_text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// The folds' exams of which `takes` is true of the number of their value; folds without any are
+// left out.
+template <class Takes>
+std::vector<FoldScores> exams_where(const RunReport& report, const SubgroupColumn& column,
+                                    const Takes& takes) {
+  std::vector<FoldScores> result;
+  const std::vector<FoldScores>& folds = report.models.front().folds;
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < folds[f].exams.size(); ++i)
+      if (takes(column.value_of[f][i])) rows.push_back(i);
+    if (rows.empty()) continue;
+    FoldScores& fold = result.emplace_back();
+    fold.repeat = folds[f].repeat;
+    fold.fold = folds[f].fold;
+    fold.exams = exams_at(folds[f].exams, rows);
+    for (std::size_t i : rows) fold.patient.push_back(folds[f].patient[i]);
+  }
+  return result;
+}
+
+void count_group(Subgroup& group, const std::vector<FoldScores>& folds, std::size_t classes) {
+  const FoldScores all = pooled_by_repeat(folds).front();
+  group.exams = all.exams.size();
+  group.patients = std::set<std::size_t>(all.patient.begin(), all.patient.end()).size();
+  group.exams_per_class.assign(classes, 0);
+  if (classes == 0) return;
+  for (int label : all.exams.label) ++group.exams_per_class[static_cast<std::size_t>(label)];
+}
+
+// Both from the same: means over folds, or all folds together.
+Estimate difference_between(const MetricSummary& a, const MetricSummary& b) {
+  return a.by_fold && b.by_fold ? unpaired_difference(a.mean_over_folds, b.mean_over_folds)
+                                : unpaired_difference(a.pooled, b.pooled);
+}
+
+Subgroup evaluate_group(const RunReport& report, const SubgroupColumn& column, std::size_t value) {
+  Subgroup group;
+  group.value = column.values[value];
+  const auto own = exams_where(report, column, [&](std::size_t v) { return v == value; });
+  const auto others = exams_where(
+      report, column, [&](std::size_t v) { return v != value && v < column.values.size(); });
+  if (own.empty()) return group;  // its exams train in every fold
+  count_group(group, own, report.classes.size());
+  group.summary = summarize(leave_out_patients(own, report.bootstrap.level));
+  if (others.empty()) return group;
+  const auto rest = summarize(leave_out_patients(others, report.bootstrap.level));
+  for (std::size_t m = 0; m < rest.size(); ++m)
+    group.minus_others.push_back(difference_between(group.summary[m], rest[m]));
+  return group;
+}
+
+const MetricSummary* main_figure(const RunReport& report, const Subgroup& group) {
+  const auto found =
+      std::ranges::find(group.summary, main_metric(report.scale), &MetricSummary::metric);
+  return found == group.summary.end() ? nullptr : &*found;
+}
+
+std::string ahead_text(const RunReport& report, const Subgroup& group) {
+  const MetricSummary* main = main_figure(report, group);
+  if (main == nullptr || group.minus_others.empty()) return "–";
+  return difference_text(group.minus_others[static_cast<std::size_t>(main - group.summary.data())]);
+}
+
+std::string counts_table(const RunReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> header = {column.column, rows_name(report), "patients"};
+  header.insert(header.end(), report.classes.begin(), report.classes.end());
+  header.push_back(concat(metric_title(main_metric(report.scale)), " − that of the others"));
+  std::vector<std::vector<std::string>> rows;
+  for (const Subgroup& group : column.groups) {
+    rows.push_back({group.value, concat(group.exams), concat(group.patients)});
+    for (std::size_t of_class : group.exams_per_class) rows.back().push_back(concat(of_class));
+    rows.back().resize(header.size() - 1, "–");
+    rows.back().push_back(ahead_text(report, group));
+  }
+  return html::table(header, rows);
+}
+
+std::string figures_table(const RunReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> header = {""};
+  for (const Subgroup& group : column.groups) header.push_back(group.value);
+  std::vector<std::vector<std::string>> rows;
+  const std::vector<MetricSummary>& all = report.models.front().summary;
+  for (std::size_t m = 0; m < all.size(); ++m) {
+    rows.push_back({std::string(metric_title(all[m].metric))});
+    for (const Subgroup& group : column.groups)
+      rows.back().push_back(group.summary.empty() ? "–"
+                                                  : interval_text(group.summary[m].primary()));
+  }
+  return html::table(header, rows);
+}
+
+// Names what is too small for any interval of the main figure.
+std::string small_groups(const RunReport& report, const SubgroupColumn& column) {
+  std::vector<std::string> small;
+  for (const Subgroup& group : column.groups) {
+    const MetricSummary* main = main_figure(report, group);
+    if (main == nullptr || !main->primary().low.defined())
+      small.push_back(concat("'", group.value, "' (", group.exams, " ", rows_name(report), " of ",
+                             plural(group.patients, "patient"), ")"));
+  }
+  if (small.empty()) return {};
+  return concat("Too few to say anything of the ", metric_title(main_metric(report.scale)), ": ",
+                join(small, ", "), ".");
+}
+
+std::string subgroup_section(const RunReport& report, const SubgroupColumn& column) {
+  std::string body = counts_table(report, column) + figures_table(report, column);
+  if (const std::string small = small_groups(report, column); !small.empty())
+    body += paragraph(small);
+  if (column.without_value > 0)
+    body += paragraph(concat(column.without_value, " ", rows_name(report), " without a value of '",
+                             column.column, "' are in no group."));
+  return body + paragraph(concat(
+                    "Figures of ", report.models.front().name,
+                    ", with intervals by patient. Differences are between patients, not paired: "
+                    "where nothing differs, 1 in 20 of their intervals excludes 0 all the same."));
+}
+
+}  // namespace
+
+void evaluate_subgroups(RunReport& report) {
+  for (SubgroupColumn& column : report.subgroups) {
+    for (std::size_t v = 0; v < column.values.size(); ++v)
+      column.groups.push_back(evaluate_group(report, column, v));
+  }
+}
+
+void add_subgroups(html::Page& page, const RunReport& report, const std::string& of) {
+  for (const SubgroupColumn& column : report.subgroups)
+    page.section(concat("By ", column.column, of), subgroup_section(report, column));
+}
+
+Json subgroups_json(const RunReport& report) {
+  Json json = Json::object();
+  for (const SubgroupColumn& column : report.subgroups) {
+    Json& of_column =
+        json[column.column] = {{"without_value", column.without_value}, {"groups", Json::array()}};
+    for (const Subgroup& group : column.groups) {
+      Json entry = {{"value", group.value},       {"exams", group.exams},
+                    {"patients", group.patients}, {"exams_per_class", group.exams_per_class},
+                    {"metrics", Json::object()},  {"minus_others", Json::object()}};
+      for (std::size_t m = 0; m < group.summary.size(); ++m) {
+        const std::string key(metric_key(group.summary[m].metric));
+        entry["metrics"][key] = to_json(group.summary[m]);
+        if (m < group.minus_others.size())
+          entry["minus_others"][key] = to_json(group.minus_others[m]);
+      }
+      of_column["groups"].push_back(std::move(entry));
+    }
+  }
+  return json;
+}
+
+std::string subgroups_text(const RunReport& report) {
+  std::string text;
+  for (const SubgroupColumn& column : report.subgroups) {
+    text += concat(metric_title(main_metric(report.scale)), " by ", column.column,
+                   ", and ahead of the others by\n");
+    std::size_t width = 8;
+    for (const Subgroup& group : column.groups) width = std::max(width, letters(group.value));
+    for (const Subgroup& group : column.groups) {
+      const MetricSummary* main = main_figure(report, group);
+      const std::string figure = main ? interval_text(main->primary()) : "held out nowhere";
+      text += concat("  ", padded(group.value, width + 2), padded(figure, 24),
+                     ahead_text(report, group), "   ", group.exams, " ", rows_name(report), " of ",
+                     plural(group.patients, "patient"), "\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,105 @@
+#include "train_temporal/run/results/asked.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/run/predictions.h"
+#include "train_temporal/splits/label_values.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kMostGroups = 50;
+
+void check_decisions(const Questions& questions, const Targets& targets) {
+  if (!questions.of_decisions()) return;
+  const auto binary = std::ranges::count_if(targets, &Labels::binary);
+  const char* options = "--threshold, --prevalence, --at-specificity and --at-sensitivity";
+  if (binary == 0)
+    throw ConfigError(concat(options, " are for a binary target, and ", targets.names(),
+                             targets.size() > 1 ? " are none" : " is none"));
+  if (binary > 1 && questions.threshold)
+    throw ConfigError(concat("--threshold is for one binary target, and of ", targets.names(), ", ",
+                             binary, " are; leave it out"));
+}
+
+// The name of what an exam is averaged into: its patient, or this patient's value of a column; an
+// exam without a value stays by itself.
+std::vector<std::string> unit_names(const Cohort& cohort, const std::string& aggregate) {
+  if (aggregate == "patient") return cohort.patients;
+  std::vector<std::string> names = cohort.column(aggregate, "aggregate");
+  for (std::size_t i = 0; i < names.size(); ++i)
+    names[i] = names[i].empty() ? concat("exam ", cohort.exams()[i].id)
+                                : concat(cohort.patients[i], ", ", aggregate, " ", names[i]);
+  return names;
+}
+
+// One value per unit; `value` says which an exam has, "" none.
+template <class Value>
+void require_agreement(const Cohort& cohort, const std::vector<std::string>& unit,
+                       const std::string& aggregate, const std::string& what, const Value& value) {
+  std::map<std::string, std::size_t> first;
+  for (std::size_t exam : cohort.labeled()) {
+    if (value(exam).empty()) continue;
+    const auto [known, added] = first.emplace(unit[exam], exam);
+    if (added || value(known->second) == value(exam)) continue;
+    throw DataError(concat("--aggregate ", aggregate, " averages the exams of one patient, but '",
+                           cohort.exams()[known->second].id, "' and '", cohort.exams()[exam].id,
+                           "' of ", unit[exam], " have '", what, "' = '", value(known->second),
+                           "' and '", value(exam),
+                           "'; correct one of them, or aggregate by a column within which they "
+                           "agree"));
+  }
+}
+
+void aggregate_exams(Asked& asked, const Cohort& cohort) {
+  const std::string& aggregate = asked.questions.aggregate;
+  if (aggregate.empty()) return;
+  if (cohort.targets.per_frame())
+    throw ConfigError(concat("--aggregate averages predictions of exams, and '",
+                             cohort.targets.names(), "' has a value per frame; leave it out"));
+  const std::vector<std::string> unit = unit_names(cohort, aggregate);
+  for (const Labels& labels : cohort.targets) {
+    require_agreement(cohort, unit, aggregate, labels.name,
+                      [&](std::size_t exam) { return label_text(labels, labels.at(exam, 0)); });
+  }
+  for (const auto& [column, values] : asked.columns) {
+    require_agreement(cohort, unit, aggregate, column,
+                      [&, &values = values](std::size_t exam) { return values[exam]; });
+  }
+  std::map<std::string, std::size_t> number;
+  for (const std::string& name : unit)
+    asked.unit.push_back(number.emplace(name, number.size()).first->second);
+}
+
+void read_subgroups(Asked& asked, const Cohort& cohort) {
+  for (const std::string& name : asked.questions.subgroups) {
+    std::vector<std::string> values = cohort.column(name, "subgroups"), of_labeled;
+    for (std::size_t exam : cohort.labeled()) of_labeled.push_back(values[exam]);
+    const std::vector<std::string> groups = distinct(of_labeled);
+    if (groups.size() < 2 || groups.size() > kMostGroups)
+      throw ConfigError(concat("--subgroups ", name, ": the column has ", groups.size(),
+                               " different values of labelled exams",
+                               groups.empty() ? "" : concat(", ", some_of(groups)),
+                               "; expected 2 to ", kMostGroups,
+                               " (make a column of ranges of a number)"));
+    asked.columns.emplace_back(name, std::move(values));
+  }
+}
+
+}  // namespace
+
+Asked ask(const Cohort& cohort, const Questions& questions) {
+  Asked asked{questions, {}, {}, {}};
+  for (const std::string& name : questions.characteristics)
+    asked.characteristics.emplace_back(name, cohort.column(name, "characteristics"));
+  check_decisions(questions, cohort.targets);
+  read_subgroups(asked, cohort);
+  aggregate_exams(asked, cohort);
+  return asked;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,26 @@
+// What a report is asked, as the exams of a cohort have it.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train_temporal/report/questions.h"
+#include "train_temporal/run/cohort.h"
+
+namespace coldframe::temporal {
+
+struct Asked {
+  Questions questions;
+  // What each exam is averaged into, as a number; empty: every exam counts by itself.
+  std::vector<std::size_t> unit;
+  using Columns = std::vector<std::pair<std::string, std::vector<std::string>>>;
+  Columns columns, characteristics;  // of the subgroups, and those that describe the cohort
+};
+
+// ConfigError where the targets or columns cannot answer: no binary target, several for one
+// threshold, a value per frame to aggregate, a column that is no grouping. DataError where exams to
+// be averaged differ in a label or in a column of the subgroups.
+Asked ask(const Cohort& cohort, const Questions& questions);
+
+}  // namespace coldframe::temporal

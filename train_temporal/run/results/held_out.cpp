@@ -1,0 +1,237 @@
+#include "train_temporal/run/results/held_out.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "common/cli/error.h"
+#include "common/files/csv.h"
+#include "common/text/text.h"
+#include "train_temporal/tasks/target.h"
+
+namespace coldframe::temporal {
+namespace fs = std::filesystem;
+namespace {
+
+// One prediction: of an exam or of one of its frames, by one repeat.
+using Key = std::tuple<std::size_t, std::string, std::string>;  // repeat, exam, frame
+
+struct Prediction {
+  std::size_t fold = 0;
+  std::string patient, label;
+  std::vector<double> scores;
+  int decision = 0;
+};
+
+struct FinishedRun {
+  std::string name;
+  std::vector<Target> targets;
+  CsvTable table;
+};
+
+std::vector<Target> targets_of(const Json& config) {
+  std::vector<Target> targets;
+  for (const Json& entry : config.at("targets")) {
+    const auto task = find_task(entry.at("task").get<std::string>());
+    targets.push_back({entry.at("name"), task.value(), entry.at("classes"), entry.at("per_frame")});
+  }
+  return targets;
+}
+
+FinishedRun read_run(const fs::path& folder) {
+  if (!fs::is_regular_file(folder / "predictions.csv"))
+    throw ConfigError(concat("'", folder.string(),
+                             "' is not a finished run of `coldframe train`: it has no "
+                             "predictions.csv"));
+  try {
+    return {
+        concat("run ", (folder.has_filename() ? folder : folder.parent_path()).filename().string()),
+        targets_of(read_json_file(folder / "config.json")), read_csv(folder / "predictions.csv")};
+  } catch (const Json::exception& error) {
+    throw DataError(concat("'", (folder / "config.json").string(),
+                           "' does not say what the run learnt: ", error.what()));
+  }
+}
+
+double number(const CsvTable& table, std::size_t row, std::size_t column) {
+  double value = 0;
+  if (parse_double(table.rows[row][column], value)) return value;
+  throw DataError(concat(table.name, " line ", table.lines[row], ": '", table.rows[row][column],
+                         "' is no number in column '", table.header[column], "'"));
+}
+
+// The rows that have a label for the target.
+std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) {
+  const Target& target = run.targets[t];
+  const CsvTable& table = run.table;
+  const auto column = [&](const std::string& name) {
+    return table.require_column(run.targets.size() > 1 ? target.name + ":" + name : name);
+  };
+  std::vector<std::size_t> scores;
+  for (const std::string& name : target.classes) scores.push_back(column("p_" + name));
+  const std::size_t predicted = column("predicted"), label = column("label");
+  if (!target.has_classes()) scores.push_back(predicted);
+  const std::size_t repeat = table.require_column("repeat"), fold = table.require_column("fold"),
+                    exam = table.require_column("exam"), patient = table.require_column("patient");
+  const auto frame = table.column("frame");
+  std::map<Key, Prediction> result;
+  for (std::size_t r = 0; r < table.rows.size(); ++r) {
+    const auto& row = table.rows[r];
+    if (row[label].empty()) continue;
+    Prediction one{static_cast<std::size_t>(number(table, r, fold)), row[patient], row[label], {}};
+    for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
+    if (target.has_classes()) {
+      const auto found = std::ranges::find(target.classes, row[predicted]);
+      one.decision = static_cast<int>(found - target.classes.begin());
+    }
+    result[{static_cast<std::size_t>(number(table, r, repeat)), row[exam],
+            frame ? row[*frame] : std::string()}] = std::move(one);
+  }
+  return result;
+}
+
+// Both runs' predictions of what both have held out, in one order.
+struct Pair {
+  std::vector<Key> keys;
+  std::vector<Prediction> of[2];
+  bool same_folds = true;
+  std::size_t left_out = 0;
+};
+
+Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
+  const std::map<Key, Prediction> of[2] = {predictions_of(runs[0], t), predictions_of(runs[1], t)};
+  Pair pair;
+  for (const auto& [key, a] : of[0]) {
+    const auto found = of[1].find(key);
+    if (found == of[1].end()) continue;
+    const Prediction& b = found->second;
+    const bool other = a.label != b.label;
+    if (other || a.patient != b.patient)
+      throw DataError(concat("exam '", std::get<1>(key), "' has the ", other ? "label" : "patient",
+                             " '", other ? a.label : a.patient, "' in ", runs[0].name, " and '",
+                             other ? b.label : b.patient, "' in ", runs[1].name,
+                             "; compare runs of the same labels and patients"));
+    pair.keys.push_back(key);
+    pair.of[0].push_back(a);
+    pair.of[1].push_back(b);
+    pair.same_folds = pair.same_folds && a.fold == b.fold;
+  }
+  pair.left_out = of[0].size() + of[1].size() - 2 * pair.keys.size();
+  if (!pair.keys.empty()) return pair;
+  throw DataError(
+      concat(runs[0].name, " and ", runs[1].name,
+             " hold out no exam with a label in common; give --cache to compare both on "
+             "a cohort"));
+}
+
+class PatientNumbers {
+ public:
+  std::size_t operator()(const std::string& patient) {
+    return number_.emplace(patient, number_.size()).first->second;
+  }
+  std::size_t count() const { return number_.size(); }
+
+ private:
+  std::map<std::string, std::size_t> number_;
+};
+
+ModelResult model_of(const std::string& name, const Pair& pair, std::size_t which,
+                     const Target& target, PatientNumbers& patients) {
+  std::map<std::pair<std::size_t, std::size_t>, FoldScores> folds;
+  for (std::size_t i = 0; i < pair.keys.size(); ++i) {
+    const Prediction& one = pair.of[which][i];
+    const std::size_t repeat = std::get<0>(pair.keys[i]), fold = pair.same_folds ? one.fold : 0;
+    FoldScores& part = folds.try_emplace({repeat, fold}).first->second;
+    part.repeat = repeat;
+    part.fold = fold;
+    part.patient.push_back(patients(one.patient));
+    ScoredExams& exams = part.exams;
+    exams.classes = target.scores();
+    exams.scale = target.scale();
+    exams.probability.insert(exams.probability.end(), one.scores.begin(), one.scores.end());
+    exams.decision.push_back(one.decision);
+    const auto found = std::ranges::find(target.classes, one.label);
+    exams.label.push_back(target.has_classes() ? static_cast<int>(found - target.classes.begin())
+                                               : 0);
+    double value = 0;
+    if (!target.has_classes() && parse_double(one.label, value)) exams.number.push_back(value);
+  }
+  ModelResult result;
+  result.name = name;
+  for (auto& [key, part] : folds) result.folds.push_back(std::move(part));
+  return result;
+}
+
+DataOverview overview_of(const Pair& pair, const Target& target, std::size_t patients) {
+  DataOverview data;
+  data.patients = patients;
+  std::set<std::string> exams;
+  std::map<std::string, std::size_t> rows;
+  std::map<std::string, std::set<std::string>> patients_of;
+  for (std::size_t i = 0; i < pair.keys.size(); ++i) {
+    if (std::get<0>(pair.keys[i]) != std::get<0>(pair.keys.front())) continue;
+    const Prediction& one = pair.of[0][i];
+    exams.insert(std::get<1>(pair.keys[i]));
+    ++rows[one.label];
+    patients_of[one.label].insert(one.patient);
+    double value = 0;
+    if (!target.has_classes() && parse_double(one.label, value)) data.numbers.push_back(value);
+  }
+  data.exams = exams.size();
+  for (const std::string& name : target.classes) {
+    data.exams_per_class.emplace_back(name, rows[name]);
+    data.patients_per_class.push_back(patients_of[name].size());
+  }
+  return data;
+}
+
+RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
+  const Target& target = runs[0].targets[t];
+  const Pair pair = pair_up(runs, t);
+  RunReport report;
+  report.title = "Coldframe comparison of two runs";
+  report.subtitle = concat(runs[0].name, " against ", runs[1].name);
+  report.target = target.name;
+  report.task = task_name(target.task);
+  report.scale = target.scale();
+  report.per_frame = target.per_frame;
+  report.classes = target.classes;
+  report.split = pair.same_folds ? "folds of both runs" : "exams that both runs held out";
+  report.against = runs[1].name;
+  PatientNumbers patients;
+  for (std::size_t r = 0; r < 2; ++r)
+    report.models.push_back(model_of(runs[r].name, pair, r, target, patients));
+  report.data = overview_of(pair, target, patients.count());
+  if (!pair.same_folds)
+    report.warnings.push_back(
+        "the runs divided the exams differently, so that exams of all folds are ranked together; "
+        "train one with --splits of the other's splits.csv to compare fold by fold");
+  if (pair.left_out > 0)
+    report.warnings.push_back(
+        concat(pair.left_out,
+               " predictions of exams that only one of the runs held out, or labelled, "
+               "are left out"));
+  return report;
+}
+
+}  // namespace
+
+StudyReport compare_held_out(const fs::path& run, const fs::path& against,
+                             const BootstrapOptions& bootstrap, const Questions& questions) {
+  const FinishedRun runs[2] = {read_run(run), read_run(against)};
+  if (runs[0].targets != runs[1].targets)
+    throw DataError(concat(runs[0].name, " learnt ", names_of(runs[0].targets), ", and ",
+                           runs[1].name, " ", names_of(runs[1].targets),
+                           ", or other classes of them; compare runs of the same targets"));
+  StudyReport study;
+  for (std::size_t t = 0; t < runs[0].targets.size(); ++t) {
+    study.targets.push_back(report_on(runs, t));
+    study.targets.back().bootstrap = bootstrap;
+    study.targets.back().questions = questions;
+  }
+  evaluate_study(study);
+  return study;
+}
+
+}  // namespace coldframe::temporal
