@@ -1,4 +1,4 @@
-// How pages and drawings look.
+// The look of pages and drawings.
 #pragma once
 
 #include <string_view>

@@ -12,7 +12,7 @@ void replace_all(std::string& text, std::string_view what, std::string_view by) 
     text.replace(at, what.size(), by);
 }
 
-// What the style first says of a variable: the colour on white.
+// The style says first how a variable looks on white.
 std::string value_of(std::string_view variable) {
   const std::size_t at = kStyle.find(concat(variable, ":")) + variable.size() + 1;
   return trim(kStyle.substr(at, kStyle.find(';', at) - at));

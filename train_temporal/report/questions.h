@@ -1,4 +1,4 @@
-// What somebody asks of a report beside the figures that every report has.
+// Questions to a report beside the figures that every report has.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace coldframe::temporal {
 
 struct Questions {
-  // Of binary targets.
+  // These are for binary targets.
   std::optional<double> threshold;                       // decides; none: the validation part's
   std::optional<double> prevalence;                      // of the predictive values
   std::optional<double> at_specificity, at_sensitivity;  // the other one there

@@ -40,15 +40,15 @@ struct ModelResult {
   std::vector<FoldScores> folds = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
-  // Of binary targets: the AUROC that the summary has first, and main model − this one.
+  // Binary targets have these: the AUROC that the summary has first, and main model − this one.
   std::optional<DeLong> delong = {}, delong_difference = {};
 };
 // Fills the figures and, for all but the first, differences; returns the tables that they come
 // from.
 std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95);
 
-// What became of the exams of a cache, as CONSORT and TRIPOD+AI want it told. Each is counted at
-// the first step that it does not pass.
+// The exams of a cache by what became of them, as CONSORT and TRIPOD+AI want it told. Each is
+// counted at the first step that it does not pass.
 struct ExamFlow {
   std::size_t found = 0, failed = 0, without_frame = 0, without_label = 0, in_no_part = 0, used = 0;
 };

@@ -1,4 +1,4 @@
-// Who the exams are, and what became of those that were left out.
+// The exams of a report, and what became of those that were left out.
 #include "common/text/text.h"
 #include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"

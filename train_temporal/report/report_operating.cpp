@@ -72,7 +72,7 @@ std::string decision_section(const RunReport& report) {
 
 std::string decision_chart(const RunReport& report) {
   DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
-  // What treating all costs at high thresholds would leave no room for the rest.
+  // The cost of treating all at high thresholds would leave no room for the rest.
   constexpr double kLowest = -0.05;
   for (auto* values : {&curve.model, &curve.all})
     for (double& value : *values)

@@ -50,7 +50,7 @@ SplitSet make_folds(const Targets& targets, const std::vector<std::string>& pati
                     std::size_t folds, std::uint64_t seed, std::size_t repeats = 1,
                     const std::string& what = "patient");
 
-// As many folds as groups (of patients, or patients themselves), each of which is held out once;
+// Each group (of patients, or a patient itself) is held out once, in a fold of its own;
 // the validation parts are divided by patient. ConfigError unless every class has two groups or
 // more.
 SplitSet leave_one_out(const Targets& targets, const std::vector<std::string>& patients,

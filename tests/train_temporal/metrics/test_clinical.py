@@ -93,7 +93,9 @@ def test_a_mean_over_folds_has_the_mean_variance_of_independent_folds(tmp_path):
 def test_delong_names_what_it_cannot_bound(tmp_path):
     label, score = np.array([0, 0, 0, 1]), np.array([0.1, 0.2, 0.3, 0.25])
     same = np.array([0, 0, 1, 1]), np.array([0.1, 0.6, 0.4, 0.9])
-    one, equal = run_driver(tmp_path, [alone(label, score, score), alone(same[0], same[1], same[1])])
+    one, equal, certain = run_driver(tmp_path, [alone(label, score, score), alone(same[0], same[1], same[1]),
+                                                alone(same[0], same[0] * 0.5, same[1])])
+    assert certain["a"]["estimate"][0] == 1 and "no patient contradicts" in certain["a"]["estimate"][1]
     assert "single patient" in one["a"]["error"] and "single patient" in one["difference"]["p"]
     assert equal["difference"]["estimate"] == [0, 0, 0] and "no patient" in equal["difference"]["p"]
 

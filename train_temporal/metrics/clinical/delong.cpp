@@ -121,6 +121,9 @@ DeLong delong_auroc(const AurocParts& parts, double level) {
   if (!parts.auroc.defined()) return of_variance(parts.auroc, parts.auroc, 0, level);
   DeLong result = of_variance(parts.auroc, delong_covariance(parts, parts), 0, level);
   result.p = Figure::none("not of a difference");
+  if (parts.auroc.value <= 0 || parts.auroc.value >= 1)
+    result.estimate.low = result.estimate.high =
+        Figure::none("no patient contradicts it, which DeLong's variance takes for certainty");
   return result;
 }
 

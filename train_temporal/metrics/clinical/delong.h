@@ -28,7 +28,7 @@ AurocParts auroc_parts(std::span<const FoldScores> parts);
 // Undefined where a part has a single patient of a class, who has no variance.
 Figure delong_covariance(const AurocParts& a, const AurocParts& b);
 
-// What a paper states: the standard error, the normal interval within [0, 1] and, of a difference,
+// A paper states these: the standard error, the normal interval within [0, 1] and, of a difference,
 // the two-sided p-value.
 struct DeLong {
   Estimate estimate;

@@ -82,7 +82,7 @@ OperatingPoint best_share(const ScoredExams& exams, double at_least, bool flippe
   return best;
 }
 
-// Of the repeats that have one.
+// The mean is over the repeats that have one.
 OperatingPoint mean_point(std::span<const FoldScores> repeats, PointOf point_of, double at_least) {
   OperatingPoint mean{Figure::of(0), 0};
   double count = 0;

@@ -10,7 +10,7 @@ namespace coldframe::temporal {
 
 void add_data(boost::program_options::options_description& description, std::string& cache,
               std::string& labels, TargetOptions& data);
-// What a report is asked beside its usual figures.
+// Questions to a report beside its usual figures.
 void add_questions(boost::program_options::options_description& description, Questions& questions);
 // `device`: what is shown as the default; "" for `cpu, with --input auto`.
 void add_machine(boost::program_options::options_description& description, std::string& device,

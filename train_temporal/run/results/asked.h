@@ -1,4 +1,4 @@
-// What a report is asked, as the exams of a cohort have it.
+// The questions to a report, as the exams of a cohort answer them.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace coldframe::temporal {
 
 struct Asked {
   Questions questions;
-  // What each exam is averaged into, as a number; empty: every exam counts by itself.
+  // Exams of one number are averaged; empty: every exam counts by itself.
   std::vector<std::size_t> unit;
   using Columns = std::vector<std::pair<std::string, std::vector<std::string>>>;
   Columns columns, characteristics;  // of the subgroups, and those that describe the cohort
