@@ -90,6 +90,7 @@ def test_evaluation_tells_what_cannot_be_read(made, tmp_path):
     assert json.loads((tmp_path / "out/summary.json").read_text()) == summary
     assert any("could not be read" in warning and "more" in warning for warning in summary["warnings"])
     assert "could not be read" in (tmp_path / "out/report.html").read_text()
+    assert summary["flow"]["failed"] == 1 and summary["flow"]["found"] == summary["flow"]["used"] + 1
 
 
 def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):

@@ -116,3 +116,24 @@ def test_runs_that_cannot_be_paired_are_refused(made, tmp_path):
                         (["--against", flipped, "--subgroups", "sex"], "--subgroups needs --cache")]:
         done = coldframe("evaluate", "--run", made[1], *words)
         assert done.returncode in (2, 3) and said in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name, column, value, said", [
+    ("predictions.csv", "label", "2", "column 'label' has '2'; expected one of 0, 1"),
+    ("predictions.csv", "predicted", "x", "expected one of 0, 1"), ("predictions.csv", "fold", "-1", "expected a whole number"),
+    ("predictions.csv", "p_1", "high", "expected a number"), ("config.json", "binary", "guess", "unknown task 'guess'"),
+    ("config.json", "targets", "other", "does not say what the run learnt"),
+])
+def test_runs_whose_files_were_changed_are_refused(made, tmp_path, name, column, value, said):
+    run = tmp_path / "changed"
+    run.mkdir()
+    for file in ["predictions.csv", "config.json"]:
+        (run / file).write_text((made[1] / file).read_text())
+    if name == "config.json":
+        (run / name).write_text((run / name).read_text().replace(f'"{column}"', f'"{value}"'))
+    else:
+        frame = pd.read_csv(run / name).astype({column: str})
+        frame.loc[3, column] = value
+        frame.to_csv(run / name, index=False)
+    done = coldframe("evaluate", "--run", run, "--against", made[1])
+    assert done.returncode == 3 and said in done.stderr, done.stderr

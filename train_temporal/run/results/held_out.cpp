@@ -21,7 +21,8 @@ struct Prediction {
   std::size_t fold = 0;
   std::string patient, label;
   std::vector<double> scores;
-  int decision = 0;
+  int of_class = 0, decision = 0;
+  double number = 0;  // the label of a regression
 };
 
 struct FinishedRun {
@@ -33,8 +34,10 @@ struct FinishedRun {
 std::vector<Target> targets_of(const Json& config) {
   std::vector<Target> targets;
   for (const Json& entry : config.at("targets")) {
-    const auto task = find_task(entry.at("task").get<std::string>());
-    targets.push_back({entry.at("name"), task.value(), entry.at("classes"), entry.at("per_frame")});
+    const std::string word = entry.at("task");
+    const auto task = find_task(word);
+    if (!task) throw DataError(concat("unknown task '", word, "' in config.json of a run"));
+    targets.push_back({entry.at("name"), *task, entry.at("classes"), entry.at("per_frame")});
   }
   return targets;
 }
@@ -54,11 +57,31 @@ FinishedRun read_run(const fs::path& folder) {
   }
 }
 
+// A field of the table; `expected` names what it is not.
+DataError bad_field(const CsvTable& table, std::size_t row, std::size_t column,
+                    const std::string& expected) {
+  return DataError(concat(table.name, " line ", table.lines[row], ": column '",
+                          table.header[column], "' has '", table.rows[row][column], "'; expected ",
+                          expected));
+}
+
 double number(const CsvTable& table, std::size_t row, std::size_t column) {
   double value = 0;
   if (parse_double(table.rows[row][column], value)) return value;
-  throw DataError(concat(table.name, " line ", table.lines[row], ": '", table.rows[row][column],
-                         "' is no number in column '", table.header[column], "'"));
+  throw bad_field(table, row, column, "a number");
+}
+
+std::size_t whole_number(const CsvTable& table, std::size_t row, std::size_t column) {
+  std::int64_t value = 0;
+  if (parse_int(table.rows[row][column], value) && value >= 0)
+    return static_cast<std::size_t>(value);
+  throw bad_field(table, row, column, "a whole number");
+}
+
+int class_at(const CsvTable& table, std::size_t row, std::size_t column, const Target& target) {
+  const auto found = std::ranges::find(target.classes, table.rows[row][column]);
+  if (found != target.classes.end()) return static_cast<int>(found - target.classes.begin());
+  throw bad_field(table, row, column, "one of " + join(target.classes, ", "));
 }
 
 // The rows that have a label for the target.
@@ -79,14 +102,19 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
     const auto& row = table.rows[r];
     if (row[label].empty()) continue;
-    Prediction one{static_cast<std::size_t>(number(table, r, fold)), row[patient], row[label], {}};
+    Prediction one;
+    one.fold = whole_number(table, r, fold);
+    one.patient = row[patient];
+    one.label = row[label];
     for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
     if (target.has_classes()) {
-      const auto found = std::ranges::find(target.classes, row[predicted]);
-      one.decision = static_cast<int>(found - target.classes.begin());
+      one.of_class = class_at(table, r, label, target);
+      one.decision = class_at(table, r, predicted, target);
+    } else {
+      one.number = number(table, r, label);
     }
-    result[{static_cast<std::size_t>(number(table, r, repeat)), row[exam],
-            frame ? row[*frame] : std::string()}] = std::move(one);
+    result[{whole_number(table, r, repeat), row[exam], frame ? row[*frame] : std::string()}] =
+        std::move(one);
   }
   return result;
 }
@@ -151,11 +179,8 @@ ModelResult model_of(const std::string& name, const Pair& pair, std::size_t whic
     exams.scale = target.scale();
     exams.probability.insert(exams.probability.end(), one.scores.begin(), one.scores.end());
     exams.decision.push_back(one.decision);
-    const auto found = std::ranges::find(target.classes, one.label);
-    exams.label.push_back(target.has_classes() ? static_cast<int>(found - target.classes.begin())
-                                               : 0);
-    double value = 0;
-    if (!target.has_classes() && parse_double(one.label, value)) exams.number.push_back(value);
+    exams.label.push_back(one.of_class);
+    if (!target.has_classes()) exams.number.push_back(one.number);
   }
   ModelResult result;
   result.name = name;
@@ -175,8 +200,7 @@ DataOverview overview_of(const Pair& pair, const Target& target, std::size_t pat
     exams.insert(std::get<1>(pair.keys[i]));
     ++rows[one.label];
     patients_of[one.label].insert(one.patient);
-    double value = 0;
-    if (!target.has_classes() && parse_double(one.label, value)) data.numbers.push_back(value);
+    if (!target.has_classes()) data.numbers.push_back(one.number);
   }
   data.exams = exams.size();
   for (const std::string& name : target.classes) {
