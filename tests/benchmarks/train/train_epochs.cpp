@@ -37,8 +37,8 @@ int run(const std::vector<std::string>& arguments) {
   const coldframe::cache::CacheReader cache(arguments[0]);
   std::vector<std::size_t> all(cache.exams().size());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  const auto dataset = temporal::load_dataset(cache, all, temporal::source_kinds(cache.exams()),
-                                              torch::kCPU, {"clean"}, where);
+  const auto dataset = temporal::load_dataset(
+      cache, all, temporal::source_kinds(cache.exams(), all), torch::kCPU, {"clean"}, where);
   std::cout << seconds_since(start) << std::endl;
 
   const temporal::Targets labels = labels_of(cache);
