@@ -303,8 +303,9 @@ void rename_durably(const fs::path& from, const fs::path& to) {
   };
   int error = 0;
   for (Patience tries(to, Patience::Stop::kWaits); rename() < 0;) {
-    if (errno == ENOENT && error != 0) break;  // done, and the answer was lost
+    const bool again = error != 0;
     error = errno;
+    if (again && error == ENOENT && fs::exists(status_of(to))) break;  // the answer was lost
     if (!tries.again(error)) refuse("create", to, error);
   }
   sync_folder(to);

@@ -71,7 +71,7 @@ void WriteStage::write(Finished& finished) {
     writer_.add(std::move(exam));
     ++counts_.exams;
     if (stop_requested()) writer_.publish();  // a scheduler may not wait for the rest
-  } catch (const DataError& error) {  // features that the storage type cannot hold
+  } catch (const DataError& error) {          // features that the storage type cannot hold
     unstorable.reason = error.what();
     fail(std::move(unstorable));
   }
