@@ -100,7 +100,11 @@ void require_unshared(const Location& location) {
 
 std::optional<Json> agreement(const Location& location) {
   const fs::path path = agreement_path(location);
-  if (!fs::exists(status_of(path))) return std::nullopt;
+  std::error_code error;
+  const fs::file_type type = status_of(path, error).type();
+  if (type == fs::file_type::not_found) return std::nullopt;
+  if (type == fs::file_type::none)
+    throw SystemError(concat("cannot look for '", path.string(), "': ", error.message()));
   Json json = read_json_file(path);
   const auto is_text = [&](const char* key) { return json.contains(key) && json[key].is_string(); };
   if (!json.is_object() || !is_text("precision") || !is_text("device"))

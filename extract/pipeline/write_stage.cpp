@@ -70,8 +70,9 @@ void WriteStage::write(Finished& finished) {
   try {
     writer_.add(std::move(exam));
     ++counts_.exams;
-    if (stop_requested()) writer_.publish();  // a scheduler may not wait for the rest
-  } catch (const DataError& error) {          // features that the storage type cannot hold
+    // A scheduler that stops the job may not wait for the rest.
+    if (stop_requested()) writer_.publish();
+  } catch (const DataError& error) {  // features that the storage type cannot hold
     unstorable.reason = error.what();
     fail(std::move(unstorable));
   }

@@ -15,6 +15,7 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr const char* kFormat = "coldframe.unlike.2";
+constexpr const char* kFormerFormat = "coldframe.unlike.1";  // features of any length
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // Principal components that are kept, at most a quarter of the exams; and the exams that they are
@@ -225,6 +226,12 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
     throw DataError(concat("'", path.string(), "' ", why, "; train again, or remove the file"));
   };
   const auto format = file.metadata.find("format");
+  if (format != file.metadata.end() && format->second == kFormerFormat) {
+    log_info_once(concat("exams unlike the training data are not told: '", path.string(),
+                         "' is of an earlier version, which measured otherwise; train again for "
+                         "that"));
+    return std::nullopt;
+  }
   if (format == file.metadata.end() || format->second != kFormat)
     refuse(concat("is not of the format '", kFormat, "'"));
   const auto take = [&](const std::string& name, torch::ScalarType type,
