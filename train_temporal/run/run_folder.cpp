@@ -44,6 +44,17 @@ bool is_run(const fs::path& path) {
   }
 }
 
+constexpr const char* kQuestions = "questions";
+
+// Questions to the report change no fit; models keep the threshold alone.
+Json without_questions(Json config) {
+  if (!config.contains(kQuestions)) return config;
+  const Json questions = config[kQuestions];
+  config.erase(kQuestions);
+  if (questions.contains("threshold")) config[kQuestions]["threshold"] = questions["threshold"];
+  return config;
+}
+
 // True if a fit of the unfinished run is done, or has come so far that it was saved.
 bool has_fits(const fs::path& working) {
   std::error_code error;
@@ -125,11 +136,24 @@ void RunFolder::lock() {
 }
 
 void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
-  const auto changes =
-      cache::differences(read_json_file(run / kConfigFile), config, {"the run has", "now"});
+  const auto changes = cache::differences(without_questions(read_json_file(run / kConfigFile)),
+                                          without_questions(config), {"the run has", "now"});
   if (changes.empty()) return;
   throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
                            join(changes, "\n  "), "\nuse the same options and data, or ", instead));
+}
+
+void RunFolder::require_answered(const Json& config) const {
+  const Json answered = read_json_file(out_ / kConfigFile).value(kQuestions, Json::object());
+  const Json asked = config.value(kQuestions, Json::object());
+  for (const auto& [question, value] : asked.items()) {
+    if (answered.contains(question) && answered[question] == value) continue;
+    throw ConfigError(concat(
+        "the run in '", out_.string(), "' is finished, and its report does not answer '", question,
+        "'; `coldframe evaluate --run RUN --against RUN` with this run twice takes --prevalence, "
+        "--at-specificity, --at-sensitivity and --figures and trains nothing; for other questions "
+        "train again with --overwrite"));
+  }
 }
 
 void RunFolder::clear() const {
@@ -144,6 +168,7 @@ void RunFolder::clear() const {
 bool RunFolder::start(const Json& config) {
   if (existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_)) {
     require_same(out_, config, "--overwrite to replace the finished run");
+    require_answered(config);
     remove_leftovers();
     return false;
   }
@@ -159,8 +184,8 @@ bool RunFolder::start(const Json& config) {
     require_same(working_, config, "--overwrite without --resume to start again");
   } else {
     clear();
-    write_file_atomically(working_ / kConfigFile, config.dump(2) + "\n");
   }
+  write_file_atomically(working_ / kConfigFile, config.dump(2) + "\n");
   create_folders(working_ / kStateFolder);
   return true;
 }

@@ -56,6 +56,8 @@ class RunFolder {
   void lock();
   void require_same(const std::filesystem::path& run, const Json& config,
                     const char* instead) const;
+  // ConfigError where a question is not among those that the finished run was asked.
+  void require_answered(const Json& config) const;
   void clear() const;
   void remove_leftovers() const;
 

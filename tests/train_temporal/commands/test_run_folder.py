@@ -282,3 +282,18 @@ def test_other_options_are_told_of_the_run_and_not_of_the_cache(made):
     cache, run = made
     other = train(cache, run, "--folds", 2, "--epochs", 2, "--resume")
     assert "fit.epochs: the run has 1, now 2" in other.stderr and "cache has" not in other.stderr
+
+
+def test_an_unfinished_run_takes_other_questions(made, tmp_path):
+    cache, _ = made
+    run, asked = tmp_path / "run", {"at_specificity": 0.9, "prevalence": 0.3}
+    interrupt(command(cache, run, *LONG, "--prevalence", 0.2), run)
+    done = entries(tmp_path / "run.unfinished" / "state")
+    refused = train(cache, run, *LONG, "--threshold", 0.3, "--resume")
+    assert refused.returncode == 2 and "threshold" in refused.stderr
+    assert entries(tmp_path / "run.unfinished" / "state") == done
+    result = train(cache, run, *LONG, "--prevalence", 0.3, "--at-specificity", 0.9, "--figures", "--resume")
+    assert result.returncode == 0, result.stderr
+    assert json.loads((run / "summary.json").read_text())["asked"] == asked
+    assert json.loads((run / "config.json").read_text())["questions"] == asked
+    assert (run / "figures" / "roc.svg").exists()
