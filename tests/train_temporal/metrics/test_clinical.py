@@ -95,9 +95,16 @@ def test_delong_names_what_it_cannot_bound(tmp_path):
     same = np.array([0, 0, 1, 1]), np.array([0.1, 0.6, 0.4, 0.9])
     one, equal, certain = run_driver(tmp_path, [alone(label, score, score), alone(same[0], same[1], same[1]),
                                                 alone(same[0], same[0] * 0.5, same[1])])
+    assert "no patient contradicts" in certain["difference"]["p"] and isinstance(certain["difference"]["estimate"][1], str)
     assert certain["a"]["estimate"][0] == 1 and "no patient contradicts" in certain["a"]["estimate"][1]
     assert "single patient" in one["a"]["error"] and "single patient" in one["difference"]["p"]
     assert equal["difference"]["estimate"] == [0, 0, 0] and "no patient" in equal["difference"]["p"]
+
+
+def test_a_share_that_no_threshold_reaches_has_none(tmp_path):
+    label, score = np.array([0, 1] * 20), np.array([0.9, 0.5] + [0.1, 0.6] * 19)
+    [ours] = run_driver(tmp_path, [alone(label, score, score)], 0.99)
+    assert ours["sensitivity_at"]["share"][0] == 0 and ours["sensitivity_at"]["threshold"] is None
 
 
 @pytest.mark.parametrize("at_least", [0.5, 0.8, 0.9, 1.0])

@@ -60,6 +60,16 @@ DeLong of_variance(const Figure& value, const Figure& variance, double least, do
   return result;
 }
 
+bool is_certain(const AurocParts& parts) {
+  return parts.auroc.value <= 0 || parts.auroc.value >= 1;
+}
+
+bool are_equal(const AurocParts& a, const AurocParts& b) {
+  return std::ranges::equal(a.patients, b.patients, [](const auto& x, const auto& y) {
+    return std::ranges::equal(x.second.of, y.second.of);
+  });
+}
+
 }  // namespace
 
 AurocParts auroc_parts(std::span<const FoldScores> parts) {
@@ -121,7 +131,7 @@ DeLong delong_auroc(const AurocParts& parts, double level) {
   if (!parts.auroc.defined()) return of_variance(parts.auroc, parts.auroc, 0, level);
   DeLong result = of_variance(parts.auroc, delong_covariance(parts, parts), 0, level);
   result.p = Figure::none("not of a difference");
-  if (parts.auroc.value <= 0 || parts.auroc.value >= 1)
+  if (is_certain(parts))
     result.estimate.low = result.estimate.high =
         Figure::none("no patient contradicts it, which DeLong's variance takes for certainty");
   return result;
@@ -138,8 +148,11 @@ DeLong delong_difference(const AurocParts& a, const AurocParts& b, double level)
   if (!result.error.defined()) return result;
   // Cancellation leaves a little of a variance that is none.
   const bool none = variance.value <= 1e-15;
-  if (none) {
-    result.p = Figure::none("no patient makes a difference between the two");
+  if (none || is_certain(a) || is_certain(b)) {
+    result.p = Figure::none(none ? "no patient makes a difference between the two"
+                                 : "no patient contradicts one of the two");
+    if (is_certain(a) || is_certain(b) || !are_equal(a, b))
+      result.estimate.low = result.estimate.high = result.p;
   } else {
     result.p.value =
         std::erfc(std::abs(result.estimate.value.value) / result.error.value / std::sqrt(2.0));

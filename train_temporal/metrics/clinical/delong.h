@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <map>
 #include <span>
-#include <string>
 
 #include "train_temporal/metrics/fold_scores.h"
 #include "train_temporal/metrics/intervals.h"

@@ -38,8 +38,8 @@ double after(double odds, double ratio) {
   return std::isinf(ratio) ? 1.0 : odds * ratio / (1 + odds * ratio);
 }
 
-// `right`: the share that is decided rightly for the class, `wrong`: that of the other class which
-// is decided for it, too.
+// `right`: the share of the class that is decided for it, `other`: that of the other class which is
+// not.
 Estimate predictive_value(const Estimate& right, const Estimate& other, double odds) {
   const double a = right.value.value, b = 1 - other.value.value;
   Estimate result;
@@ -85,19 +85,21 @@ OperatingPoint best_share(const ScoredExams& exams, double at_least, bool flippe
 // The mean is over the repeats that have one.
 OperatingPoint mean_point(std::span<const FoldScores> repeats, PointOf point_of, double at_least) {
   OperatingPoint mean{Figure::of(0), 0};
-  double count = 0;
+  double count = 0, reached = 0;
   Figure none = Figure::none("no folds");
   for (const FoldScores& repeat : repeats) {
     const OperatingPoint point = point_of(repeat.exams, at_least);
     if (!point.share.defined()) none = point.share;
     if (!point.share.defined()) continue;
     mean.share.value += point.share.value;
-    mean.threshold += point.threshold;
     count += 1;
+    if (std::isinf(point.threshold)) continue;  // above all scores: no exam is decided for
+    mean.threshold += point.threshold;
+    reached += 1;
   }
   if (count == 0) return {none, 0};
   mean.share.value /= count;
-  mean.threshold /= count;
+  mean.threshold = reached > 0 ? mean.threshold / reached : std::numeric_limits<double>::infinity();
   return mean;
 }
 
