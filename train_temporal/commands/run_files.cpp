@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
@@ -73,6 +74,14 @@ void write_figures(const std::filesystem::path& folder, const StudyReport& repor
   std::filesystem::create_directories(place);
   for (const auto& [name, content] : report_files(report))
     write_file_atomically(place / name, content);
+}
+
+void require_figures(const std::filesystem::path& run) {
+  if (std::filesystem::exists(run / kFiguresFolder)) return;
+  throw ConfigError(concat("the run in '", run.string(),
+                           "' is finished without --figures; `coldframe evaluate --run RUN "
+                           "--against RUN --figures --out FOLDER` with this run twice draws what "
+                           "it held out"));
 }
 
 }  // namespace coldframe::temporal

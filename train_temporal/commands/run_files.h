@@ -23,5 +23,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
 
 // Drawings and tables of a report as files of their own, in a folder beside it.
 void write_figures(const std::filesystem::path& folder, const StudyReport& report);
+// ConfigError where a finished run has none.
+void require_figures(const std::filesystem::path& run);
 
 }  // namespace coldframe::temporal

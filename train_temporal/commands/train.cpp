@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -27,7 +26,6 @@
 #include "train_temporal/data/residence.h"
 #include "train_temporal/data/stored_rows.h"
 #include "train_temporal/explain/example_exams.h"
-#include "train_temporal/report/report_files.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/memory_use.h"
@@ -316,14 +314,6 @@ StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
   return study;
 }
 
-void require_figures(const TrainOptions& options) {
-  if (!options.questions.figures || std::filesystem::exists(options.out / kFiguresFolder)) return;
-  throw ConfigError(concat("the run in '", options.out.string(),
-                           "' is finished without --figures; `coldframe evaluate --run RUN "
-                           "--against RUN --figures --out FOLDER` with this run twice draws what "
-                           "it held out"));
-}
-
 }  // namespace
 
 int run_train(const std::vector<std::string>& arguments) {
@@ -339,7 +329,7 @@ int run_train(const std::vector<std::string>& arguments) {
     TrainingRun run(options, group);
     require_same_everywhere(group, run.config());
     bool start = leads && folder->start(run.config());
-    if (leads && !start) require_figures(options);
+    if (leads && !start && options.questions.figures) require_figures(options.out);
     if (group != nullptr) start = group->broadcast(start);
     if (start) return run.run(leads ? &*folder : nullptr);
     if (group != nullptr) group->leave();
