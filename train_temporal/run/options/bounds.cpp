@@ -1,5 +1,7 @@
 #include "train_temporal/run/options/bounds.h"
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/training/objective/mixup.h"
@@ -19,15 +21,26 @@ void check_resamples(std::size_t resamples) {
   require(resamples >= 1 && resamples <= 1000000, "bootstrap", "1 to 1000000");
 }
 
+bool all_differ(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  return std::ranges::adjacent_find(names) == names.end();
+}
+
 void check_questions(const Questions& asked) {
   const auto is_share = [](const std::optional<double>& value) {
     return !value || (*value > 0 && *value < 1);
   };
   const char* expected = "a number between 0 and 1";
   require(is_share(asked.threshold), "threshold", expected);
-  require(is_share(asked.prevalence), "prevalence", expected);
+  // So near to 0 or 1 odds overflow.
+  const bool usual =
+      !asked.prevalence || (*asked.prevalence >= 1e-9 && *asked.prevalence <= 1 - 1e-9);
+  require(is_share(asked.prevalence) && usual, "prevalence",
+          "a number between 0 and 1, no nearer to them than 1e-9");
   require(is_share(asked.at_specificity), "at-specificity", expected);
   require(is_share(asked.at_sensitivity), "at-sensitivity", expected);
+  require(all_differ(asked.subgroups), "subgroups", "each column once");
+  require(all_differ(asked.characteristics), "characteristics", "each column once");
 }
 
 void check_numbers(const TrainOptions& options) {

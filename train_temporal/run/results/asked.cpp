@@ -1,7 +1,6 @@
 #include "train_temporal/run/results/asked.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "common/cli/error.h"
@@ -13,18 +12,7 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kMostGroups = 50;
-
-void check_decisions(const Questions& questions, const Targets& targets) {
-  if (!questions.of_decisions()) return;
-  const auto binary = std::ranges::count_if(targets, &Labels::binary);
-  const char* options = "--threshold, --prevalence, --at-specificity and --at-sensitivity";
-  if (binary == 0)
-    throw ConfigError(concat(options, " are for a binary target, and ", targets.names(),
-                             targets.size() > 1 ? " are none" : " is none"));
-  if (binary > 1 && questions.threshold)
-    throw ConfigError(concat("--threshold is for one binary target, and of ", targets.names(), ", ",
-                             binary, " are; leave it out"));
-}
+constexpr std::size_t kMostCategories = 50;
 
 // The name of what an exam is averaged into: its patient, or this patient's value of a column; an
 // exam without a value stays by itself.
@@ -55,6 +43,16 @@ void require_agreement(const Cohort& cohort, const std::vector<std::string>& uni
   }
 }
 
+// Exams without a value take that of their unit, which has one at most.
+void share_within(const std::vector<std::string>& unit, const Cohort& cohort,
+                  std::vector<std::string>& values) {
+  std::map<std::string, std::string> value_of;
+  for (std::size_t exam : cohort.labeled())
+    if (!values[exam].empty()) value_of[unit[exam]] = values[exam];
+  for (std::size_t exam : cohort.labeled())
+    if (values[exam].empty()) values[exam] = value_of[unit[exam]];
+}
+
 void aggregate_exams(Asked& asked, const Cohort& cohort) {
   const std::string& aggregate = asked.questions.aggregate;
   if (aggregate.empty()) return;
@@ -70,16 +68,34 @@ void aggregate_exams(Asked& asked, const Cohort& cohort) {
     require_agreement(cohort, unit, aggregate, column,
                       [&, &values = values](std::size_t exam) { return values[exam]; });
   }
+  for (auto& [column, values] : asked.columns) share_within(unit, cohort, values);
   std::map<std::string, std::size_t> number;
   for (const std::string& name : unit)
     asked.unit.push_back(number.emplace(name, number.size()).first->second);
 }
 
+std::vector<std::string> of_labeled(const std::vector<std::string>& values, const Cohort& cohort) {
+  std::vector<std::string> result;
+  for (std::size_t exam : cohort.labeled()) result.push_back(values[exam]);
+  return result;
+}
+
+void read_characteristics(Asked& asked, const Cohort& cohort) {
+  for (const std::string& name : asked.questions.characteristics) {
+    std::vector<std::string> values = cohort.column(name, "characteristics");
+    const std::vector<std::string> used = of_labeled(values, cohort), different = distinct(used);
+    if (different.size() > kMostCategories && !one_spelling(used).numeric)
+      throw ConfigError(concat("--characteristics ", name, ": the column has ", different.size(),
+                               " different values that are no numbers (", some_of(different),
+                               "); at most ", kMostCategories, " categories make a table"));
+    asked.characteristics.emplace_back(name, std::move(values));
+  }
+}
+
 void read_subgroups(Asked& asked, const Cohort& cohort) {
   for (const std::string& name : asked.questions.subgroups) {
-    std::vector<std::string> values = cohort.column(name, "subgroups"), of_labeled;
-    for (std::size_t exam : cohort.labeled()) of_labeled.push_back(values[exam]);
-    const std::vector<std::string> groups = distinct(of_labeled);
+    std::vector<std::string> values = cohort.column(name, "subgroups");
+    const std::vector<std::string> groups = distinct(of_labeled(values, cohort));
     if (groups.size() < 2 || groups.size() > kMostGroups)
       throw ConfigError(concat("--subgroups ", name, ": the column has ", groups.size(),
                                " different values of labelled exams",
@@ -92,11 +108,22 @@ void read_subgroups(Asked& asked, const Cohort& cohort) {
 
 }  // namespace
 
+void check_decisions(const Questions& questions, const std::vector<Target>& targets) {
+  if (!questions.of_decisions()) return;
+  const auto binary = std::ranges::count_if(targets, &Target::binary);
+  const char* options = "--threshold, --prevalence, --at-specificity and --at-sensitivity";
+  if (binary == 0)
+    throw ConfigError(concat(options, " are for a binary target, and ", names_of(targets),
+                             targets.size() > 1 ? " are none" : " is none"));
+  if (binary > 1 && questions.threshold)
+    throw ConfigError(concat("--threshold is for one binary target, and of ", names_of(targets),
+                             ", ", binary, " are; leave it out"));
+}
+
 Asked ask(const Cohort& cohort, const Questions& questions) {
   Asked asked{questions, {}, {}, {}};
-  for (const std::string& name : questions.characteristics)
-    asked.characteristics.emplace_back(name, cohort.column(name, "characteristics"));
-  check_decisions(questions, cohort.targets);
+  check_decisions(questions, cohort.targets.list());
+  read_characteristics(asked, cohort);
   read_subgroups(asked, cohort);
   aggregate_exams(asked, cohort);
   return asked;

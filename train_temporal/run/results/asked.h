@@ -18,9 +18,13 @@ struct Asked {
   Columns columns, characteristics;  // of the subgroups, and those that describe the cohort
 };
 
+// ConfigError where decisions are asked of targets that are none, or one threshold of several.
+void check_decisions(const Questions& questions, const std::vector<Target>& targets);
+
 // ConfigError where the targets or columns cannot answer: no binary target, several for one
-// threshold, a value per frame to aggregate, a column that is no grouping. DataError where exams to
-// be averaged differ in a label or in a column of the subgroups.
+// threshold, a value per frame to aggregate, a column that is no grouping, or of too many values
+// for a table. DataError where exams to be averaged differ in a label or in a column of the
+// subgroups.
 Asked ask(const Cohort& cohort, const Questions& questions);
 
 }  // namespace coldframe::temporal

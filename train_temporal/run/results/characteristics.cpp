@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/resample.h"
 #include "train_temporal/splits/label_values.h"
@@ -12,7 +11,6 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::size_t kMostCategories = 50;
 constexpr std::size_t kFewNumbers = 5;  // of no more different ones each is a category
 
 using Groups = std::vector<std::vector<std::size_t>>;  // the exams of each class, then all
@@ -88,10 +86,6 @@ void add_column(std::vector<Characteristic>& rows, const std::string& column,
   for (std::size_t exam : groups.back()) used.push_back(values[exam]);
   const std::vector<std::string> different = distinct(used);
   const bool numbers = one_spelling(used).numeric && different.size() > kFewNumbers;
-  if (!numbers && different.size() > kMostCategories)
-    throw ConfigError(concat("--characteristics ", column, ": the column has ", different.size(),
-                             " different values that are no numbers (", some_of(different),
-                             "); at most ", kMostCategories, " categories make a table"));
   using Exams = std::vector<std::size_t>;
   if (numbers) {
     rows.push_back(row_of(column, "mean (SD)", groups, [&](const Exams& exams) {

@@ -229,18 +229,23 @@ void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& co
                     std::size_t target, const std::vector<std::size_t>& used, const Asked& asked) {
   report.questions = asked.questions;
   report.characteristics = characteristics_of(cohort, target, used, asked);
+  if (asked.columns.empty()) return;
+  std::vector<std::vector<std::size_t>> exams;  // of each fold's rows
+  for (const FoldResult& fold : folds.folds)
+    exams.push_back(rows_of_fold(fold, cohort, target, asked).exam);
   for (const auto& [name, values] : asked.columns) {
     SubgroupColumn& column = report.subgroups.emplace_back();
     column.column = name;
     std::vector<std::string> of_labeled;
     for (std::size_t exam : cohort.labeled()) of_labeled.push_back(values[exam]);
     column.values = distinct(of_labeled);
-    for (const FoldResult& fold : folds.folds) {
+    for (std::size_t f = 0; f < exams.size(); ++f) {
+      const bool first_repeat = folds.folds[f].split->repeat == folds.folds.front().split->repeat;
       auto& value_of = column.value_of.emplace_back();
-      for (std::size_t exam : rows_of_fold(fold, cohort, target, asked).exam) {
+      for (std::size_t exam : exams[f]) {
         const auto found = std::ranges::find(column.values, values[exam]);
         value_of.push_back(static_cast<std::size_t>(found - column.values.begin()));
-        column.without_value += found == column.values.end();
+        column.without_value += first_repeat && found == column.values.end();
       }
     }
   }
