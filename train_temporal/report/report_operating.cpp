@@ -1,5 +1,6 @@
 // Figures that a clinic or a reviewer asks for: the AUROC by DeLong, figures at given thresholds,
 // decision curves.
+#include <cmath>
 #include <limits>
 
 #include "common/text/table.h"
@@ -44,11 +45,16 @@ std::string delong_section(const RunReport& report) {
              "they are too narrow, and the intervals above are to be preferred.");
 }
 
+// A point that only a threshold above all scores reaches has none.
+std::string threshold_text(double threshold) {
+  return std::isinf(threshold) ? "none reaches it" : fixed(threshold, 3);
+}
+
 std::string points_section(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const OperatingFigure& figure : report.operating_points)
     rows.push_back({figure.title, interval_text(figure.estimate),
-                    figure.threshold ? fixed(*figure.threshold, 3) : "–"});
+                    figure.threshold ? threshold_text(*figure.threshold) : "–"});
   return html::table({"", concat("of ", report.models.front().name), "threshold"}, rows) +
          paragraph(
              "Figures are of all folds together. Predictive values are those of sensitivity and "
@@ -134,7 +140,10 @@ Json operating_json(const RunReport& report) {
   Json json = Json::object();
   for (const OperatingFigure& figure : report.operating_points) {
     json[figure.key] = to_json(figure.estimate);
-    if (figure.threshold) json[figure.key]["threshold"] = json_number(*figure.threshold);
+    if (!figure.threshold) continue;
+    json[figure.key]["threshold"] = json_number(*figure.threshold);
+    if (std::isinf(*figure.threshold))
+      json[figure.key]["no_threshold"] = "an exam without '" + report.classes[1] + "' ranks first";
   }
   return json;
 }
@@ -142,8 +151,11 @@ Json operating_json(const RunReport& report) {
 std::string operating_text(const RunReport& report) {
   std::string text;
   for (const OperatingFigure& figure : report.operating_points) {
-    text += concat("  ", padded(figure.title, 34), interval_text(figure.estimate));
-    if (figure.threshold) text += concat("   from ", fixed(*figure.threshold, 3), " on");
+    text += concat("  ", padded(figure.title, 34), " ", interval_text(figure.estimate));
+    if (figure.threshold)
+      text += std::isinf(*figure.threshold)
+                  ? "   no threshold reaches it"
+                  : concat("   from ", threshold_text(*figure.threshold), " on");
     text += "\n";
   }
   return text;

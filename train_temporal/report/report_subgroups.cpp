@@ -41,9 +41,24 @@ void count_group(Subgroup& group, const std::vector<FoldScores>& folds, std::siz
 }
 
 // Both from the same: means over folds, or all folds together.
-Estimate difference_between(const MetricSummary& a, const MetricSummary& b) {
-  return a.by_fold && b.by_fold ? unpaired_difference(a.mean_over_folds, b.mean_over_folds)
-                                : unpaired_difference(a.pooled, b.pooled);
+Estimate difference_between(const MetricSummary& a, const MetricSummary& b, std::size_t shared) {
+  Estimate result = a.by_fold && b.by_fold
+                        ? unpaired_difference(a.mean_over_folds, b.mean_over_folds)
+                        : unpaired_difference(a.pooled, b.pooled);
+  if (shared == 0 || !result.value.defined()) return result;
+  result = {result.value, {}, {}};
+  result.low = result.high = Figure::none(
+      concat(plural(shared, "patient"), shared == 1 ? " has" : " have", " exams in both"));
+  return result;
+}
+
+std::size_t patients_in_both(const std::vector<FoldScores>& a, const std::vector<FoldScores>& b) {
+  std::set<std::size_t> of_a, both;
+  for (const FoldScores& fold : a) of_a.insert(fold.patient.begin(), fold.patient.end());
+  for (const FoldScores& fold : b)
+    for (std::size_t patient : fold.patient)
+      if (of_a.contains(patient)) both.insert(patient);
+  return both.size();
 }
 
 Subgroup evaluate_group(const RunReport& report, const SubgroupColumn& column, std::size_t value) {
@@ -57,8 +72,9 @@ Subgroup evaluate_group(const RunReport& report, const SubgroupColumn& column, s
   group.summary = summarize(leave_out_patients(own, report.bootstrap.level));
   if (others.empty()) return group;
   const auto rest = summarize(leave_out_patients(others, report.bootstrap.level));
+  const std::size_t shared = patients_in_both(own, others);
   for (std::size_t m = 0; m < rest.size(); ++m)
-    group.minus_others.push_back(difference_between(group.summary[m], rest[m]));
+    group.minus_others.push_back(difference_between(group.summary[m], rest[m], shared));
   return group;
 }
 
@@ -123,10 +139,12 @@ std::string subgroup_section(const RunReport& report, const SubgroupColumn& colu
   if (column.without_value > 0)
     body += paragraph(concat(column.without_value, " ", rows_name(report), " without a value of '",
                              column.column, "' are in no group."));
-  return body + paragraph(concat(
-                    "Figures of ", report.models.front().name,
-                    ", with intervals by patient. Differences are between patients, not paired: "
-                    "where nothing differs, 1 in 20 of their intervals excludes 0 all the same."));
+  return body +
+         paragraph(concat(
+             "Figures of ", report.models.front().name,
+             ", with intervals by patient. Differences are between patients, not paired: "
+             "where nothing differs, 1 in 20 of their intervals excludes 0 all the same. Groups "
+             "that share patients have no interval of their difference."));
 }
 
 }  // namespace
@@ -173,8 +191,11 @@ std::string subgroups_text(const RunReport& report) {
     for (const Subgroup& group : column.groups) width = std::max(width, letters(group.value));
     for (const Subgroup& group : column.groups) {
       const MetricSummary* main = main_figure(report, group);
+      std::string value = group.value;  // a line end in it would break the table
+      std::ranges::replace_if(
+          value, [](unsigned char letter) { return letter < ' '; }, ' ');
       const std::string figure = main ? interval_text(main->primary()) : "held out nowhere";
-      text += concat("  ", padded(group.value, width + 2), padded(figure, 24),
+      text += concat("  ", padded(value, width + 2), padded(figure, 24), " ",
                      ahead_text(report, group), "   ", group.exams, " ", rows_name(report), " of ",
                      plural(group.patients, "patient"), "\n");
     }

@@ -166,7 +166,9 @@ std::string summary_text(const RunReport& report) {
   }
   const Metric metric = main_metric(report.scale);
   if (report.models.size() > 1) {
-    text += concat(metric_title(metric), " of the controls, and ", main.name, " ahead by\n");
+    text += concat(metric_title(metric),
+                   report.against.empty() ? " of the controls, and " : " of the others, and ",
+                   main.name, " ahead by\n");
   }
   std::size_t width = 8;
   for (const ModelResult& model : report.models) {
@@ -177,8 +179,8 @@ std::string summary_text(const RunReport& report) {
     const PairedDifference* ahead = find_difference(model, metric);
     if (figure == nullptr || ahead == nullptr) continue;
     text += concat("  ", padded(model_label(model), width + 2),
-                   padded(interval_text(figure->primary()), 24), difference_text(ahead->primary()),
-                   "\n");
+                   padded(interval_text(figure->primary()), 24), " ",
+                   difference_text(ahead->primary()), "\n");
   }
   text += operating_text(report) + subgroups_text(report);
   for (const std::string& line : verdict(report)) text += line + "\n";
