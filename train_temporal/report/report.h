@@ -42,6 +42,7 @@ struct ModelResult {
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
   // Binary targets have these: the AUROC that the summary has first, and main model − this one.
   std::optional<DeLong> delong = {}, delong_difference = {};
+  bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
 };
 // Fills the figures and, for all but the first, differences; returns the tables that they come
 // from.

@@ -76,7 +76,9 @@ std::string rows_name(const RunReport& report) {
 
 std::string folds_text(const ModelResult& model) {
   const std::size_t folds = model.folds.size();
-  if (folds == 1) return "one held-out part";
+  if (folds == 1) return model.folds_together ? "all folds ranked together" : "one held-out part";
+  if (model.folds_together)
+    return concat("all folds ranked together, mean over ", folds, " repeats of the split");
   std::size_t repeats = 1;
   for (std::size_t f = 1; f < folds; ++f) {
     repeats += model.folds[f].repeat != model.folds[f - 1].repeat;

@@ -88,6 +88,20 @@ def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "summary.json"]
 
 
+def test_runs_of_one_folder_name_are_told_apart(made, tmp_path):
+    twin = tmp_path / "twin" / "run"
+    twin.mkdir(parents=True)
+    for file in ["predictions.csv", "config.json"]:
+        (twin / file).write_text((made[1] / file).read_text())
+    done = coldframe("evaluate", "--run", made[1], "--against", twin, "--json", "--bootstrap", 50)
+    assert done.returncode == 0, done.stderr
+    names = [model["name"] for model in json.loads(done.stdout)["models"]]
+    assert names == [f"run {made[1].parent.name}/run", "run twin/run"]
+    (twin / "config.json").write_text((made[1] / "config.json").read_text().replace('"binary"', '"regression"'))
+    done = coldframe("evaluate", "--run", twin, "--against", twin, "--prevalence", 0.1)
+    assert done.returncode == 2 and "are for a binary target" in done.stderr, done.stderr
+
+
 def test_runs_of_other_folds_are_compared_with_all_exams_together(made, tmp_path):
     other = tmp_path / "other"
     done = coldframe("train", "--cache", made[0], "--target", "label", "--out", other, *quick("--folds", 2, "--epochs", 2))
@@ -95,6 +109,7 @@ def test_runs_of_other_folds_are_compared_with_all_exams_together(made, tmp_path
     done = coldframe("evaluate", "--run", made[1], "--against", other, "--json", "--bootstrap", 50)
     assert done.returncode == 0 and "divided the exams differently" in done.stderr, done.stderr
     ours = json.loads(done.stdout)["models"][0]
+    assert "all folds ranked together" in " ".join(json.loads(done.stdout)["verdict"])
     a, b = predictions_of(made[1]), predictions_of(other)
     assert ours["metrics"]["auroc"]["mean_over_folds"]["value"] == pytest.approx(sk.roc_auc_score(a.label, a.p_1), abs=1e-9)
     both = a.merge(b, on="exam")
@@ -113,7 +128,8 @@ def test_runs_that_cannot_be_paired_are_refused(made, tmp_path):
     assert done.returncode == 0, done.stderr
     for words, said in [(["--against", flipped], "has the label '0' in run run and '1' in run flipped"),
                         (["--against", tmp_path], "not a finished run"),
-                        (["--against", flipped, "--subgroups", "sex"], "--subgroups needs --cache")]:
+                        (["--against", flipped, "--subgroups", "sex"], "--subgroups needs --cache"),
+                        (["--against", flipped, "--device", "cpu"], "--device needs --cache")]:
         done = coldframe("evaluate", "--run", made[1], *words)
         assert done.returncode in (2, 3) and said in done.stderr, done.stderr
 

@@ -167,7 +167,9 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
     throw ConfigError("--figures writes into the folder of --out; give that, too");
   if (options.data.cache.empty() && options.input.empty())
     refuse_options(
-        arguments, {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target"},
+        arguments,
+        {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target", "device",
+         "exam-is-patient"},
         "needs --cache: the exams that runs have held out are taken as they are in their "
         "predictions.csv");
   check_bounds(options);

@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/run/results/asked.h"
 #include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
@@ -42,15 +43,31 @@ std::vector<Target> targets_of(const Json& config) {
   return targets;
 }
 
-FinishedRun read_run(const fs::path& folder) {
+// Folders from the last one up, as many as tell two runs apart.
+std::string name_beside(const fs::path& run, const fs::path& other) {
+  fs::path of[2], name[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    of[i] = fs::absolute(i == 0 ? run : other).lexically_normal();
+    if (!of[i].has_filename()) of[i] = of[i].parent_path();
+  }
+  const bool same = of[0] == of[1];
+  do {
+    for (std::size_t i = 0; i < 2; ++i) {
+      name[i] = name[i].empty() ? of[i].filename() : of[i].filename() / name[i];
+      of[i] = of[i].parent_path();
+    }
+  } while (!same && name[0] == name[1]);
+  return concat("run ", name[0].string());
+}
+
+FinishedRun read_run(const fs::path& folder, const fs::path& other) {
   if (!fs::is_regular_file(folder / "predictions.csv"))
     throw ConfigError(concat("'", folder.string(),
                              "' is not a finished run of `coldframe train`: it has no "
                              "predictions.csv"));
   try {
-    return {
-        concat("run ", (folder.has_filename() ? folder : folder.parent_path()).filename().string()),
-        targets_of(read_json_file(folder / "config.json")), read_csv(folder / "predictions.csv")};
+    return {name_beside(folder, other), targets_of(read_json_file(folder / "config.json")),
+            read_csv(folder / "predictions.csv")};
   } catch (const Json::exception& error) {
     throw DataError(concat("'", (folder / "config.json").string(),
                            "' does not say what the run learnt: ", error.what()));
@@ -184,6 +201,7 @@ ModelResult model_of(const std::string& name, const Pair& pair, std::size_t whic
   }
   ModelResult result;
   result.name = name;
+  result.folds_together = !pair.same_folds;
   for (auto& [key, part] : folds) result.folds.push_back(std::move(part));
   return result;
 }
@@ -243,11 +261,12 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
 
 StudyReport compare_held_out(const fs::path& run, const fs::path& against,
                              const BootstrapOptions& bootstrap, const Questions& questions) {
-  const FinishedRun runs[2] = {read_run(run), read_run(against)};
+  const FinishedRun runs[2] = {read_run(run, against), read_run(against, run)};
   if (runs[0].targets != runs[1].targets)
     throw DataError(concat(runs[0].name, " learnt ", names_of(runs[0].targets), ", and ",
                            runs[1].name, " ", names_of(runs[1].targets),
                            ", or other classes of them; compare runs of the same targets"));
+  check_decisions(questions, runs[0].targets);
   StudyReport study;
   for (std::size_t t = 0; t < runs[0].targets.size(); ++t) {
     study.targets.push_back(report_on(runs, t));
