@@ -183,14 +183,20 @@ fs::path unfinished(const fs::path& out) {
   return out.string() + ".unfinished";
 }
 
-// True when `folder` holds nothing but what an evaluation writes.
-bool is_evaluation(const fs::path& folder) {
-  if (!fs::is_directory(folder)) return false;
-  return std::ranges::all_of(fs::directory_iterator(folder), [&](const auto& entry) {
-    const std::string name = entry.path().filename().string();
-    return std::ranges::find(kResultFiles, name) != kResultFiles.end() || name == "replaced" ||
-           (name == kFiguresFolder && fs::exists(folder / "report.html"));
-  });
+// The first thing in `folder` that an evaluation does not write; empty: there is none.
+fs::path foreign_in(const fs::path& folder) {
+  if (!fs::is_directory(folder)) return folder;
+  for (const fs::path& path : fs::directory_iterator(folder)) {
+    const std::string name = path.filename().string();
+    const bool figures = name == kFiguresFolder && fs::is_directory(path);
+    if (figures && fs::exists(folder / "report.html")) {
+      for (const fs::path& figure : fs::directory_iterator(path))
+        if (!is_report_file(figure.filename().string())) return figure;
+    } else if (std::ranges::find(kResultFiles, name) == kResultFiles.end() && name != "replaced") {
+      return path;
+    }
+  }
+  return {};
 }
 
 void require_replaceable(const fs::path& out, bool overwrite) {
@@ -199,9 +205,10 @@ void require_replaceable(const fs::path& out, bool overwrite) {
                              "' exists; choose another name, or --overwrite to replace it"));
   }
   for (const fs::path& folder : {out, unfinished(out)}) {
-    if (!fs::exists(folder) || is_evaluation(folder)) continue;
-    throw ConfigError(
-        concat("'", folder.string(), "' is not the folder of an evaluation; choose another --out"));
+    const fs::path foreign = fs::exists(folder) ? foreign_in(folder) : fs::path();
+    if (foreign.empty()) continue;
+    throw ConfigError(concat("'", folder.string(), "' is not the folder of an evaluation: '",
+                             foreign.string(), "' is none of its files; choose another --out"));
   }
 }
 

@@ -1,5 +1,8 @@
 #include "train_temporal/report/report_files.h"
 
+#include <cmath>
+#include <regex>
+
 #include "common/charts/svg_file.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -35,6 +38,10 @@ Files drawings_of(const RunReport& report) {
   return files;
 }
 
+Estimate alone(const Figure& figure) {
+  return {figure, Figure::none(""), Figure::none("")};
+}
+
 // One figure a row, so that programs and papers take what they need.
 class FigureTable {
  public:
@@ -51,6 +58,11 @@ class FigureTable {
     for (const MetricSummary& one : summaries)
       add(of, std::string(metric_key(one.metric)), one.primary());
   }
+  void add(const std::vector<std::string>& of, const DeLong& delong) {
+    add(of, "auroc", delong.estimate);
+    add(of, "standard_error", alone(delong.error));
+    if (delong.p.defined()) add(of, "p", alone(delong.p));
+  }
   const std::string& csv() const { return csv_; }
 
  private:
@@ -66,13 +78,16 @@ std::string figures_csv(const RunReport& report) {
     for (const PairedDifference& one : model.difference)
       table.add({model.name, "", "", main + " minus this"}, std::string(metric_key(one.metric)),
                 one.primary());
-    if (model.delong) table.add({model.name, "", "", "DeLong"}, "auroc", model.delong->estimate);
+    if (model.delong) table.add({model.name, "", "", "DeLong"}, *model.delong);
     if (model.delong_difference)
-      table.add({model.name, "", "", concat("DeLong, ", main, " minus this")}, "auroc",
-                model.delong_difference->estimate);
+      table.add({model.name, "", "", concat("DeLong, ", main, " minus this")},
+                *model.delong_difference);
   }
-  for (const OperatingFigure& one : report.operating_points)
+  for (const OperatingFigure& one : report.operating_points) {
     table.add({main, "", "", one.title}, one.key, one.estimate);
+    if (one.threshold && std::isfinite(*one.threshold))
+      table.add({main, "", "", one.title}, "threshold", alone(Figure::of(*one.threshold)));
+  }
   for (const SubgroupColumn& column : report.subgroups) {
     for (const Subgroup& group : column.groups) {
       table.add({main, column.column, group.value, "figure"}, group.summary);
@@ -120,6 +135,14 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
                          std::move(content));
   }
   return files;
+}
+
+bool is_report_file(const std::string& name) {
+  static const std::regex drawing(
+      "([0-9]+-)?(predictions|roc|precision_recall|roc_of_models|confusion|scores|calibration|"
+      "decision_curve)(-[0-9]+)?\\.svg");
+  static const std::regex table("([0-9]+-)?(figures|characteristics|flow)\\.csv");
+  return std::regex_match(name, drawing) || std::regex_match(name, table);
 }
 
 }  // namespace coldframe::temporal

@@ -15,4 +15,7 @@ inline constexpr const char* kFiguresFolder = "figures";
 // several targets behind the number of each ("2-roc.svg").
 std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study);
 
+// Names that report_files() may give.
+bool is_report_file(const std::string& name);
+
 }  // namespace coldframe::temporal

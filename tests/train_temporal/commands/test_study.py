@@ -138,6 +138,10 @@ def test_figures_are_files_of_their_own(made, tmp_path):
     assert list(pd.read_csv(out / "figures" / "characteristics.csv")) == ["column", "row", "0", "1", "all"]
     evaluated(made, "--overwrite", out=out)
     assert sorted(path.name for path in out.iterdir()) == ["predictions.csv", "report.html", "summary.json"]
+    evaluated(made, *words, "--overwrite", out=out)
+    (out / "figures" / "roc_by_hand.svg").write_text("mine")
+    done = coldframe("evaluate", "--run", made[1], "--cache", made[0], "--out", out, "--overwrite")
+    assert done.returncode == 2 and "roc_by_hand.svg" in done.stderr and (out / "figures" / "roc_by_hand.svg").exists()
     mine = tmp_path / "mine" / "figures" / "drawn.svg"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
@@ -151,11 +155,15 @@ def test_figures_are_files_of_their_own(made, tmp_path):
     (["--subgroups", "colour"], "no such column of exams; the cache has"),
     (["--subgroups", "empty"], "0 different values"), (["--subgroups", "age"], "expected 2 to 50"),
     (["--subgroups", "sex,,site"], "expected names"), (["--characteristics", "colour"], "no such column"), (["--aggregate", "colour"], "no such column"),
-    (["--threshold", "1.5"], "between 0 and 1"), (["--prevalence", "0"], "between 0 and 1"),
+    (["--subgroups", "sex,sex"], "each column once"),
+    (["--characteristics", "exam_name"], "at most 50 categories"), (["--prevalence", "1e-320"], "no nearer"), (["--threshold", "1.5"], "between 0 and 1"), (["--prevalence", "0"], "between 0 and 1"),
     (["--aggregate", "site", "--subgroups", "study"], "have 'study' = 's0' and 's1'"),
 ])
 def test_questions_without_an_answer_are_refused_by_name(tmp_path, made, words, said):
-    cache = make_cache(tmp_path, *made_exams(count=120, of_patient=2), name="visits.cache")
+    exams, features = made_exams(count=120, of_patient=2)
+    for entry in exams:
+        entry["columns"]["exam_name"] = f"x{entry['id']}"
+    cache = make_cache(tmp_path, exams, features, name="visits.cache")
     done = coldframe("evaluate", "--run", made[1], "--cache", cache, *words)
     assert done.returncode in (2, 3) and said in done.stderr, done.stderr
 
@@ -213,3 +221,51 @@ def test_exams_of_a_patient_are_averaged(made, tmp_path):
         done = coldframe(*words, "--cache", cache, "--aggregate", "patient")
         assert done.returncode == 3 and "'exam-0' and 'exam-1' of P0 have 'label' = '0' and '1'" in done.stderr, done.stderr
     assert not (tmp_path / "never").exists()
+
+
+def test_a_column_without_a_table_is_refused_before_training(made, tmp_path):
+    exams, features = made_exams()
+    for entry in exams:
+        entry["columns"]["code"] = f"x{entry['id']}"
+    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out",
+                     tmp_path / "run", "--characteristics", "code", *quick("--folds", 2, "--epochs", 1))
+    assert done.returncode == 2 and "at most 50 categories" in done.stderr
+    assert not list(tmp_path.glob("run*"))
+
+
+def test_missing_values_are_counted_once_and_taken_from_the_unit(made, tmp_path):
+    exams, features = made_exams(of_patient=2)
+    for number in (0, 4, 8, 9):  # the first exams of P0 and P2, both of P4
+        exams[number]["columns"]["sex"] = ""
+    words = ["train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--subgroups", "sex",
+             *quick("--folds", 2, "--repeats", 2, "--epochs", 1)]
+    for name, more, missing, patients in [("exams", [], 4, 47), ("patients", ["--aggregate", "patient"], 1, 47)]:
+        done = coldframe(*words, "--out", tmp_path / name, *more)
+        assert done.returncode == 0, done.stderr
+        column = summary_of(tmp_path / name)["subgroups"]["sex"]
+        assert column["without_value"] == missing
+        assert sum(group["patients"] for group in column["groups"]) == patients
+
+
+def test_groups_that_share_patients_have_no_interval_of_their_difference(made, tmp_path):
+    cache = make_cache(tmp_path, *made_exams(count=120, of_patient=2), name="visits.cache")
+    for group in groups_of(evaluated((cache, made[1]), "--subgroups", "study"), "study").values():
+        assert group["minus_others"]["auroc"]["no_interval"] == "60 patients have exams in both"
+        assert group["metrics"]["auroc"]["pooled"]["low"] is not None
+
+
+def test_a_finished_run_says_who_answers_other_questions(made, tmp_path):
+    words = ["train", "--cache", made[0], "--target", "label", "--out", made[1], "--resume", "--subgroups", "sex,site",
+             *quick("--folds", 3, "--epochs", 6, "--compare", "mean")]
+    done = coldframe(*words)
+    assert done.returncode == 0 and "nothing to resume" in done.stderr, done.stderr
+    for more, said in [(["--prevalence", 0.3], "does not answer 'prevalence'"), (["--characteristics", "age"], "'characteristics'"),
+                       (["--figures"], "finished without --figures"), (["--threshold", 0.4], "started otherwise")]:
+        done = coldframe(*words, *more)
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    done = coldframe("evaluate", "--run", made[1], "--against", made[1], "--prevalence", 0.3, "--at-specificity", 0.8,
+                     "--figures", "--out", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert set(summary_of(tmp_path / "out")["operating_points"]) == {"ppv", "npv", "sensitivity_at_specificity"}
+    table = pd.read_csv(tmp_path / "out" / "figures" / "figures.csv")
+    assert {"standard_error", "threshold"} <= set(table.figure)
