@@ -1,7 +1,6 @@
 #include "common/text/table.h"
 
 #include <algorithm>
-#include <iterator>
 #include <sstream>
 
 #include "common/text/text.h"
@@ -20,10 +19,6 @@ std::vector<std::size_t> column_widths(const TextRows& rows) {
   return widths;
 }
 
-char printable(char byte) {
-  return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7f ? ' ' : byte;
-}
-
 }  // namespace
 
 std::size_t letters(std::string_view text) {
@@ -33,6 +28,13 @@ std::size_t letters(std::string_view text) {
 std::string padded(std::string_view text, std::size_t width) {
   std::string result(text);
   result.append(width - std::min(width, letters(text)), ' ');
+  return result;
+}
+
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::ranges::replace_if(
+      result, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
   return result;
 }
 
@@ -51,7 +53,7 @@ void write_table(const TextRows& rows, std::ostream& out) {
   for (const std::vector<std::string>& row : rows) {
     const std::size_t start = block.size();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      std::transform(row[i].begin(), row[i].end(), std::back_inserter(block), printable);
+      block += printable(row[i]);
       block.append(widths[i] - letters(row[i]) + 2, ' ');
     }
     while (block.size() > start && block.back() == ' ') block.pop_back();

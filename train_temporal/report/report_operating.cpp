@@ -155,7 +155,7 @@ std::string operating_text(const RunReport& report) {
     if (figure.threshold)
       text += std::isinf(*figure.threshold)
                   ? "   no threshold reaches it"
-                  : concat("   from ", threshold_text(*figure.threshold), " on");
+                  : concat("   from ", fixed(*figure.threshold, 3), " on");
     text += "\n";
   }
   return text;

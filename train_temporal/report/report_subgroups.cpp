@@ -191,11 +191,8 @@ std::string subgroups_text(const RunReport& report) {
     for (const Subgroup& group : column.groups) width = std::max(width, letters(group.value));
     for (const Subgroup& group : column.groups) {
       const MetricSummary* main = main_figure(report, group);
-      std::string value = group.value;  // a line end in it would break the table
-      std::ranges::replace_if(
-          value, [](unsigned char letter) { return letter < ' '; }, ' ');
       const std::string figure = main ? interval_text(main->primary()) : "held out nowhere";
-      text += concat("  ", padded(value, width + 2), padded(figure, 24), " ",
+      text += concat("  ", padded(printable(group.value), width + 2), padded(figure, 24), " ",
                      ahead_text(report, group), "   ", group.exams, " ", rows_name(report), " of ",
                      plural(group.patients, "patient"), "\n");
     }

@@ -180,6 +180,12 @@ std::vector<std::string> Cohort::column(const std::string& name, const std::stri
   return exam_column(cache.exams(), labels ? &*labels : nullptr, name, option);
 }
 
+std::vector<std::string> Cohort::of_labeled(const std::vector<std::string>& values) const {
+  std::vector<std::string> result;
+  for (std::size_t exam : labeled()) result.push_back(values[exam]);
+  return result;
+}
+
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
   Cohort cohort{
       cache::CacheReader(options.cache, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};

@@ -32,11 +32,10 @@ void check_questions(const Questions& asked) {
   };
   const char* expected = "a number between 0 and 1";
   require(is_share(asked.threshold), "threshold", expected);
-  // So near to 0 or 1 odds overflow.
-  const bool usual =
+  // Nearer to 0 or 1 odds overflow.
+  const bool has_odds =
       !asked.prevalence || (*asked.prevalence >= 1e-9 && *asked.prevalence <= 1 - 1e-9);
-  require(is_share(asked.prevalence) && usual, "prevalence",
-          "a number between 0 and 1, no nearer to them than 1e-9");
+  require(has_odds, "prevalence", "a number between 0 and 1, no nearer to them than 1e-9");
   require(is_share(asked.at_specificity), "at-specificity", expected);
   require(is_share(asked.at_sensitivity), "at-sensitivity", expected);
   require(all_differ(asked.subgroups), "subgroups", "each column once");

@@ -74,16 +74,10 @@ void aggregate_exams(Asked& asked, const Cohort& cohort) {
     asked.unit.push_back(number.emplace(name, number.size()).first->second);
 }
 
-std::vector<std::string> of_labeled(const std::vector<std::string>& values, const Cohort& cohort) {
-  std::vector<std::string> result;
-  for (std::size_t exam : cohort.labeled()) result.push_back(values[exam]);
-  return result;
-}
-
 void read_characteristics(Asked& asked, const Cohort& cohort) {
   for (const std::string& name : asked.questions.characteristics) {
     std::vector<std::string> values = cohort.column(name, "characteristics");
-    const std::vector<std::string> used = of_labeled(values, cohort), different = distinct(used);
+    const std::vector<std::string> used = cohort.of_labeled(values), different = distinct(used);
     if (different.size() > kMostCategories && !one_spelling(used).numeric)
       throw ConfigError(concat("--characteristics ", name, ": the column has ", different.size(),
                                " different values that are no numbers (", some_of(different),
@@ -95,7 +89,7 @@ void read_characteristics(Asked& asked, const Cohort& cohort) {
 void read_subgroups(Asked& asked, const Cohort& cohort) {
   for (const std::string& name : asked.questions.subgroups) {
     std::vector<std::string> values = cohort.column(name, "subgroups");
-    const std::vector<std::string> groups = distinct(of_labeled(values, cohort));
+    const std::vector<std::string> groups = distinct(cohort.of_labeled(values));
     if (groups.size() < 2 || groups.size() > kMostGroups)
       throw ConfigError(concat("--subgroups ", name, ": the column has ", groups.size(),
                                " different values of labelled exams",

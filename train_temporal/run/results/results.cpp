@@ -236,9 +236,7 @@ void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& co
   for (const auto& [name, values] : asked.columns) {
     SubgroupColumn& column = report.subgroups.emplace_back();
     column.column = name;
-    std::vector<std::string> of_labeled;
-    for (std::size_t exam : cohort.labeled()) of_labeled.push_back(values[exam]);
-    column.values = distinct(of_labeled);
+    column.values = distinct(cohort.of_labeled(values));
     for (std::size_t f = 0; f < exams.size(); ++f) {
       const bool first_repeat = folds.folds[f].split->repeat == folds.folds.front().split->repeat;
       auto& value_of = column.value_of.emplace_back();
