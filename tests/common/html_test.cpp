@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/charts/latex_file.h"
 #include "common/text/text.h"
 
 namespace coldframe::html {
@@ -62,6 +63,22 @@ TEST(Html, NumbersStandAtTheRightOfTheirColumn) {
   EXPECT_THAT(html, HasSubstr("<th>exam</th><th class=\"num\">AUROC</th>"));
   EXPECT_THAT(html, HasSubstr("<td>P1</td><td class=\"num\">0.91 ± 0.02</td>"));
   EXPECT_THAT(table({"a", "b"}, {{"x"}}), HasSubstr("<td>x</td><td></td>"));
+}
+
+TEST(LatexTables, SayWhatThePageSays) {
+  Page page("Report");
+  page.section("R² & more", table({"", "AUROC [95 %]"}, {{"a_b {x} <1>", "0.9 [0.8, 1]"},
+                                                         {"[a\\b\nc", "-0.1 [−2, 1-2]"}}));
+  page.section("No table", "<p>text</p>");
+  page.section("Empty", table({"one"}, {}));
+  const std::string latex = latex_tables(page.finish());
+  EXPECT_EQ(count(latex, "\\begin{table}"), 2u);
+  EXPECT_THAT(latex, HasSubstr("\\caption{R\\textsuperscript{2} \\& more}\n\\label{tab:1}"));
+  EXPECT_THAT(latex, HasSubstr("   & AUROC [95 \\%] \\\\\n"));
+  EXPECT_THAT(latex,
+              HasSubstr("  a\\_b \\{x\\} \\textless{}1\\textgreater{} & 0.9 [0.8, 1] \\\\\n"));
+  EXPECT_THAT(latex, HasSubstr("  {}[a\\textbackslash{}b c & $-$0.1 [$-$2, 1-2] \\\\\n"));
+  EXPECT_THAT(latex, HasSubstr("\\toprule\n  one \\\\\n  \\midrule\n  \\bottomrule"));
 }
 
 TEST(LineChart, LongLinesAreThinnedAndKeepTheirSpikes) {

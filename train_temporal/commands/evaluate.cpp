@@ -223,7 +223,7 @@ void write_results(const ApplyOptions& options, const StudyReport& report, const
   for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
     if (!texts[i].empty()) write_file_atomically(working / kResultFiles[i], texts[i]);
   }
-  if (options.questions.figures) write_figures(working, report);
+  if (options.questions.figures) write_figures(working, report, texts[1]);
   publish_folder(working, options.out);
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "common/charts/latex_file.h"
+#include "common/charts/png_file.h"
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
@@ -69,11 +72,19 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   }
 }
 
-void write_figures(const std::filesystem::path& folder, const StudyReport& report) {
+void write_figures(const std::filesystem::path& folder, const StudyReport& report,
+                   const std::string& page) {
   const auto place = folder / kFiguresFolder;
   std::filesystem::create_directories(place);
-  for (const auto& [name, content] : report_files(report))
-    write_file_atomically(place / name, content);
+  write_file_atomically(place / kLatexFile, html::latex_tables(page));
+  std::string missing;
+  for (const auto& [name, content] : report_files(report)) {
+    const auto file = place / name;
+    write_file_atomically(file, content);
+    if (file.extension() != ".svg" || !missing.empty()) continue;
+    missing = html::draw_png(file, std::filesystem::path(file).replace_extension(".png"));
+  }
+  if (!missing.empty()) log_warning("figures are SVG files without PNG ones: " + missing);
 }
 
 void require_figures(const std::filesystem::path& run) {

@@ -21,8 +21,10 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
                   const std::vector<std::string>& source_kinds,
                   const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
 
-// Drawings and tables of a report as files of their own, in a folder beside it.
-void write_figures(const std::filesystem::path& folder, const StudyReport& report);
+// Drawings and tables of a report, and of the page it makes, as files of their own in a folder
+// beside it. Warns where drawings are SVG files alone.
+void write_figures(const std::filesystem::path& folder, const StudyReport& report,
+                   const std::string& page);
 // ConfigError where a finished run has none.
 void require_figures(const std::filesystem::path& run);
 

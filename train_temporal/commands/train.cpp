@@ -245,8 +245,9 @@ int TrainingRun::run(RunFolder* writable) {
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
   result.targets.front().examples =
       explain_examples(models.front(), cohort_, dataset_, folder.file(""));
-  write_file_atomically(folder.file("report.html"), render_report(result));
-  if (options_.questions.figures) write_figures(folder.file(""), result);
+  const std::string page = render_report(result);
+  write_file_atomically(folder.file("report.html"), page);
+  if (options_.questions.figures) write_figures(folder.file(""), result, page);
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
   log_info(concat("report: ", (folder.out() / "report.html").string()));

@@ -6,6 +6,7 @@
 #include "common/charts/svg_file.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/clinical/operating_points.h"
 #include "train_temporal/report/report_charts.h"
 #include "train_temporal/report/report_text.h"
 
@@ -113,6 +114,14 @@ std::string characteristics_csv(const RunReport& report) {
   return csv;
 }
 
+std::string decision_csv(const RunReport& report) {
+  const DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
+  std::string csv = csv_row({"threshold", report.models.front().name, "treat_all"});
+  for (std::size_t i = 0; i < curve.threshold.size(); ++i)
+    csv += csv_row({exact(curve.threshold[i]), exact(curve.model[i]), exact(curve.all[i])});
+  return csv;
+}
+
 std::string flow_csv(const ExamFlow& flow) {
   std::string csv = csv_row({"step", "exams"});
   for (const auto& [step, count] : steps_of(flow)) csv += csv_row({step, concat(count)});
@@ -127,6 +136,7 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
     const RunReport& report = study.targets[t];
     Files own = drawings_of(report);
     own.emplace_back("figures.csv", figures_csv(report));
+    if (is_binary(report)) own.emplace_back("decision_curve.csv", decision_csv(report));
     if (!report.characteristics.empty())
       own.emplace_back("characteristics.csv", characteristics_csv(report));
     if (report.data.flow.found > 0) own.emplace_back("flow.csv", flow_csv(report.data.flow));
@@ -140,9 +150,9 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
 bool is_report_file(const std::string& name) {
   static const std::regex drawing(
       "([0-9]+-)?(predictions|roc|precision_recall|roc_of_models|confusion|scores|calibration|"
-      "decision_curve)(-[0-9]+)?\\.svg");
-  static const std::regex table("([0-9]+-)?(figures|characteristics|flow)\\.csv");
-  return std::regex_match(name, drawing) || std::regex_match(name, table);
+      "decision_curve)(-[0-9]+)?\\.(svg|png)");
+  static const std::regex table("([0-9]+-)?(figures|characteristics|flow|decision_curve)\\.csv");
+  return std::regex_match(name, drawing) || std::regex_match(name, table) || name == kLatexFile;
 }
 
 }  // namespace coldframe::temporal

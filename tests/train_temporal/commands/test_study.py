@@ -1,7 +1,5 @@
-"""What a reviewer asks of a study: subgroups, given thresholds, averaged exams, who the exams are, files for a paper."""
+"""What a reviewer asks of a study: subgroups, given thresholds, averaged exams, and who the exams are."""
 import json
-import re
-from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -112,43 +110,6 @@ def test_every_exam_of_the_flow_is_counted_once(tmp_path):
     assert summary_of(tmp_path / "run")["flow"] == {"found": 96, "failed": 0, "without_frame": 1, "without_label": 3,
                                                     "in_no_part": 16, "used": 76}
     assert "Flow of exams" in (tmp_path / "run" / "report.html").read_text()
-
-
-def test_figures_are_files_of_their_own(made, tmp_path):
-    out, words = tmp_path / "out", ["--figures", "--subgroups", "sex", "--characteristics", "age", "--against", made[1]]
-    summary = evaluated(made, *words, out=out)
-    names = ["calibration", "confusion", "decision_curve", "precision_recall", "roc", "roc_of_models", "scores"]
-    drawn = {path.stem for path in (out / "figures").glob("*.svg")}
-    assert set(names) <= drawn
-    page = (out / "report.html").read_text()
-    for path in (out / "figures").glob("*.svg"):
-        root = ElementTree.parse(path).getroot()
-        assert root.tag.endswith("svg") and "var(" not in path.read_text()
-        style, white = root[0], root[1]
-        assert ".c0 .line, .line.c0" in style.text and "#0072b2" in style.text and white.attrib["fill"] == "#ffffff"
-        added = re.compile(r"\n<style>.*?</style>\n<rect[^>]*/>", re.DOTALL)
-        assert added.sub("", path.read_text()).strip() in page
-    table = pd.read_csv(out / "figures" / "figures.csv").fillna("")
-    main = table[(table.model == "gru") & (table.what == "figure")]
-    for column, group, figures in [("", "", summary["models"][0]["metrics"])] + [
-            ("sex", value, group["metrics"]) for value, group in groups_of(summary, "sex").items()]:
-        rows = main[(main.column == column) & (main.group == group)].set_index("figure")
-        assert rows.value.to_dict() == {name: figure[figure["primary"]]["value"] for name, figure in figures.items()}
-    assert pd.read_csv(out / "figures" / "flow.csv").set_index("step").exams.to_dict() == summary["flow"]
-    assert list(pd.read_csv(out / "figures" / "characteristics.csv")) == ["column", "row", "0", "1", "all"]
-    evaluated(made, "--overwrite", out=out)
-    assert sorted(path.name for path in out.iterdir()) == ["predictions.csv", "report.html", "summary.json"]
-    evaluated(made, *words, "--overwrite", out=out)
-    (out / "figures" / "roc_by_hand.svg").write_text("mine")
-    done = coldframe("evaluate", "--run", made[1], "--cache", made[0], "--out", out, "--overwrite")
-    assert done.returncode == 2 and "roc_by_hand.svg" in done.stderr and (out / "figures" / "roc_by_hand.svg").exists()
-    mine = tmp_path / "mine" / "figures" / "drawn.svg"
-    mine.parent.mkdir(parents=True)
-    mine.write_text("mine")
-    for words, said in [(["--out", tmp_path / "mine", "--overwrite"], "not the folder of an evaluation"),
-                        (["--figures"], "give that, too")]:
-        done = coldframe("evaluate", "--run", made[1], "--cache", made[0], *words)
-        assert done.returncode == 2 and said in done.stderr and mine.read_text() == "mine"
 
 
 @pytest.mark.parametrize("words, said", [
