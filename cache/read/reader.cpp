@@ -5,6 +5,7 @@
 
 #include "cache/format/float16.h"
 #include "cache/read/collection.h"
+#include "cache/read/joined_exams.h"
 #include "cache/read/scan.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -16,6 +17,14 @@ struct CacheReader::State {
     cache.forget_superseded();
   }
   Collection cache;
+  std::optional<JoinedExams> joined;
+
+  const std::vector<ExamInfo>& exams() const { return joined ? joined->exams : cache.exams(); }
+  std::span<const std::size_t> parts(const std::size_t& exam) const {
+    return joined ? std::span<const std::size_t>(joined->parts[exam]) : std::span(&exam, 1);
+  }
+  void read(std::size_t exam, std::size_t array, std::span<std::byte> rows) const;
+  void scan(std::size_t array, std::span<const std::size_t> exams, const VisitStored& body) const;
 
   std::size_t view_index(const std::string& view) const {
     const std::vector<std::string>& views = cache.header().views;
@@ -33,6 +42,32 @@ struct CacheReader::State {
     return header.cut_of(view);
   }
 };
+
+void CacheReader::State::read(std::size_t exam, std::size_t array,
+                              std::span<std::byte> rows) const {
+  for (const std::size_t part : parts(exam)) {
+    const std::size_t bytes = cache.exams()[part].frames() * cache.header().row_bytes(array);
+    cache.read_rows(part, array, rows.first(bytes));
+    rows = rows.subspan(bytes);
+  }
+}
+
+void CacheReader::State::scan(std::size_t array, std::span<const std::size_t> exams,
+                              const VisitStored& body) const {
+  if (!joined) return scan_rows(cache, array, exams, body);
+  std::vector<std::size_t> all;
+  for (const std::size_t exam : exams)
+    all.insert(all.end(), parts(exam).begin(), parts(exam).end());
+  std::vector<std::byte> rows;
+  std::size_t at = 0, read = 0;  // exam among `exams`, and parts of it
+  scan_rows(cache, array, all, [&](std::size_t, std::span<const std::byte> part) {
+    rows.insert(rows.end(), part.begin(), part.end());
+    if (++read < parts(exams[at]).size()) return;
+    body(exams[at++], rows);
+    rows.clear();
+    read = 0;
+  });
+}
 
 CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
     : state_(std::make_unique<State>(locate(path), detail)) {}
@@ -56,7 +91,7 @@ const std::vector<std::string>& CacheReader::precisions() const {
   return state_->cache.header().precisions;
 }
 const std::vector<ExamInfo>& CacheReader::exams() const {
-  return state_->cache.exams();
+  return state_->exams();
 }
 const std::vector<Failure>& CacheReader::failures() const {
   return state_->cache.failures();
@@ -81,6 +116,11 @@ const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const
   return state_->cache.checksums(exam);
 }
 
+void CacheReader::join_exams(std::vector<std::vector<std::size_t>> parts,
+                             std::span<const double> begin_s) {
+  state_->joined = cache::join_exams(state_->cache.exams(), std::move(parts), begin_s);
+}
+
 std::vector<std::string> CacheReader::column_names() const {
   std::vector<std::string> names;
   for (const ExamInfo& exam : exams())
@@ -98,7 +138,6 @@ std::vector<float> CacheReader::features(std::size_t exam, const std::string& vi
 
 void CacheReader::read_features(std::size_t exam, const std::string& view,
                                 std::span<float> destination) const {
-  const Collection& cache = state_->cache;
   const std::size_t frames = exams().at(exam).frames();
   const std::size_t expected = frames * static_cast<std::size_t>(dimension());
   if (destination.size() != expected)
@@ -106,17 +145,17 @@ void CacheReader::read_features(std::size_t exam, const std::string& view,
                             " values, but room for ", destination.size(), " was given"));
   const std::size_t index = state_->view_index(view);
   if (storage() == StorageType::kFloat32) {
-    cache.read_rows(exam, index, std::as_writable_bytes(destination));
+    state_->read(exam, index, std::as_writable_bytes(destination));
     return;
   }
   std::vector<std::uint16_t> halves(expected);
-  cache.read_rows(exam, index, std::as_writable_bytes(std::span(halves)));
+  state_->read(exam, index, std::as_writable_bytes(std::span(halves)));
   from_half(halves, destination);
 }
 
 void CacheReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
                               const VisitStored& body) const {
-  scan_rows(state_->cache, state_->view_index(view), exams, body);
+  state_->scan(state_->view_index(view), exams, body);
 }
 
 void CacheReader::scan(const std::string& view, std::span<const std::size_t> exams,
@@ -144,12 +183,12 @@ void CacheReader::read_cut(std::size_t exam, std::size_t view, std::span<std::by
   if (rows.size() != expected)
     throw CacheError(concat("the cut of exam '", exams()[exam].id, "' has ", expected,
                             " bytes, but room for ", rows.size(), " was given"));
-  state_->cache.read_rows(exam, array, rows);
+  state_->read(exam, array, rows);
 }
 
 void CacheReader::scan_cut(std::size_t view, std::span<const std::size_t> exams,
                            const VisitStored& body) const {
-  scan_rows(state_->cache, state_->cut_array(view), exams, body);
+  state_->scan(state_->cut_array(view), exams, body);
 }
 
 std::uint64_t CacheReader::thumbnail_bytes() const {
@@ -160,14 +199,16 @@ std::uint64_t CacheReader::thumbnail_bytes() const {
 
 std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
   if (!recipe().has_thumbnails()) return {};
-  const StoredThumbnails& stored = state_->cache.thumbnails(exam);
-  std::string bytes(stored.bytes(), '\0');
-  state_->cache.read_thumbnails(exam, std::as_writable_bytes(std::span(bytes)));
   std::vector<std::string> files;
-  std::size_t at = 0;
-  for (const std::uint64_t size : stored.sizes) {
-    files.push_back(bytes.substr(at, size));
-    at += size;
+  for (const std::size_t part : state_->parts(exam)) {
+    const StoredThumbnails& stored = state_->cache.thumbnails(part);
+    std::string bytes(stored.bytes(), '\0');
+    state_->cache.read_thumbnails(part, std::as_writable_bytes(std::span(bytes)));
+    std::size_t at = 0;
+    for (const std::uint64_t size : stored.sizes) {
+      files.push_back(bytes.substr(at, size));
+      at += size;
+    }
   }
   return files;
 }

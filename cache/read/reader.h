@@ -40,6 +40,10 @@ class CacheReader {
   std::size_t shard_count() const;
   std::uint64_t thumbnail_bytes() const;  // of all exams' thumbnails; 0: there are none
 
+  // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
+  // cut and thumbnails. Checksums remain those of the exam itself.
+  void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
+
   // Index into exams(); npos when there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);
   std::size_t find(const std::string& id) const;

@@ -14,6 +14,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/prediction_table.h"
+#include "train_temporal/run/visits.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -170,7 +171,9 @@ int run_predict(const std::vector<std::string>& arguments) {
   check_outputs(options);
   Applied applied(options);
   check_explain(options, applied.ensemble());
-  const cache::CacheReader cache(applied.features());
+  cache::CacheReader cache(applied.features());
+  if (const auto& visits = applied.ensemble().card().visits; !visits.empty())
+    join_visits(cache, visits);
   const Outcome outcome = predict(applied, cache, options);
   std::cout << (options.json
                     ? summary_json(applied.ensemble(), cache, outcome, options).dump(2) + "\n"

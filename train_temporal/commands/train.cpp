@@ -194,6 +194,7 @@ Json TrainingRun::config() const {
                                {"positive", labels.positive}});
   }
   json["exam_is_patient"] = options_.data.exam_is_patient;
+  if (!options_.data.visits.empty()) json["visits"] = options_.data.visits;
   json["split"] = split_text_;
   json["folds"] = splits_.size();
   json["repeats"] = splits_.back().repeat + 1;

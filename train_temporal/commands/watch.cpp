@@ -310,6 +310,10 @@ int watch_folder(const ApplyOptions& options) {
     throw ConfigError(concat("--watch '", options.watch.string(), "': there is no such folder"));
   require_apart(options.watch, options.out);
   Applied applied(options);
+  if (!applied.ensemble().card().visits.empty())
+    throw ConfigError(
+        "the run reads a patient's earlier exams before each (--visits), and --watch predicts "
+        "every arrival by itself; give all exams with --input");
   Results results(options.out, applied.bundle().digest());
   Arrivals arrivals(options);
   if (options.once) arrivals.complete(results);  // the first of the two looks

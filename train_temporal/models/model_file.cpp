@@ -50,6 +50,7 @@ Json card_json(const ModelCard& card) {
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
   json["frames"] = {card.least_frames, card.most_frames};
+  if (!card.visits.empty()) json["visits"] = card.visits;
   if (card.tuned) {
     json["tuned"] = {{"block", card.tuned->block}, {"weights_sha256", card.tuned->weights_sha256}};
   }
@@ -74,6 +75,7 @@ ModelCard card_from_json(const Json& json) {
     card.least_frames = json["frames"].at(0).get<std::size_t>();
     card.most_frames = json["frames"].at(1).get<std::size_t>();
   }
+  card.visits = json.value("visits", "");
   if (json.contains("tuned")) {
     card.tuned = {json["tuned"].at("block").get<std::int64_t>(),
                   json["tuned"].at("weights_sha256").get<std::string>()};

@@ -25,6 +25,7 @@ struct ModelCard {
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
   // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
   std::size_t least_frames = 0, most_frames = 0;
+  std::string visits = {};  // what join_visits() is to be asked for; empty: exams stand alone
   // The ViT was trained with it; its weights lie in backbone_folder().
   struct Tuned {
     std::int64_t block = 0;      // the first that was trained

@@ -230,6 +230,9 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   po::options_description data, run, splits, model, fit, tune, report, machine;
   add_data(data, words.cache, words.labels, options.data);
   auto add = data.add_options();
+  add("visits", text(options.data.visits, "COLUMN"),
+      "read every exam with all earlier ones of its patient before it; COLUMN has the visits' "
+      "times as dates or in days (start_time: those of the exams themselves)");
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
       join(task_words(), ", ").c_str());
   add("positive", text(options.data.positive, "VALUE"),

@@ -1,0 +1,82 @@
+#include "train_temporal/run/visits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "common/text/timestamp.h"
+#include "train_temporal/data/dataset.h"
+#include "train_temporal/splits/exam_column.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr double kSecondsOfDay = 86400;
+
+double read_time(const cache::ExamInfo& exam, const std::string& text, const std::string& column) {
+  if (text.empty()) return cache::kUnknownTime;
+  if (const auto time = parse_timestamp(text))
+    return time->absolute ? time->seconds : time->seconds * kSecondsOfDay;
+  throw ConfigError(concat("--visits ", column, ": '", text, "' of exam '", exam.id,
+                           "' is no time; expected a date (2024-03-01) or a number of days"));
+}
+
+std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column) {
+  std::vector<double> times;
+  const auto names = cache.column_names();
+  if (column == kStartTime && std::ranges::find(names, column) == names.end()) {
+    for (const cache::ExamInfo& exam : cache.exams()) times.push_back(exam.start_time);
+    return times;
+  }
+  const auto texts = exam_column(cache.exams(), nullptr, column, "visits");
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    times.push_back(read_time(cache.exams()[i], texts[i], column));
+  return times;
+}
+
+// The exams of each patient who is known, by index.
+std::map<std::string, std::vector<std::size_t>> exams_by_patient(const cache::CacheReader& cache) {
+  std::map<std::string, std::vector<std::size_t>> exams;
+  for (std::size_t i = 0; i < cache.exams().size(); ++i)
+    if (!cache.exams()[i].patient.empty()) exams[cache.exams()[i].patient].push_back(i);
+  if (!exams.empty() || cache.exams().empty()) return exams;
+  throw ConfigError(
+      "--visits joins the exams of a patient, and this cache names no patients; extract it again "
+      "with a `patient` column, or leave the option out");
+}
+
+void require_times(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+                   const std::vector<double>& times, const std::string& column) {
+  if (exams.size() == 1) return;
+  for (const std::size_t exam : exams) {
+    if (std::isfinite(times[exam])) continue;
+    throw ConfigError(concat("--visits ", column, ": exam '", cache.exams()[exam].id,
+                             "' has no time, and its patient has ", exams.size(),
+                             " exams; give it one, or leave the option out"));
+  }
+}
+
+}  // namespace
+
+void join_visits(cache::CacheReader& cache, const std::string& column) {
+  const std::vector<double> times = times_of(cache, column);
+  std::vector<std::vector<std::size_t>> parts(cache.exams().size());
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {i};
+  for (auto& [patient, exams] : exams_by_patient(cache)) {
+    require_times(cache, exams, times, column);
+    std::ranges::stable_sort(exams, {}, [&](std::size_t exam) { return times[exam]; });
+    for (const std::size_t exam : exams) {
+      if (present_frames(cache.exams()[exam]) == 0) continue;
+      std::vector<std::size_t> seen;
+      for (const std::size_t earlier : exams)
+        if (times[earlier] < times[exam]) seen.push_back(earlier);
+      parts[exam].insert(parts[exam].begin(), seen.begin(), seen.end());
+    }
+  }
+  cache.join_exams(std::move(parts), times);
+}
+
+}  // namespace coldframe::temporal
