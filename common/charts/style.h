@@ -79,6 +79,7 @@ svg .strong { fill: var(--on); font-weight: 600; }
   body { max-width: none; padding: 0; font-size: 1rem; }
   nav { display: none; }
   table { font-size: 10px; }
+  td.num { white-space: normal; }
   section { margin-top: 1.5rem; }
   p { max-width: none; }
   .scroll { overflow: visible; }

@@ -113,7 +113,9 @@ std::string svg_open_untitled(double width, double height, std::string_view titl
 }
 
 std::string svg_open(double width, double height, std::string_view title) {
-  return svg_open_untitled(width, height, title) + svg_text(8, 18, "start", title, "title");
+  constexpr double kOfTitles = 1.1;  // their letters are larger and bold
+  return svg_open_untitled(width, height, title) +
+         svg_text(8, 18, "start", shortened(title, (width - 16) / kOfTitles), "title");
 }
 
 double text_width(std::string_view text) {

@@ -107,7 +107,7 @@ std::string of_which_class(const RunReport& report) {
 
 std::string band_text(const RunReport& report) {
   if (report.classes.size() > 4) return {};
-  return concat(", with ", fixed(100 * report.bootstrap.level, 0), " % bands by patient");
+  return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
 }
 
 }  // namespace
