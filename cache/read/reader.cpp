@@ -6,6 +6,7 @@
 #include "cache/format/float16.h"
 #include "cache/read/collection.h"
 #include "cache/read/joined_exams.h"
+#include "cache/read/merged_streams.h"
 #include "cache/read/scan.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -17,14 +18,29 @@ struct CacheReader::State {
     cache.forget_superseded();
   }
   Collection cache;
-  std::optional<JoinedExams> joined;
+  std::optional<MergedStreams> merged;
+  std::optional<JoinedExams> joined;  // of what is merged
 
-  const std::vector<ExamInfo>& exams() const { return joined ? joined->exams : cache.exams(); }
+  const std::vector<ExamInfo>& alone() const { return merged ? merged->exams : cache.exams(); }
+  const std::vector<ExamInfo>& exams() const { return joined ? joined->exams : alone(); }
   std::span<const std::size_t> parts(const std::size_t& exam) const {
     return joined ? std::span<const std::size_t>(joined->parts[exam]) : std::span(&exam, 1);
   }
+  std::size_t value_bytes() const {
+    return cache.header().storage == StorageType::kFloat16 ? sizeof(std::uint16_t) : sizeof(float);
+  }
+  std::size_t row_bytes(std::size_t array) const {
+    const std::size_t stored = cache.header().row_bytes(array);
+    return merged ? merged->names.size() * (stored + value_bytes()) : stored;
+  }
+  // `rows`: of one part, as stored; to: as they are read.
+  void arrange(std::size_t part, std::span<const std::byte> rows, std::span<std::byte> to) const {
+    merge_rows(cache.exams()[part], merged->places[part], merged->names.size(), value_bytes(), rows,
+               to);
+  }
   void read(std::size_t exam, std::size_t array, std::span<std::byte> rows) const;
   void scan(std::size_t array, std::span<const std::size_t> exams, const VisitStored& body) const;
+  std::vector<std::string> thumbnails(std::size_t part) const;
 
   std::size_t view_index(const std::string& view) const {
     const std::vector<std::string>& views = cache.header().views;
@@ -37,6 +53,7 @@ struct CacheReader::State {
     const ShardHeader& header = cache.header();
     if (!header.cut)
       throw CacheError("the cache has no cut; `coldframe extract --cut BLOCK` stores one");
+    if (merged) throw CacheError("the cut of merged streams cannot be read");
     if (view >= header.views.size())
       throw CacheError(concat("the cache has no view ", view, "; it has ", header.views.size()));
     return header.cut_of(view);
@@ -45,28 +62,57 @@ struct CacheReader::State {
 
 void CacheReader::State::read(std::size_t exam, std::size_t array,
                               std::span<std::byte> rows) const {
+  std::vector<std::byte> stored;
   for (const std::size_t part : parts(exam)) {
-    const std::size_t bytes = cache.exams()[part].frames() * cache.header().row_bytes(array);
-    cache.read_rows(part, array, rows.first(bytes));
-    rows = rows.subspan(bytes);
+    const auto own = rows.first(alone()[part].frames() * row_bytes(array));
+    rows = rows.subspan(own.size());
+    if (!merged) {
+      cache.read_rows(part, array, own);
+      continue;
+    }
+    stored.resize(cache.exams()[part].frames() * cache.header().row_bytes(array));
+    cache.read_rows(part, array, stored);
+    arrange(part, stored, own);
   }
 }
 
 void CacheReader::State::scan(std::size_t array, std::span<const std::size_t> exams,
                               const VisitStored& body) const {
-  if (!joined) return scan_rows(cache, array, exams, body);
+  if (!joined && !merged) return scan_rows(cache, array, exams, body);
   std::vector<std::size_t> all;
   for (const std::size_t exam : exams)
     all.insert(all.end(), parts(exam).begin(), parts(exam).end());
   std::vector<std::byte> rows;
   std::size_t at = 0, read = 0;  // exam among `exams`, and parts of it
-  scan_rows(cache, array, all, [&](std::size_t, std::span<const std::byte> part) {
-    rows.insert(rows.end(), part.begin(), part.end());
+  scan_rows(cache, array, all, [&](std::size_t part, std::span<const std::byte> stored) {
+    const std::size_t before = rows.size();
+    rows.resize(before + alone()[part].frames() * row_bytes(array));
+    if (merged)
+      arrange(part, stored, std::span(rows).subspan(before));
+    else
+      std::ranges::copy(stored, rows.begin() + static_cast<std::ptrdiff_t>(before));
     if (++read < parts(exams[at]).size()) return;
     body(exams[at++], rows);
     rows.clear();
     read = 0;
   });
+}
+
+std::vector<std::string> CacheReader::State::thumbnails(std::size_t part) const {
+  const StoredThumbnails& stored = cache.thumbnails(part);
+  std::string bytes(stored.bytes(), '\0');
+  cache.read_thumbnails(part, std::as_writable_bytes(std::span(bytes)));
+  std::vector<std::string> files;
+  std::size_t at = 0;
+  for (const std::uint64_t size : stored.sizes) {
+    files.push_back(bytes.substr(at, size));
+    at += size;
+  }
+  if (!merged || files.empty()) return files;
+  std::vector<std::string> of_instants(merged->exams[part].frames());
+  for (std::size_t frame = files.size(); frame-- > 0;)  // the first frame's is kept
+    of_instants[merged->places[part][frame].instant] = files[frame];
+  return of_instants;
 }
 
 CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
@@ -79,7 +125,10 @@ const Recipe& CacheReader::recipe() const {
   return state_->cache.header().recipe;
 }
 std::int64_t CacheReader::dimension() const {
-  return state_->cache.header().dimension;
+  const std::int64_t stored = state_->cache.header().dimension;
+  if (!state_->merged) return stored;
+  return static_cast<std::int64_t>(
+      merged_width(static_cast<std::size_t>(stored), state_->merged->names.size()));
 }
 StorageType CacheReader::storage() const {
   return state_->cache.header().storage;
@@ -118,7 +167,16 @@ const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const
 
 void CacheReader::join_exams(std::vector<std::vector<std::size_t>> parts,
                              std::span<const double> begin_s) {
-  state_->joined = cache::join_exams(state_->cache.exams(), std::move(parts), begin_s);
+  state_->joined = cache::join_exams(state_->alone(), std::move(parts), begin_s);
+}
+
+void CacheReader::merge_streams(const std::string& column, std::vector<std::string> names) {
+  state_->merged = cache::merge_streams(state_->cache.exams(), column, std::move(names));
+}
+
+const std::vector<std::string>& CacheReader::streams() const {
+  static const std::vector<std::string> kNone;
+  return state_->merged ? state_->merged->names : kNone;
 }
 
 std::vector<std::string> CacheReader::column_names() const {
@@ -201,14 +259,8 @@ std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
   if (!recipe().has_thumbnails()) return {};
   std::vector<std::string> files;
   for (const std::size_t part : state_->parts(exam)) {
-    const StoredThumbnails& stored = state_->cache.thumbnails(part);
-    std::string bytes(stored.bytes(), '\0');
-    state_->cache.read_thumbnails(part, std::as_writable_bytes(std::span(bytes)));
-    std::size_t at = 0;
-    for (const std::uint64_t size : stored.sizes) {
-      files.push_back(bytes.substr(at, size));
-      at += size;
-    }
+    const std::vector<std::string> own = state_->thumbnails(part);
+    files.insert(files.end(), own.begin(), own.end());
   }
   return files;
 }

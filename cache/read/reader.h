@@ -40,6 +40,12 @@ class CacheReader {
   std::size_t shard_count() const;
   std::uint64_t thumbnail_bytes() const;  // of all exams' thumbnails; 0: there are none
 
+  // From now on the frames that an exam has of several streams at an instant are one
+  // (merged_streams.h): exams(), dimension() and features. The cut of such frames cannot be read.
+  // Comes before join_exams().
+  void merge_streams(const std::string& column, std::vector<std::string> names = {});
+  const std::vector<std::string>& streams() const;  // empty: frames are as they are stored
+
   // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
   // cut and thumbnails. Checksums remain those of the exam itself.
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);

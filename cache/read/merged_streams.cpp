@@ -1,0 +1,156 @@
+#include "cache/read/merged_streams.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+using Place = MergedStreams::Place;
+
+constexpr double kSameInstant = 1e-3;  // seconds
+
+const FrameColumn* column_of(const ExamInfo& exam, const std::string& name) {
+  const auto found = std::ranges::find(exam.frame_columns, name, &FrameColumn::name);
+  return found == exam.frame_columns.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> names_in(std::span<const ExamInfo> exams, const std::string& column) {
+  std::set<std::string> names;
+  for (const ExamInfo& exam : exams)
+    if (const FrameColumn* streams = column_of(exam, column))
+      names.insert(streams->values.begin(), streams->values.end());
+  names.erase("");
+  return {names.begin(), names.end()};
+}
+
+// The number of each frame's stream.
+std::vector<std::size_t> streams_of(const ExamInfo& exam, const std::string& column,
+                                    const std::vector<std::string>& names) {
+  std::vector<std::size_t> streams;
+  const FrameColumn* values = column_of(exam, column);
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    const std::string value = values ? values->values[frame] : "";
+    const auto found = std::ranges::find(names, value);
+    if (found == names.end())
+      throw DataError(concat("exam '", exam.id, "': frame ", frame, " has the ", column, " '",
+                             value, "', expected one of ", join(names, ", ")));
+    streams.push_back(static_cast<std::size_t>(found - names.begin()));
+  }
+  return streams;
+}
+
+// Each frame's instant, by its place within its stream.
+std::vector<Place> by_order(const std::vector<std::size_t>& streams, std::size_t count) {
+  std::vector<std::size_t> next(count);
+  std::vector<Place> places;
+  for (const std::size_t stream : streams) places.push_back({next[stream]++, stream});
+  return places;
+}
+
+std::vector<Place> by_time(const std::vector<double>& times,
+                           const std::vector<std::size_t>& streams, std::size_t count) {
+  std::vector<std::size_t> order(times.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t frame) { return times[frame]; });
+  std::vector<Place> places(times.size());
+  std::vector<bool> taken(count);
+  std::size_t instants = 0;
+  double begun = 0;
+  for (const std::size_t frame : order) {
+    const bool next = instants == 0 || taken[streams[frame]] || times[frame] - begun > kSameInstant;
+    if (next) {
+      ++instants;
+      begun = times[frame];
+      taken.assign(count, false);
+    }
+    taken[streams[frame]] = true;
+    places[frame] = {instants - 1, streams[frame]};
+  }
+  return places;
+}
+
+// The exam with an instant's frames as one. Of these the one that is stored first gives its time,
+// file and values.
+ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
+                     const std::string& column) {
+  ExamInfo info = exam;
+  std::erase_if(info.frame_columns, [&](const FrameColumn& one) { return one.name == column; });
+  std::size_t instants = 0;
+  for (const Place& place : places) instants = std::max(instants, place.instant + 1);
+  info.time_s.assign(instants, kUnknownTime);
+  info.present.assign(instants, 0);
+  info.frame_index.clear();
+  info.frame_source.assign(exam.frame_source.empty() ? 0 : instants, "");
+  for (FrameColumn& one : info.frame_columns) one.values.assign(instants, "");
+  for (std::size_t frame = places.size(); frame-- > 0;) {
+    const std::size_t at = places[frame].instant;
+    info.time_s[at] = exam.time_s[frame];
+    info.present[at] |= exam.present[frame];
+    if (!info.frame_source.empty()) info.frame_source[at] = exam.frame_source[frame];
+    for (FrameColumn& one : info.frame_columns)
+      one.values[at] = column_of(exam, one.name)->values[frame];
+  }
+  return info;
+}
+
+template <typename Bits>
+void fill(std::span<std::byte> row, Bits value) {
+  for (std::size_t at = 0; at < row.size(); at += sizeof value)
+    std::memcpy(row.data() + at, &value, sizeof value);
+}
+
+}  // namespace
+
+MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,
+                            std::vector<std::string> names) {
+  const auto has_column = [&](const ExamInfo& exam) { return column_of(exam, column) != nullptr; };
+  if (std::ranges::none_of(exams, has_column))
+    throw DataError(concat("the cache has no frame column '", column,
+                           "'; extract it again with --frame-columns ", column));
+  if (names.empty()) names = names_in(exams, column);
+  if (names.size() < 2)
+    throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),
+                           ", expected two or more"));
+  MergedStreams merged{std::move(names), {}, {}};
+  const std::size_t count = merged.names.size();
+  for (const ExamInfo& exam : exams) {
+    const std::vector<std::size_t> streams = streams_of(exam, column, merged.names);
+    const bool timed = std::ranges::all_of(exam.time_s, [](double t) { return std::isfinite(t); });
+    merged.places.push_back(timed ? by_time(exam.time_s, streams, count)
+                                  : by_order(streams, count));
+    merged.exams.push_back(merged_info(exam, merged.places.back(), column));
+  }
+  return merged;
+}
+
+void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+                std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
+                std::span<std::byte> merged) {
+  constexpr std::uint16_t kHalfNan = 0x7e00, kHalfOne = 0x3c00;
+  const bool half = value_bytes == sizeof(std::uint16_t);
+  if (half)
+    fill(merged, kHalfNan);
+  else
+    fill(merged, std::numeric_limits<float>::quiet_NaN());
+  const std::size_t from = places.empty() ? 0 : rows.size() / places.size();  // bytes of a row
+  const std::size_t to = streams * (from + value_bytes);
+  for (std::size_t row = 0; row < merged.size(); row += to)
+    std::memset(merged.data() + row + streams * from, 0, streams * value_bytes);
+  for (std::size_t frame = 0; frame < places.size(); ++frame) {
+    if (!stored.present[frame]) continue;
+    const auto [instant, stream] = places[frame];
+    std::byte* row = merged.data() + instant * to;
+    std::memcpy(row + stream * from, rows.data() + frame * from, from);
+    const float one = 1;
+    std::memcpy(row + streams * from + stream * value_bytes,
+                half ? static_cast<const void*>(&kHalfOne) : &one, value_bytes);
+  }
+}
+
+}  // namespace coldframe::cache

@@ -1,0 +1,42 @@
+// Frames of several streams (FA and ICGA, T1 and T2, B-mode and Doppler) as one row per instant.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/format/exam.h"
+
+namespace coldframe::cache {
+
+// A row of merged features is that of each stream, [D] each, and behind them for each stream 1
+// where it has a frame at that instant. The features of a stream that has none there are NaN.
+inline std::size_t merged_width(std::size_t dimension, std::size_t streams) {
+  return streams * (dimension + 1);
+}
+
+struct MergedStreams {
+  struct Place {  // of a stored frame
+    std::size_t instant, stream;
+  };
+  std::vector<std::string> names;          // in the order of their features
+  std::vector<ExamInfo> exams;             // whose frames are instants
+  std::vector<std::vector<Place>> places;  // [exam][frame as stored]
+};
+
+// `column`: the frame column that names each frame's stream. `names`: those to merge, in this
+// order; empty: all that there are, sorted. Frames of different streams within a millisecond are of
+// one instant; where an exam has a frame without a time, the first frames of all streams are, and
+// so on. An instant has the values of its first frame in other frame columns. DataError: no such
+// column, a frame without a stream, one that is not among `names`, fewer than two streams.
+MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,
+                            std::vector<std::string> names);
+
+// The merged rows of an exam, [instants, merged_width()], from those stored. `value_bytes`: of a
+// feature, 2 (float16) or 4 (float32).
+void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+                std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
+                std::span<std::byte> merged);
+
+}  // namespace coldframe::cache

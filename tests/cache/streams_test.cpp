@@ -1,0 +1,129 @@
+// Frames of several streams, which lie one behind the other in a cache, are read as one per
+// instant.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "common/cli/error.h"
+#include "tests/cache/support.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kDimension = 3;
+
+// Frame f of an exam has the features 10 f, 10 f + 1, 10 f + 2.
+ExamFeatures exam_of(const std::string& id, std::uint64_t ordinal,
+                     const std::vector<std::string>& streams, const std::vector<double>& times,
+                     const std::vector<std::uint8_t>& present) {
+  ExamFeatures exam = make_exam(id, ordinal, streams.size(), kDimension, {"clean"});
+  exam.info.time_s = times;
+  exam.info.present = present;
+  exam.info.frame_columns = {{"stream", streams}, {"eye", {}}};
+  for (std::size_t f = 0; f < streams.size(); ++f) {
+    exam.info.frame_columns[1].values.push_back("e" + std::to_string(f));
+    for (std::size_t d = 0; d < kDimension; ++d)
+      exam.views[0].values[f * kDimension + d] =
+          present[f] ? static_cast<float>(10 * f + d) : std::nanf("");
+  }
+  return exam;
+}
+
+// Rows as text, "FA ICGA", with the first feature of each stream and – where it is missing.
+std::string rows_of(const CacheReader& cache, std::size_t exam) {
+  const std::vector<float> values = cache.features(exam);
+  const std::size_t streams = cache.streams().size(), width = streams * (kDimension + 1);
+  std::string text;
+  for (std::size_t row = 0; row < values.size(); row += width) {
+    if (row > 0) text += " | ";
+    for (std::size_t s = 0; s < streams; ++s) {
+      const float* own = &values[row + s * kDimension];
+      const bool there = values[row + streams * kDimension + s] == 1;
+      for (std::size_t d = 0; d < kDimension; ++d) {
+        EXPECT_EQ(std::isnan(own[d]), !there);
+        EXPECT_TRUE(!there || own[d] == own[0] + static_cast<float>(d));
+      }
+      text += (s > 0 ? " " : "") + (there ? std::to_string(std::lround(own[0])) : "–");
+    }
+  }
+  return text;
+}
+
+class Streams : public ::testing::TestWithParam<StorageType> {
+ protected:
+  void write(const std::vector<ExamFeatures>& exams) {
+    WriterOptions options;
+    options.storage = GetParam();
+    write_cache(folder_ / "x.cache", exams, options);
+  }
+  CacheReader open() const { return CacheReader(folder_ / "x.cache"); }
+  MemoryFolder folder_;
+};
+
+TEST_P(Streams, FramesOfOneInstantAreOneRow) {
+  const double unknown = kUnknownTime;
+  write({exam_of("times", 0, {"FA", "FA", "ICGA", "FA", "ICGA"}, {0, 5, 0.0005, 9, 7},
+                 {1, 1, 1, 1, 0}),
+         exam_of("order", 1, {"ICGA", "ICGA", "FA"}, {unknown, unknown, unknown}, {1, 1, 1}),
+         exam_of("one stream", 2, {"FA", "FA"}, {0, 1}, {1, 1}),
+         exam_of("same time", 3, {"FA", "FA", "ICGA"}, {2, 2, 2}, {1, 1, 1})});
+  CacheReader cache = open();
+  cache.merge_streams("stream");
+  EXPECT_EQ(cache.streams(), (std::vector<std::string>{"FA", "ICGA"}));
+  EXPECT_EQ(cache.dimension(), 8);
+  EXPECT_EQ(rows_of(cache, 0), "0 20 | 10 – | – – | 30 –");
+  EXPECT_THAT(cache.exams()[0].time_s, ::testing::ElementsAre(0, 5, 7, 9));
+  EXPECT_THAT(cache.exams()[0].present, ::testing::ElementsAre(1, 1, 0, 1));
+  EXPECT_EQ(cache.exams()[0].frame_columns.size(), 1u);
+  EXPECT_THAT(cache.exams()[0].frame_columns[0].values,
+              ::testing::ElementsAre("e0", "e1", "e4", "e3"));
+  EXPECT_EQ(rows_of(cache, 1), "20 0 | – 10");
+  EXPECT_EQ(rows_of(cache, 2), "0 – | 10 –");
+  EXPECT_EQ(rows_of(cache, 3), "0 – | 10 20");
+}
+
+TEST_P(Streams, AModelNamesThemInItsOwnOrder) {
+  write({exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1}), exam_of("b", 1, {"FA"}, {0}, {1})});
+  CacheReader cache = open();
+  cache.merge_streams("stream", {"ICGA", "OCT", "FA"});
+  EXPECT_EQ(rows_of(cache, 0), "10 – 0");
+  cache.merge_streams("stream", {"ICGA", "FA"});
+  cache.join_exams({{0}, {0, 1}}, std::vector<double>{0, 60});
+  EXPECT_EQ(rows_of(cache, 1), "10 0 | – 0");
+  EXPECT_THAT(cache.exams()[1].time_s, ::testing::ElementsAre(0, 60));
+  std::size_t seen = 0;
+  cache.scan("clean", std::vector<std::size_t>{1, 0},
+             [&](std::size_t exam, std::span<const float> features) {
+               const std::vector<float> expected = cache.features(exam);
+               ASSERT_EQ(features.size(), expected.size());
+               EXPECT_EQ(std::memcmp(features.data(), expected.data(), features.size_bytes()), 0);
+               ++seen;
+             });
+  EXPECT_EQ(seen, 2u);
+}
+
+TEST_P(Streams, WhatIsNoStreamIsRefused) {
+  write({exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1}),
+         exam_of("b", 1, {"", "FA"}, {0, 1}, {1, 1})});
+  CacheReader cache = open();
+  const auto refused = [&](const std::string& column, std::vector<std::string> names,
+                           const std::string& why) {
+    try {
+      cache.merge_streams(column, std::move(names));
+      ADD_FAILURE() << why;
+    } catch (const DataError& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr(why));
+    }
+  };
+  refused("modality", {}, "no frame column 'modality'");
+  refused("stream", {}, "exam 'b': frame 0 has the stream '', expected one of FA, ICGA");
+  refused("stream", {"FA", "OCT"}, "exam 'a': frame 1 has the stream 'ICGA'");
+  refused("eye", {"only"}, "names 1 stream, expected two or more");
+}
+
+INSTANTIATE_TEST_SUITE_P(Storages, Streams,
+                         ::testing::Values(StorageType::kFloat16, StorageType::kFloat32));
+
+}  // namespace
+}  // namespace coldframe::cache
