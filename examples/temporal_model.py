@@ -50,6 +50,17 @@ class TemporalModel(nn.Module):
                 bidirectional=config["bidirectional"])
             setattr(self, self.kind, layers)
             width = hidden * (2 if config["bidirectional"] else 1)
+        elif self.kind == "transformer":
+            if time:
+                self.time = nn.Linear(time, hidden)
+            heads = next((h for h in range(hidden // 16, 1, -1) if hidden % (2 * h) == 0), 1)
+            layer = nn.TransformerEncoderLayer(hidden, heads, 2 * hidden, activation="gelu", batch_first=True,
+                                               norm_first=True)
+            self.transformer = nn.TransformerEncoder(layer, config["layers"], nn.LayerNorm(hidden),
+                                                     enable_nested_tensor=False)
+        elif self.kind == "tcn":
+            self.tcn = nn.ModuleList(TcnBlock(hidden if layer else hidden + time, hidden, 2 ** layer, config["dropout"])
+                                     for layer in range(config["layers"]))
         else:
             if not config.get("linear", True):
                 self.hidden = nn.Linear(hidden, hidden)
@@ -74,7 +85,14 @@ class TemporalModel(nn.Module):
             x = torch.cat(parts, -1)
         beyond = torch.arange(x.shape[1])[None] >= lengths[:, None]
         frames = x.masked_fill(beyond[..., None], 0)
-        if time is not None and self.encoding == "decay":
+        if self.kind == "transformer":
+            frames = self.attend(x, places(time, getattr(self, "time_mean", None), x.shape[:2]), beyond)
+        elif self.kind == "tcn":
+            frames = x.transpose(1, 2)
+            for block in self.tcn:
+                frames = block(frames)
+            frames = frames.transpose(1, 2).masked_fill(beyond[..., None], 0)
+        elif time is not None and self.encoding == "decay":
             frames, last, layers = *self.decaying(x, lengths, time), self.gru
         elif self.kind in ("gru", "lstm"):
             layers = getattr(self, self.kind)
@@ -82,7 +100,9 @@ class TemporalModel(nn.Module):
             frames, last = layers(packed)
             frames, _ = pad_packed_sequence(frames, batch_first=True)
             last = last[0] if self.kind == "lstm" else last
-        if self.pool == "last":
+        if self.pool == "last" and self.kind in ("transformer", "tcn"):
+            pooled = frames[torch.arange(len(frames)), lengths - 1]
+        elif self.pool == "last":
             pooled = torch.cat([last[-2], last[-1]], 1) if layers.bidirectional else last[-1]
         elif self.pool == "mean":
             pooled = frames.sum(1) / lengths[:, None]
@@ -92,6 +112,23 @@ class TemporalModel(nn.Module):
             score = self.attention(frames)[..., 0].masked_fill(beyond, -torch.inf)
             pooled = (score.softmax(1)[..., None] * frames).sum(1)
         return self.head(self.dropout(pooled))
+
+    def attend(self, x, place, beyond):
+        """torch.nn.TransformerEncoder, whose queries and keys each frame's place turns: rotary positions (Su et al. 2021,
+        arXiv:2104.09864)."""
+        hidden = self.transformer.norm.weight.numel()
+        if hasattr(self, "time"):
+            x = x[..., :hidden] + self.time(x[..., hidden:])
+        heads = self.transformer.layers[0].self_attn.num_heads
+        for layer in self.transformer.layers:
+            own = layer.self_attn
+            qkv = nn.functional.linear(layer.norm1(x), own.in_proj_weight, own.in_proj_bias)
+            q, k, v = qkv.unflatten(-1, (3, heads, hidden // heads)).permute(2, 0, 3, 1, 4)
+            seen = nn.functional.scaled_dot_product_attention(turned(q, place), turned(k, place), v,
+                                                              ~beyond[:, None, None])
+            x = x + self.dropout(own.out_proj(seen.transpose(1, 2).flatten(2)))
+            x = x + self.dropout(layer.linear2(nn.functional.gelu(layer.linear1(layer.norm2(x)))))
+        return self.transformer.norm(x).masked_fill(beyond[..., None], 0)
 
     def decaying(self, x, lengths, time):
         """GRU-D's decay of the state (Che et al. 2018): h ∘ exp(−max(0, w · interval + b))."""
@@ -108,6 +145,42 @@ class TemporalModel(nn.Module):
             if layer + 1 < self.gru.num_layers:
                 x = self.dropout(x)
         return x, state[None]
+
+
+class TcnBlock(nn.Module):
+    """[B, C, T] → [B, H, T]: two convolutions over frames `dilation` apart that see none to come (Bai et al. 2018)."""
+
+    def __init__(self, inputs, hidden, dilation, dropout):
+        super().__init__()
+        self.conv1 = nn.Conv1d(inputs, hidden, 3, dilation=dilation)
+        self.conv2 = nn.Conv1d(hidden, hidden, 3, dilation=dilation)
+        self.downsample = nn.Conv1d(inputs, hidden, 1) if inputs != hidden else nn.Identity()
+        self.before, self.dropout = nn.ConstantPad1d((2 * dilation, 0), 0.0), nn.Dropout(dropout)
+
+    def forward(self, x):
+        y = x
+        for convolution in (self.conv1, self.conv2):
+            y = self.dropout(nn.functional.gelu(convolution(self.before(y))))
+        return nn.functional.gelu(self.downsample(x) + y)
+
+
+def turned(x, place):
+    """[B, h, T, d] → the same: a place turns the pair of value i and value i + d / 2 by place / 10000^(2 i / d)."""
+    speed = 10000 ** (-torch.arange(0, x.shape[-1], 2, dtype=torch.float64) / x.shape[-1])
+    angle = place[:, None, :, None] * speed  # [B, 1, T, d / 2]
+    cosine, sine = angle.cos().float(), angle.sin().float()
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1)
+
+
+def places(time, time_mean, shape):
+    """A transformer's: how far each frame is from the first, in intervals of geometric mean length; [B, T] float64.
+    One that is unknown counts as one."""
+    steps = torch.ones(shape, dtype=torch.float64)
+    if time is not None:
+        steps = torch.where(time[..., 2] > 0, (time[..., 0].double() - time_mean[0]).exp(), steps)
+    steps[:, 0] = 0
+    return steps.cumsum(1)
 
 
 def time_inputs(times):

@@ -200,7 +200,7 @@ def train(context, out, *words, expect=0):
 def models(context):
     """Every model trains on the device without a warning."""
     figures = {}
-    for model in ["gru", "bigru", "lstm", "attention", "mean", "single", "clock"]:
+    for model in ["gru", "bigru", "lstm", "transformer", "tcn", "attention", "mean", "single", "clock"]:
         text = train(context, f"run-{model}", "--model", model)
         warnings = [line for line in text.splitlines() if "warning" in line.lower() and "ms: " not in line]
         auroc = re.search(r"AUROC\s+([\d.]+)", text)

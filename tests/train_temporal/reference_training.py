@@ -29,8 +29,8 @@ from temporal_model import TemporalModel, time_inputs
 def view_and_model(name, config, exams):
     """Returns what the model `name` sees, and the model without its statistics."""
     settings = dict(config["model"])
-    recurrent = name in ("gru", "bigru", "lstm", "shuffled")
-    settings["time"] = settings["time"] and recurrent
+    ordered = name in ("gru", "bigru", "lstm", "transformer", "tcn", "shuffled")
+    settings["time"] = settings["time"] and ordered
     settings["architecture"] = {"bigru": "gru", "shuffled": "gru", "single": "mean"}.get(name, name)
     settings["bidirectional"] = settings["bidirectional"] or name == "bigru"
     order = {"single": config.get("single_frame"), "shuffled": "shuffled"}.get(name, "in_order")

@@ -2,35 +2,58 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
 namespace {
 
-// Options of a GRU or LSTM alone are refused where none is trained.
-void check_recurrent(const TrainOptions& options) {
+// The architectures that are trained, twins among them.
+std::vector<ModelConfig> trained_models(const TrainOptions& options) {
+  std::vector<ModelConfig> configs;
+  for (const std::string& name : options.models()) {
+    const bool of_main = is_twin(name) || name == kFrozen;
+    ModelConfig& config = configs.emplace_back(options.architecture);
+    set_model(config, of_main ? options.model : name);
+    if (is_twin(name)) set_model(config, name);
+  }
+  return configs;
+}
+
+// Options of models that read in order alone are refused where none is trained.
+void check_order(const TrainOptions& options) {
   const ModelConfig& model = options.architecture;
-  const auto models = options.models();
-  const bool recurrent = std::any_of(models.begin(), models.end(), [](const std::string& name) {
-    ModelConfig config;
-    set_model(config, name);
-    return is_recurrent(config.architecture);
-  });
-  const std::pair<bool, const char*> given[] = {
-      {model.layers > 1, "layers"},
-      {model.bidirectional, "bidirectional"},
-      {options.pool_given, "temporal-pool"},
-      {options.time == TimeInput::kOn, "time on"},
-      {model.time_encoding != TimeEncoding::kLog, "time-encoding"}};
-  for (const auto& [is_given, option] : given) {
-    if (recurrent || !is_given) continue;
-    throw ConfigError(concat("--", option, " is for a GRU or LSTM, and ", join(models, ", "),
+  const auto models = trained_models(options);
+  const bool ordered = std::ranges::any_of(models, reads_in_order, &ModelConfig::architecture);
+  const bool recurrent = std::ranges::any_of(models, is_recurrent, &ModelConfig::architecture);
+  struct Given {
+    bool is_given, has_use;
+    const char *option, *models;
+  };
+  constexpr const char *kRecurrent = "a GRU or LSTM",
+                       *kOrdered = "models that read frames in order";
+  for (const Given& one :
+       {Given{options.layers > 1, ordered, "layers", kOrdered},
+        Given{model.bidirectional, recurrent, "bidirectional", kRecurrent},
+        Given{options.pool_given, ordered, "temporal-pool", kOrdered},
+        Given{options.time == TimeInput::kOn, ordered, "time on", kOrdered},
+        Given{model.time_encoding != TimeEncoding::kLog, ordered, "time-encoding", kOrdered}}) {
+    if (one.has_use || !one.is_given) continue;
+    throw ConfigError(concat("--", one.option, " is for ", one.models, ", and ",
+                             join(options.models(), ", "),
                              " has none; leave the option out, or take another --model"));
   }
+}
+
+void check_width(const TrainOptions& options) {
+  if (options.architecture.hidden % 2 == 0 || !options.trains("transformer")) return;
+  throw ConfigError(
+      concat("--hidden ", options.architecture.hidden,
+             ": a transformer wants an even width, as times turn its values in pairs; "
+             "take one more or less, or another --model"));
 }
 
 void check_time_encoding(const TrainOptions& options) {
@@ -38,14 +61,12 @@ void check_time_encoding(const TrainOptions& options) {
     throw ConfigError("--time-encoding encodes the intervals that --time off hides; give one");
   }
   if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
-  const auto models = options.models();
-  const bool other = std::any_of(models.begin(), models.end(), [](const std::string& name) {
-    return name == "lstm" || name == "bigru";
-  });
-  if (options.architecture.bidirectional || other) {
+  for (const ModelConfig& model : trained_models(options)) {
+    const bool decays = model.architecture == ModelKind::kGru && !model.bidirectional;
+    if (decays || !reads_in_order(model.architecture)) continue;
     throw ConfigError(
-        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru and "
-        "lstm, or take another encoding");
+        "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru, "
+        "lstm, transformer and tcn, or take another encoding");
   }
 }
 
@@ -109,7 +130,8 @@ void check_model_options(const TrainOptions& options) {
         "--search tries settings on one frame, and --single-frame best chooses among three; name "
         "first, middle or last, or leave --search out");
   }
-  check_recurrent(options);
+  check_order(options);
+  check_width(options);
   check_time_encoding(options);
 }
 
@@ -152,8 +174,9 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
   for (const std::string& model : options.models()) {
     if (!has_output_per_exam(model)) continue;
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
-                             "' a value per frame; expected gru, bigru, lstm, single (every frame "
-                             "by itself), shuffled, blank or clock (its place and time)"));
+                             "' a value per frame; expected gru, bigru, lstm, transformer, tcn, "
+                             "single (every frame by itself), shuffled, blank or clock (its place "
+                             "and time)"));
   }
 }
 

@@ -128,6 +128,9 @@ void TrainingRun::resolve_model() {
   base_ = options_.architecture;
   base_.dimension = cohort_.cache.dimension();
   base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
+  ModelConfig main = base_;
+  set_model(main, options_.model);
+  base_.layers = options_.layers_of(main.architecture);
   if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
   base_.clock_width = static_cast<std::int64_t>(
       clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
@@ -138,11 +141,11 @@ void TrainingRun::resolve_model() {
   if (!base_.time && base_.time_encoding != TimeEncoding::kLog) {
     throw ConfigError(
         "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
-        "out, or give them to the GRU all the same with --time on");
+        "out, or give them to the model all the same with --time on");
   }
-  log_info(base_.time ? "time intervals are uneven: the GRU sees them (--time off to hide them)"
-                      : "time intervals are unknown or even: not shown to the GRU (--time on to "
-                        "show them)");
+  log_info(base_.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
+                      : "time intervals are unknown or even: not shown to the model (--time on "
+                        "to show them)");
 }
 
 void TrainingRun::resolve_search() {

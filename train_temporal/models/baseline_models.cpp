@@ -1,6 +1,6 @@
 #include "train_temporal/models/baseline_models.h"
 
-#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/ordered/ordered_model.h"
 
 namespace coldframe::temporal {
 

@@ -13,7 +13,9 @@ const WordTable<ModelKind> kArchitectures{{"gru", ModelKind::kGru},
                                           {"mean", ModelKind::kMean},
                                           {"clock", ModelKind::kClock},
                                           {"lstm", ModelKind::kLstm},
-                                          {"attention", ModelKind::kAttention}};
+                                          {"attention", ModelKind::kAttention},
+                                          {"transformer", ModelKind::kTransformer},
+                                          {"tcn", ModelKind::kTcn}};
 const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
                                     {"first", FrameOrder::kFirst},
                                     {"middle", FrameOrder::kMiddle},
@@ -24,6 +26,7 @@ const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
                                      {"attention", TemporalPool::kAttention},
                                      {"none", TemporalPool::kNone}};
 
+constexpr std::int64_t kMostTcnLayers = 16;  // reach back 262140 frames
 constexpr const char *kShuffled = "shuffled", *kBlank = "blank";
 
 struct NamedModel {
@@ -36,6 +39,8 @@ constexpr std::array kModels = {
     NamedModel{"gru", ModelKind::kGru, FrameOrder::kInOrder},
     NamedModel{"bigru", ModelKind::kGru, FrameOrder::kInOrder},
     NamedModel{"lstm", ModelKind::kLstm, FrameOrder::kInOrder},
+    NamedModel{"transformer", ModelKind::kTransformer, FrameOrder::kInOrder},
+    NamedModel{"tcn", ModelKind::kTcn, FrameOrder::kInOrder},
     NamedModel{"attention", ModelKind::kAttention, FrameOrder::kInOrder},
     NamedModel{"mean", ModelKind::kMean, FrameOrder::kInOrder},
     NamedModel{kSingle, ModelKind::kMean, FrameOrder::kMiddle},
@@ -92,7 +97,8 @@ ModelConfig model_config_from_json(const Json& json) {
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.classes = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
-    config.layers = bounded("layers", 1, 64);
+    const bool tcn = config.architecture == ModelKind::kTcn;
+    config.layers = bounded("layers", 1, tcn ? kMostTcnLayers : 64);
     config.bidirectional = json.at("bidirectional").get<bool>();
     config.pool = pick("temporal_pool", kPools);
     config.time = json.at("time").get<bool>();
@@ -100,6 +106,10 @@ ModelConfig model_config_from_json(const Json& json) {
     config.dropout = json.at("dropout").get<double>();
     config.linear = json.value("linear", true);
     const std::string name = model_name(config);  // DataError when there is none
+    if (config.architecture == ModelKind::kTransformer && config.hidden % 2 != 0) {
+      throw DataError(concat("model configuration: a transformer of width ", config.hidden,
+                             ", which is odd; the file is damaged or not a Coldframe model"));
+    }
     if (config.per_frame() &&
         (is_one_frame(config.order) || config.architecture == ModelKind::kAttention)) {
       throw DataError(concat("model configuration: ", name,
@@ -134,7 +144,7 @@ bool is_twin(const std::string& name) {
 void set_model(ModelConfig& config, const std::string& name) {
   const NamedModel& model = kModels[choice("model", name, model_names())];
   config.blank = name == kBlank;
-  if (name == kShuffled ? is_recurrent(config.architecture)
+  if (name == kShuffled ? reads_in_order(config.architecture)
                         : config.blank && config.architecture != ModelKind::kClock) {
     if (name == kShuffled) config.order = model.order;
     return;
@@ -148,7 +158,8 @@ void set_model(ModelConfig& config, const std::string& name) {
 
 std::string model_name(const ModelConfig& config) {
   if (config.blank) return kBlank;
-  if (is_recurrent(config.architecture) && config.order == FrameOrder::kShuffled) return kShuffled;
+  if (reads_in_order(config.architecture) && config.order == FrameOrder::kShuffled)
+    return kShuffled;
   const bool one_by_one = config.per_frame() && config.architecture == ModelKind::kMean &&
                           config.order == FrameOrder::kInOrder;
   const bool one_frame = config.architecture == ModelKind::kMean && is_one_frame(config.order);

@@ -14,12 +14,14 @@ namespace coldframe::temporal {
 enum class ModelKind {
   kGru,   // frames → projection → GRU → pooling → head
   kMean,  // frames → projection → MLP → mean over frames → head; also `single`, on one frame
-  kClock,      // no features: clock_descriptor() → MLP
-  kLstm,       // as kGru with an LSTM
-  kAttention,  // frames → projection → MLP → attention pooling → head
+  kClock,        // no features: clock_descriptor() → MLP
+  kLstm,         // as kGru with an LSTM
+  kAttention,    // frames → projection → MLP → attention pooling → head
+  kTransformer,  // as kGru with a transformer encoder, rotary positions in seconds
+  kTcn,          // as kGru with causal dilated convolutions
 };
-// A GRU or LSTM that sees time gets the log of the interval and the seconds since the first frame,
-// and beside them:
+// A model that reads frames in order and sees time gets the log of the interval and the seconds
+// since the first frame, and beside them:
 enum class TimeEncoding {
   kLog,       // no more than these
   kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
@@ -41,7 +43,7 @@ struct ModelConfig {
   std::int64_t layers = 1;
   bool bidirectional = false;
   TemporalPool pool = TemporalPool::kAttention;
-  bool time = false;  // whether the GRU sees intervals
+  bool time = false;  // whether a model that reads in order sees intervals
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
   bool linear = false;  // kMean, kAttention: no MLP, as models were that are still read
@@ -53,8 +55,20 @@ std::string word_of(TemporalPool pool);
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 
+// These alone can read both ways.
 inline bool is_recurrent(ModelKind architecture) {
   return architecture == ModelKind::kGru || architecture == ModelKind::kLstm;
+}
+// Frames are read in their order and at their times, and pooled as `pool` says.
+inline bool reads_in_order(ModelKind architecture) {
+  return is_recurrent(architecture) || architecture == ModelKind::kTransformer ||
+         architecture == ModelKind::kTcn;
+}
+// Where none are asked for: one GRU or LSTM, two layers of a transformer, three blocks of a TCN,
+// whose last frame sees 28 before it.
+inline std::int64_t default_layers(ModelKind architecture) {
+  if (architecture == ModelKind::kTcn) return 3;
+  return architecture == ModelKind::kTransformer ? 2 : 1;
 }
 // H' of what the head sees, of all but kClock.
 inline std::int64_t pooled_width(const ModelConfig& config) {

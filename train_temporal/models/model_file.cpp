@@ -113,11 +113,26 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
   require_shape(path, weights, "head.weight", {config.classes, width});
   if (config.architecture == ModelKind::kClock) return;
   require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
-  if (!is_recurrent(config.architecture)) return;
-  const bool gru = config.architecture == ModelKind::kGru;
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    require_shape(path, weights, concat(gru ? "gru" : "lstm", ".weight_hh_l", layer),
-                  {(gru ? 3 : 4) * config.hidden, config.hidden});
+    const std::int64_t H = config.hidden;
+    switch (config.architecture) {
+      case ModelKind::kGru:
+        require_shape(path, weights, concat("gru.weight_hh_l", layer), {3 * H, H});
+        break;
+      case ModelKind::kLstm:
+        require_shape(path, weights, concat("lstm.weight_hh_l", layer), {4 * H, H});
+        break;
+      case ModelKind::kTransformer:
+        require_shape(path, weights,
+                      concat("transformer.layers.", layer, ".self_attn.in_proj_weight"),
+                      {3 * H, H});
+        break;
+      case ModelKind::kTcn:
+        require_shape(path, weights, concat("tcn.", layer, ".conv2.weight"), {H, H, 3});
+        break;
+      default:
+        return;
+    }
   }
 }
 

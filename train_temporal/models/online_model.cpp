@@ -10,7 +10,7 @@ namespace coldframe::temporal {
 namespace {
 
 TemporalPool pool_of(const ModelConfig& config) {
-  if (config.per_frame() || is_recurrent(config.architecture)) return config.pool;
+  if (config.per_frame() || reads_in_order(config.architecture)) return config.pool;
   if (is_one_frame(config.order)) return TemporalPool::kLast;
   return config.architecture == ModelKind::kMean ? TemporalPool::kMean : TemporalPool::kAttention;
 }
@@ -25,6 +25,8 @@ torch::Tensor parameter(const SequenceModel& model, const std::string& name) {
 
 std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.bidirectional) return "it reads frames in both directions";
+  if (config.architecture == ModelKind::kTransformer)
+    return "what it makes of a frame depends on the frames behind it";
   if (config.order == FrameOrder::kShuffled) return "it reads frames in random order";
   if (config.order == FrameOrder::kMiddle) return "it reads the middle one of all frames";
   if (config.architecture == ModelKind::kClock)
@@ -40,8 +42,10 @@ OnlineModel::OnlineModel(SequenceModel& model, const ModelConfig& config)
       attention_(parameter(model, "attention.weight")),
       attention_bias_(parameter(model, "attention.bias")) {
   if (const auto why = needs_whole_sequence(config)) {
-    throw ConfigError(concat("the model '", model_name(config), "' cannot go frame by frame: ",
-                             *why, "; predict whole exams, or train gru, lstm, mean or attention"));
+    throw ConfigError(concat("the model '", model_name(config),
+                             "' cannot go frame by frame: ", *why,
+                             "; predict whole exams, or train gru, lstm, tcn, mean or "
+                             "attention"));
   }
   restart();
 }

@@ -30,7 +30,7 @@ class OnlineModel {
   SequenceModel& model_;
   ModelConfig config_;
   torch::Tensor head_, head_bias_, attention_, attention_bias_;
-  std::vector<torch::Tensor> state_;  // of the recurrent layers
+  std::vector<torch::Tensor> state_;  // of the layers over frames
   double first_time_ = 0, last_time_ = 0;
   std::int64_t frames_ = 0;
   // Sums over the frames, weighted by exp(score − highest score so far): the softmax in one pass

@@ -4,7 +4,9 @@
 #include <stdexcept>
 
 #include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/ordered/gru_model.h"
+#include "train_temporal/models/ordered/tcn_model.h"
+#include "train_temporal/models/ordered/transformer_model.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -28,7 +30,10 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
   std::int64_t fan_in = 1;
   for (auto& item : model.named_parameters()) {
     torch::Tensor& parameter = item.value();
-    if (parameter.dim() == 2) fan_in = parameter.size(1);  // a bias follows its weight
+    const bool normalises = item.key().find("norm") != std::string::npos;
+    if (normalises) continue;  // LayerNorm begins with 1 and 0
+    // A bias follows its weight.
+    if (parameter.dim() > 1) fan_in = parameter.numel() / parameter.size(0);
     const bool recurrent = item.key().starts_with("gru.") || item.key().starts_with("lstm.");
     const auto scale = static_cast<double>(recurrent ? config.hidden : fan_in);
     fill_uniform(parameter, 1.0 / std::sqrt(scale), seed, number++);
@@ -48,6 +53,12 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
     case ModelKind::kGru:
     case ModelKind::kLstm:
       model = std::make_shared<GruModel>(config);
+      break;
+    case ModelKind::kTransformer:
+      model = std::make_shared<TransformerModel>(config);
+      break;
+    case ModelKind::kTcn:
+      model = std::make_shared<TcnModel>(config);
       break;
     case ModelKind::kMean:
     case ModelKind::kAttention:

@@ -3,15 +3,20 @@
 #include <algorithm>
 
 #include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/ordered/tcn_model.h"
 
 namespace coldframe::temporal {
 namespace {
 
 // Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
-// with LibTorch 2.11. Of recurrent layers: once, and for each layer and direction.
+// with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
 constexpr double kMeanActivations = 4.8, kAttentionActivations = 5.8;
 constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
+constexpr double kEncoderActivations = 7.5, kEncoderLayerActivations = 10.6;
+constexpr double kEncoderLayerGrid = 4;  // of the padded batch
+constexpr double kTcnActivations = 6.5, kTcnBlockActivations = 11;
+// Of these nothing stays in evaluation but what one layer needs.
+constexpr double kEncoderEvaluation = 8, kEncoderGridEvaluation = 5.5, kTcnEvaluation = 10.2;
 
 }  // namespace
 
@@ -22,15 +27,38 @@ StepValues::StepValues(const ModelConfig& config)
       C_(double(config.classes)),
       F_(double(config.clock_width)),
       L_(double(config.layers)),
-      dirs_(config.bidirectional ? 2 : 1),
+      dirs_(is_recurrent(config.architecture) && config.bidirectional ? 2 : 1),
       W_(H_ * dirs_),
-      I_(H_ + (config.time ? double(kTimeInputs) : 0)),
+      I_(double(ordered_inputs(config))),
       gates_(config.architecture == ModelKind::kLstm ? 4 : 3) {}
 
 double StepValues::parameters() const {
-  if (config_.architecture == ModelKind::kClock) return kClockHidden * (F_ + C_);
-  if (!is_recurrent(config_.architecture)) return D_ * H_ + H_ * H_ + H_ * C_;
-  return D_ * H_ + W_ * C_ + dirs_ * gates_ * H_ * ((I_ + H_) + (L_ - 1) * (W_ + H_));
+  if (config_.architecture == ModelKind::kClock) {
+    const double inputs = F_ + (config_.per_frame() ? double(kClockFrameInputs) : 0);
+    return kClockHidden * (inputs + 1) + (kClockHidden + 1) * C_;
+  }
+  const double around = (D_ + 1) * H_ + (W_ + 1) * C_;
+  if (reads_in_order(config_.architecture)) return around + ordered_parameters();
+  const double scores = config_.architecture == ModelKind::kAttention ? H_ + 1 : 0;
+  return around + scores + (config_.linear ? 0 : (H_ + 1) * H_);
+}
+
+double StepValues::ordered_parameters() const {
+  const double beside = I_ - H_;  // what tells the time
+  double count = config_.pool == TemporalPool::kAttention ? W_ + 1 : 0;
+  if (config_.time && config_.time_encoding == TimeEncoding::kTime2Vec)
+    count += 2 * kTime2VecInputs;
+  switch (config_.architecture) {
+    case ModelKind::kTransformer:
+      return count + (beside > 0 ? (beside + 1) * H_ : 0) + L_ * (8 * H_ + 11) * H_ + 2 * H_;
+    case ModelKind::kTcn:
+      return count + (beside > 0 ? (I_ + 1) * H_ : 0) + (kTcnTaps * I_ + 1) * H_ +
+             (2 * L_ - 1) * (kTcnTaps * H_ + 1) * H_;
+    default:
+      break;
+  }
+  if (config_.time && config_.time_encoding == TimeEncoding::kDecay) count += 2 * H_ * L_;
+  return count + dirs_ * gates_ * H_ * ((I_ + H_ + 2) + (L_ - 1) * (W_ + H_ + 2));
 }
 
 double StepValues::forward(double n, double b) const {
@@ -42,17 +70,42 @@ double StepValues::backward(double n, double b) const {
   return n * (I_ + 4 * H_ + W_ * (2 * L_ - 1)) + b * (H_ + 3 * W_ + C_);
 }
 
-// The features are there three times as they are standardised, then twice.
-double StepValues::by_autograd(double n, double b, bool keeps) const {
+// In units of H.
+double StepValues::activations(double n, double padded, bool keeps) const {
+  switch (config_.architecture) {
+    case ModelKind::kTransformer:
+      if (!keeps) return n * kEncoderEvaluation + padded * kEncoderGridEvaluation;
+      return n * (kEncoderActivations + kEncoderLayerActivations * L_) +
+             padded * kEncoderLayerGrid * L_;
+    case ModelKind::kTcn:
+      return n * (keeps ? kTcnActivations + kTcnBlockActivations * L_ : kTcnEvaluation);
+    case ModelKind::kGru:
+    case ModelKind::kLstm:
+      return n * (kRecurrentActivations + kLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
+    case ModelKind::kAttention:
+      return n * kAttentionActivations / (keeps ? 1 : 3);
+    default:
+      return n * kMeanActivations / (keeps ? 1 : 3);
+  }
+}
+
+// The features are there three times as they are standardised, then twice (in evaluation of a
+// transformer or TCN, once).
+double StepValues::by_autograd(double n, double b, double longest, bool keeps) const {
   if (config_.architecture == ModelKind::kClock)
     return (config_.per_frame() ? n : b) * (F_ + 3 * kClockHidden);
   const bool recurrent = is_recurrent(config_.architecture);
-  const double layers = recurrent ? kRecurrentActivations + kLayerActivations * L_ * dirs_
-                        : config_.architecture == ModelKind::kAttention ? kAttentionActivations
-                                                                        : kMeanActivations;
-  // Weights that every step of a layer uses get a gradient beside the one that it is added to.
-  const double added = recurrent && keeps ? gates_ * H_ * ((L_ > 1 ? W_ : I_) + H_) : 0;
-  return n * std::max(3 * D_, 2 * D_ + (keeps ? layers : layers / 3) * H_) + added;
+  const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
+  const double padded = std::max(n, b * longest);
+  return std::max(3 * n * D_, (once ? 1 : 2) * n * D_ + activations(n, padded, keeps) * H_) +
+         (keeps ? weights_beside() : 0);
+}
+
+// Weights that every step of a recurrent layer uses get a gradient beside the one that it is added
+// to; a convolution's are kept in another order.
+double StepValues::weights_beside() const {
+  if (is_recurrent(config_.architecture)) return gates_ * H_ * ((L_ > 1 ? W_ : I_) + H_);
+  return config_.architecture == ModelKind::kTcn ? 2 * L_ * kTcnTaps * H_ * H_ : 0;
 }
 
 }  // namespace coldframe::temporal

@@ -15,6 +15,7 @@
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/resolve_architecture.h"
+#include "train_temporal/models/model_config.h"
 #include "train_temporal/plan/measure.h"
 #include "train_temporal/plan/report.h"
 
@@ -37,6 +38,7 @@ struct Options {
   fs::path html;
   Query query;
   std::int64_t lora = 0;
+  std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
   std::int64_t measured_frames = 4, epoch_exams = 1000;
   bool measure = false, json = false;
@@ -66,10 +68,12 @@ po::options_description described(Options& options) {
       "what --memory and --measure are about: the last K blocks, or all");
   add("lora", po::value(&options.lora)->default_value(options.lora),
       "with a rank: LoRA in these blocks");
-  add("hidden", po::value(&query.hidden)->default_value(query.hidden),
-      "of the temporal model, a GRU");
-  add("layers", po::value(&query.layers)->default_value(query.layers), "of the GRU");
-  add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU runs both ways");
+  add("temporal", po::value(&query.temporal)->default_value(query.temporal),
+      "the temporal model (train's --model): gru, lstm, transformer, tcn, …");
+  add("hidden", po::value(&query.hidden)->default_value(query.hidden), "of the temporal model");
+  add("layers", po::value(&options.layers)->default_value(options.layers),
+      "of the temporal model; 0: as many as train's --layers 0");
+  add("bidirectional", po::bool_switch(&query.bidirectional), "the GRU or LSTM runs both ways");
   add("dropout", po::bool_switch(&query.dropout), "the trained blocks have dropout");
   add("memory", po::value(&options.memory), "say whether it fits: 24GiB; exit code 1 if not");
   add("measure", po::bool_switch(&options.measure),
@@ -156,6 +160,10 @@ Trained trained_of(const Options& options) {
 
 void check(Options& options) {
   Query& query = options.query;
+  choice("temporal", query.temporal, temporal::model_names());
+  temporal::ModelConfig temporal;
+  set_model(temporal, query.temporal);
+  query.layers = options.layers != 0 ? options.layers : default_layers(temporal.architecture);
   for (const auto& [option, value] : {std::pair{"exams", query.exams},
                                       {"frames", query.frames},
                                       {"hidden", query.hidden},

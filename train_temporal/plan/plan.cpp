@@ -27,27 +27,33 @@ std::uint64_t count(std::int64_t value) {
   return static_cast<std::uint64_t>(value);
 }
 
-// The temporal model's step on [n, D] features.
-std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool fused) {
+temporal::ModelConfig temporal_model(const Query& query, std::uint64_t dimension) {
   temporal::ModelConfig config;
   config.dimension = static_cast<std::int64_t>(dimension);
   config.classes = query.outputs;
   config.hidden = query.hidden;
   config.layers = query.layers;
   config.bidirectional = query.bidirectional;
-  config.time = true;
+  set_model(config, query.temporal);
+  config.time = reads_in_order(config.architecture);
+  return config;
+}
+
+// The temporal model's step on [n, D] features.
+std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool cached) {
+  const temporal::ModelConfig config = temporal_model(query, dimension);
   const temporal::StepValues values(config);
   const double n = double(query.all_frames()), b = double(query.exams);
-  return kFloat * static_cast<std::uint64_t>(fused ? values.forward(n, b) + values.backward(n, b)
-                                                   : values.by_autograd(n, b, true));
+  const bool fused =
+      cached && !query.cuda && !query.half && config.architecture == temporal::ModelKind::kGru;
+  return kFloat *
+         static_cast<std::uint64_t>(fused ? values.forward(n, b) + values.backward(n, b)
+                                          : values.by_autograd(n, b, double(query.frames), true));
 }
 
 std::uint64_t temporal_parameters(const Query& query, std::uint64_t dimension) {
-  const std::uint64_t H = count(query.hidden), dirs = query.bidirectional ? 2 : 1, W = H * dirs;
-  std::uint64_t parameters = dimension * H + H + W * count(query.outputs) + count(query.outputs);
-  for (std::int64_t layer = 0; layer < query.layers; ++layer)
-    parameters += dirs * 3 * H * ((layer == 0 ? H + 3 : W) + H + 2);
-  return parameters;
+  const temporal::StepValues values(temporal_model(query, dimension));
+  return static_cast<std::uint64_t>(values.parameters());
 }
 
 // Counts weights, gradients, and what goes with each trained parameter.
@@ -93,7 +99,7 @@ Row cached_row(const Query& query) {
   row.trained_parameters = temporal_parameters(query, dimension);
   row.bytes = parameter_bytes(query, row.trained_parameters, row.trained_parameters);
   row.bytes.inputs = kFloat * dimension * count(query.all_frames());
-  row.bytes.temporal = temporal_bytes(query, dimension, !query.cuda && !query.half);
+  row.bytes.temporal = temporal_bytes(query, dimension, true);
   row.schedule = "-";
   row.work = 6.0 * double(row.trained_parameters) * double(query.all_frames());
   add_device(query, row.bytes);

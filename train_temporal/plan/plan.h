@@ -24,8 +24,9 @@ struct Query {
   bool cuda = true;
   int threads = 1;
   bool dropout = false;
-  std::int64_t moments = 2;  // tensors that the optimizer keeps for each parameter
-  std::int64_t hidden = 128, layers = 1, outputs = 1;  // of the GRU
+  std::int64_t moments = 2;      // tensors that the optimizer keeps for each parameter
+  std::string temporal = "gru";  // the temporal model's name
+  std::int64_t hidden = 128, layers = 1, outputs = 1;  // of it
   bool bidirectional = false;
   std::int64_t lora_rank = 8;  // of the way that trains LoRA
 

@@ -88,7 +88,8 @@ std::string describe(const std::string& name, bool per_frame) {
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
   if (name == "attention") return ": mean of the frames, weighted by what each shows";
   if (name == "gru" || name == "lstm") return ": frames in order";
-  if (name == "bigru") return ": frames in order, read both ways";
+  if (name == "bigru" || name == "transformer") return ": frames in order, read both ways";
+  if (name == "tcn") return ": frames in order, some before each at a time";
   return "";
 }
 

@@ -1,6 +1,7 @@
 // The figures become plain words here.
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "common/text/text.h"
 #include "train_temporal/report/report.h"
@@ -8,6 +9,9 @@
 
 namespace coldframe::temporal {
 namespace {
+
+// Models that are trained on the order of frames.
+constexpr std::string_view kOrdered[] = {"gru", "bigru", "lstm", "transformer", "tcn"};
 
 // Differences of the main figure up to here are too small to matter.
 constexpr double kMargin = 0.05;
@@ -269,8 +273,7 @@ std::vector<std::string> verdict(const RunReport& report) {
   if (other.found) lines.push_back(about_runs(report, other));
   const Control frozen = find_control(report, "frozen");
   if (frozen.found) lines.push_back(about_tuning(name, main, frozen, learnt));
-  // Other models are not trained on the order in the first place.
-  const bool order_matters = main == "gru" || main == "bigru" || main == "lstm";
+  const bool order_matters = std::ranges::find(kOrdered, main) != std::end(kOrdered);
   if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
   const std::string frame = single_text(report);
   for (const auto& [what, baseline] :

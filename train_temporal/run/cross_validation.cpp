@@ -239,7 +239,9 @@ ModelConfig Experiment::config(const FitName& fit) const {
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
-  if (!is_recurrent(result.architecture)) result.time = false;
+  if (!reads_in_order(result.architecture)) result.time = false;
+  if (!is_recurrent(result.architecture)) result.bidirectional = false;
+  result.layers = options.layers_of(result.architecture);
   return result;
 }
 

@@ -5,7 +5,7 @@ import pytest
 from training_support import coldframe, quick, ramp_cache
 
 
-@pytest.mark.parametrize("model", ["gru", "lstm"])
+@pytest.mark.parametrize("model", ["gru", "lstm", "transformer", "tcn"])
 def test_the_figures_hang_together(tmp_path, model):
     cache = ramp_cache(tmp_path, 60, frames=16, dimension=64)
     words = ["train", "--cache", cache, "--target", "label", "--benchmark", "--model", model,

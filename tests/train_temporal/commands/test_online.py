@@ -145,14 +145,15 @@ def test_options_that_would_do_nothing_are_refused_by_name(words):
     assert done.returncode == 2 and f"{words[0]} does not go with --online".encode() in done.stderr
 
 
-def test_models_that_need_the_whole_clip_are_refused_by_name(made, tmp_path):
-    for words in [["train", "--cache", made / "exams.cache", "--target", "label", "--model", "bigru", "--out",
+@pytest.mark.parametrize("model, why", [("bigru", b"both directions"), ("transformer", b"frames behind it")])
+def test_models_that_need_the_whole_clip_are_refused_by_name(made, tmp_path, model, why):
+    for words in [["train", "--cache", made / "exams.cache", "--target", "label", "--model", model, "--out",
                    tmp_path / "run", *quick("--folds", 2, "--epochs", 1)],
                   ["bundle", "make", tmp_path / "run", "--out", tmp_path / "model.bundle"]]:
         done = coldframe(*words)
         assert done.returncode == 0, done.stderr.decode()
     done, _ = online(tmp_path, made / "clip0.avi")
-    assert done.returncode == 2 and b"'bigru'" in done.stderr and b"both directions" in done.stderr
+    assert done.returncode == 2 and f"'{model}'".encode() in done.stderr and why in done.stderr
 
 
 def test_memory_does_not_grow_with_frames(made):

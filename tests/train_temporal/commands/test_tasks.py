@@ -194,7 +194,7 @@ def test_the_balanced_sampler_does_not_depend_on_threads(cache, tmp_path):
     assert losses[0] == losses[1]
 
 
-@pytest.mark.parametrize("model", ["gru", "lstm"])
+@pytest.mark.parametrize("model", ["gru", "lstm", "transformer", "tcn"])
 def test_a_class_per_frame(tmp_path, model):
     exams, features = known_exams(60)
     exams[4]["frame_columns"]["phase"][2] = ""

@@ -154,7 +154,7 @@ def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
     assert coldframe(*command, "--resume").returncode == 0  # nothing is left to do
 
 
-@pytest.mark.parametrize("model", ["gru", "attention"])
+@pytest.mark.parametrize("model", ["gru", "attention", "transformer", "tcn"])
 def test_a_memory_budget_holds_and_changes_nothing(tmp_path, model):
     cache = ramp_cache(tmp_path, 60, frames=64, dimension=48)
     words = ["--model", model, "--folds", 1, "--epochs", 3, "--batch", 256, "--hidden", 128,
@@ -292,7 +292,7 @@ ERRORS = {
                                                    "0,0,zzz,p,train\n")], 3, "zzz"),
     "no split column": (plain, lambda f: ["--split-column"], 3, "split"),
     "two ways to split": (plain, lambda f: ["--folds", 3, "--split-column"], 2, "--folds"),
-    "unknown model": (plain, lambda f: ["--model", "transformer"], 2, "transformer"),
+    "unknown model": (plain, lambda f: ["--model", "perceiver"], 2, "perceiver"),
     "unknown option": (plain, lambda f: ["--fold", 3], 2, "folds"),
     "no epochs": (plain, lambda f: ["--epochs", 0], 2, "--epochs"),
     "certain dropout": (plain, lambda f: ["--dropout", 1.0], 2, "--dropout"),
@@ -306,6 +306,13 @@ ERRORS = {
     "both ways of no GRU": (
         plain, lambda f: ["--model", "single", "--compare", "clock", "--bidirectional"], 2,
         "--bidirectional"),
+    "both ways of a TCN": (
+        plain, lambda f: ["--model", "tcn", "--compare", "shuffled", "--bidirectional"], 2, "--bidirectional"),
+    "a transformer of odd width": (
+        plain, lambda f: ["--compare", "transformer", "--hidden", 33], 2, "even width"),
+    "decay of a transformer": (
+        plain, lambda f: ["--model", "transformer", "--time", "on", "--time-encoding", "decay"], 2,
+        "--time-encoding decay"),
     "pooling of no GRU": (
         plain, lambda f: ["--model", "attention", "--temporal-pool", "last"], 2, "--temporal-pool"),
     "time of no GRU": (plain, lambda f: ["--model", "mean", "--time", "on"], 2, "--time on"),

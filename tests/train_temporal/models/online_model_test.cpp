@@ -30,6 +30,10 @@ INSTANTIATE_TEST_SUITE_P(
         OnlineVariant{"gru_time2vec", "gru", 1, TemporalPool::kLast, true, TimeEncoding::kTime2Vec},
         OnlineVariant{"lstm_attention", "lstm", 2, TemporalPool::kAttention, true},
         OnlineVariant{"lstm_last", "lstm", 1, TemporalPool::kLast, false},
+        OnlineVariant{"tcn_attention", "tcn", 3, TemporalPool::kAttention, false},
+        OnlineVariant{"tcn_last_time", "tcn", 2, TemporalPool::kLast, true},
+        OnlineVariant{"tcn_per_frame", "tcn", 4, TemporalPool::kNone, true,
+                      TimeEncoding::kTime2Vec},
         OnlineVariant{"blank", "blank", 1, TemporalPool::kAttention, true},
         OnlineVariant{"mean", "mean", 1, TemporalPool::kAttention, false},
         OnlineVariant{"attention", "attention", 1, TemporalPool::kAttention, false},
@@ -90,7 +94,7 @@ TEST_P(EveryOnlineModel, EqualsTheWholeSequenceAtEveryPrefix) {
 
 TEST(OnlineModel, RefusesModelsThatNeedTheWholeSequenceByName) {
   const Dataset dataset = sequence();
-  for (const char* name : {"bigru", "shuffled", "single", "clock"}) {
+  for (const char* name : {"bigru", "transformer", "shuffled", "single", "clock"}) {
     const ModelConfig config = testing::small_config(dataset, name);
     const auto model = make_model(config, 3);
     try {

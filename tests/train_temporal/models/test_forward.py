@@ -17,6 +17,11 @@ VARIANTS = {
     "time2vec": ["--time", "on", "--time-encoding", "time2vec", "--temporal-pool", "last"],
     "lstm-time": ["--model", "lstm", "--layers", 2, "--time", "on"],
     "lstm-both-ways-last": ["--model", "lstm", "--bidirectional", "--temporal-pool", "last"],
+    "transformer": ["--model", "transformer"],
+    "transformer-time": ["--model", "transformer", "--time", "on", "--temporal-pool", "last", "--hidden", 32],
+    "transformer-time2vec": ["--model", "transformer", "--time", "on", "--time-encoding", "time2vec", "--layers", 1],
+    "tcn": ["--model", "tcn", "--temporal-pool", "mean"],
+    "tcn-time-last": ["--model", "tcn", "--time", "on", "--temporal-pool", "last", "--layers", 2],
     "attention-alone": ["--model", "attention"],
     "mean-alone": ["--model", "mean"],
     "single": ["--model", "single"],
@@ -94,6 +99,32 @@ def test_predict_equals_pytorch(tmp_path, variant):
         np.testing.assert_allclose(ours[i], list(one.values()), rtol=0, atol=1e-5)
     spread = 0.001 if variant.startswith("single") else 0.01
     assert ours[:, 1].std() > spread, "the models must tell exams apart for this to mean anything"
+
+
+def test_without_times_the_transformer_is_pytorchs():
+    """Where all frames stand in one place rotary positions turn nothing."""
+    torch.manual_seed(0)
+    config = {"architecture": "transformer", "temporal_pool": "none", "time": False, "time_encoding": "log", "hidden": 48,
+              "layers": 3, "bidirectional": False, "dimension": 5, "classes": 2, "dropout": 0.0}
+    model = temporal_model.TemporalModel(config).eval()
+    x, beyond = torch.randn(4, 9, 48), torch.arange(9)[None] >= torch.tensor([9, 4, 1, 7])[:, None]
+    with torch.no_grad():
+        ours = model.attend(x, torch.zeros(4, 9, dtype=torch.float64), beyond)
+        theirs = model.transformer(x, src_key_padding_mask=beyond).masked_fill(beyond[..., None], 0)
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_places_turn_queries_and_keys_as_in_gpt_neox():
+    from transformers.models.gpt_neox.modeling_gpt_neox import apply_rotary_pos_emb
+
+    torch.manual_seed(0)
+    q, k = torch.randn(2, 2, 3, 7, 16).unbind()
+    place = torch.rand(2, 7).cumsum(1)
+    angle = place[..., None] * 10000 ** (-torch.arange(0, 16, 2) / 16)
+    angle = torch.cat([angle, angle], -1)
+    theirs = apply_rotary_pos_emb(q, k, angle.cos(), angle.sin())
+    for part, expected in zip((q, k), theirs):
+        torch.testing.assert_close(temporal_model.turned(part, place.double()), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("control", ["clock", "shuffled"])

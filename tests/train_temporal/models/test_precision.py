@@ -12,7 +12,7 @@ def losses(folder, cache, name, *more):
     return pd.read_csv(folder / name / "metrics.csv")[["train_loss", "validation_loss"]].to_numpy()
 
 
-@pytest.mark.parametrize("model", ["gru", "lstm", "attention"])
+@pytest.mark.parametrize("model", ["gru", "lstm", "transformer", "tcn", "attention"])
 @pytest.mark.parametrize("kind", ["bf16", "fp16"])
 def test_half_precision_stays_near_float32(tmp_path, model, kind):
     cache = ramp_cache(tmp_path, 60, frames=6)

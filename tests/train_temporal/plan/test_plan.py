@@ -7,6 +7,8 @@ import timm
 from safetensors.torch import save_file
 from training_support import coldframe
 
+from temporal_model import TemporalModel
+
 GIB = 2**30
 TINY = "vit_tiny_patch16_224"
 
@@ -50,6 +52,16 @@ def test_parameters_are_timms(small):
     assert last["trained_parameters"] == trained + gru
     lora = ways(small, 12, 8)["none"]
     assert lora["trained_parameters"] == 12 * 8 * (384 + 3 * 384 + 384 + 384) + gru
+
+
+@pytest.mark.parametrize("name, layers", [("gru", 1), ("lstm", 1), ("transformer", 2), ("tcn", 3), ("attention", 1)])
+def test_parameters_of_temporal_models_are_pytorchs(name, layers):
+    config = {"architecture": name, "hidden": 128, "layers": layers, "dimension": 192, "classes": 1, "dropout": 0.0,
+              "bidirectional": False, "temporal_pool": "attention", "time": name != "attention", "time_encoding": "log",
+              "linear": False}
+    cached = plan(TINY, "--temporal", name)["ways"][0]
+    assert cached["trained_parameters"] == sum(p.numel() for p in TemporalModel(config).parameters())
+    assert cached["bytes"]["temporal"] > 4 * 16 * 20 * 2 * 192
 
 
 def test_strategies_trade_memory_for_time(small):

@@ -19,6 +19,8 @@ VARIANTS = {
     "gru-attention-2": ["--temporal-pool", "attention", "--layers", 2],
     "decay": ["--time", "on", "--time-encoding", "decay"],
     "lstm": ["--model", "lstm"],
+    "transformer-time": ["--model", "transformer", "--time", "on"],
+    "tcn": ["--model", "tcn"],
     "attention": ["--model", "attention"],
     "mean": ["--model", "mean"],
     "single": ["--model", "single"],

@@ -29,7 +29,7 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
   FitOptions options;
   options.epochs = 3;
   options.batch = 32;
-  for (const char* model : {"gru", "lstm"}) {
+  for (const char* model : {"gru", "lstm", "transformer", "tcn"}) {
     ModelConfig config = testing::small_config(dataset, model);
     config.hidden = 32;
     const FitTask task{dataset, labels, split, config, options, 9, 2};
@@ -96,6 +96,12 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
       {"lstm", "lstm", 32, 64, 1, 0, false, TemporalPool::kMean},
       {"lstm, many weights and few frames", "lstm", 8, 256, 1, 5, false, TemporalPool::kMean},
       {"lstm, layers", "lstm", 32, 32, 2, 0, false, TemporalPool::kMean},
+      {"transformer", "transformer", 32, 64, 1, 0, true, TemporalPool::kMean},
+      {"transformer, layers", "transformer", 32, 64, 3, 0, false, TemporalPool::kAttention},
+      {"transformer, many weights", "transformer", 8, 256, 2, 8, true, TemporalPool::kLast},
+      {"tcn", "tcn", 32, 64, 1, 0, true, TemporalPool::kMean},
+      {"tcn, layers", "tcn", 32, 64, 4, 0, false, TemporalPool::kAttention},
+      {"tcn, many weights", "tcn", 8, 256, 2, 8, true, TemporalPool::kLast},
       {"attention", "attention", 64, 64, 1, 0, false, TemporalPool::kMean},
       {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
   };

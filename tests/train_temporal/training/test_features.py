@@ -21,7 +21,8 @@ def ragged_exams(missing):
     return exams, features
 
 
-@pytest.mark.parametrize("model, sampler", [("gru", "order"), ("gru", "balanced"), ("attention", "order")])
+@pytest.mark.parametrize("model, sampler", [("gru", "order"), ("gru", "balanced"), ("attention", "order"), ("transformer", "order"),
+                                            ("tcn", "order")])
 def test_the_place_of_features_changes_no_byte(tmp_path, model, sampler):
     cache = make_cache(tmp_path, *ragged_exams(np.nan))
     fits = ["--model", model, "--sampler", sampler, "--folds", 2, "--epochs", 5, "--batch", 10, "--train-frames", 5,

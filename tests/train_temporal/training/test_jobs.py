@@ -33,7 +33,7 @@ def cache(tmp_path_factory):
 
 
 def test_fits_side_by_side_give_the_same_bytes(cache, tmp_path):
-    fits = ["--folds", 3, "--seeds", 2, "--compare", "mean", "--epochs", 6]
+    fits = ["--folds", 3, "--seeds", 2, "--compare", "mean,transformer,tcn", "--epochs", 6]
     for jobs in (1, 2, 3):
         run(words(cache, tmp_path / str(jobs), *fits, "--jobs", jobs, "--threads", 2), tmp_path / str(jobs))
     one = content(tmp_path / "1")

@@ -76,7 +76,7 @@ def test_processes_equal_one_bit_for_bit(cache, tmp_path):
     np.testing.assert_allclose(losses(tmp_path / "3"), losses(tmp_path / "alone"), rtol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["lstm", "mean"])
+@pytest.mark.parametrize("model", ["lstm", "transformer", "tcn", "mean"])
 def test_models_of_autograd_have_the_same_loss_curve(cache, tmp_path, model):
     fits = ["--model", model, "--folds", 1, "--epochs", 6, "--patience", 0]
     alone = coldframe(*words(cache, tmp_path / "alone", *fits))

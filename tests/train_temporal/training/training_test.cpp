@@ -45,7 +45,7 @@ FitOptions quick(std::size_t epochs) {
   return options;
 }
 
-TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
+TEST_F(Training, OnlyModelsThatReadInOrderLearnWhatOnlyTheOrderTells) {
   Targets labels;
   const Dataset dataset = testing::ramp_dataset(labels, 240, 8, 6);
   const Split split = testing::thirds(240);
@@ -53,7 +53,7 @@ TEST_F(Training, OnlyTheGruLearnsWhatOnlyTheOrderTells) {
     const FitTask task{dataset, labels, split, testing::small_config(dataset, model), quick(40), 1};
     return auroc_on_test(task, testing::run_to_end(task));
   };
-  EXPECT_GE(score("gru"), 0.95);
+  for (const char* model : {"gru", "transformer", "tcn"}) EXPECT_GE(score(model), 0.95) << model;
   EXPECT_LE(score("mean"), 0.65);
   EXPECT_LE(score("shuffled"), 0.65);
 }
@@ -82,8 +82,10 @@ TEST_F(Training, OnlyAModelThatSeesTimesLearnsWhatOnlyTheIntervalsTell) {
   EXPECT_GE(score("gru", true, TimeEncoding::kLog), 0.95);
   EXPECT_GE(score("gru", true, TimeEncoding::kDecay), 0.95);
   EXPECT_GE(score("gru", true, TimeEncoding::kTime2Vec), 0.95);
-  EXPECT_GE(score("lstm", true, TimeEncoding::kLog), 0.95);
-  EXPECT_LE(score("gru", false, TimeEncoding::kLog), 0.65);
+  for (const char* model : {"lstm", "transformer", "tcn"})
+    EXPECT_GE(score(model, true, TimeEncoding::kLog), 0.95) << model;
+  for (const char* model : {"gru", "transformer", "tcn"})
+    EXPECT_LE(score(model, false, TimeEncoding::kLog), 0.65) << model;
   EXPECT_LE(score("mean", false, TimeEncoding::kLog), 0.65);
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "train_temporal/models/gru_model.h"
+#include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/kernels/kernels.h"
 
 namespace coldframe::temporal {

@@ -49,7 +49,7 @@ void check_numbers(const TrainOptions& options) {
   require(options.repeats >= 1 && options.repeats <= 1000, "repeats", "1 to 1000");
   require(options.seeds >= 1 && options.seeds <= 1000, "seeds", "1 to 1000");
   require(model.hidden >= 1 && model.hidden <= 8192, "hidden", "1 to 8192");
-  require(model.layers >= 1 && model.layers <= 16, "layers", "1 to 16");
+  require(options.layers >= 0 && options.layers <= 16, "layers", "0 (the model's own) to 16");
   require(model.dropout >= 0 && model.dropout < 1, "dropout", "0 or more and less than 1");
   check_threads(options.threads);
   require(fit.epochs >= 1 && fit.epochs <= 1000000, "epochs", "1 to 1000000");

@@ -76,13 +76,18 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
       "what the model `single` sees: the first, middle or last frame, or the best of these by the "
       "validation part of each fold");
   add("hidden", number(model.hidden),
-      "width of the projection and of the recurrent layers, or of the MLP in their place");
-  add("layers", number(model.layers), "layers of the GRU or LSTM");
-  add("bidirectional", po::bool_switch(&model.bidirectional), "read sequences both ways");
+      "width of the projection and of the layers over frames, or of the MLP in their place");
+  add("layers", number(options.layers),
+      "layers of the model that reads frames in order; 0: 1 of a GRU or LSTM, 2 of a transformer, "
+      "3 blocks of a TCN");
+  add("bidirectional", po::bool_switch(&model.bidirectional),
+      "read sequences both ways (GRU, LSTM)");
   add("temporal-pool", text(words.pool, "KIND"),
-      "last, mean or attention (the default) over the outputs of the GRU or LSTM");
+      "last, mean or attention (the default) over what the GRU, or a model in its place, makes of "
+      "each frame");
   add("time", text(words.time, "WHEN")->default_value(words.time),
-      "give the GRU time intervals: on, off, or auto (when they are known and uneven)");
+      "give the GRU, or a model in its place, time intervals: on, off, or auto (when they are "
+      "known and uneven)");
   add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),
       "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
       "time2vec: also learnt sinusoids of the time");

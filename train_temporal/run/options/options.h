@@ -48,6 +48,7 @@ struct TrainOptions {
   bool default_compare = false;  // --compare alone: what does not apply to the target is left out
   ModelConfig architecture;      // what the options say of it; the cache decides the rest
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
+  std::int64_t layers = 0;              // 0: each model's own
   bool pool_given = false;              // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
@@ -70,6 +71,9 @@ struct TrainOptions {
 
   std::vector<std::string> models() const;  // the main one first, then those compared
   bool trains(const std::string& model) const;
+  std::int64_t layers_of(ModelKind kind) const {
+    return layers > 0 ? layers : default_layers(kind);
+  }
 };
 // True for the models that --tune trains the ViT with: those that see features, and are not
 // kFrozen.

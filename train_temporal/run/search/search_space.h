@@ -24,7 +24,7 @@ Json to_json(const Setting& setting);
 // At most `count` settings of a fit of `config`; the first is that of the arguments. The others are
 // drawn:
 //   hidden        32, 64 or 128
-//   pool          mean, attention or last, of a GRU or LSTM on targets of exams
+//   pool          mean, attention or last, of models that read in order, on targets of exams
 //   dropout       0 to 0.6
 //   noise         0 to 1
 //   lr            0.0005 to 0.005, by its logarithm
