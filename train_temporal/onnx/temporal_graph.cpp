@@ -3,6 +3,8 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/models/online_model.h"
+#include "train_temporal/onnx/frame_layers.h"
+#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::onnx {
 namespace {
@@ -11,35 +13,20 @@ using temporal::ModelConfig;
 using temporal::ModelKind;
 using temporal::TemporalPool;
 
-constexpr const char *kBatch = "batch", *kFrames = "frames";
-
-// PyTorch has a GRU's gates as r, z, n and an LSTM's as i, f, g, o; ONNX as z, r, h and i, o, f, c
-// (onnx/docs/Operators.md). rows: [gates · H, …]
-torch::Tensor reordered(const torch::Tensor& rows, const std::vector<std::int64_t>& gates) {
-  const auto parts = rows.chunk(static_cast<std::int64_t>(gates.size()));
-  std::vector<torch::Tensor> moved;
-  for (const std::int64_t gate : gates) moved.push_back(parts[static_cast<std::size_t>(gate)]);
-  return torch::cat(moved);
-}
-
-class TemporalGraph {
+class TemporalGraph : FrameLayers {
  public:
   explicit TemporalGraph(const temporal::TrainedModel& trained)
-      : card_(trained.card), config_(trained.card.config) {
-    for (const auto& item : trained.model->named_parameters()) tensors_[item.key()] = item.value();
-    for (const auto& item : trained.model->named_buffers()) tensors_[item.key()] = item.value();
-  }
+      : FrameLayers(trained.card.config, state_dict(*trained.model)), card_(trained.card) {}
 
   Graph build() {
     Value x = graph_.input("features", {kBatch, kFrames, config_.dimension});
     x = divided(minus(x, tensor("feature_mean")), tensor("feature_std"));
     x = linear(x, "project");
-    const bool recurrent = is_recurrent(config_.architecture);
-    if (recurrent && config_.time) x = with_time(x);
-    if (recurrent)
-      for (std::int64_t layer = 0; layer < config_.layers; ++layer) x = recur(x, layer);
-    else if (tensors_.contains("hidden.weight"))
+    if (reads_in_order(config_.architecture)) {
+      x = encode(config_.time ? with_time(x) : x);
+    } else if (tensors_.contains("hidden.weight")) {
       x = graph_.gelu(linear(x, "hidden"));
+    }
     const bool per_frame = config_.per_frame();
     const Value outputs = linear(per_frame ? x : pool(x), "head");
     graph_.output(outputs, "outputs", shape_of(per_frame, config_.classes));
@@ -51,92 +38,28 @@ class TemporalGraph {
   static Dimensions shape_of(bool per_frame, std::int64_t width) {
     return per_frame ? Dimensions{kBatch, kFrames, width} : Dimensions{kBatch, width};
   }
-  Value tensor(const std::string& name) { return graph_.constant(tensors_.at(name)); }
-  Value linear(const Value& x, const std::string& name) {
-    return graph_.linear(x, tensors_.at(name + ".weight"), tensors_.at(name + ".bias"));
-  }
-  Value plus(const Value& a, const Value& b) { return graph_.add("Add", {a, b}); }
-  Value minus(const Value& a, const Value& b) { return graph_.add("Sub", {a, b}); }
-  Value times(const Value& a, const Value& b) { return graph_.add("Mul", {a, b}); }
-  Value divided(const Value& a, const Value& b) { return graph_.add("Div", {a, b}); }
-  Value squeezed(const Value& x, std::int64_t axis) {
-    return graph_.add("Squeeze", {x, graph_.constant(Integers{axis})});
-  }
-  Value unsqueezed(const Value& x, std::int64_t axis) {
-    return graph_.add("Unsqueeze", {x, graph_.constant(Integers{axis})});
-  }
-  Value summed(const Value& x, std::int64_t axis) {
-    return graph_.add("ReduceSum", {x, graph_.constant(Integers{axis})},
-                      {{"keepdims", std::int64_t{0}}});
-  }
-  Value state(const std::string& name, std::int64_t width) {
-    return graph_.input(name, {kBatch, width});
-  }
-  void next(const Value& value, const std::string& name, std::int64_t width) {
-    graph_.output(value, "next_" + name, {kBatch, width});
-  }
-
-  // As GruModel::time_features().
-  Value with_time(const Value& x) {
-    const Value time =
-        graph_.input("time", {kBatch, kFrames, std::int64_t{temporal::kTimeColumns}});
-    const Value value =
-        divided(minus(graph_.slice(time, 2, temporal::kLogInterval, temporal::kLogInterval + 2),
-                      tensor("time_mean")),
-                tensor("time_std"));
-    const Value known =
-        graph_.slice(time, 2, temporal::kIntervalKnown, temporal::kIntervalKnown + 2);
-    const Value time_known = graph_.slice(time, 2, temporal::kTimeKnown, temporal::kTimeKnown + 1);
-    std::vector<Value> parts = {x, times(value, known), minus(graph_.constant(1.0), time_known)};
-    if (config_.time_encoding == temporal::TimeEncoding::kTime2Vec) {
-      const Value phase = linear(graph_.slice(value, 2, 1, 2), "time2vec");
-      const std::int64_t all = tensors_.at("time2vec.bias").size(0);
-      const Value periodic = graph_.add("Sin", {graph_.slice(phase, 2, 1, all)});
-      parts.push_back(times(joined({graph_.slice(phase, 2, 0, 1), periodic}), time_known));
-    }
-    return joined(parts);
-  }
-  Value joined(const std::vector<Value>& parts) {
-    return graph_.add("Concat", parts, {{"axis", std::int64_t{-1}}});
-  }
-
-  // x [batch, frames, I] -> [batch, frames, H]
-  Value recur(const Value& x, std::int64_t layer) {
-    const bool gru = config_.architecture == ModelKind::kGru;
-    const Integers gates = gru ? Integers{1, 0, 2} : Integers{0, 3, 1, 2};
-    const auto weight = [&](const char* name) {
-      return reordered(tensors_.at(concat(gru ? "gru." : "lstm.", name, "_l", layer)), gates)
-          .unsqueeze(0);
-    };
-    std::vector<Value> inputs = {
-        graph_.transpose(x, {1, 0, 2}), graph_.constant(weight("weight_ih")),
-        graph_.constant(weight("weight_hh")),
-        graph_.constant(torch::cat({weight("bias_ih"), weight("bias_hh")}, 1)), ""};
-    const std::string hidden = concat("hidden_l", layer), cell = concat("cell_l", layer);
-    inputs.push_back(unsqueezed(state(hidden, config_.hidden), 0));
-    Attributes attributes = {{"hidden_size", config_.hidden}};
-    if (gru)
-      attributes.emplace_back("linear_before_reset", std::int64_t{1});
-    else
-      inputs.push_back(unsqueezed(state(cell, config_.hidden), 0));
-    const auto found = graph_.add(gru ? "GRU" : "LSTM", inputs, attributes, gru ? 2 : 3);
-    next(squeezed(found[1], 0), hidden, config_.hidden);
-    if (!gru) next(squeezed(found[2], 0), cell, config_.hidden);
-    return graph_.transpose(squeezed(found[0], 1), {1, 0, 2});  // of [frames, 1, batch, H]
-  }
 
   Value last_of(const Value& x) { return squeezed(graph_.slice(x, 1, -1, INT64_MAX), 1); }
 
   // x [batch, frames, H] -> [batch, H] of all frames so far. As OnlineModel::pool().
   Value pool(const Value& x) {
-    const bool recurrent = is_recurrent(config_.architecture);
+    const bool ordered = reads_in_order(config_.architecture);
     if (config_.order == temporal::FrameOrder::kFirst) return pool_first(x);
     if (config_.order == temporal::FrameOrder::kLast ||
-        (recurrent && config_.pool == TemporalPool::kLast))
+        (ordered && config_.pool == TemporalPool::kLast))
       return last_of(x);
     const bool mean =
-        recurrent ? config_.pool == TemporalPool::kMean : config_.architecture == ModelKind::kMean;
+        ordered ? config_.pool == TemporalPool::kMean : config_.architecture == ModelKind::kMean;
+    if (config_.architecture == ModelKind::kTransformer) return pool_whole(x, mean);
     return mean ? pool_mean(x) : pool_attention(x);
+  }
+
+  Value pool_whole(const Value& x, bool mean) {
+    if (mean)
+      return graph_.add("ReduceMean", {x}, {{"axes", Integers{1}}, {"keepdims", std::int64_t{0}}});
+    const Value shares =
+        graph_.add("Softmax", {linear(x, "attention")}, {{"axis", std::int64_t{1}}});
+    return summed(times(shares, x), 1);
   }
 
   Value pool_first(const Value& x) {
@@ -216,9 +139,6 @@ class TemporalGraph {
   }
 
   const temporal::ModelCard& card_;
-  const ModelConfig& config_;
-  StateDict tensors_;
-  Graph graph_{"temporal_model"};
 };
 
 }  // namespace
@@ -226,6 +146,8 @@ class TemporalGraph {
 Graph temporal_graph(const temporal::TrainedModel& trained) {
   const ModelConfig& config = trained.card.config;
   auto why = temporal::needs_whole_sequence(config);
+  const bool whole = config.architecture == ModelKind::kTransformer;
+  if (whole && config.order == temporal::FrameOrder::kInOrder) why.reset();
   if (config.time && config.time_encoding == temporal::TimeEncoding::kDecay)
     why = "its state decays between frames (--time-encoding decay), which ONNX's GRU does not";
   if (why)

@@ -1,5 +1,5 @@
 // A temporal model as an ONNX graph with its state as inputs and outputs: whole sequences and
-// single frames go through the same graph.
+// single frames go through the same graph. A transformer has none, and takes whole sequences alone.
 #pragma once
 
 #include "train_temporal/models/model_file.h"
@@ -12,8 +12,8 @@ namespace coldframe::onnx {
 // first value is zeros. Outputs are of the sequence up to the last of the frames, or of each frame
 // where the model has an output per frame: `outputs`, the head's, and for each target `TARGET`, the
 // probabilities of its classes, or the number. All sequences of a batch have as many frames.
-// ConfigError for models that need the whole sequence, and for a state that decays (time encoding
-// `decay`), by name.
+// ConfigError for other models that need the whole sequence, and for a state that decays (time
+// encoding `decay`), by name.
 Graph temporal_graph(const temporal::TrainedModel& trained);
 
 }  // namespace coldframe::onnx
