@@ -113,6 +113,7 @@ Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_
   dataset.device = device;
   dataset.views = views;
   dataset.cache = &cache;
+  dataset.streams = static_cast<std::int64_t>(cache.streams().size());
   dataset.sequences.resize(cache.exams().size());
   std::int64_t rows = 0;
   for (std::size_t index : exams) {

@@ -27,8 +27,9 @@ struct Dataset {
   torch::Tensor features;  // [views · rows, D] as the cache stores them: float16 or float32
   std::vector<Sequence> sequences;             // one per exam of the cache; no frames: not loaded
   std::vector<std::string> views = {"clean"};  // one after the other in `features`
-  torch::Device device = torch::kCPU;          // which computes; features may yet lie in memory
-  const cache::CacheReader* cache = nullptr;   // that it was loaded from; null: made otherwise
+  std::int64_t streams = 0;  // of merged frames: so many last columns tell which are there
+  torch::Device device = torch::kCPU;         // which computes; features may yet lie in memory
+  const cache::CacheReader* cache = nullptr;  // that it was loaded from; null: made otherwise
 
   // A frame's row in view `view` lies this many rows behind its row in `clean`.
   std::int64_t rows_before(std::size_t view) const {

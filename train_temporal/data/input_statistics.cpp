@@ -43,25 +43,31 @@ Slices streamed_rows(const Dataset& dataset, const std::vector<std::size_t>& exa
   };
 }
 
-// Mean and deviation of each of `width` columns, [W], [W]. In double, a slice of rows at a time,
-// which needs less than a MiB whatever the width.
+// Mean and deviation of each of `width` columns over the values that are not missing, [W], [W]. In
+// double, a slice of rows at a time, which needs less than a MiB whatever the width.
 std::pair<torch::Tensor, torch::Tensor> column_statistics(std::int64_t width,
                                                           const torch::Device& device,
-                                                          const Slices& slices) {
+                                                          bool may_miss, const Slices& slices) {
   constexpr std::int64_t kValues = 1 << 14;
   const std::int64_t at_most =
       std::max<std::int64_t>(kValues / std::max<std::int64_t>(width, 1), 1);
   torch::Tensor sum = torch::zeros({width}, torch::dtype(torch::kFloat64).device(device));
-  torch::Tensor squares = torch::zeros_like(sum);
-  std::int64_t rows = 0;
+  torch::Tensor squares = torch::zeros_like(sum), count = torch::zeros_like(sum);
+  const auto summed = [&](const torch::Tensor& values) {
+    return may_miss ? values.nansum(0) : values.sum(0);
+  };
   slices(at_most, [&](const torch::Tensor& part) {
-    sum += part.to(device).to(torch::kFloat64).sum(0);
-    rows += part.size(0);
+    const torch::Tensor values = part.to(device).to(torch::kFloat64);
+    sum += summed(values);
+    if (may_miss)
+      count += values.isnan().logical_not().sum(0);
+    else
+      count += values.size(0);
   });
-  const auto count = static_cast<double>(std::max<std::int64_t>(rows, 1));
+  count.clamp_min_(1);
   const torch::Tensor mean = sum / count;
   slices(at_most, [&](const torch::Tensor& part) {
-    squares += (part.to(device).to(torch::kFloat64) - mean).square().sum(0);
+    squares += summed((part.to(device).to(torch::kFloat64) - mean).square());
   });
   return {mean, (squares / count).sqrt()};
 }
@@ -84,12 +90,12 @@ std::vector<std::int64_t> frame_rows(const Dataset& dataset,
 std::pair<torch::Tensor, torch::Tensor> feature_statistics(const Dataset& dataset,
                                                            const std::vector<std::size_t>& exams) {
   if (dataset.streamed()) {
-    return column_statistics(dataset.cache->dimension(), dataset.device,
+    return column_statistics(dataset.cache->dimension(), dataset.device, dataset.streams > 0,
                              streamed_rows(dataset, exams));
   }
   const torch::Tensor rows =
       torch::tensor(frame_rows(dataset, exams), torch::kInt64).to(dataset.features.device());
-  return column_statistics(dataset.features.size(1), dataset.device,
+  return column_statistics(dataset.features.size(1), dataset.device, dataset.streams > 0,
                            rows_of(dataset.features, rows));
 }
 
@@ -145,13 +151,17 @@ InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::
   const double floor = std::max(0.01 * deviation.mean().item<double>(), 1e-6);
   statistics.feature_mean = mean.to(torch::kFloat32);
   statistics.feature_std = deviation.clamp_min(floor).to(torch::kFloat32);
+  // Whether a stream is there stays 0 or 1: one that training always had may be missing elsewhere.
+  const std::int64_t features = mean.size(0) - dataset.streams;
+  statistics.feature_mean.narrow(0, features, dataset.streams).zero_();
+  statistics.feature_std.narrow(0, features, dataset.streams).fill_(1);
 
   time_statistics(dataset, exams, statistics);
   const torch::Tensor clock = clocks_of(dataset, exams);
   const torch::Tensor all =
       torch::arange(clock.size(0), torch::dtype(torch::kInt64).device(clock.device()));
   const auto [clock_mean, clock_deviation] =
-      column_statistics(clock.size(1), dataset.device, rows_of(clock, all));
+      column_statistics(clock.size(1), dataset.device, false, rows_of(clock, all));
   statistics.clock_mean = clock_mean.to(torch::kFloat32);
   statistics.clock_std = without_zeros(clock_deviation).to(torch::kFloat32);
   return statistics;

@@ -52,8 +52,27 @@ void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::b
   }
 }
 
+// The features of the streams that have a frame there.
+template <typename Value>
+void require_finite_streams(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
+                            const RowFormat& format) {
+  const auto streams = static_cast<std::size_t>(format.streams);
+  const std::size_t width = static_cast<std::size_t>(format.values()) / streams - 1;
+  for (std::size_t s = 0; s < streams; ++s) {
+    Value there;
+    std::memcpy(&there, row + (streams * width + s) * sizeof(Value), sizeof(Value));
+    if (there == Value{}) continue;
+    require_finite<Value>(exam, frame, row + s * width * sizeof(Value), width, "feature");
+  }
+}
+
 void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::byte* row,
                     const RowFormat& format) {
+  if (format.streams > 0) {
+    return format.type == torch::kFloat16
+               ? require_finite_streams<std::uint16_t>(exam, frame, row, format)
+               : require_finite_streams<float>(exam, frame, row, format);
+  }
   const auto values = static_cast<std::size_t>(format.values());
   const char* what = format.shape.size() == 1 ? "feature" : "number of the cut";
   if (format.type == torch::kFloat16) require_finite<std::uint16_t>(exam, frame, row, values, what);
@@ -81,7 +100,8 @@ std::vector<std::int64_t> RowFormat::table(std::int64_t rows) const {
 }
 
 RowFormat row_format(const cache::CacheReader& cache, RowKind kind) {
-  if (kind == RowKind::kFeatures) return {type_of(cache.storage()), {cache.dimension()}};
+  if (kind == RowKind::kFeatures)
+    return {type_of(cache.storage()), {cache.dimension()}, std::ssize(cache.streams())};
   const std::optional<cache::Cut> cut = cache.cut();
   if (!cut) throw DataError("the cache has no cut; make it with `coldframe extract --cut BLOCK`");
   return {cut->is_pixels() ? torch::kUInt8 : type_of(cut->storage), cut->shape};

@@ -20,6 +20,7 @@ enum class RowKind {
 struct RowFormat {
   torch::ScalarType type;
   std::vector<std::int64_t> shape;  // of one frame
+  std::int64_t streams = 0;         // of merged features, which may be missing
 
   std::int64_t values() const;
   std::size_t bytes() const;

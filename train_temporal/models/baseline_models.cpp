@@ -5,10 +5,7 @@
 namespace coldframe::temporal {
 
 PooledModel::PooledModel(const ModelConfig& config)
-    : per_frame_(config.per_frame()), blank_(config.blank) {
-  feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
-  feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
-  project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
+    : per_frame_(config.per_frame()), inputs_(*this, config) {
   if (!config.linear) {
     hidden = register_module("hidden", torch::nn::Linear(config.hidden, config.hidden));
   }
@@ -19,17 +16,12 @@ PooledModel::PooledModel(const ModelConfig& config)
 }
 
 void PooledModel::set_statistics(const InputStatistics& statistics) {
-  feature_mean.copy_(statistics.feature_mean);
-  feature_std.copy_(statistics.feature_std);
-  if (blank_) feature_std.fill_(kBlankDeviation);
+  inputs_.set_statistics(statistics);
 }
 
 torch::Tensor PooledModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                    const Dropout& dropout) {
-  torch::Tensor x = (features - feature_mean) / feature_std;  // [N, D]
-  if (!blank_) dropout.add_noise(batch.row_keys, x);
-  x = project(x);  // [N, H]
-  x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
+  torch::Tensor x = inputs_(features, batch.row_keys, dropout);  // [N, H]
   if (!hidden.is_empty()) x = torch::gelu(hidden(x));
   if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
   const torch::Tensor frames = pad_packed(x, batch);                              // [B, T, H]
@@ -40,7 +32,7 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Sequence
 
 torch::Tensor PooledModel::step(const torch::Tensor& features, const torch::Tensor&,
                                 std::vector<torch::Tensor>&) {
-  const torch::Tensor x = project((features - feature_mean) / feature_std);  // [1, H]
+  const torch::Tensor x = inputs_(features, {}, Dropout());  // [1, H]
   return hidden.is_empty() ? x : torch::gelu(hidden(x));
 }
 

@@ -1,6 +1,7 @@
 // The GRU's baselines: frames without order, and metadata without frames.
 #pragma once
 
+#include "train_temporal/models/frame_inputs.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {
@@ -8,8 +9,8 @@ namespace coldframe::temporal {
 // Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
 // as integrated gradients want it) makes of each frame's projected features: the GRU's width and
 // regularisation without its memory, so that it loses for want of the order alone. `single` is this
-// model on one frame, or of targets per frame on each frame by itself. Tensors: feature_mean,
-// feature_std [D]; project.weight [H, D], project.bias; hidden.weight [H, H], hidden.bias (linear
+// model on one frame, or of targets per frame on each frame by itself. Tensors: those
+// of FrameInputs; hidden.weight [H, H], hidden.bias (linear
 // models: none); attention.weight [1, H], .bias with attention; head.weight [C, H], head.bias.
 class PooledModel final : public SequenceModel {
  public:
@@ -21,9 +22,9 @@ class PooledModel final : public SequenceModel {
   void set_statistics(const InputStatistics& statistics) override;
 
  private:
-  bool per_frame_, blank_;
-  torch::Tensor feature_mean, feature_std;
-  torch::nn::Linear project{nullptr}, hidden{nullptr}, attention{nullptr}, head{nullptr};
+  bool per_frame_;
+  FrameInputs inputs_;
+  torch::nn::Linear hidden{nullptr}, attention{nullptr}, head{nullptr};
 };
 
 inline constexpr std::int64_t kClockHidden = 32;

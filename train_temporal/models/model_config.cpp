@@ -29,6 +29,8 @@ const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
 constexpr std::int64_t kMostTcnLayers = 16;  // reach back 262140 frames
 constexpr const char *kShuffled = "shuffled", *kBlank = "blank";
 
+constexpr const char *kGated = "gated", *kSideBySide = "concat";
+
 struct NamedModel {
   const char* name;
   ModelKind architecture;
@@ -49,6 +51,18 @@ constexpr std::array kModels = {
     NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
 };
 constexpr const char* kBothWays = "bigru";
+
+void read_streams(const Json& json, ModelConfig& config) {
+  config.streams = json.at("streams").get<std::vector<std::string>>();
+  config.gated = json.at("fusion").get<std::string>() == kGated;
+  config.only_stream = json.value("only_stream", std::int64_t{-1});
+  const auto count = static_cast<std::int64_t>(config.streams.size());
+  if (count >= 2 && config.dimension % count == 0 && config.dimension > count &&
+      config.only_stream < count)
+    return;
+  throw DataError(concat("model configuration: ", count, " streams in a dimension of ",
+                         config.dimension, "; the file is damaged or not a Coldframe model"));
+}
 
 }  // namespace
 
@@ -72,6 +86,10 @@ Json to_json(const ModelConfig& config) {
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
   json["linear"] = config.linear;
+  if (config.streams.empty()) return json;
+  json["streams"] = config.streams;
+  json["fusion"] = config.gated ? kGated : kSideBySide;
+  if (config.only_stream >= 0) json["only_stream"] = config.only_stream;
   return json;
 }
 
@@ -105,6 +123,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
     config.linear = json.value("linear", true);
+    if (json.contains("streams")) read_streams(json, config);
     const std::string name = model_name(config);  // DataError when there is none
     if (config.architecture == ModelKind::kTransformer && config.hidden % 2 != 0) {
       throw DataError(concat("model configuration: a transformer of width ", config.hidden,
@@ -157,6 +176,8 @@ void set_model(ModelConfig& config, const std::string& name) {
 }
 
 std::string model_name(const ModelConfig& config) {
+  if (config.only_stream >= 0)
+    return kOnlyPrefix + config.streams[static_cast<std::size_t>(config.only_stream)];
   if (config.blank) return kBlank;
   if (reads_in_order(config.architecture) && config.order == FrameOrder::kShuffled)
     return kShuffled;

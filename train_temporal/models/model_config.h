@@ -46,7 +46,10 @@ struct ModelConfig {
   bool time = false;  // whether a model that reads in order sees intervals
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
-  bool linear = false;  // kMean, kAttention: no MLP, as models were that are still read
+  std::vector<std::string> streams = {};  // of merged frames, in the order of their features
+  bool gated = false;             // streams are weighted against each other, else side by side
+  std::int64_t only_stream = -1;  // the control that sees one of them alone
+  bool linear = false;            // kMean, kAttention: no MLP, as models were that are still read
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
@@ -83,6 +86,8 @@ const std::vector<std::string>& model_names();
 // `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
 inline constexpr const char* kSingle = "single";
+// The main model on one stream alone: "only-FA".
+inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);

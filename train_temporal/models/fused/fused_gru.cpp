@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/kernels/kernels.h"
+#include "train_temporal/models/ordered/gru_model.h"
 
 namespace coldframe::temporal {
 namespace {

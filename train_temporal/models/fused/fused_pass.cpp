@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "train_temporal/models/fused/fused_gru.h"
-#include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/kernels/kernels.h"
+#include "train_temporal/models/ordered/gru_model.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -70,6 +70,10 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
     });
   }
   if (!model_.config_.blank) dropout.add_noise(batch.row_keys, dimension, features_.data());
+  if (model_.config_.streams.empty()) return;
+  const std::span<float> all(features_.data(),
+                             batch.row_keys.size() * static_cast<std::size_t>(dimension));
+  for (float& x : all) x = std::isnan(x) ? 0.0f : x;  // as without_missing() does
 }
 
 void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,

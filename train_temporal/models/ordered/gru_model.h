@@ -16,7 +16,8 @@ class GruModel final : public OrderedModel {
   explicit GruModel(const ModelConfig& config);
   // True for the model that FusedGru knows.
   bool has_kernels() const {
-    return !gru.is_empty() && config_.time_encoding == TimeEncoding::kLog;
+    return !gru.is_empty() && config_.time_encoding == TimeEncoding::kLog && !config_.gated &&
+           config_.only_stream < 0;
   }
 
  private:

@@ -19,14 +19,11 @@ std::int64_t ordered_inputs(const ModelConfig& config) {
          (uses(config, TimeEncoding::kTime2Vec) ? kTime2VecInputs : 0);
 }
 
-OrderedModel::OrderedModel(const ModelConfig& config) : config_(config) {
-  feature_mean = register_buffer("feature_mean", torch::zeros({config.dimension}));
-  feature_std = register_buffer("feature_std", torch::ones({config.dimension}));
+OrderedModel::OrderedModel(const ModelConfig& config) : config_(config), inputs_(*this, config) {
   if (config.time) {
     time_mean = register_buffer("time_mean", torch::zeros({2}));
     time_std = register_buffer("time_std", torch::ones({2}));
   }
-  project = register_module("project", torch::nn::Linear(config.dimension, config.hidden));
   if (uses(config, TimeEncoding::kTime2Vec))
     time2vec = register_module("time2vec", torch::nn::Linear(1, kTime2VecInputs));
 }
@@ -39,9 +36,7 @@ void OrderedModel::register_head() {
 }
 
 void OrderedModel::set_statistics(const InputStatistics& statistics) {
-  feature_mean.copy_(statistics.feature_mean);
-  feature_std.copy_(statistics.feature_std);
-  if (config_.blank) feature_std.fill_(kBlankDeviation);
+  inputs_.set_statistics(statistics);
   if (!config_.time) return;
   time_mean.copy_(statistics.time_mean);
   time_std.copy_(statistics.time_std);
@@ -49,10 +44,7 @@ void OrderedModel::set_statistics(const InputStatistics& statistics) {
 
 torch::Tensor OrderedModel::forward(const torch::Tensor& features, const SequenceBatch& batch,
                                     const Dropout& dropout) {
-  torch::Tensor x = (features - feature_mean) / feature_std;  // [N, D]
-  if (!config_.blank) dropout.add_noise(batch.row_keys, x);
-  x = project(x);  // [N, H]
-  x = dropout(x, Stream::kProjectionDropout, batch.row_keys);
+  torch::Tensor x = inputs_(features, batch.row_keys, dropout);         // [N, H]
   if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, I]
   x = encode(x, batch, dropout);                                        // [N, W]
   if (config_.per_frame()) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));
@@ -62,7 +54,7 @@ torch::Tensor OrderedModel::forward(const torch::Tensor& features, const Sequenc
 
 torch::Tensor OrderedModel::step(const torch::Tensor& features, const torch::Tensor& time,
                                  std::vector<torch::Tensor>& state) {
-  torch::Tensor x = project((features - feature_mean) / feature_std);  // [1, H]
+  torch::Tensor x = inputs_(features, {}, Dropout());  // [1, H]
   if (config_.time) x = torch::cat({x, time_features(time)}, 1);
   return encode_next(x, time, state);
 }

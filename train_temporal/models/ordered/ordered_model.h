@@ -1,9 +1,8 @@
 // Models that read an exam's frames in their order and at their times. Around what sets them apart,
 // encode(), they are the same. Names of their tensors (as in a model file; PyTorch's layouts
 // throughout):
-//   feature_mean, feature_std [D]        standardisation over the training part's frames
 //   time_mean, time_std [2]              with time: of log interval and seconds since first frame
-//   project.weight [H, D], project.bias
+//   those of FrameInputs, which make H of D features
 //   time2vec.weight [8, 1], .bias        with that encoding
 //   …                                    encode()'s own, from I = H, H + 3 or H + 11 inputs
 //   attention.weight [1, W], .bias       with attention pooling; W = H or 2H (bidirectional)
@@ -12,6 +11,7 @@
 
 #include <vector>
 
+#include "train_temporal/models/frame_inputs.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {
@@ -43,13 +43,14 @@ class OrderedModel : public SequenceModel {
                                     std::vector<torch::Tensor>& state);
 
   ModelConfig config_;
-  torch::Tensor feature_mean, feature_std, time_mean, time_std;
+  FrameInputs inputs_;
+  torch::Tensor time_mean, time_std;
 
  private:
   torch::Tensor time_features(const torch::Tensor& time);
   torch::Tensor pool(const torch::Tensor& states, const SequenceBatch& batch);
 
-  torch::nn::Linear project{nullptr}, time2vec{nullptr}, attention{nullptr}, head{nullptr};
+  torch::nn::Linear time2vec{nullptr}, attention{nullptr}, head{nullptr};
 };
 
 // x: [N, W] packed. Returns [B, T, W] with zeros behind the end of each sequence.
