@@ -21,6 +21,7 @@ MODEL = {"architecture": "gru", "frame_order": "in_order", "layers": 1, "bidirec
 def require_known(file, card):
     """ValueError for a model or a target that probability() would compute wrongly."""
     found = [f"{key} {card['model'].get(key)}" for key, known in MODEL.items() if card["model"].get(key) != known]
+    found += [f"the covariate {column['name']}" for column in card.get("covariates", [])]
     targets = card["targets"]
     if len(targets) != 1:
         found.append(f"{len(targets)} targets")

@@ -4,6 +4,7 @@
     from temporal_model import load, predict
     predict("runs/first", features, times)      # of one exam: [T, D], [T] seconds → {class: probability};
                                                 # a regression: the number; several targets: {name: either}
+    predict("runs/first", features, times, {"age": 61, "sex": "F"})         # of a run with --covariates
     model, card = load("runs/first/models/fold-0-seed-0.safetensors")       # one torch.nn.Module
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
@@ -25,14 +26,20 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class TemporalModel(nn.Module):
-    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4] → outputs [B, C],
-    of frames [B, T, C]."""
+    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4], with covariates also
+    covariate_inputs() [B, K] → outputs [B, C], of frames [B, T, C]."""
 
     def __init__(self, config):
         super().__init__()
         hidden, time = config["hidden"], 3 if config["time"] else 0
         self.pool, width = config["temporal_pool"], hidden
         self.kind, self.encoding = config["architecture"], config["time_encoding"]
+        self.covariates_at = config.get("covariates_at")
+        if self.kind == "covariates":
+            self.project, self.head = nn.Linear(config["covariates"], hidden), nn.Linear(hidden, config["classes"])
+            return
+        if self.covariates_at == "head":
+            self.covariate_head = nn.Linear(config["covariates"], config["classes"], bias=False)
         for name in ["feature_mean", "feature_std"]:
             self.register_buffer(name, torch.zeros(config["dimension"]))
         if time:
@@ -71,7 +78,12 @@ class TemporalModel(nn.Module):
         self.head = nn.Linear(width, config["classes"])
         self.dropout = nn.Dropout(config["dropout"])
 
-    def forward(self, features, lengths, time=None):
+    def forward(self, features, lengths, time=None, covariates=None):
+        every_frame = None if covariates is None else covariates[:, None].expand(-1, features.shape[1], -1)
+        if self.kind == "covariates":
+            return self.head(self.project(every_frame if self.pool == "none" else covariates).relu())
+        if self.covariates_at == "frames":
+            features = torch.cat([features, every_frame], -1)
         x = self.dropout(self.project((features - self.feature_mean) / self.feature_std))
         if hasattr(self, "hidden"):
             x = nn.functional.gelu(self.hidden(x))
@@ -111,7 +123,10 @@ class TemporalModel(nn.Module):
         else:
             score = self.attention(frames)[..., 0].masked_fill(beyond, -torch.inf)
             pooled = (score.softmax(1)[..., None] * frames).sum(1)
-        return self.head(self.dropout(pooled))
+        outputs = self.head(self.dropout(pooled))
+        if self.covariates_at == "head":
+            outputs = outputs + self.covariate_head(every_frame if self.pool == "none" else covariates)
+        return outputs
 
     def attend(self, x, place, beyond):
         """torch.nn.TransformerEncoder, whose queries and keys each frame's place turns: rotary positions (Su et al. 2021,
@@ -198,6 +213,22 @@ def time_inputs(times):
     return torch.from_numpy(rows)
 
 
+def covariate_inputs(card, values):
+    """Of one exam, {"age": 61, "sex": "F"} → [K]; None, "" or NaN is missing, a category that is not known, too."""
+    numbers = []
+    for column in card.get("covariates", []):
+        value = values[column["name"]]
+        known = value is not None and value == value and value != ""
+        if "categories" in column:
+            known = known and str(value) in column["categories"]
+            numbers += [float(known and str(value) == category) for category in column["categories"]]
+        else:
+            scale = 1 / column["deviation"] if column["deviation"] else 0
+            numbers.append((float(value) - column["mean"]) * scale if known else 0.0)
+        numbers += [float(not known)] if column["missing"] else []
+    return torch.tensor(numbers)
+
+
 def load(path):
     """The module, ready to predict, and its card: configuration, targets (task, classes, threshold …), …"""
     with safe_open(path, "pt") as file:
@@ -227,7 +258,7 @@ def output_count(target):
 
 
 @torch.no_grad()
-def predict(run, features, times=None):
+def predict(run, features, times=None, covariates=None):
     """Of one exam: what read_outputs() makes of each target, averaged over the run's models."""
     files = sorted((pathlib.Path(run) / "models").glob("*.safetensors"))
     x = torch.as_tensor(features, dtype=torch.float32)
@@ -237,7 +268,8 @@ def predict(run, features, times=None):
         one = {"first": 0, "middle": len(x) // 2, "last": len(x) - 1}.get(card["model"]["frame_order"])
         frames = slice(None) if one is None else slice(one, one + 1)
         time = time_inputs(times[frames])[None] if card["model"]["time"] else None
-        outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time)[0].double()
+        known = covariate_inputs(card, covariates)[None] if card.get("covariates") else None
+        outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time, known)[0].double()
         parts = outputs.split([output_count(target) for target in card["targets"]], -1)
         for target, part in zip(card["targets"], parts):
             total[target["name"]] = total.get(target["name"], 0) + read_outputs(target, part) / len(files)

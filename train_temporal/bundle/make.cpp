@@ -116,27 +116,30 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
               const PackedBackbone& backbone) {
   const Json config = read_json_file(options.run / "config.json");
   const auto of_run = [&](const char* key) { return config.value(key, Json(nullptr)); };
-  return {{"format", kFormat},
-          {"name", options.name.empty() ? options.out.stem().string() : options.name},
-          {"license", license},
-          {"coldframe", kVersion},
-          {"torch", TORCH_VERSION},
-          {"dimension", ensemble.card().config.dimension},
-          {"models", ensemble.size()},
-          {"controls", controls_of(options.run)},
-          {"targets", targets_json(ensemble)},
-          {"training",
-           {{"coldframe", of_run("coldframe")},
-            {"torch", of_run("torch")},
-            {"model", of_run("name")},
-            {"folds", of_run("folds")},
-            {"seeds", of_run("seeds")},
-            {"data_digest", of_run("data_digest")},
-            {"frames", frames_of(ensemble)},
-            {"exams_per_class", exams_per_class(options.run, ensemble.targets())}}},
-          {"backbone", backbone.facts},
-          {"recipe", cache::to_json(backbone.recipe)},
-          {"feature_digest", backbone.recipe.feature_digest()}};
+  Json facts = {{"format", kFormat},
+                {"name", options.name.empty() ? options.out.stem().string() : options.name},
+                {"license", license},
+                {"coldframe", kVersion},
+                {"torch", TORCH_VERSION},
+                {"dimension", ensemble.card().config.features()},
+                {"models", ensemble.size()},
+                {"controls", controls_of(options.run)},
+                {"targets", targets_json(ensemble)},
+                {"training",
+                 {{"coldframe", of_run("coldframe")},
+                  {"torch", of_run("torch")},
+                  {"model", of_run("name")},
+                  {"folds", of_run("folds")},
+                  {"seeds", of_run("seeds")},
+                  {"data_digest", of_run("data_digest")},
+                  {"frames", frames_of(ensemble)},
+                  {"exams_per_class", exams_per_class(options.run, ensemble.targets())}}},
+                {"backbone", backbone.facts},
+                {"recipe", cache::to_json(backbone.recipe)},
+                {"feature_digest", backbone.recipe.feature_digest()}};
+  if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
+    facts["covariates"] = covariates.names();
+  return facts;
 }
 
 // The run's figures. Its warnings may name exams and patients, and are left out.

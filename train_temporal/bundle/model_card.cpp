@@ -90,6 +90,10 @@ std::string intended_use(const Json& facts) {
                    target.at("task").get<std::string>(),
                    target.at("per_frame").get<bool>() ? ", of each frame" : "",
                    "): ", classes_text(target), "\n");
+  std::string beside;
+  for (const Json& name : facts.value("covariates", Json::array()))
+    beside += concat(beside.empty() ? "" : ", ", "`", name.get<std::string>(), "`");
+  if (!beside.empty()) text += concat("\nBeside its frames it takes of each exam: ", beside, ".\n");
   return concat(text, "\nIt takes sequences of frames of one exam. `coldframe predict --bundle` ",
                 "decodes, prepares and reads them as in the training.\n");
 }
@@ -279,6 +283,15 @@ Json monai_metadata(const Json& facts, const Json& metrics) {
       {"value_range", Json::array()},
       {"is_patch_data", false},
       {"channel_def", {{"0", "a frame's features, by the backbone of bundle.json"}}}};
+  Json inputs = {{"features", features}};
+  if (facts.contains("covariates")) {
+    Json& beside = inputs["covariates"] = features;
+    beside["num_channels"] = facts["covariates"].size();
+    beside["spatial_shape"] = Json::array();
+    beside["channel_def"] = Json::object();
+    for (const Json& name : facts["covariates"])
+      beside["channel_def"][concat(beside["channel_def"].size())] = name;
+  }
   return {{"schema",
            "https://github.com/Project-MONAI/MONAI-extra-test-data/releases/download/0.8.1/"
            "meta_schema_20240725.json"},
@@ -299,7 +312,7 @@ Json monai_metadata(const Json& facts, const Json& metrics) {
           {"copyright", concat("licence: ", facts.at("license").get<std::string>())},
           {"intended_use", "research, not diagnosis"},
           {"eval_metrics", scores},
-          {"network_data_format", {{"inputs", {{"features", features}}}, {"outputs", outputs}}}};
+          {"network_data_format", {{"inputs", inputs}, {"outputs", outputs}}}};
 }
 
 }  // namespace coldframe::bundle

@@ -114,6 +114,9 @@ void check_recipe(const extract::ExtractOptions& options, const temporal::ModelC
   };
   if (card.tuned) refuse("each of the run's models has a tuned ViT of its own");
   if (!card.visits.empty()) refuse("the run reads a patient's earlier exams, too (--visits)");
+  if (!card.covariates.empty())
+    refuse(concat("the models take the covariates ", join(card.covariates.names(), ", "),
+                  ", which a clip does not bring"));
   if (options.preprocessing.crop.kind == frames::CropRule::Kind::kAuto)
     refuse("the recipe's crop is found in frames of the whole clip (--crop auto)");
   const frames::FrameSelection& selection = options.selection;

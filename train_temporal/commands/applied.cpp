@@ -41,7 +41,7 @@ Applied::Applied(const ApplyOptions& options)
       study_(bundle_ ? bundle_->folder() : options.run),
       raw_(raw_exams_of(bundle_, options)),
       device_(device_for(options)),
-      ensemble_(model_files(study_)),
+      ensemble_(model_files(study_), options.data.labels),
       cache_(options.data.cache) {}
 
 const std::filesystem::path& Applied::features() {

@@ -13,9 +13,11 @@
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/report/report_files.h"
+#include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort.h"
+#include "train_temporal/run/covariates.h"
 #include "train_temporal/run/results/held_out.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"
@@ -62,7 +64,7 @@ std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& 
   std::vector<Examined> all = {
       {apply(main, model_name(main.card().config), split, cohort, asked, device), frame_of(main)}};
   for (const auto& [name, files] : control_files(run)) {
-    Ensemble control(files);
+    Ensemble control(files, main.labels());
     if (control.targets() != main.targets()) {
       throw DataError(concat("the control '", name, "' of '", run.string(),
                              "' has other targets than its main model; they must come from one "
@@ -80,7 +82,7 @@ std::string name_of(const fs::path& run) {
 // The main model of the run to compare with, and a warning where it knows these exams.
 Examined examine_other(const ApplyOptions& options, const Ensemble& main, const Split& split,
                        Cohort& cohort, const Asked& asked, const torch::Device& device) {
-  Ensemble other(model_files(options.against));
+  Ensemble other(model_files(options.against), main.labels());
   if (other.targets() != main.targets())
     throw ConfigError(concat("--against '", options.against.string(), "' learnt ",
                              names_of(other.targets()), ", and this run ", names_of(main.targets()),
@@ -113,6 +115,11 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     report.seen = seen;
     if (!options.against.empty()) report.against = name_of(options.against);
     report.tuned = ensemble.card().tuned.has_value();
+    if (const CovariateEncoding& taken = ensemble.card().covariates; !taken.empty()) {
+      report.covariates = covariate_facts(covariate_columns(taken, cohort.cache, ensemble.labels()),
+                                          cohort.labeled());
+      report.frame_covariates = ensemble.card().config.frame_covariates;
+    }
     if (t == 0) report.warnings = cohort.warnings;
     report.bootstrap.resamples = options.resamples;
     report.bootstrap.seed = options.seed;

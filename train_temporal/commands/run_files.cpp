@@ -51,6 +51,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
     card.fit_seed = fits[i].record.seed;
     const FitTask task = experiment.task(name, *fits[i].split);
     card.config = task.config;
+    card.covariates = experiment.encoding(name, *fits[i].split);
     std::vector<std::size_t> lengths;
     for (std::size_t exam : fits[i].split->train)
       lengths.push_back(present_frames(cohort.exams()[exam]));

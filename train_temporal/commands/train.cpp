@@ -11,7 +11,6 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
-#include "common/files/fingerprint.h"
 #include "common/system/memory.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
@@ -28,6 +27,7 @@
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/covariates.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results/results.h"
@@ -54,6 +54,7 @@ class TrainingRun {
         cohort_(open_cohort(options.data, {})),
         asked_(ask(cohort_, options.questions)),
         splits_(divide(cohort_, options, split_text_)) {
+    cohort_.covariates = read_covariates(cohort_, splits_, options_);
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
     const auto left_out = leave_out_controls(options_, cohort_.targets);
@@ -85,12 +86,11 @@ class TrainingRun {
   void resolve_search();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {dataset_, cohort_.targets, splits_,   options_,      base_,
-            device_,  group_,          settings_, found_.chosen, tuned_.get()};
+    return {dataset_, cohort_.targets, cohort_.covariates, splits_,       options_,    base_,
+            device_,  group_,          settings_,          found_.chosen, tuned_.get()};
   }
   void search(const RunFolder* folder);
   void warn_of_fits(const std::vector<FinishedFit>& fits);
-  std::string data_digest() const;
   StudyReport report(const std::vector<ModelFolds>& models,
                      const std::vector<FinishedFit>& fits) const;
   RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
@@ -163,24 +163,6 @@ void TrainingRun::search(const RunFolder* folder) {
   write_file_atomically(folder->file("search.csv"), search_csv(found_, experiment()));
 }
 
-// The digest covers everything that the fits depend on: splits, labels and which features of which
-// exams.
-std::string TrainingRun::data_digest() const {
-  std::string content = splits_to_csv(splits_, cohort_.exams(), cohort_.patients);
-  for (std::size_t index : cohort_.labeled()) {
-    const cache::ExamInfo& exam = cohort_.exams()[index];
-    std::vector<std::string> row = {exam.id, std::to_string(exam.revision), exam.source_digest};
-    for (const Labels& labels : cohort_.targets) {
-      for (std::size_t i = 0; i < labels.rows(index); ++i)
-        row.push_back(exact(labels.at(index, i)));
-    }
-    for (double time : exam.time_s) row.push_back(exact(time));
-    for (int present : exam.present) row.push_back(std::to_string(present));
-    content += csv_row(row);
-  }
-  return sha256_hex(content);
-}
-
 Json TrainingRun::config() const {
   Json json;
   json["coldframe"] = kVersion;
@@ -208,6 +190,8 @@ Json TrainingRun::config() const {
   json["fits"] = plan_fits(experiment()).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   json["model"] = to_json(base_);
+  if (options_.covariates.asked())
+    json["covariates"] = covariates_json(cohort_.covariates, options_.covariates.at_frames);
   json["fit"] = fit_json(options_.fit);
   if (tuned_) json["tune"] = tune_json(options_, *tuned_);
   json["search"] = Json::array();
@@ -219,7 +203,7 @@ Json TrainingRun::config() const {
   json["device"] = device_.str();
   json["memory_budget"] = options_.memory_budget;
   json["threads_per_fit"] = kThreadsPerFit;
-  json["data_digest"] = data_digest();
+  json["data_digest"] = data_digest(cohort_, splits_);
   json["cache_digest"] = cohort_.cache.recipe().cache_digest();
   json["feature_digest"] = cohort_.cache.recipe().feature_digest();
   json["recipe"] = cache::to_json(cohort_.cache.recipe());
@@ -280,6 +264,8 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   result.bootstrap.resamples = options_.resamples;
   result.bootstrap.seed = options_.seed;
   describe_asked(result, models.front(), cohort_, target, exams_in(splits_), asked_);
+  result.covariates = covariate_facts(cohort_.covariates, exams_in(splits_));
+  result.frame_covariates = options_.covariates.at_frames;
   for (const ModelFolds& model : models) {
     result.models.push_back(to_result(model, cohort_, target, asked_));
     result.tuned = tuned_ != nullptr;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "common/files/csv.h"
+#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split_parts.h"
 
@@ -24,6 +26,23 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
     for (const auto& [name, part] : parts_of(split)) exams.insert(part->begin(), part->end());
   }
   return {exams.begin(), exams.end()};
+}
+
+std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits) {
+  std::string content = splits_to_csv(splits, cohort.exams(), cohort.patients);
+  for (std::size_t index : cohort.labeled()) {
+    const cache::ExamInfo& exam = cohort.exams()[index];
+    std::vector<std::string> row = {exam.id, std::to_string(exam.revision), exam.source_digest};
+    for (const Labels& labels : cohort.targets) {
+      for (std::size_t i = 0; i < labels.rows(index); ++i)
+        row.push_back(exact(labels.at(index, i)));
+    }
+    for (double time : exam.time_s) row.push_back(exact(time));
+    for (int present : exam.present) row.push_back(std::to_string(present));
+    for (const CovariateColumn& column : cohort.covariates) row.push_back(column.values[index]);
+    content += csv_row(row);
+  }
+  return sha256_hex(content);
 }
 
 FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort) {

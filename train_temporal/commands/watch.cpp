@@ -314,6 +314,11 @@ int watch_folder(const ApplyOptions& options) {
     throw ConfigError(
         "the run reads a patient's earlier exams before each (--visits), and --watch predicts "
         "every arrival by itself; give all exams with --input");
+  const CovariateEncoding& taken = applied.ensemble().card().covariates;
+  if (!taken.empty() && options.data.labels.empty())
+    throw ConfigError(concat("the models take the covariates ", join(taken.names(), ", "),
+                             ", which no image brings; give a CSV with columns exam and these by "
+                             "--labels, which is read anew for every arrival"));
   Results results(options.out, applied.bundle().digest());
   Arrivals arrivals(options);
   if (options.once) arrivals.complete(results);  // the first of the two looks

@@ -89,6 +89,7 @@ std::string title_of(const Labels& labels, const Choice& choice, std::size_t exa
 // Loads the models of those folds that hold out one of the exams chosen.
 std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
                                                                 const Choices& choices,
+                                                                const Cohort& cohort,
                                                                 const Dataset& dataset) {
   std::map<std::size_t, std::vector<TrainedModel>> models;
   for (const auto& path : model_files(run)) {
@@ -99,6 +100,7 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
     });
     if (!wanted) continue;
     trained.model->to(dataset.device);
+    trained.model->covariates = trained.card.covariates.encode(cohort.covariates);
     models[trained.card.fold].push_back(std::move(trained));
   }
   return models;
@@ -159,7 +161,7 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
     choice_of.push_back(&choice);
   }
   try {
-    auto models = models_by_fold(run, choices, dataset);
+    auto models = models_by_fold(run, choices, cohort, dataset);
     for (auto& [fold, of_fold] : models) explain_fold(of_fold, fold, choice_of, dataset, all);
   } catch (const c10::OutOfMemoryError&) {
     log_warning("there is not enough memory to show contributions in the report");

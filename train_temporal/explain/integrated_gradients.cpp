@@ -43,14 +43,15 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
   }
   const SequenceBatch batch = path.batch(points.size());
   const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
-  const torch::Tensor mean = path.model.named_buffers()["feature_mean"];
+  const torch::Tensor mean =
+      path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());
   const torch::Tensor difference = features - mean;
   const auto by_row = [&](const std::vector<double>& values) {  // [T · S, 1]
     const torch::Tensor row = torch::tensor(values, torch::kFloat32).to(features.device());
     return row.repeat({path.frames()}).unsqueeze(1);
   };
   const torch::Tensor input = (mean + by_row(points) * difference).detach().requires_grad_();
-  const torch::Tensor output = path.output(path.model.forward(input, batch, Dropout()));  // [S]
+  const torch::Tensor output = path.output(path.model.outputs(input, batch, Dropout()));  // [S]
   const torch::Tensor gradient = torch::autograd::grad({output.sum()}, {input}).front();
   const torch::Tensor rows = (gradient * difference).sum(1, true) * by_row(weights);
   if (ends != nullptr) *ends = doubles(output.narrow(0, output.size(0) - 2, 2));

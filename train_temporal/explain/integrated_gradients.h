@@ -1,8 +1,8 @@
 // Integrated gradients (Sundararajan, Taly and Yan 2017, section 3) say how much each frame of an
 // exam adds to what a model says of it, on the straight way from a baseline to the exam. The
 // baseline is the training part's mean feature in every frame (zero, once standardised), at the
-// exam's own times: what is explained is what the images say. The integral is taken by
-// Gauss–Legendre quadrature with twice as many points until the contributions add up to the
+// exam's own times and covariates: what is explained is what the images say. The integral is taken
+// by Gauss–Legendre quadrature with twice as many points until the contributions add up to the
 // difference that they explain (the axiom of completeness).
 #pragma once
 

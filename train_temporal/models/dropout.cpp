@@ -40,7 +40,7 @@ void Dropout::add_noise(std::span<const std::uint64_t> keys, std::int64_t width,
   if (!noisy()) return;
   const auto deviation = static_cast<float>(noise_);
   for (std::uint64_t key : keys) {
-    kernels().add_noise(width, {start_of_row(Stream::kInputNoise, key), deviation}, x);
+    kernels().add_noise(width - clean_, {start_of_row(Stream::kInputNoise, key), deviation}, x);
     x += width;
   }
 }

@@ -13,9 +13,11 @@ namespace coldframe::temporal {
 class Dropout {
  public:
   Dropout() = default;  // evaluation: passes everything through
-  // `noise`: the standard deviation of what is added to standardised inputs.
-  Dropout(double probability, std::uint64_t seed, std::uint64_t epoch, double noise = 0)
-      : probability_(probability), noise_(noise), seed_(seed), epoch_(epoch) {}
+  // `noise`: the standard deviation of what is added to standardised inputs, but for the last
+  // `clean` columns of these.
+  Dropout(double probability, std::uint64_t seed, std::uint64_t epoch, double noise = 0,
+          std::int64_t clean = 0)
+      : probability_(probability), noise_(noise), seed_(seed), epoch_(epoch), clean_(clean) {}
 
   bool active() const { return probability_ > 0; }
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
@@ -38,6 +40,7 @@ class Dropout {
 
   double probability_ = 0, noise_ = 0;
   std::uint64_t seed_ = 0, epoch_ = 0;
+  std::int64_t clean_ = 0;
 };
 
 }  // namespace coldframe::temporal

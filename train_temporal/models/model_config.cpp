@@ -15,7 +15,8 @@ const WordTable<ModelKind> kArchitectures{{"gru", ModelKind::kGru},
                                           {"lstm", ModelKind::kLstm},
                                           {"attention", ModelKind::kAttention},
                                           {"transformer", ModelKind::kTransformer},
-                                          {"tcn", ModelKind::kTcn}};
+                                          {"tcn", ModelKind::kTcn},
+                                          {"covariates", ModelKind::kCovariates}};
 const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
                                     {"first", FrameOrder::kFirst},
                                     {"middle", FrameOrder::kMiddle},
@@ -49,6 +50,7 @@ constexpr std::array kModels = {
     NamedModel{kShuffled, ModelKind::kGru, FrameOrder::kShuffled},
     NamedModel{kBlank, ModelKind::kGru, FrameOrder::kInOrder},
     NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
+    NamedModel{kCovariatesAlone, ModelKind::kCovariates, FrameOrder::kInOrder},
 };
 constexpr const char* kBothWays = "bigru";
 
@@ -76,6 +78,10 @@ Json to_json(const ModelConfig& config) {
   json["frame_order"] = word_for(kOrders, config.order);
   if (config.blank) json["blank"] = true;
   json["dimension"] = config.dimension;
+  if (config.covariates > 0) {
+    json["covariates"] = config.covariates;
+    json["covariates_at"] = config.frame_covariates ? "frames" : "head";
+  }
   json["clock_width"] = config.clock_width;
   json["classes"] = config.classes;
   json["hidden"] = config.hidden;
@@ -112,6 +118,11 @@ ModelConfig model_config_from_json(const Json& json) {
     config.order = pick("frame_order", kOrders);
     config.blank = json.value("blank", false);
     config.dimension = bounded("dimension", 1, 1 << 20);
+    if (json.contains("covariates")) {
+      config.covariates = bounded("covariates", 1, 1 << 16);
+      config.frame_covariates = json.at("covariates_at").get<std::string>() == "frames";
+      if (config.frame_covariates) bounded("dimension", config.covariates + 1, 1 << 20);
+    }
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.classes = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
@@ -164,7 +175,8 @@ void set_model(ModelConfig& config, const std::string& name) {
   const NamedModel& model = kModels[choice("model", name, model_names())];
   config.blank = name == kBlank;
   if (name == kShuffled ? reads_in_order(config.architecture)
-                        : config.blank && config.architecture != ModelKind::kClock) {
+                        : config.blank && config.architecture != ModelKind::kClock &&
+                              config.architecture != ModelKind::kCovariates) {
     if (name == kShuffled) config.order = model.order;
     return;
   }

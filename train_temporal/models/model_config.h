@@ -19,6 +19,7 @@ enum class ModelKind {
   kAttention,    // frames → projection → MLP → attention pooling → head
   kTransformer,  // as kGru with a transformer encoder, rotary positions in seconds
   kTcn,          // as kGru with causal dilated convolutions
+  kCovariates,   // no features: the covariates → MLP → head
 };
 // A model that reads frames in order and sees time gets the log of the interval and the seconds
 // since the first frame, and beside them:
@@ -35,11 +36,13 @@ enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head
 struct ModelConfig {
   ModelKind architecture = ModelKind::kGru;
   FrameOrder order = FrameOrder::kInOrder;
-  bool blank = false;            // features tell nothing; times, mask and length are as they are
-  std::int64_t dimension = 0;    // D of the cache
-  std::int64_t clock_width = 0;  // F of clock_descriptor()
-  std::int64_t classes = 2;      // C: outputs of the head
-  std::int64_t hidden = 64;      // H
+  bool blank = false;             // features tell nothing; times, mask and length are as they are
+  std::int64_t dimension = 0;     // D of the cache, with frame_covariates D + K
+  std::int64_t covariates = 0;    // K, see data/covariates.h
+  bool frame_covariates = false;  // they end every frame's features; else they go beside the head
+  std::int64_t clock_width = 0;   // F of clock_descriptor()
+  std::int64_t classes = 2;       // C: outputs of the head
+  std::int64_t hidden = 64;       // H
   std::int64_t layers = 1;
   bool bidirectional = false;
   TemporalPool pool = TemporalPool::kAttention;
@@ -53,6 +56,7 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
+  std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
 };
 std::string word_of(TemporalPool pool);
 Json to_json(const ModelConfig& config);
@@ -85,7 +89,7 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
 const std::vector<std::string>& model_names();
 // `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
-inline constexpr const char* kSingle = "single";
+inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates";
 // The main model on one stream alone: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);

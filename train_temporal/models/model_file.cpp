@@ -51,6 +51,7 @@ Json card_json(const ModelCard& card) {
   json["source_kinds"] = card.source_kinds;
   json["frames"] = {card.least_frames, card.most_frames};
   if (!card.visits.empty()) json["visits"] = card.visits;
+  if (!card.covariates.empty()) json["covariates"] = card.covariates.to_json();
   if (card.tuned) {
     json["tuned"] = {{"block", card.tuned->block}, {"weights_sha256", card.tuned->weights_sha256}};
   }
@@ -76,6 +77,8 @@ ModelCard card_from_json(const Json& json) {
     card.most_frames = json["frames"].at(1).get<std::size_t>();
   }
   card.visits = json.value("visits", "");
+  if (json.contains("covariates"))
+    card.covariates = CovariateEncoding::from_json(json["covariates"]);
   if (json.contains("tuned")) {
     card.tuned = {json["tuned"].at("block").get<std::int64_t>(),
                   json["tuned"].at("weights_sha256").get<std::string>()};
@@ -108,11 +111,18 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
     throw DataError(concat("'", path.string(), "' names targets with ", plural(outputs, "output"),
                            ", but its model has ", config.classes));
   }
+  if (card.covariates.width() != config.covariates) {
+    throw DataError(concat("'", path.string(), "' encodes covariates as ",
+                           plural(card.covariates.width(), "number"), ", but its model takes ",
+                           config.covariates));
+  }
   const std::int64_t width =
       config.architecture == ModelKind::kClock ? kClockHidden : pooled_width(config);
   require_shape(path, weights, "head.weight", {config.classes, width});
   if (config.architecture == ModelKind::kClock) return;
-  require_shape(path, weights, "project.weight", {config.hidden, config.dimension});
+  const bool alone = config.architecture == ModelKind::kCovariates;
+  require_shape(path, weights, "project.weight",
+                {config.hidden, alone ? config.covariates : config.dimension});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::int64_t H = config.hidden;
     switch (config.architecture) {

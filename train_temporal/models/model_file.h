@@ -10,6 +10,7 @@
 
 #include "cache/format/recipe.h"
 #include "common/torch/safetensors.h"
+#include "train_temporal/data/covariates.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/tasks/target.h"
 
@@ -26,6 +27,7 @@ struct ModelCard {
   // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
   std::size_t least_frames = 0, most_frames = 0;
   std::string visits = {};  // what join_visits() is to be asked for; empty: exams stand alone
+  CovariateEncoding covariates = {};  // learnt from its training part
   // The ViT was trained with it; its weights lie in backbone_folder().
   struct Tuned {
     std::int64_t block = 0;      // the first that was trained

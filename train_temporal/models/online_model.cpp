@@ -31,6 +31,7 @@ std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.order == FrameOrder::kMiddle) return "it reads the middle one of all frames";
   if (config.architecture == ModelKind::kClock)
     return "it reads how many frames there are and how long they take, and no frame";
+  if (config.architecture == ModelKind::kCovariates) return "it reads covariates, and no frame";
   return std::nullopt;
 }
 

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/covariate_inputs.h"
 #include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/ordered/tcn_model.h"
 #include "train_temporal/models/ordered/transformer_model.h"
@@ -40,7 +41,34 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
   }
 }
 
+bool takes_covariates_at_head(const ModelConfig& config) {
+  return config.covariates > 0 && !config.frame_covariates &&
+         config.architecture != ModelKind::kCovariates;
+}
+
+// Comes last, so that all other weights start as they do without it.
+void add_covariate_head(SequenceModel& model, const ModelConfig& config) {
+  const auto options = torch::nn::LinearOptions(config.covariates, config.classes).bias(false);
+  model.covariate_head = model.register_module("covariate_head", torch::nn::Linear(options));
+  torch::NoGradGuard no_grad;
+  model.covariate_head->weight.zero_();
+}
+
 }  // namespace
+
+torch::Tensor SequenceModel::outputs(const torch::Tensor& features, const SequenceBatch& batch,
+                                     const Dropout& dropout) {
+  if (!covariates.defined() || (!uses_features() && covariate_head.is_empty()))
+    return forward(features, batch, dropout);
+  const torch::Device device = batch.time.device();
+  if (covariate_head.is_empty()) {
+    const torch::Tensor rows = covariates_of(covariates, batch, true, device);
+    return forward(torch::cat({features, rows}, 1), batch, dropout);  // [N, D + K]
+  }
+  const torch::Tensor outputs = forward(features, batch, dropout);
+  const bool per_frame = outputs.size(0) > batch.size();  // of one frame each both are the same
+  return outputs + covariate_head(covariates_of(covariates, batch, per_frame, device));
+}
 
 torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&,
                                   std::vector<torch::Tensor>&) {
@@ -67,8 +95,12 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
     case ModelKind::kClock:
       model = std::make_shared<ClockModel>(config);
       break;
+    case ModelKind::kCovariates:
+      model = std::make_shared<CovariateModel>(config);
+      break;
   }
   initialise(*model, config, seed);
+  if (takes_covariates_at_head(config)) add_covariate_head(*model, config);
   return model;
 }
 
@@ -81,7 +113,7 @@ torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
   torch::Tensor outputs;
   {
     const Autocast autocast(precision, dataset.device);
-    outputs = model.forward(features, batch, dropout);
+    outputs = model.outputs(features, batch, dropout);
   }
   return leave_mixed_precision(outputs, precision);
 }

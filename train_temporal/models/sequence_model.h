@@ -33,7 +33,16 @@ class SequenceModel : public torch::nn::Module {
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
 
+  // forward() with what is known of the exams besides their frames: behind the features, or as a
+  // term of its own (models/covariate_inputs.h).
+  torch::Tensor outputs(const torch::Tensor& features, const SequenceBatch& batch,
+                        const Dropout& dropout);
+
   MixedPrecision precision;  // of compute_logits() while gradients are wanted
+  // Of every exam of the dataset, [exams, K] on the CPU, as the model's card encodes it; undefined
+  // where the model takes none.
+  torch::Tensor covariates;
+  torch::nn::Linear covariate_head{nullptr};  // [C, K], where they go beside the head
 };
 
 // Weights start uniform in ±1/sqrt(fan in) (GRU: ±1/sqrt(H)), as PyTorch's do, from `seed` alone.

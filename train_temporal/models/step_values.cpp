@@ -37,6 +37,10 @@ double StepValues::parameters() const {
     const double inputs = F_ + (config_.per_frame() ? double(kClockFrameInputs) : 0);
     return kClockHidden * (inputs + 1) + (kClockHidden + 1) * C_;
   }
+  if (config_.architecture == ModelKind::kCovariates) {
+    const double inputs = double(config_.covariates);
+    return (inputs + 1) * H_ + (H_ + 1) * C_;
+  }
   const double around = (D_ + 1) * H_ + (W_ + 1) * C_;
   if (reads_in_order(config_.architecture)) return around + ordered_parameters();
   const double scores = config_.architecture == ModelKind::kAttention ? H_ + 1 : 0;
@@ -94,6 +98,8 @@ double StepValues::activations(double n, double padded, bool keeps) const {
 double StepValues::by_autograd(double n, double b, double longest, bool keeps) const {
   if (config_.architecture == ModelKind::kClock)
     return (config_.per_frame() ? n : b) * (F_ + 3 * kClockHidden);
+  if (config_.architecture == ModelKind::kCovariates)
+    return (config_.per_frame() ? n : b) * (double(config_.covariates) + 3 * H_);
   const bool recurrent = is_recurrent(config_.architecture);
   const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
   const double padded = std::max(n, b * longest);

@@ -38,9 +38,11 @@ std::map<std::string, std::string> facts_of(const temporal::ModelCard& card) {
                        {"classes", card.targets[t].classes},
                        {"threshold", card.readings[t].threshold}});
   }
-  return {{"targets", targets.dump()},
-          {"model", to_json(card.config).dump()},
-          {"feature_digest", card.recipe.feature_digest()}};
+  std::map<std::string, std::string> facts = {{"targets", targets.dump()},
+                                              {"model", to_json(card.config).dump()},
+                                              {"feature_digest", card.recipe.feature_digest()}};
+  if (!card.covariates.empty()) facts["covariates"] = card.covariates.to_json().dump();
+  return facts;
 }
 
 }  // namespace

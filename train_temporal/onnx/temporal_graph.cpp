@@ -19,7 +19,8 @@ class TemporalGraph : FrameLayers {
       : FrameLayers(trained.card.config, state_dict(*trained.model)), card_(trained.card) {}
 
   Graph build() {
-    Value x = graph_.input("features", {kBatch, kFrames, config_.dimension});
+    Value x = graph_.input("features", {kBatch, kFrames, config_.features()});
+    if (config_.frame_covariates) x = with_covariates(x);
     x = divided(minus(x, tensor("feature_mean")), tensor("feature_std"));
     x = linear(x, "project");
     if (reads_in_order(config_.architecture)) {
@@ -28,7 +29,8 @@ class TemporalGraph : FrameLayers {
       x = graph_.gelu(linear(x, "hidden"));
     }
     const bool per_frame = config_.per_frame();
-    const Value outputs = linear(per_frame ? x : pool(x), "head");
+    Value outputs = linear(per_frame ? x : pool(x), "head");
+    if (tensors_.contains("covariate_head.weight")) outputs = with_covariate_term(outputs);
     graph_.output(outputs, "outputs", shape_of(per_frame, config_.classes));
     for (std::size_t t = 0; t < card_.targets.size(); ++t) read(outputs, t, per_frame);
     return std::move(graph_);
@@ -37,6 +39,16 @@ class TemporalGraph : FrameLayers {
  private:
   static Dimensions shape_of(bool per_frame, std::int64_t width) {
     return per_frame ? Dimensions{kBatch, kFrames, width} : Dimensions{kBatch, width};
+  }
+
+  Value covariates() { return graph_.input("covariates", {kBatch, config_.covariates}); }
+  Value with_covariates(const Value& x) {
+    const Value none = times(graph_.slice(x, 2, 0, 1), graph_.constant(0.0));
+    return joined({x, plus(none, unsqueezed(covariates(), 1))});
+  }
+  Value with_covariate_term(const Value& outputs) {
+    const Value term = graph_.linear(covariates(), tensors_.at("covariate_head.weight"), {});
+    return plus(outputs, config_.per_frame() ? unsqueezed(term, 1) : term);
   }
 
   Value last_of(const Value& x) { return squeezed(graph_.slice(x, 1, -1, INT64_MAX), 1); }

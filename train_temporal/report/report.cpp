@@ -85,6 +85,7 @@ std::string describe(const std::string& name, bool per_frame) {
   if (name == "mean") return ": mean of the frames";
   if (name == "shuffled") return " (control): frames in random order";
   if (name == "blank") return " (control): the same model, features blanked; it sees times";
+  if (name == "covariates") return " (control): no images, the covariates alone";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
   if (name == "attention") return ": mean of the frames, weighted by what each shows";
   if (name == "gru" || name == "lstm") return ": frames in order";

@@ -115,6 +115,12 @@ struct OperatingFigure {
   std::optional<double> threshold = {};  // read off the held-out exams themselves
 };
 
+// What the models know of a visit besides its images, and how many of the exams lack it.
+struct CovariateFacts {
+  std::string name, kind;  // "age", "number"; "sex", "category: F, M"
+  std::size_t missing = 0;
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Patients of the report on whom the model was fitted.
@@ -143,6 +149,8 @@ struct RunReport {
   KeyValues configuration, recipe, resources;
   std::string against;  // the model that is another run's, to compare with; empty: none
   bool tuned = false;   // the ViT was trained with the main model
+  std::vector<CovariateFacts> covariates;
+  bool frame_covariates = false;  // they are behind the features of every frame
   Seen seen = Seen::kNone;
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals

@@ -136,6 +136,7 @@ Json metrics_json(const RunReport& report) {
                {"verdict", verdict(report)},
                {"warnings", report.warnings}};
   if (const Json asked = questions_json(report.questions); !asked.empty()) json["asked"] = asked;
+  if (!report.covariates.empty()) json["covariates"] = covariates_json(report);
   if (report.data.flow.found > 0)
     for (const auto& [step, count] : steps_of(report.data.flow)) json["flow"][step] = count;
   if (!report.characteristics.empty()) json["characteristics"] = characteristics_json(report);

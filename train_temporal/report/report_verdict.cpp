@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "common/text/text.h"
-#include "train_temporal/report/report.h"
+#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
 
 namespace coldframe::temporal {
@@ -160,24 +160,25 @@ std::string about_baseline(const std::string& name, const std::string& main,
 
 std::string about_blank(const RunReport& report, const Control& blank) {
   const std::string& main = report.models.front().name;
+  const std::string rest =
+      report.covariates.empty() ? "times and length" : "times, length and covariates";
   const std::string figures = concat(main_name(report), " of it ", interval_text(blank.figure),
                                      ", difference ", difference_text(blank.ahead));
   switch (blank.main_is) {
     case Comparison::kBetter:
-      return concat("The features carry part of the result: ", main,
-                    " without them, with times and length alone, does worse (", figures, ").");
+      return concat("The features carry part of the result: ", main, " without them, with ", rest,
+                    " alone, does worse (", figures, ").");
     case Comparison::kWorse:
-      return concat("The features do not carry the result: ", main,
-                    " without them, with times and length alone, does better (", figures, ").");
+      return concat("The features do not carry the result: ", main, " without them, with ", rest,
+                    " alone, does better (", figures, ").");
     case Comparison::kEqual:
-      return concat("The features do not carry the result: ", main,
-                    " without them, with times and length alone, does as well, within ",
-                    kMarginText, " (", figures, ").");
+      return concat("The features do not carry the result: ", main, " without them, with ", rest,
+                    " alone, does as well, within ", kMarginText, " (", figures, ").");
     case Comparison::kUndecided:
       break;
   }
   return concat("Whether the features carry the result is undecided: ", main,
-                " without them, with times and length alone, may do as well (", figures, ").");
+                " without them, with ", rest, " alone, may do as well (", figures, ").");
 }
 
 // An interval of which a part lies below 0 leaves the ViT as it was: features that are tuned cost
@@ -238,6 +239,29 @@ std::string about_acquisition(const RunReport& report, const Control& clock) {
   return text;
 }
 
+std::string about_covariates(const RunReport& report, const Control& alone) {
+  const std::string& main = report.models.front().name;
+  const std::string names = covariate_names(report);
+  const std::string figures =
+      concat(main_name(report), " of ", names, " alone ", interval_text(alone.figure),
+             ", difference ", difference_text(alone.ahead));
+  switch (alone.main_is) {
+    case Comparison::kBetter:
+      return concat("The pixels add to the covariates: ", names, " alone do worse than ", main,
+                    " (", figures, ").");
+    case Comparison::kWorse:
+      return concat("The pixels are not shown to add to the covariates: ", names,
+                    " alone do better than ", main, " (", figures, ").");
+    case Comparison::kEqual:
+      return concat("The pixels do not add to the covariates: ", names, " alone do as well as ",
+                    main, ", within ", kMarginText, " (", figures, ").");
+    case Comparison::kUndecided:
+      break;
+  }
+  return concat("Whether the pixels add to the covariates is undecided: ", names,
+                " alone may do as well as ", main, " (", figures, ").");
+}
+
 std::string about_runs(const RunReport& report, const Control& other) {
   const std::string& main = report.models.front().name;
   const std::string figures =
@@ -282,6 +306,8 @@ std::vector<std::string> verdict(const RunReport& report) {
       lines.push_back(about_baseline(name, main, what, *baseline));
   }
   if (blank.found && learnt) lines.push_back(about_blank(report, blank));
+  const Control covariates = find_control(report, "covariates");
+  if (covariates.found && learnt) lines.push_back(about_covariates(report, covariates));
   if (clock.found && learnt) lines.push_back(about_acquisition(report, clock));
   std::vector<std::string> unknown;
   if (report.tuned && !frozen.found) unknown.push_back("tuning the ViT (control 'frozen')");
@@ -291,6 +317,8 @@ std::vector<std::string> verdict(const RunReport& report) {
     unknown.push_back("features rather than times (control 'blank')");
   if (main != "clock" && !clock.found)
     unknown.push_back("pixels rather than metadata (control 'clock')");
+  if (main != "covariates" && !report.covariates.empty() && !covariates.found)
+    unknown.push_back("pixels beside the covariates (control 'covariates')");
   if (!unknown.empty() && report.against.empty()) {
     lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
                            " carry the result; train --compare does that."));

@@ -67,6 +67,7 @@ std::string render_report(const StudyReport& study) {
     add_data(page, report, of(report));
     add_cohort(page, report, of(report));
   }
+  add_covariates(page, first);
   add_run(page, first);
   return page.finish();
 }

@@ -7,6 +7,7 @@
 
 #include "cache/read/reader.h"
 #include "common/files/csv.h"
+#include "train_temporal/data/covariates.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
@@ -21,6 +22,7 @@ struct Cohort {
   std::vector<std::size_t> patient_number;
   std::vector<std::string> notes;  // for the log: what was decided or left out
   std::vector<std::string> warnings;
+  std::vector<CovariateColumn> covariates = {};  // of --covariates, see run/covariates.h
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
   std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }

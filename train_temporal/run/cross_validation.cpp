@@ -18,6 +18,7 @@
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
+#include "train_temporal/run/covariates.h"
 #include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/starts.h"
@@ -249,9 +250,15 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
   return CounterRandom({options.seed, split.repeat, split.fold, seed}).next();
 }
 
+CovariateEncoding Experiment::encoding(const FitName& fit, const Split& split) const {
+  if (config(fit).architecture == ModelKind::kClock) return {};
+  return CovariateEncoding(covariates, split.train);
+}
+
 FitTask Experiment::task(const FitName& fit, const Split& split) const {
   FitTask task{dataset, targets, split, config(fit), options.fit, fit_seed(split, fit.seed)};
   task.group = group;
+  take_covariates(task, encoding(fit, split), covariates, options.covariates.at_frames);
   if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   if (tuned != nullptr && tunes(fit.model)) {
     task.tuned = tuned;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train_temporal/data/covariates.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/search/search_space.h"
@@ -22,6 +23,7 @@ inline constexpr int kThreadsPerFit = 1;
 struct Experiment {
   const Dataset& dataset;
   const Targets& targets;
+  const std::vector<CovariateColumn>& covariates;
   const std::vector<Split>& splits;
   const TrainOptions& options;
   ModelConfig base;  // as the options and the cache make it, before set_model()
@@ -36,6 +38,8 @@ struct Experiment {
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
+  // What a fit learns of covariates from its training part; empty where its model takes none.
+  CovariateEncoding encoding(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
   // With --tune: the share of one fit of what features and weights leave of the budget or, where
   // none is given, of most of a GPU's memory; 0 on the CPU, where nothing bounds it then.

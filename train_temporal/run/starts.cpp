@@ -33,7 +33,8 @@ bool same_splits(const fs::path& run, const Experiment& experiment, const Cohort
   return theirs.header == expected.header && theirs.rows == expected.rows;
 }
 
-void require_same_model(const Experiment& experiment, const Cohort& cohort, const FitName& fit) {
+void require_same_model(const Experiment& experiment, const Cohort& cohort, const FitName& fit,
+                        const Split& split) {
   const fs::path path = earlier_model(experiment, fit);
   if (!fs::exists(path)) {
     throw ConfigError(concat("--from '", experiment.options.tune.from.string(), "' has no ",
@@ -42,8 +43,7 @@ void require_same_model(const Experiment& experiment, const Cohort& cohort, cons
                              "what it compared"));
   }
   const ModelCard card = read_model(path).card;
-  const FitTask task =
-      experiment.task(frozen_fit(fit, experiment.options), *experiment.splits.begin());
+  const FitTask task = experiment.task(frozen_fit(fit, experiment.options), split);
   const auto changes =
       cache::differences(to_json(card.config), to_json(task.config), {"that run has", "now"});
   if (!changes.empty()) {
@@ -106,7 +106,7 @@ void check_earlier_run(const Experiment& experiment, const Cohort& cohort) {
     if (!tunes(model)) continue;
     for (const Split& split : experiment.splits) {
       for (std::size_t seed = 0; seed < options.seeds; ++seed)
-        require_same_model(experiment, cohort, {model, split.repeat, split.fold, seed});
+        require_same_model(experiment, cohort, {model, split.repeat, split.fold, seed}, split);
     }
   }
 }

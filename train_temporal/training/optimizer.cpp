@@ -19,8 +19,8 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
   torch::NoGradGuard no_grad;
   std::vector<torch::Tensor> all, flat, decay;
   std::int64_t size = 0;
-  for (const auto& [module, rate, kept] : modules) {
-    const std::int64_t begin = size;
+  for (const auto& [module, rate, kept, rates] : modules) {
+    bool first = true;
     for (const auto& item : module.named_parameters()) {
       const torch::Tensor& parameter = item.value();
       const std::string name = item.key().substr(item.key().rfind('.') + 1);
@@ -28,9 +28,13 @@ AdamW::AdamW(const std::vector<OptimizedModule>& modules, double weight_decay) {
       flat.push_back(parameter.flatten());
       const bool decays = parameter.dim() > 1 && !kept.contains(name);
       decay.push_back(torch::full_like(flat.back(), decays ? weight_decay : 0.0));
+      const auto own = rates.find(item.key());
+      const double at = own == rates.end() ? rate : rate * own->second;
+      if (first || parts_.back().rate != at) parts_.push_back({size, 0, at});
+      first = false;
+      parts_.back().size += parameter.numel();
       size += parameter.numel();
     }
-    parts_.push_back({begin, size - begin, rate});
   }
   parameters_ = torch::cat(flat);
   decay_ = torch::cat(decay);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -20,6 +21,8 @@ struct OptimizedModule {
   double rate = 1;  // a factor on the learning rate
   // The last parts of the names of parameters that do not decay, whatever their shape.
   std::set<std::string> kept = {};
+  // Parameters by whole name with a factor of their own on the module's rate.
+  std::map<std::string, double> rates = {};
 };
 
 class AdamW {
@@ -54,7 +57,7 @@ class AdamW {
   void step_elsewhere(const Part& part, double learning_rate);
 
   torch::Tensor parameters_, gradients_, first_moment_, second_moment_, decay_;
-  std::vector<Part> parts_;  // by module
+  std::vector<Part> parts_;  // neighbours of one rate
   std::int64_t steps_ = 0;
   double gradient_scale_ = 1;
 };

@@ -12,6 +12,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
+#include "train_temporal/models/covariate_inputs.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
 #include "train_temporal/training/memory_plan.h"
@@ -28,8 +29,10 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   if (task.start && !task.start->empty())
     load_weights("the weights to start from", *model, *task.start);
   model->to(task.dataset.device);
+  model->covariates = task.covariates;
   torch::NoGradGuard no_grad;
-  if (!task.start) model->set_statistics(input_statistics(task.dataset, task.split.train));
+  if (!task.start)
+    set_statistics(*model, task.config, input_statistics(task.dataset, task.split.train));
   Ranks(task.group).adopt(*model);
   return model;
 }
@@ -47,7 +50,8 @@ const std::set<std::string> kUndecayed = {"cls_token", "reg_token", "pos_embed",
 
 std::vector<OptimizedModule> trained_modules(SequenceModel& model, tune::TunedVit* vit,
                                              const FitOptions& options) {
-  std::vector<OptimizedModule> modules = {{model}};
+  std::vector<OptimizedModule> modules = {
+      {model, 1, {}, {{"covariate_head.weight", kCovariateRate}}}};
   const double rate = options.tune.learning_rate / options.learning_rate;
   if (vit != nullptr) modules.push_back({vit->trainable(), rate, kUndecayed});
   return modules;
@@ -197,7 +201,8 @@ std::span<float* const> Trainer::summed_gradients() {
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
-  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise);
+  const std::int64_t clean = task_.config.frame_covariates ? task_.config.covariates : 0;
+  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise, clean);
   if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
   if (task_.options.precision == torch::kFloat16) {
     model_->precision.gradient_scale = loss_scale_.factor;

@@ -107,6 +107,7 @@ struct FitTask {
   // The weights to go on from, which epoch 0 measures and does not change; null: new ones. Of
   // several processes the one that leads has them, the others an empty table.
   std::shared_ptr<const StateDict> start = nullptr;
+  torch::Tensor covariates = {};  // SequenceModel::covariates
 };
 
 struct FitResult {

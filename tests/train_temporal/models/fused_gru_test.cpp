@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/models/covariate_inputs.h"
 #include "train_temporal/training/objective/mixup.h"
 
 namespace coldframe::temporal {
@@ -16,6 +17,7 @@ struct Variant {
   bool bidirectional;
   TemporalPool pool;
   bool time;
+  enum Covariates { kNone, kAtHead, kAtFrames } covariates = kNone;
 };
 
 class EveryFusedGru : public ::testing::TestWithParam<Variant> {
@@ -28,6 +30,11 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     config_.pool = GetParam().pool;
     config_.time = GetParam().time;
     config_.classes = 3;
+    if (GetParam().covariates != Variant::kNone) {
+      config_.covariates = 3;
+      config_.frame_covariates = GetParam().covariates == Variant::kAtFrames;
+      if (config_.frame_covariates) config_.dimension += config_.covariates;
+    }
     model_ = make_model(config_, 3);
     std::vector<std::size_t> all;
     std::vector<int> classes;
@@ -37,7 +44,13 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     }
     targets_ = testing::classes_of(classes);
     torch::NoGradGuard no_grad;
-    model_->set_statistics(input_statistics(dataset_, all));
+    set_statistics(*model_, config_, input_statistics(dataset_, all));
+    if (config_.covariates > 0) {
+      torch::manual_seed(1);
+      covariates_ = torch::randn({static_cast<std::int64_t>(all.size()), config_.covariates});
+      model_->covariates = covariates_;
+      if (!config_.frame_covariates) model_->covariate_head->weight.normal_();
+    }
     items_ = testing::all_frames(dataset_, all);
   }
 
@@ -47,6 +60,7 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
   std::shared_ptr<SequenceModel> model_;
   Targets targets_;
   std::vector<BatchItem> items_;
+  torch::Tensor covariates_;
 };
 
 INSTANTIATE_TEST_SUITE_P(
@@ -56,12 +70,16 @@ INSTANTIATE_TEST_SUITE_P(
                       Variant{"attention_deep", 3, false, TemporalPool::kAttention, true},
                       Variant{"both_ways_last", 2, true, TemporalPool::kLast, true},
                       Variant{"both_ways_mean", 2, true, TemporalPool::kMean, false},
-                      Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false}),
+                      Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false},
+                      Variant{"covariates", 1, false, TemporalPool::kAttention, true,
+                              Variant::kAtHead},
+                      Variant{"covariates_at_frames", 2, false, TemporalPool::kAttention, false,
+                              Variant::kAtFrames}),
     [](const auto& variant) { return variant.param.name; });
 
 TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {
   AdamW optimizer({{*model_}}, 0);
-  const Dropout dropout(0.4, 7, 2, 0.5);
+  const Dropout dropout(0.4, 7, 2, 0.5, config_.frame_covariates ? config_.covariates : 0);
   const Objective objective(targets_, {0, 1, 2, 3, 4, 5, 6, 7}, {{}, 0.1, true});
   draw_partners(items_, dataset_, 0.4, 7, 2);
   const LossSum expected = accumulate_gradients(*model_, dataset_, items_, objective, dropout, 0);
@@ -103,7 +121,9 @@ TEST_P(EveryFusedGru, GivesTheSameBitsWithAnyNumberOfThreads) {
   options.batch = 17;
   options.train_frames = 6;
   const auto fit = [&](std::size_t threads) {
-    return testing::run_to_end({dataset_, targets_, split, config_, options, 5, threads});
+    FitTask task{dataset_, targets_, split, config_, options, 5, threads};
+    task.covariates = covariates_;
+    return testing::run_to_end(task);
   };
   const FitResult one = fit(1);
   for (const std::size_t threads : {2, 3}) {

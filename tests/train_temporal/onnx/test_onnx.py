@@ -32,6 +32,8 @@ MODELS = {
     "mean": ["--model", "mean"],
     "single-first": ["--model", "single", "--single-frame", "first"],
     "single-last": ["--model", "single", "--single-frame", "last"],
+    "covariates": ["--covariates", "age,grade:category"],
+    "covariates-frames": ["--covariates", "age,grade:category", "--covariates-at", "frames", "--model", "lstm"],
 }
 
 
@@ -71,10 +73,13 @@ def trained(cache, folder, *words, target="label"):
     return folder / "run"
 
 
-def run_in(model, features, times, state):
+def run_in(model, features, times, state, covariates=None):
     """Outputs by name for some frames of one sequence, and the next state."""
     wanted = {entry.name: entry for entry in model.get_inputs()}
     feed = {"features": features[None]}
+    assert ("covariates" in wanted) == (covariates is not None)
+    if covariates is not None:
+        feed["covariates"] = covariates
     if "time" in wanted:
         feed["time"] = times[None]
     for name, entry in wanted.items():
@@ -98,14 +103,16 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, nam
     for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):
         ours, card = temporal_model.load(run / "models" / f"{path.stem}.safetensors")
         model, state = session(path), {}
+        known = temporal_model.covariate_inputs(card, {"age": 41.5, "grade": 2})[None] if "covariates" in card else None
+        beside = None if known is None else known.numpy()
         for t in range(7):  # each prefix: as the module that predict equals has it, whole, and from the carried state
             frames = {"first": slice(0, 1), "last": slice(t, t + 1)}.get(card["model"]["frame_order"], slice(0, t + 1))
             rows = torch.from_numpy(features[frames])[None]
             with torch.no_grad():
-                expected = ours(rows, torch.tensor([rows.shape[1]]), times[frames][None] if card["model"]["time"] else None)
+                expected = ours(rows, torch.tensor([rows.shape[1]]), times[frames][None] if card["model"]["time"] else None, known)
             readings = temporal_model.read_outputs(card["targets"][0], expected.double()).numpy()
-            whole, _ = run_in(model, features[:t + 1], times.numpy()[:t + 1], {})
-            step, state = run_in(model, features[t:t + 1], times.numpy()[t:t + 1], state)
+            whole, _ = run_in(model, features[:t + 1], times.numpy()[:t + 1], {}, beside)
+            step, state = run_in(model, features[t:t + 1], times.numpy()[t:t + 1], state, beside)
             for found in (whole,) if name.startswith("transformer") else (whole, step):
                 np.testing.assert_allclose(found["outputs"], expected.numpy(), rtol=0, atol=1e-6)
                 np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-6)
@@ -141,7 +148,8 @@ def test_targets_have_names_of_their_own(cache, tmp_path):
 
 
 @pytest.mark.parametrize("words, why", [(["--model", "bigru"], "bigru"), (["--model", "clock"], "clock"),
-                                        (["--time", "on", "--time-encoding", "decay"], "decay")])
+                                        (["--time", "on", "--time-encoding", "decay"], "decay"),
+                                        (["--covariates", "age", "--model", "covariates"], "covariates")])
 def test_what_cannot_be_carried_is_refused_by_name(cache, tmp_path, words, why):
     done = driver("run", trained(cache, tmp_path, *words), tmp_path / "onnx")
     assert done.returncode == 3 and why in done.stderr

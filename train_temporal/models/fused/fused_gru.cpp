@@ -24,6 +24,9 @@ FusedGru::FusedGru(const SequenceModel& model, const ModelConfig& config) : conf
   feature_scale_ = torch::empty_like(tensor("feature_std"));
   project_by_column_ = by_column("project.weight");
   head_by_column_ = by_column("head.weight");
+  covariates_ = model.covariates;
+  if (!model.covariate_head.is_empty())
+    covariate_head_by_column_ = by_column("covariate_head.weight");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     for (const char* end : {"", "_reverse"}) {
       if (*end != '\0' && !config.bidirectional) continue;
@@ -73,7 +76,8 @@ GruShape FusedGru::shape() const {
 FusedGru::Gradients FusedGru::gradients(float* base) const {
   const auto of = [&](const std::string& name) { return base + tensor(name).storage_offset(); };
   Gradients result{of("project.weight"), of("project.bias"), nullptr, nullptr,
-                   of("head.weight"),    of("head.bias"),    {}};
+                   of("head.weight"),    of("head.bias"),    nullptr, {}};
+  if (covariate_head_by_column_ != nullptr) result.covariate_head = of("covariate_head.weight");
   if (config_.pool == TemporalPool::kAttention) {
     result.attention = of("attention.weight");
     result.attention_bias = of("attention.bias");

@@ -24,6 +24,7 @@ class FusedGru {
   // The gradients of all parameters in a buffer laid out as the storage they share (see AdamW).
   struct Gradients {
     float *project, *project_bias, *attention, *attention_bias, *head, *head_bias;
+    float* covariate_head;  // null where there is none
     std::vector<GruGradients> gru;
   };
   Gradients gradients(float* base) const;
@@ -54,6 +55,8 @@ class FusedGru {
   torch::Tensor feature_scale_;  // [D] 1 / feature_std
   std::vector<GruWeights> gru_;
   const float *project_by_column_, *head_by_column_;
+  torch::Tensor covariates_;  // SequenceModel::covariates
+  const float* covariate_head_by_column_ = nullptr;
 };
 
 // One piece of a batch on its way through the model and back.
@@ -72,6 +75,7 @@ class FusedPass {
   PackedSteps steps(const Packing& batch) const;
   void gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout);
   void gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows, Buffer& to);
+  void add_covariates(const Packing& batch, std::int64_t rows, float* logits);
   void project(const Packing& batch, const Dropout& dropout);
   void add_time(const Packing& batch);
   void draw_layer_masks(const Packing& batch, const Dropout& dropout);
@@ -89,6 +93,7 @@ class FusedPass {
   Buffer projection_mask_, head_mask_;         // [N, H], [R, W]
   Buffer d_pooled_, d_output_, d_last_, d_x_;  // [R, W], [N, W], [2, B, H], [N, I]
   Buffer attention_, d_attention_;             // [N]
+  Buffer covariates_;                          // [R, K]
   std::vector<Buffer> layer_masks_;
   std::vector<const float*> layer_mask_values_, d_last_values_;
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "train_temporal/models/covariate_inputs.h"
 #include "train_temporal/models/fused/fused_gru.h"
 #include "train_temporal/models/kernels/kernels.h"
 #include "train_temporal/models/ordered/gru_model.h"
@@ -53,11 +54,22 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
   float* logits = logits_.sized(size * classes);
   k.multiply({size, classes, width, pooled_.data(), width, false, model_.head_by_column_, classes,
               logits, classes, Start::kBias, model_.values("head.bias")});
+  if (model_.covariate_head_by_column_ != nullptr) add_covariates(batch, size, logits);
   return logits;
 }
 
+// Adds the term beside the head, as SequenceModel::outputs() does.
+void FusedPass::add_covariates(const Packing& batch, std::int64_t rows, float* logits) {
+  const std::int64_t width = model_.config_.covariates, classes = model_.config_.classes;
+  float* covariates = covariates_.sized(rows * width);
+  copy_covariates(model_.covariates_, batch, model_.config_.per_frame(), covariates, width);
+  kernels().multiply({rows, classes, width, covariates, width, false,
+                      model_.covariate_head_by_column_, classes, logits, classes,
+                      Start::kAccumulate});
+}
+
 void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropout& dropout) {
-  const std::int64_t dimension = model_.config_.dimension;
+  const std::int64_t dimension = model_.config_.dimension, features = model_.config_.features();
   gather_rows(dataset, batch.frame_rows, features_);
   if (batch.mixed()) {
     gather_rows(dataset, batch.partner_rows, partners_);
@@ -65,10 +77,12 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
       float* own = features_.data() + row * dimension;
       const float* partner = partners_.data() + row * dimension;
       const auto share = static_cast<float>(batch.shares[static_cast<std::size_t>(exam)]);
-      for (std::int64_t i = 0; i < dimension; ++i)
+      for (std::int64_t i = 0; i < features; ++i)
         own[i] = share * own[i] + (1 - share) * partner[i];
     });
   }
+  if (model_.config_.frame_covariates)
+    copy_covariates(model_.covariates_, batch, true, features_.data() + features, dimension);
   if (!model_.config_.blank) dropout.add_noise(batch.row_keys, dimension, features_.data());
   if (model_.config_.streams.empty()) return;
   const std::span<float> all(features_.data(),
@@ -78,15 +92,19 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
 
 void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,
                             Buffer& to) {
-  const std::int64_t dimension = model_.config_.dimension;
-  const Gather request{rows, dimension, model_.values("feature_mean"),
-                       model_.feature_scale_.const_data_ptr<float>(),
-                       to.sized(static_cast<std::int64_t>(rows.size()) * dimension)};
-  if (dataset.features.scalar_type() == torch::kFloat16) {
-    const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
-    kernels().gather_half(request, table);
-  } else {
-    kernels().gather_float(request, dataset.features.const_data_ptr<float>());
+  const std::int64_t dimension = model_.config_.dimension, features = model_.config_.features();
+  float* out = to.sized(static_cast<std::int64_t>(rows.size()) * dimension);
+  // Rows that end in covariates are not side by side, and each is gathered by itself.
+  const std::size_t at_once = features < dimension ? 1 : std::max<std::size_t>(rows.size(), 1);
+  for (std::size_t i = 0; i < rows.size(); i += at_once, out += dimension) {
+    const Gather request{rows.subspan(i, at_once), features, model_.values("feature_mean"),
+                         model_.feature_scale_.const_data_ptr<float>(), out};
+    if (dataset.features.scalar_type() == torch::kFloat16) {
+      const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
+      kernels().gather_half(request, table);
+    } else {
+      kernels().gather_float(request, dataset.features.const_data_ptr<float>());
+    }
   }
 }
 
@@ -195,6 +213,11 @@ void FusedPass::backward(const Packing& batch, const float* d_logits,
   k.multiply({classes, width, size, d_logits, classes, true, pooled_.data(), width, gradients.head,
               width, start});
   k.add_rows(size, classes, d_logits, classes, gradients.head_bias);
+  if (gradients.covariate_head != nullptr) {
+    const std::int64_t covariates = model_.config_.covariates;
+    k.multiply({classes, covariates, size, d_logits, classes, true, covariates_.data(), covariates,
+                gradients.covariate_head, covariates, start});
+  }
   float* d_pooled = d_pooled_.sized(size * width);
   k.multiply({size, width, classes, d_logits, classes, false, model_.values("head.weight"), width,
               d_pooled, width, Start::kZero});

@@ -1,8 +1,12 @@
 #include "train_temporal/run/apply/ensemble.h"
 
+#include <tuple>
+
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
+#include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/model_features.h"
 #include "train_temporal/run/apply/same_features.h"
 #include "train_temporal/run/run_folder.h"
@@ -12,11 +16,13 @@ namespace coldframe::temporal {
 
 namespace {
 
-// `--search` may have given every fold a setting of its own, and fits of `single` may each have
-// chosen their frame.
+// `--search` may have given every fold a setting of its own, fits of `single` may each have chosen
+// their frame, and the training parts may hold other categories.
 bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   a.hidden = b.hidden;
   a.dropout = b.dropout;
+  if (a.features() == b.features() && a.frame_covariates == b.frame_covariates)
+    std::tie(a.dimension, a.covariates) = std::tie(b.dimension, b.covariates);
   if (a.per_frame() == b.per_frame()) a.pool = b.pool;
   if (is_one_frame(a.order) && is_one_frame(b.order)) a.order = b.order;
   return a == b;
@@ -45,13 +51,15 @@ std::vector<double> outputs_of(TrainedModel& trained, const Dataset& dataset,
 
 }  // namespace
 
-Ensemble::Ensemble(const std::vector<std::filesystem::path>& files) {
+Ensemble::Ensemble(const std::vector<std::filesystem::path>& files, std::filesystem::path labels)
+    : labels_(std::move(labels)) {
   for (const auto& path : files) {
     models_.push_back(read_model(path));
     const ModelCard& added = models_.back().card;
     if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest() ||
-        added.tuned.has_value() != card().tuned.has_value()) {
+        added.tuned.has_value() != card().tuned.has_value() ||
+        added.covariates.names() != card().covariates.names()) {
       throw DataError(
           concat("'", path.string(),
                  "' differs from the run's other models in its "
@@ -80,7 +88,14 @@ void Ensemble::require_same_features(const cache::CacheReader& cache,
 }
 
 Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
-                       const torch::Device& device) const {
+                       const torch::Device& device) {
+  if (!card().covariates.empty()) {
+    const auto columns = covariate_columns(card().covariates, cache, labels_);
+    for (TrainedModel& trained : models_)
+      trained.model->covariates = trained.card.covariates.encode(columns);
+    for (const std::string& said : missing_covariates(card().covariates, columns, exams))
+      log_info_once(said);
+  }
   return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
                       card().tuned ? Residence::kStream : Residence::kDevice);
 }

@@ -14,7 +14,9 @@ class Ensemble {
  public:
   // Reads every file of one model, as model_files() and control_files() list them. DataError for
   // damaged models, and for those of several trainings.
-  explicit Ensemble(const std::vector<std::filesystem::path>& files);
+  // `labels`: a CSV that may hold covariates; empty: none.
+  explicit Ensemble(const std::vector<std::filesystem::path>& files,
+                    std::filesystem::path labels = {});
 
   std::vector<TrainedModel>& models() { return models_; }
   const ModelCard& card() const { return models_.front().card; }
@@ -22,14 +24,16 @@ class Ensemble {
   const std::vector<Target>& targets() const { return card().targets; }
   bool per_frame() const { return card().config.per_frame(); }
   double threshold(std::size_t target = 0) const;  // the mean over folds
+  const std::filesystem::path& labels() const { return labels_; }
 
   // CacheError, which says what to do, when the cache has other features than those that the models
   // were trained on, or lacks the cut that tuned ones go on from.
   void require_same_features(const cache::CacheReader& cache,
                              const std::filesystem::path& path) const;
-  // The exams' features, as far as the models do not make their own of the cut.
+  // The exams' features, as far as the models do not make their own of the cut. Covariates go to
+  // the models.
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
-               const torch::Device& device) const;
+               const torch::Device& device);
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their
   // present frames: each model's as its own Reading has them, averaged.
   std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
@@ -38,6 +42,7 @@ class Ensemble {
 
  private:
   std::vector<TrainedModel> models_;
+  std::filesystem::path labels_;
 };
 
 }  // namespace coldframe::temporal

@@ -126,8 +126,8 @@ void refuse_options(const std::vector<std::string>& arguments,
 // Lines go to the standard output as they come, and nothing else does.
 void check_online(const std::vector<std::string>& arguments, const ApplyWords& words) {
   if (words.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<const char*> names = {"out",  "explain", "json",     "overwrite",
-                                    "once", "marker",  "quiet-for"};
+  std::vector<const char*> names = {"out",  "explain", "json",      "overwrite",
+                                    "once", "marker",  "quiet-for", "labels"};
   for (const PassedOption& option : kPassed)
     if (std::string_view(option.name) != "precision") names.push_back(option.name);
   refuse_options(
@@ -182,6 +182,8 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   auto add = description.add_options();
   add_study(description, words);
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("labels", text(words.labels, "FILE.csv"),
+      "covariates that the models take, from a CSV with columns exam and theirs");
   add_raw(description, words, options.extraction);
   add("watch", text(words.watch, "FOLDER"),
       "with --bundle: predict what arrives in a folder, each file or folder in it once; --out is a "

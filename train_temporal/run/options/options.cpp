@@ -31,6 +31,7 @@ struct Words {
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
+  CovariateWords covariates;
   std::string views = "auto", folds = "0";
 };
 
@@ -71,7 +72,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
       join(model_names(), ", ").c_str());
   add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
       "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, blank, "
-      "clock, and with --tune frozen)");
+      "clock, with --covariates covariates, and with --tune frozen)");
   add("single-frame", text(options.single_frame, "WHICH")->default_value(options.single_frame),
       "what the model `single` sees: the first, middle or last frame, or the best of these by the "
       "validation part of each fold");
@@ -92,6 +93,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
       "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
       "time2vec: also learnt sinusoids of the time");
   add("dropout", number(model.dropout), "of projected features and before the head");
+  add_covariates(description, words.covariates);
 }
 
 void add_fit(po::options_description& description, Words& words, TrainOptions& options) {
@@ -212,6 +214,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   choice("model", options.model, model_names());
   choice("single-frame", options.single_frame, single_frame_words());
   apply_compare(words, options);
+  apply_covariates(words.covariates, options);
 }
 
 }  // namespace
@@ -223,7 +226,8 @@ std::vector<std::string> TrainOptions::models() const {
 }
 
 bool tunes(const std::string& model) {
-  return model != "clock" && model != "blank" && !model.starts_with(kFrozen);
+  return model != "clock" && model != "blank" && model != kCovariatesAlone &&
+         !model.starts_with(kFrozen);
 }
 
 bool TrainOptions::trains(const std::string& wanted) const {

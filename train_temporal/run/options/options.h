@@ -8,6 +8,7 @@
 
 #include "common/processes/launch.h"
 #include "train_temporal/report/questions.h"
+#include "train_temporal/run/options/covariate_options.h"
 #include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/trainer.h"
@@ -54,6 +55,7 @@ struct TrainOptions {
   ViewChoice views = ViewChoice::kAuto;  // of the cache, from which training draws
   FitOptions fit;
 
+  CovariateChoice covariates;
   TuneChoice tune;
 
   std::size_t search = 0;  // settings that every fold tries; 0: those given

@@ -1,0 +1,42 @@
+// How the covariates of exams (data/covariates.h) reach a model: their K numbers stand behind the
+// features of every frame, or a linear term of them is added to the outputs, which is what they
+// would be to a linear head beside the pooled frames (late fusion). Any model takes them so.
+#pragma once
+
+#include "common/torch/tensor.h"
+#include "train_temporal/data/batcher.h"
+#include "train_temporal/models/sequence_model.h"
+
+namespace coldframe::temporal {
+
+// The term beside the head begins at 0 and learns at this multiple of the learning rate: each of
+// its inputs stands alone, where an output moves by as many inputs as the pooled frames have.
+inline constexpr double kCovariateRate = 8;
+
+// A row of K for each exam of a batch in its order, or for each frame that of its exam, rows
+// `stride` apart; exams that are mixed have mixed covariates. table: [E, K]
+void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_frame, float* out,
+                     std::int64_t stride);
+torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
+                            const torch::Device& device);
+
+// SequenceModel::set_statistics() for a model whose frames end in covariates, which are
+// standardised already and seen by a blank model, too.
+void set_statistics(SequenceModel& model, const ModelConfig& config, InputStatistics statistics);
+
+// The control `covariates`: an MLP on them alone, of the GRU's width. Tensors: project.weight [H,
+// K], project.bias; head.weight [C, H], head.bias.
+class CovariateModel final : public SequenceModel {
+ public:
+  explicit CovariateModel(const ModelConfig& config);
+  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
+                        const Dropout& dropout) override;
+  void set_statistics(const InputStatistics&) override {}
+  bool uses_features() const override { return false; }
+
+ private:
+  bool per_frame_;
+  torch::nn::Linear project{nullptr}, head{nullptr};
+};
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,30 @@
+// The covariates of a cohort's exams, for training and for applying what was trained.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "train_temporal/data/covariates.h"
+#include "train_temporal/run/cohort.h"
+#include "train_temporal/training/trainer.h"
+
+namespace coldframe::temporal {
+
+// The columns that --covariates names. Adds to the cohort's notes and warnings, which say, too, how
+// many held-out exams have a category that their fold's training part has not. ConfigError where
+// one is a target, names patients or parts, has no value or only one, or too many categories.
+std::vector<CovariateColumn> read_covariates(Cohort& cohort, const std::vector<Split>& splits,
+                                             const TrainOptions& options);
+
+// What a fit takes: the exams' encoded covariates, and a configuration with room for them.
+void take_covariates(FitTask& task, const CovariateEncoding& encoding,
+                     const std::vector<CovariateColumn>& columns, bool at_frames);
+
+Json covariates_json(const std::vector<CovariateColumn>& columns,
+                     bool at_frames);  // for config.json
+
+// What a report says of them, of the exams given by index.
+std::vector<CovariateFacts> covariate_facts(const std::vector<CovariateColumn>& columns,
+                                            const std::vector<std::size_t>& used);
+
+}  // namespace coldframe::temporal

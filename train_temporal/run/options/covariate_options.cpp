@@ -1,0 +1,60 @@
+#include "train_temporal/run/options/covariate_options.h"
+
+#include <algorithm>
+
+#include "common/cli/cli.h"
+#include "train_temporal/run/options/option_values.h"
+#include "train_temporal/run/options/options.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// NAME, NAME:number or NAME:category; other colons belong to the name.
+CovariateChoice::Column column_of(const std::string& word) {
+  for (const bool category : {false, true}) {
+    const std::string kind = category ? ":category" : ":number";
+    if (word.size() > kind.size() && word.ends_with(kind))
+      return {word.substr(0, word.size() - kind.size()), category};
+  }
+  return {word, std::nullopt};
+}
+
+}  // namespace
+
+void add_covariates(boost::program_options::options_description& description,
+                    CovariateWords& words) {
+  auto add = description.add_options();
+  add("covariates", names("covariates", words.columns),
+      "what a visit knows besides its images: columns of exams of the cache or of --labels; a "
+      "column of numbers is one (A:category says otherwise), any other holds categories");
+  add("covariates-at", text(words.at, "WHERE"),
+      "head (the default): a linear term beside the head; frames: behind the features of every "
+      "frame");
+}
+
+void apply_covariates(const CovariateWords& words, TrainOptions& options) {
+  CovariateChoice& covariates = options.covariates;
+  for (const std::string& word : words.columns) {
+    CovariateChoice::Column column = column_of(word);
+    if (std::ranges::count(covariates.columns, column.name, &CovariateChoice::Column::name) > 0)
+      throw ConfigError(concat("--covariates: '", column.name, "' is named twice"));
+    covariates.columns.push_back(std::move(column));
+  }
+  if (!words.at.empty() && !covariates.asked())
+    throw ConfigError("--covariates-at says where covariates go; give --covariates, too");
+  if (!words.at.empty())
+    covariates.at_frames =
+        choice<bool>("covariates-at", words.at, {{"head", false}, {"frames", true}});
+  if (covariates.asked() && options.default_compare && options.model != kCovariatesAlone)
+    options.compare.emplace_back(kCovariatesAlone);
+  if (!covariates.asked() && options.trains(kCovariatesAlone))
+    throw ConfigError(
+        "the model covariates sees these alone, and none are given; add --covariates, or leave it "
+        "out");
+  const auto models = options.models();
+  if (covariates.asked() && std::ranges::all_of(models, [](auto& name) { return name == "clock"; }))
+    throw ConfigError(
+        "--covariates: clock sees how exams were acquired and takes none; take another --model");
+}
+
+}  // namespace coldframe::temporal
