@@ -12,6 +12,7 @@
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
 #include "common/system/memory.h"
+#include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "common/torch/device_memory.h"
@@ -80,6 +81,7 @@ class TrainingRun {
   Json config() const;
   int run(RunFolder* folder);  // null: another process leads and writes
   int benchmark() const;
+  void require_affordable() const { temporal::require_affordable(experiment(), load_seconds_); }
 
  private:
   void resolve_model();
@@ -214,6 +216,7 @@ int TrainingRun::run(RunFolder* writable) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
   search(writable);
+  const std::unique_ptr<Monitor> monitor = writable ? start_monitor(options_, device_) : nullptr;
   const auto fits = run_fits(experiment(), writable);
   if (group_ != nullptr) group_->leave();
   if (writable == nullptr) return 0;
@@ -224,10 +227,11 @@ int TrainingRun::run(RunFolder* writable) {
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
   StudyReport result = report(models, fits);
+  Json summary = metrics_json(result);
+  if (monitor) add_machine(*monitor, options_.monitor, result.targets.front(), summary);
   for (const RunReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
-  Json summary = metrics_json(result);
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
@@ -319,6 +323,7 @@ int run_train(const std::vector<std::string>& arguments) {
     if (leads) folder.emplace(options.out, options.existing);
     TrainingRun run(options, group);
     require_same_everywhere(group, run.config());
+    run.require_affordable();
     bool start = leads && folder->start(run.config());
     if (leads && !start && options.questions.figures) require_figures(options.out);
     if (group != nullptr) start = group->broadcast(start);

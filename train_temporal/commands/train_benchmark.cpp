@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
+#include "common/cli/log.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
@@ -91,6 +92,36 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
                                static_cast<double>(plan.fits) /
                                static_cast<double>(plan.side_by_side);
   return result;
+}
+
+void require_affordable(const Experiment& experiment, double load_seconds) {
+  const Requirements& required = experiment.options.required;
+  if (!required.asked()) return;
+  if (experiment.group != nullptr)
+    throw ConfigError("--require is for one process; leave it out where several share every fit");
+  std::vector<std::string> takes, beyond;
+  const auto check = [&](const std::string& what, double found, double most, const char* name,
+                         const auto& text) {
+    takes.push_back(concat(what, " ", text(found)));
+    if (most > 0 && found > most)
+      beyond.push_back(concat(takes.back(), ", more than ", name, "=", text(most)));
+  };
+  const auto bytes = [](double value) { return human_bytes(static_cast<std::uint64_t>(value)); };
+  const auto seconds = [](double value) { return concat(fixed(value, 3), "s"); };
+  const auto predicted = static_cast<double>(predicted_peak(experiment));
+  if (required.times()) {
+    const TrainBenchmark measured = measure_training(experiment, load_seconds);
+    reset_device_memory_peak(experiment.device);
+    check("an epoch takes", measured.epoch_seconds, required.epoch_seconds, "epoch", seconds);
+    check("the run takes at most", measured.longest_run_seconds, required.run_seconds, "run",
+          human_duration);
+  }
+  check("predicted memory is", predicted, static_cast<double>(required.memory), "memory", bytes);
+  if (beyond.empty()) return log_info(concat("--require holds: ", join(takes, ", ")));
+  throw Error(ExitCode::kDoneWithFindings,
+              concat("--require does not hold, and nothing was trained: ", join(beyond, "; "),
+                     " (--benchmark says more; a smaller --batch, --hidden or --train-frames, "
+                     "fewer --epochs, --seeds or --compare take less)"));
 }
 
 std::string to_table(const TrainBenchmark& b) {

@@ -1,10 +1,12 @@
 #include "train_temporal/commands/train_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
+#include "common/system/cuda_driver.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split_parts.h"
 
@@ -72,6 +74,36 @@ FoldCurve curve_of(const FinishedFit& fit) {
     curve.validation_loss.push_back(losses.validation);
   }
   return curve;
+}
+
+std::unique_ptr<Monitor> start_monitor(const TrainOptions& options, const torch::Device& device) {
+  if (options.monitor.empty()) return nullptr;
+  MonitorOptions settings;
+  settings.csv = options.monitor;
+  if (device.is_cuda()) settings.gpus = {cuda_driver::pci_bus_id(device.index())};
+  return std::make_unique<Monitor>(settings);
+}
+
+void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
+                 Json& summary) {
+  const ResourceSummary taken = monitor.finish();
+  summary["machine"] = to_json(taken);
+  report.resources.emplace_back("machine", to_text(taken));
+  const CsvTable table = read_csv(csv);
+  MachineLoad& load = report.machine;
+  const auto take = [&](const char* name, std::vector<double>& values) {
+    const std::size_t column = table.require_column(name);
+    for (const auto& row : table.rows) {
+      double value = 0;
+      if (!parse_double(row[column], value)) value = std::nan("");
+      values.push_back(value);
+    }
+  };
+  take("time_s", load.time_s);
+  take("resident_bytes", load.resident_bytes);
+  take("cpu_percent", load.cpu_percent);
+  take("gpu_percent", load.gpu_percent);
+  take("gpu_memory_bytes", load.gpu_bytes);
 }
 
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "common/system/monitor.h"
+#include "common/torch/tensor.h"
 #include "train_temporal/run/results/results.h"
 
 namespace coldframe::temporal {
@@ -15,6 +19,12 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
 std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits);
 FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort);
 FoldCurve curve_of(const FinishedFit& fit);
+
+// Null without --monitor.
+std::unique_ptr<Monitor> start_monitor(const TrainOptions& options, const torch::Device& device);
+// Ends it; the report gets what its CSV says.
+void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
+                 Json& summary);
 
 // Warns of fits that diverged, and of those of the main model that kept the weights of their first
 // epoch, or those that they went on from.

@@ -257,7 +257,7 @@ void add_run(html::Page& page, const RunReport& report) {
   }
   if (!report.recipe.empty()) page.section("Features", html::key_values(report.recipe));
   if (!report.resources.empty()) {
-    page.section("Time and memory", html::key_values(report.resources));
+    page.section("Time and memory", html::key_values(report.resources) + machine_charts(report));
   }
 }
 

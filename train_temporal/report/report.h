@@ -121,6 +121,11 @@ struct CovariateFacts {
   std::size_t missing = 0;
 };
 
+// The machine while a run trained, once a second; NaN where something is not known.
+struct MachineLoad {
+  std::vector<double> time_s, resident_bytes, cpu_percent, gpu_percent, gpu_bytes;
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Patients of the report on whom the model was fitted.
@@ -147,6 +152,7 @@ struct RunReport {
   std::vector<CohortShift> shift;  // of an evaluation
   double shift_rate = 0;           // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
+  MachineLoad machine;  // empty: it was not watched
   std::string against;  // the model that is another run's, to compare with; empty: none
   bool tuned = false;   // the ViT was trained with the main model
   std::vector<CovariateFacts> covariates;

@@ -33,6 +33,8 @@ Json covariates_json(const RunReport& report);
 std::string covariate_names(const RunReport& report);  // "age and sex"
 void add_shift(html::Page& page, const RunReport& report);
 void add_data(html::Page& page, const RunReport& report, const std::string& of);
+// What was drawn of the machine; report_machine.cpp.
+std::string machine_charts(const RunReport& report);
 void add_run(html::Page& page, const RunReport& report);
 
 }  // namespace coldframe::temporal

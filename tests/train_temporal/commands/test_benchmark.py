@@ -30,3 +30,27 @@ def test_the_table_says_what_was_measured(tmp_path):
     assert done.returncode == 0, done.stderr
     for word in ["load", "step", "epoch", "an hour", "predicted", "measured", "whole run"]:
         assert word in done.stdout
+
+
+def test_a_run_that_would_not_hold_ends_before_it_begins(tmp_path):
+    cache = ramp_cache(tmp_path, 30)
+    words = ["train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2, "--epochs", 2)]
+    for limit, said in [("memory=10KiB", "predicted memory is"), ("epoch=0.001ms", "an epoch takes"), ("run=0.01ms,memory=1GiB", "the run takes")]:
+        done = coldframe(*words, "--require", limit)
+        assert done.returncode == 1 and said in done.stderr and "nothing was trained" in done.stderr, done.stderr
+        assert done.stderr.count("more than") == 1
+    for limit in ["memory=0", "epoch=5", "memory", "epoch=-1s", "speed=1s", "run=1h,run=2h"]:
+        done = coldframe(*words, "--require", limit)
+        assert done.returncode == 2, done.stderr
+    assert not list(tmp_path.glob("run*"))
+    done = coldframe(*words, "--require", "memory=4GiB,run=1h", "--monitor", tmp_path / "load.csv")
+    assert done.returncode == 0 and "--require holds" in done.stderr, done.stderr
+    plain = coldframe(*words[:5], "--out", tmp_path / "plain", *words[7:])
+    assert plain.returncode == 0, plain.stderr
+    for name in ["predictions.csv", "models/fold-0-seed-0.safetensors"]:
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    rows = (tmp_path / "load.csv").read_text().splitlines()
+    assert rows[0].startswith("time_s,resident_bytes") and len(rows) > 1
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "Memory while training" in report and "Load while training" in report
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["machine"]["peak_resident_bytes"] > 1e6

@@ -26,7 +26,7 @@ const CommandHelp kTrainHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, from, memory_budget;
+  std::string cache, labels, out, splits, compare, from, memory_budget, require, monitor;
   std::string features = "auto";
   std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
@@ -46,6 +46,12 @@ void add_resources(po::options_description& description, Words& words, TrainOpti
   add("memory-budget", text(words.memory_budget, "SIZE"),
       "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
       "batches are cut to fit");
+  add("require", text(words.require, "LIMITS"),
+      "end with exit code 1, before anything is trained, where a run takes more than memory=6GiB "
+      "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (at most); several "
+      "with commas between them");
+  add("monitor", text(words.monitor, "FILE.csv"),
+      "write memory, CPU and GPU load once a second; the report draws them");
 }
 
 void add_split(po::options_description& description, Words& words, TrainOptions& options) {
@@ -180,6 +186,11 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.splits = words.splits;
   options.tune.from = words.from;
   if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
+  if (!words.require.empty()) options.required = parse_requirements(words.require);
+  options.monitor = words.monitor;
+  if (options.benchmark && (options.required.asked() || !words.monitor.empty()))
+    throw ConfigError(
+        "--benchmark prints what a run takes; --require and --monitor are of the run");
   options.features = choice<Residence>("features", words.features,
                                        {{"auto", Residence::kAuto},
                                         {"device", Residence::kDevice},

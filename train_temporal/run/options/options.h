@@ -9,6 +9,7 @@
 #include "common/processes/launch.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
+#include "train_temporal/run/options/requirements.h"
 #include "train_temporal/run/options/tune_options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/training/trainer.h"
@@ -68,6 +69,8 @@ struct TrainOptions {
   Residence features = Residence::kAuto;
   std::uint64_t memory_budget = 0;  // bytes that tensors may take on the device; 0: all
   bool benchmark = false;           // train for a few seconds, print what a run will take
+  Requirements required;            // ends a run before it begins where they do not hold
+  std::filesystem::path monitor;    // CSV of the machine's load; empty: none
   bool json = false;
   Launch launch;  // from the environment
 
