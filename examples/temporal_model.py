@@ -8,7 +8,8 @@
     model, card = load("runs/first/models/fold-0-seed-0.safetensors")       # one torch.nn.Module
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
-metadata); `times` are seconds since the first, NaN where unknown. After `train --tune` they come from the
+metadata), of a run with --streams the features of all streams side by side, NaN where one has no frame, and
+behind them 1 or 0 for whether it has; `times` are seconds since the first, NaN where unknown. After `train --tune` they come from the
 fold's own backbone, the folder models/STEM beside models/STEM.safetensors (coldframe extract --config
 models/STEM/extract.ini --weights models/STEM): load() each model and give it its own; predict() gives all
 models the same. Not here: `clock`, which sees no features, and `shuffled`, a control whose random order is
@@ -45,7 +46,14 @@ class TemporalModel(nn.Module):
         if time:
             self.register_buffer("time_mean", torch.zeros(2))
             self.register_buffer("time_std", torch.ones(2))
-        self.project = nn.Linear(config["dimension"], hidden)
+        self.streams, self.only = config.get("streams", []), config.get("only_stream")
+        self.features = config["dimension"] - (config["covariates"] if self.covariates_at == "frames" else 0)
+        self.gated = config.get("fusion") == "gated"
+        if self.gated:
+            each = config["dimension"] // len(self.streams) - 1
+            self.fusion = nn.ModuleList(nn.Linear(each, 2 * hidden) for _ in self.streams)
+        else:
+            self.project = nn.Linear(config["dimension"], hidden)
         if time and self.encoding == "time2vec":
             self.time2vec, time = nn.Linear(1, 8), time + 8
         if time and self.encoding == "decay":
@@ -84,7 +92,10 @@ class TemporalModel(nn.Module):
             return self.head(self.project(every_frame if self.pool == "none" else covariates).relu())
         if self.covariates_at == "frames":
             features = torch.cat([features, every_frame], -1)
-        x = self.dropout(self.project((features - self.feature_mean) / self.feature_std))
+        x = (features - self.feature_mean) / self.feature_std
+        if self.streams:
+            x = self.without_missing(x)
+        x = self.dropout(self.weighed(x) if self.gated else self.project(x))
         if hasattr(self, "hidden"):
             x = nn.functional.gelu(self.hidden(x))
         if time is not None:
@@ -127,6 +138,27 @@ class TemporalModel(nn.Module):
         if self.covariates_at == "head":
             outputs = outputs + self.covariate_head(every_frame if self.pool == "none" else covariates)
         return outputs
+
+    def without_missing(self, x):
+        """NaN, of a stream that has no frame there, is the mean; `only-NAME` sees one stream."""
+        x = x.nan_to_num(0.0)
+        if self.only is None:
+            return x
+        count = len(self.streams)
+        each = self.features // count - 1
+        seen = torch.ones(x.shape[-1])
+        seen[:count * (each + 1)] = 0
+        seen[self.only * each:(self.only + 1) * each] = seen[count * each + self.only] = 1
+        return x * seen
+
+    def weighed(self, x):
+        """Gated multimodal units (Arevalo et al. 2017) with a softmax over the streams that are there."""
+        count = len(self.streams)
+        each = x.shape[-1] // count - 1
+        values, scores = zip(*(fusion(x[..., s * each:(s + 1) * each]).chunk(2, -1) for s, fusion in enumerate(self.fusion)))
+        there = x[..., count * each:].unsqueeze(-2)
+        scores = torch.stack(scores, -1).masked_fill(there == 0, -torch.inf).softmax(-1).nan_to_num(0.0)
+        return (scores * torch.stack(values, -1).tanh()).sum(-1)
 
     def attend(self, x, place, beyond):
         """torch.nn.TransformerEncoder, whose queries and keys each frame's place turns: rotary positions (Su et al. 2021,

@@ -75,11 +75,29 @@ std::vector<Place> by_time(const std::vector<double>& times,
   return places;
 }
 
+// "FA+ICGA": the streams of which an exam has a frame.
+std::string names_of(const ExamInfo& exam, const std::vector<Place>& places,
+                     const std::vector<std::string>& names) {
+  std::vector<bool> there(names.size());
+  for (std::size_t frame = 0; frame < places.size(); ++frame)
+    if (exam.present[frame]) there[places[frame].stream] = true;
+  std::vector<std::string> seen;
+  for (std::size_t s = 0; s < names.size(); ++s)
+    if (there[s]) seen.push_back(names[s]);
+  return join(seen, "+");
+}
+
+void add_column(ExamInfo& info, const std::string& streams) {
+  const auto taken = std::ranges::find(info.columns, kStreamsColumn, &ExamColumn::name);
+  if (taken == info.columns.end()) info.columns.push_back({kStreamsColumn, streams});
+}
+
 // The exam with an instant's frames as one. Of these the one that is stored first gives its time,
 // file and values.
 ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
-                     const std::string& column) {
+                     const std::string& column, const std::vector<std::string>& names) {
   ExamInfo info = exam;
+  add_column(info, names_of(exam, places, names));
   std::erase_if(info.frame_columns, [&](const FrameColumn& one) { return one.name == column; });
   std::size_t instants = 0;
   for (const Place& place : places) instants = std::max(instants, place.instant + 1);
@@ -124,7 +142,7 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
     const bool timed = std::ranges::all_of(exam.time_s, [](double t) { return std::isfinite(t); });
     merged.places.push_back(timed ? by_time(exam.time_s, streams, count)
                                   : by_order(streams, count));
-    merged.exams.push_back(merged_info(exam, merged.places.back(), column));
+    merged.exams.push_back(merged_info(exam, merged.places.back(), column, merged.names));
   }
   return merged;
 }

@@ -16,6 +16,9 @@ inline std::size_t merged_width(std::size_t dimension, std::size_t streams) {
   return streams * (dimension + 1);
 }
 
+// Exams get a column of this name, unless they have one: the streams that they have, "FA+ICGA".
+inline constexpr const char* kStreamsColumn = "streams";
+
 struct MergedStreams {
   struct Place {  // of a stored frame
     std::size_t instant, stream;

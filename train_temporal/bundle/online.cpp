@@ -113,7 +113,8 @@ void check_recipe(const extract::ExtractOptions& options, const temporal::ModelC
                              "; predict the whole clip without --online"));
   };
   if (card.tuned) refuse("each of the run's models has a tuned ViT of its own");
-  if (!card.visits.empty()) refuse("the run reads a patient's earlier exams, too (--visits)");
+  if (card.arrangement.asked())
+    refuse("the run joins several streams or visits (--streams, --visits)");
   if (!card.covariates.empty())
     refuse(concat("the models take the covariates ", join(card.covariates.names(), ", "),
                   ", which a clip does not bring"));

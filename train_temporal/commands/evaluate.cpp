@@ -87,10 +87,11 @@ Examined examine_other(const ApplyOptions& options, const Ensemble& main, const 
     throw ConfigError(concat("--against '", options.against.string(), "' learnt ",
                              names_of(other.targets()), ", and this run ", names_of(main.targets()),
                              ", or other classes of it; compare runs of the same targets"));
-  if (other.card().visits != main.card().visits)
-    throw ConfigError(concat("--against '", options.against.string(),
-                             "' was trained with other --visits than this run; compare what both "
-                             "held out, without --cache"));
+  if (other.card().arrangement != main.card().arrangement)
+    throw ConfigError(
+        concat("--against '", options.against.string(),
+               "' was trained with other --streams or --visits than this run; compare what both "
+               "held out, without --cache"));
   other.require_same_features(cohort.cache, options.data.cache);
   const auto patients = options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients;
   const std::size_t known =
@@ -271,7 +272,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   Applied applied(options);
   Ensemble& ensemble = applied.ensemble();
   options.data.cache = applied.features();
-  options.data.visits = ensemble.card().visits;
+  options.data.arrangement = ensemble.card().arrangement;
   Cohort cohort = open_cohort(options.data, ensemble.targets());
   const Asked asked = ask(cohort, options.questions);
   ensemble.require_same_features(cohort.cache, options.data.cache);

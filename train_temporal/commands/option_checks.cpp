@@ -15,7 +15,7 @@ namespace {
 std::vector<ModelConfig> trained_models(const TrainOptions& options) {
   std::vector<ModelConfig> configs;
   for (const std::string& name : options.models()) {
-    const bool of_main = is_twin(name) || name == kFrozen;
+    const bool of_main = is_twin(name) || name == kFrozen || name.starts_with(kOnlyPrefix);
     ModelConfig& config = configs.emplace_back(options.architecture);
     set_model(config, of_main ? options.model : name);
     if (is_twin(name)) set_model(config, name);
@@ -46,6 +46,22 @@ void check_order(const TrainOptions& options) {
                              join(options.models(), ", "),
                              " has none; leave the option out, or take another --model"));
   }
+}
+
+void check_streams(const TrainOptions& options) {
+  const bool streams = !options.data.arrangement.streams.empty();
+  for (const std::string& name : options.compare)
+    if (!streams && name.starts_with(kOnlyPrefix))
+      throw ConfigError(concat("model ", name,
+                               " sees one of several streams; name the column of "
+                               "these by --streams"));
+  if (!streams && options.architecture.gated)
+    throw ConfigError("--fusion gated weighs streams; name the column of these by --streams");
+  if (streams && options.tune.asked())
+    throw ConfigError("--streams merges cached features, and --tune makes them anew; give one");
+  if (options.architecture.gated && options.covariates.at_frames)
+    throw ConfigError(
+        "--fusion gated has no place for --covariates-at frames; take --covariates-at head");
 }
 
 void check_width(const TrainOptions& options) {
@@ -131,6 +147,7 @@ void check_model_options(const TrainOptions& options) {
         "first, middle or last, or leave --search out");
   }
   check_order(options);
+  check_streams(options);
   check_width(options);
   check_time_encoding(options);
 }
@@ -144,6 +161,11 @@ std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets
     return of_exams;
   });
   return left_out;
+}
+
+void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams) {
+  if (!options.default_compare) return;
+  for (const std::string& name : streams) options.compare.push_back(kOnlyPrefix + name);
 }
 
 void check_task_options(const TrainOptions& options, const Targets& targets) {

@@ -14,7 +14,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/prediction_table.h"
-#include "train_temporal/run/visits.h"
+#include "train_temporal/run/arrangement.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -172,8 +172,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   Applied applied(options);
   check_explain(options, applied.ensemble());
   cache::CacheReader cache(applied.features());
-  if (const auto& visits = applied.ensemble().card().visits; !visits.empty())
-    join_visits(cache, visits);
+  arrange(cache, applied.ensemble().card().arrangement);
   const Outcome outcome = predict(applied, cache, options);
   std::cout << (options.json
                     ? summary_json(applied.ensemble(), cache, outcome, options).dump(2) + "\n"

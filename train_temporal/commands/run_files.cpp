@@ -37,7 +37,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   card.recipe = cohort.cache.recipe();
   card.targets = cohort.targets.list();
   card.source_kinds = source_kinds;
-  card.visits = experiment.options.data.visits;
+  card.arrangement = experiment.options.data.arrangement;
   const bool repeated = std::any_of(experiment.splits.begin(), experiment.splits.end(),
                                     [](const Split& split) { return split.repeat > 0; });
   BackboneWriter backbones(card.recipe);

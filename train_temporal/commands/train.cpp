@@ -63,6 +63,7 @@ class TrainingRun {
       log_info(concat("--compare without ", join(left_out, ", "), ": one output per exam, and '",
                       cohort_.targets.names(), "' has a value per frame"));
     }
+    add_streams_alone(options_, cohort_.cache.streams());
     check_task_options(options_, cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
@@ -129,6 +130,7 @@ void TrainingRun::resolve_model() {
   source_kinds_ = source_kinds(cohort_.exams(), used);
   base_ = options_.architecture;
   base_.dimension = cohort_.cache.dimension();
+  base_.streams = cohort_.cache.streams();
   base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
   ModelConfig main = base_;
   set_model(main, options_.model);
@@ -181,7 +183,9 @@ Json TrainingRun::config() const {
                                {"positive", labels.positive}});
   }
   json["exam_is_patient"] = options_.data.exam_is_patient;
-  if (!options_.data.visits.empty()) json["visits"] = options_.data.visits;
+  const Arrangement& arrangement = options_.data.arrangement;
+  if (!arrangement.visits.empty()) json["visits"] = arrangement.visits;
+  if (!arrangement.streams.empty()) json["streams"] = arrangement.streams;
   json["split"] = split_text_;
   json["folds"] = splits_.size();
   json["repeats"] = splits_.back().repeat + 1;

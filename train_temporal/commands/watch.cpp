@@ -310,10 +310,10 @@ int watch_folder(const ApplyOptions& options) {
     throw ConfigError(concat("--watch '", options.watch.string(), "': there is no such folder"));
   require_apart(options.watch, options.out);
   Applied applied(options);
-  if (!applied.ensemble().card().visits.empty())
+  if (applied.ensemble().card().arrangement.asked())
     throw ConfigError(
-        "the run reads a patient's earlier exams before each (--visits), and --watch predicts "
-        "every arrival by itself; give all exams with --input");
+        "the run joins files of several streams or visits (--streams, --visits), and --watch "
+        "predicts every arrival by itself; give all exams with --input");
   const CovariateEncoding& taken = applied.ensemble().card().covariates;
   if (!taken.empty() && options.data.labels.empty())
     throw ConfigError(concat("the models take the covariates ", join(taken.names(), ", "),

@@ -41,6 +41,18 @@ struct Dataset {
   std::uint64_t loaded_bytes() const { return features.defined() ? features.nbytes() : 0; }
 };
 
+// How the exams of a cache become sequences.
+struct Arrangement {
+  // The frame column that names streams, which are merged, and their names, in the order of their
+  // features; no names: all that there are. Empty: frames stay apart.
+  std::string streams = {};
+  std::vector<std::string> stream_names = {};
+  std::string visits = {};  // what join_visits() is asked for; empty: exams stand alone
+
+  bool operator==(const Arrangement&) const = default;
+  bool asked() const { return !streams.empty() || !visits.empty(); }
+};
+
 // The place of features while a model is fitted.
 enum class Residence { kAuto, kDevice, kMemory, kStream };
 

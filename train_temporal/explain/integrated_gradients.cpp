@@ -33,6 +33,16 @@ std::vector<double> doubles(const torch::Tensor& tensor) {
   return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
 }
 
+// The mean feature in every frame, in which streams are there or not as in the exam's.
+torch::Tensor baseline(const Path& path, const torch::Tensor& mean, const torch::Tensor& features) {
+  const std::int64_t streams = std::ssize(path.config.streams);
+  if (streams == 0) return mean;
+  torch::Tensor base = mean.repeat({features.size(0), 1});
+  const std::int64_t from = features.size(1) - streams;
+  base.narrow(1, from, streams).copy_(features.narrow(1, from, streams));
+  return base;
+}
+
 // Σ weight · gradient · (exam − baseline) of each frame, over some of the points. With `ends`, also
 // the output at the baseline and at the exam.
 std::vector<double> weighted_gradients(const Path& path, std::vector<double> points,
@@ -45,12 +55,13 @@ std::vector<double> weighted_gradients(const Path& path, std::vector<double> poi
   const torch::Tensor features = gather_features(path.dataset, batch);  // [T · S, D] step by step
   const torch::Tensor mean =
       path.model.named_buffers()["feature_mean"].narrow(0, 0, path.config.features());
-  const torch::Tensor difference = features - mean;
-  const auto by_row = [&](const std::vector<double>& values) {  // [T · S, 1]
+  const torch::Tensor base = baseline(path, mean, features);
+  const torch::Tensor difference = (features - base).nan_to_num(0.0);  // missing: as the mean
+  const auto by_row = [&](const std::vector<double>& values) {         // [T · S, 1]
     const torch::Tensor row = torch::tensor(values, torch::kFloat32).to(features.device());
     return row.repeat({path.frames()}).unsqueeze(1);
   };
-  const torch::Tensor input = (mean + by_row(points) * difference).detach().requires_grad_();
+  const torch::Tensor input = (base + by_row(points) * difference).detach().requires_grad_();
   const torch::Tensor output = path.output(path.model.outputs(input, batch, Dropout()));  // [S]
   const torch::Tensor gradient = torch::autograd::grad({output.sum()}, {input}).front();
   const torch::Tensor rows = (gradient * difference).sum(1, true) * by_row(weights);

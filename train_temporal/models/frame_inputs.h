@@ -29,17 +29,16 @@ class FrameInputs {
                            const Dropout& dropout);
 
  private:
-  torch::Tensor project_streams(const torch::Tensor& x);
+  torch::Tensor weigh_streams(const torch::Tensor& x);
 
-  bool blank_;
-  std::int64_t streams_, only_;
+  ModelConfig config_;
   torch::Tensor mean_, deviation_;
   torch::nn::Linear project_{nullptr};
   std::vector<torch::nn::Linear> fusion_;
 };
 
-// Standardised features x [N, D] of streams with 0 for what is missing, and for streams other than
-// `only` (negative: all count).
-torch::Tensor without_missing(const torch::Tensor& x, std::int64_t streams, std::int64_t only);
+// Standardised inputs x [N, D] with 0 for what is missing, and for all streams but
+// config.only_stream, if there is one.
+torch::Tensor without_missing(const torch::Tensor& x, const ModelConfig& config);
 
 }  // namespace coldframe::temporal

@@ -59,8 +59,8 @@ void read_streams(const Json& json, ModelConfig& config) {
   config.gated = json.at("fusion").get<std::string>() == kGated;
   config.only_stream = json.value("only_stream", std::int64_t{-1});
   const auto count = static_cast<std::int64_t>(config.streams.size());
-  if (count >= 2 && config.dimension % count == 0 && config.dimension > count &&
-      config.only_stream < count)
+  if (count >= 2 && config.features() % count == 0 && config.features() > count &&
+      config.only_stream < count && !(config.gated && config.frame_covariates))
     return;
   throw DataError(concat("model configuration: ", count, " streams in a dimension of ",
                          config.dimension, "; the file is damaged or not a Coldframe model"));
@@ -185,6 +185,13 @@ void set_model(ModelConfig& config, const std::string& name) {
   if (name == kBothWays) config.bidirectional = true;
   // Per frame `single` is every frame by itself.
   if (config.per_frame() && is_one_frame(config.order)) config.order = FrameOrder::kInOrder;
+}
+
+void see_only(ModelConfig& config, const std::string& main, const std::string& name) {
+  set_model(config, main);
+  std::vector<std::string> names;
+  for (const std::string& stream : config.streams) names.push_back(kOnlyPrefix + stream);
+  config.only_stream = static_cast<std::int64_t>(choice("compare", name, names));
 }
 
 std::string model_name(const ModelConfig& config) {

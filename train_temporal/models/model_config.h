@@ -57,6 +57,10 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
   std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
+  // d of each stream, of features() = S · d + S.
+  std::int64_t stream_width() const { return features() / std::ssize(streams) - 1; }
+  // The last inputs, which are 0 or 1 or standardised covariates, get no noise.
+  std::int64_t clean_inputs() const { return std::ssize(streams) + dimension - features(); }
 };
 std::string word_of(TemporalPool pool);
 Json to_json(const ModelConfig& config);
@@ -93,6 +97,9 @@ inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates
 // The main model on one stream alone: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);
+// Makes it `main` on the stream that `name` names. ConfigError, which lists the streams, where
+// there is no such one.
+void see_only(ModelConfig& config, const std::string& main, const std::string& name);
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);
 

@@ -50,7 +50,8 @@ Json card_json(const ModelCard& card) {
   json["fit_seed"] = card.fit_seed;
   json["source_kinds"] = card.source_kinds;
   json["frames"] = {card.least_frames, card.most_frames};
-  if (!card.visits.empty()) json["visits"] = card.visits;
+  if (!card.arrangement.visits.empty()) json["visits"] = card.arrangement.visits;
+  if (!card.arrangement.streams.empty()) json["streams"] = card.arrangement.streams;
   if (!card.covariates.empty()) json["covariates"] = card.covariates.to_json();
   if (card.tuned) {
     json["tuned"] = {{"block", card.tuned->block}, {"weights_sha256", card.tuned->weights_sha256}};
@@ -76,7 +77,7 @@ ModelCard card_from_json(const Json& json) {
     card.least_frames = json["frames"].at(0).get<std::size_t>();
     card.most_frames = json["frames"].at(1).get<std::size_t>();
   }
-  card.visits = json.value("visits", "");
+  card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};
   if (json.contains("covariates"))
     card.covariates = CovariateEncoding::from_json(json["covariates"]);
   if (json.contains("tuned")) {
@@ -121,8 +122,11 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
   require_shape(path, weights, "head.weight", {config.classes, width});
   if (config.architecture == ModelKind::kClock) return;
   const bool alone = config.architecture == ModelKind::kCovariates;
-  require_shape(path, weights, "project.weight",
-                {config.hidden, alone ? config.covariates : config.dimension});
+  if (config.gated && !alone)
+    require_shape(path, weights, "fusion.0.weight", {2 * config.hidden, config.stream_width()});
+  else
+    require_shape(path, weights, "project.weight",
+                  {config.hidden, alone ? config.covariates : config.dimension});
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::int64_t H = config.hidden;
     switch (config.architecture) {

@@ -26,7 +26,7 @@ struct ModelCard {
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
   // Present frames of the shortest and the longest exam that it was fitted on; 0: unknown.
   std::size_t least_frames = 0, most_frames = 0;
-  std::string visits = {};  // what join_visits() is to be asked for; empty: exams stand alone
+  Arrangement arrangement = {};       // of the exams that it reads
   CovariateEncoding covariates = {};  // learnt from its training part
   // The ViT was trained with it; its weights lie in backbone_folder().
   struct Tuned {

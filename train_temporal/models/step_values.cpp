@@ -15,6 +15,7 @@ constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
 constexpr double kEncoderActivations = 7.5, kEncoderLayerActivations = 10.6;
 constexpr double kEncoderLayerGrid = 4;  // of the padded batch
 constexpr double kTcnActivations = 6.5, kTcnBlockActivations = 11;
+constexpr double kGateActivations = 8;  // of each stream that is weighed
 // Of these nothing stays in evaluation but what one layer needs.
 constexpr double kEncoderEvaluation = 8, kEncoderGridEvaluation = 5.5, kTcnEvaluation = 10.2;
 
@@ -41,7 +42,9 @@ double StepValues::parameters() const {
     const double inputs = double(config_.covariates);
     return (inputs + 1) * H_ + (H_ + 1) * C_;
   }
-  const double around = (D_ + 1) * H_ + (W_ + 1) * C_;
+  // Of each stream with its own bias: S · d + S are the D columns.
+  const double projection = (config_.gated ? 2 * D_ : D_ + 1) * H_;
+  const double around = projection + (W_ + 1) * C_;
   if (reads_in_order(config_.architecture)) return around + ordered_parameters();
   const double scores = config_.architecture == ModelKind::kAttention ? H_ + 1 : 0;
   return around + scores + (config_.linear ? 0 : (H_ + 1) * H_);
@@ -103,7 +106,11 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
   const bool recurrent = is_recurrent(config_.architecture);
   const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
   const double padded = std::max(n, b * longest);
-  return std::max(3 * n * D_, (once ? 1 : 2) * n * D_ + activations(n, padded, keeps) * H_) +
+  const double streams = double(std::ssize(config_.streams));
+  const double copies = (streams > 0 ? 1 : 0) + (config_.only_stream >= 0 ? 1 : 0);
+  const double gates = config_.gated ? n * streams * kGateActivations / (keeps ? 1 : 3) : 0;
+  return std::max((3 + copies) * n * D_,
+                  (once ? 1 : 2) * n * D_ + (activations(n, padded, keeps) + gates) * H_) +
          (keeps ? weights_beside() : 0);
 }
 

@@ -22,7 +22,8 @@ class TemporalGraph : FrameLayers {
     Value x = graph_.input("features", {kBatch, kFrames, config_.features()});
     if (config_.frame_covariates) x = with_covariates(x);
     x = divided(minus(x, tensor("feature_mean")), tensor("feature_std"));
-    x = linear(x, "project");
+    if (!config_.streams.empty()) x = without_missing(x);
+    x = config_.gated ? weigh_streams(x) : linear(x, "project");
     if (reads_in_order(config_.architecture)) {
       x = encode(config_.time ? with_time(x) : x);
     } else if (tensors_.contains("hidden.weight")) {
@@ -39,6 +40,32 @@ class TemporalGraph : FrameLayers {
  private:
   static Dimensions shape_of(bool per_frame, std::int64_t width) {
     return per_frame ? Dimensions{kBatch, kFrames, width} : Dimensions{kBatch, width};
+  }
+
+  // As FrameInputs: missing features, NaN, are 0 once standardised.
+  Value without_missing(const Value& x) {
+    return graph_.add("Where", {graph_.add("IsNaN", {x}), graph_.constant(0.0), x});
+  }
+  Value weigh_streams(const Value& x) {
+    const std::int64_t streams = std::ssize(config_.streams), width = config_.stream_width();
+    std::vector<Value> values, scores, weighed;
+    for (std::int64_t s = 0; s < streams; ++s) {
+      const Value both =
+          linear(graph_.slice(x, 2, s * width, (s + 1) * width), concat("fusion.", s));
+      values.push_back(graph_.add("Tanh", {graph_.slice(both, 2, 0, config_.hidden)}));
+      scores.push_back(graph_.slice(both, 2, config_.hidden, 2 * config_.hidden));
+    }
+    const Value highest = graph_.add("Max", scores);
+    Value sum, total;
+    for (std::int64_t s = 0; s < streams; ++s) {
+      const auto i = static_cast<std::size_t>(s);
+      const Value there = graph_.slice(x, 2, streams * width + s, streams * width + s + 1);
+      const Value weight = times(there, graph_.add("Exp", {minus(scores[i], highest)}));
+      const Value value = times(weight, values[i]);
+      sum = s == 0 ? value : plus(sum, value);
+      total = s == 0 ? weight : plus(total, weight);
+    }
+    return divided(sum, graph_.add("Max", {total, graph_.constant(1e-12)}));
   }
 
   Value covariates() { return graph_.input("covariates", {kBatch, config_.covariates}); }

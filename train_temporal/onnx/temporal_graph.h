@@ -13,8 +13,8 @@ namespace coldframe::onnx {
 // whose first value is zeros. Outputs are of the sequence up to the last of the frames, or of each
 // frame where the model has an output per frame: `outputs`, the head's, and for each target
 // `TARGET`, the probabilities of its classes, or the number. All sequences of a batch have as many
-// frames. ConfigError for other models that need the whole sequence, and for a state that decays (time
-// encoding `decay`), by name.
+// frames. ConfigError for other models that need the whole sequence, and for a state that decays
+// (time encoding `decay`), by name.
 Graph temporal_graph(const temporal::TrainedModel& trained);
 
 }  // namespace coldframe::onnx

@@ -84,6 +84,7 @@ std::string describe(const std::string& name, bool per_frame) {
   if (name == "single") return per_frame ? ": each frame by itself" : ": one frame of each exam";
   if (name == "mean") return ": mean of the frames";
   if (name == "shuffled") return " (control): frames in random order";
+  if (name.starts_with(kOnlyStream)) return " (control): the same model on this stream alone";
   if (name == "blank") return " (control): the same model, features blanked; it sees times";
   if (name == "covariates") return " (control): no images, the covariates alone";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";

@@ -13,6 +13,9 @@ std::string difference_text(const Estimate& difference);  // the same with a sig
 
 std::string paragraph(const std::string& text);  // of HTML
 
+// Controls that see one of several streams are called so: "only-FA".
+inline constexpr const char* kOnlyStream = "only-";
+
 // The summary or difference of one metric; null when there is none.
 const MetricSummary* find_metric(const ModelResult& model, Metric metric);
 const PairedDifference* find_difference(const ModelResult& model, Metric metric);

@@ -305,6 +305,13 @@ std::vector<std::string> verdict(const RunReport& report) {
     if (baseline->found && (learnt || baseline->main_is == Comparison::kWorse))
       lines.push_back(about_baseline(name, main, what, *baseline));
   }
+  for (const ModelResult& model : report.models) {
+    if (!model.name.starts_with(kOnlyStream)) continue;
+    const Control alone = find_control(report, model.name);
+    const std::string stream = model.name.substr(std::string_view(kOnlyStream).size());
+    if (alone.found && (learnt || alone.main_is == Comparison::kWorse))
+      lines.push_back(about_baseline(name, main, concat("The stream ", stream, " alone"), alone));
+  }
   if (blank.found && learnt) lines.push_back(about_blank(report, blank));
   const Control covariates = find_control(report, "covariates");
   if (covariates.found && learnt) lines.push_back(about_covariates(report, covariates));

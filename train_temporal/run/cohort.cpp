@@ -11,7 +11,7 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/run/visits.h"
+#include "train_temporal/run/arrangement.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/split_parts.h"
 #include "train_temporal/tasks/target_list.h"
@@ -194,13 +194,11 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
     cohort.warnings.push_back(
         "parts of an extraction share this cache (.part-*.json), and exams may be missing; run "
         "`coldframe cache finish` first");
-  if (!options.visits.empty()) {
-    if (options.exam_is_patient)
-      throw ConfigError(
-          "--visits joins the exams of a patient, and --exam-is-patient says that each has one; "
-          "give one of them");
-    join_visits(cohort.cache, options.visits);
-  }
+  if (!options.arrangement.visits.empty() && options.exam_is_patient)
+    throw ConfigError(
+        "--visits joins the exams of a patient, and --exam-is-patient says that each has one; give "
+        "one of them");
+  arrange(cohort.cache, options.arrangement);
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
   for (std::size_t t = 0; t < known.size(); ++t) {
@@ -210,7 +208,7 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
                              ", but this cache has one per ",
                              known[t].per_frame ? "exam" : "frame"));
   }
-  if (!options.visits.empty() && cohort.targets.per_frame())
+  if (!options.arrangement.visits.empty() && cohort.targets.per_frame())
     throw ConfigError(concat("--visits joins exams, and '", cohort.targets.names(),
                              "' has a value per frame, of one exam; leave the option out"));
   for (const Labels& labels : cohort.targets) {

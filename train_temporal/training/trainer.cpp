@@ -201,8 +201,8 @@ std::span<float* const> Trainer::summed_gradients() {
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
-  const std::int64_t clean = task_.config.frame_covariates ? task_.config.covariates : 0;
-  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise, clean);
+  const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
+                        task_.config.clean_inputs());
   if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
   if (task_.options.precision == torch::kFloat16) {
     model_->precision.gradient_scale = loss_scale_.factor;

@@ -32,6 +32,8 @@ MODELS = {
     "mean": ["--model", "mean"],
     "single-first": ["--model", "single", "--single-frame", "first"],
     "single-last": ["--model", "single", "--single-frame", "last"],
+    "streams": ["--streams", "stream", "--time", "on"],
+    "streams-gated": ["--streams", "stream", "--fusion", "gated", "--model", "attention"],
     "covariates": ["--covariates", "age,grade:category"],
     "covariates-frames": ["--covariates", "age,grade:category", "--covariates-at", "frames", "--model", "lstm"],
 }
@@ -53,6 +55,7 @@ def cache(tmp_path_factory):
     for number in range(24):
         values = random.normal(size=(9 + number % 3, WIDTH))
         entry = exam(number, len(values), str(number % 2))
+        entry["frame_columns"] = {"stream": ["AB"[t % 3 > 1] for t in range(len(values))]}
         entry["time_s"] = list(np.cumsum(random.uniform(0.05, 2, len(values))))
         entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}", "v1": str(number % 2),
                                  "/value_1": str(number % 2), "time": str(number % 2)})
@@ -98,6 +101,9 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, nam
     assert {p.name for p in (tmp_path / "onnx").iterdir()} == {"fold-0-seed-0.onnx", "fold-1-seed-0.onnx", "vit.onnx"}
     random = np.random.default_rng(1)
     features = random.normal(size=(7, WIDTH)).astype(np.float32)
+    if "--streams" in MODELS[name]:
+        there = np.array([[1, 0], [1, 1], [0, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
+        features = np.concatenate([np.where(there[:, s:s + 1], features + s, np.nan) for s in range(2)] + [there], 1).astype(np.float32)
     seconds = np.cumsum(random.uniform(0.05, 2, 7))
     times = temporal_model.time_inputs(seconds - seconds[0])
     for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):

@@ -101,7 +101,10 @@ ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::siz
     std::ranges::fill(sum, 0.0);
     for (std::size_t t = 0; t < info.frames(); ++t) {
       if (!info.present[t]) continue;
-      for (std::size_t i = 0; i < width; ++i) sum[i] += double{features[t * width + i]};
+      for (std::size_t i = 0; i < width; ++i) {
+        const float value = features[t * width + i];
+        sum[i] += std::isnan(value) ? 0.0 : double{value};  // of a stream that is not there
+      }
     }
     double length = 0;
     for (const double value : sum) length += value * value;

@@ -28,7 +28,7 @@ const CommandHelp kTrainHelp{
 struct Words {
   std::string cache, labels, out, splits, compare, from, memory_budget, require, monitor;
   std::string features = "auto";
-  std::string pool, time = "auto", time_encoding = "log", schedule = "cosine";
+  std::string pool, time = "auto", time_encoding = "log", fusion = "concat", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false;
   CovariateWords covariates;
@@ -98,6 +98,8 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add("time-encoding", text(words.time_encoding, "KIND")->default_value(words.time_encoding),
       "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
       "time2vec: also learnt sinusoids of the time");
+  add("fusion", text(words.fusion, "KIND")->default_value(words.fusion),
+      "of --streams: concat (side by side) or gated (weighted against each other at each instant)");
   add("dropout", number(model.dropout), "of projected features and before the head");
   add_covariates(description, words.covariates);
 }
@@ -171,7 +173,7 @@ void apply_compare(const Words& words, TrainOptions& options) {
   for (const std::string& word : names) {
     const std::string name = trim(word);
     if (name == options.model) continue;
-    choice("compare", name, known);
+    if (!name.starts_with(kOnlyPrefix)) choice("compare", name, known);
     if (!options.trains(name)) options.compare.push_back(name);
   }
 }
@@ -211,6 +213,8 @@ void apply_words(const Words& words, TrainOptions& options) {
   options.views = choice<ViewChoice>(
       "views", words.views,
       {{"auto", ViewChoice::kAuto}, {"clean", ViewChoice::kClean}, {"all", ViewChoice::kAll}});
+  options.architecture.gated =
+      choice<bool>("fusion", words.fusion, {{"concat", false}, {"gated", true}});
   options.architecture.time_encoding = choice("time-encoding", words.time_encoding, kTimeEncodings);
   options.fit.stopping_metric =
       choice("early-stopping-metric", words.stopping_metric, kStoppingMetrics);
@@ -250,7 +254,10 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   po::options_description data, run, splits, model, fit, tune, report, machine;
   add_data(data, words.cache, words.labels, options.data);
   auto add = data.add_options();
-  add("visits", text(options.data.visits, "COLUMN"),
+  add("streams", text(options.data.arrangement.streams, "COLUMN"),
+      "frames of several streams (FA and ICGA, T1 and T2) become one input per instant; COLUMN, of "
+      "frames, names each one's stream");
+  add("visits", text(options.data.arrangement.visits, "COLUMN"),
       "read every exam with all earlier ones of its patient before it; COLUMN has the visits' "
       "times as dates or in days (start_time: those of the exams themselves)");
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),

@@ -23,7 +23,7 @@ struct TargetOptions {
   std::filesystem::path labels;  // CSV with columns exam and the target; empty: the cache's column
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;
-  std::string visits;  // the time of a patient's visits, which are read as one sequence; visits.h
+  Arrangement arrangement;
 };
 
 inline constexpr const char* kBestFrame = "best";

@@ -1,4 +1,4 @@
-#include "train_temporal/run/visits.h"
+#include "train_temporal/run/arrangement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,6 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
-#include "train_temporal/data/dataset.h"
 #include "train_temporal/splits/exam_column.h"
 
 namespace coldframe::temporal {
@@ -59,7 +58,26 @@ void require_times(const cache::CacheReader& cache, const std::vector<std::size_
   }
 }
 
+// Controls are named after streams, and files and folders after controls.
+void require_file_names(const std::vector<std::string>& streams) {
+  const auto fine = [](unsigned char letter) {
+    return std::isalnum(letter) || letter == '-' || letter == '_' || letter == '+';
+  };
+  for (const std::string& name : streams)
+    if (!std::ranges::all_of(name, fine))
+      throw ConfigError(concat("--streams: the stream '", name,
+                               "' cannot name a file; expected letters, digits, -, _ and +"));
+}
+
 }  // namespace
+
+void arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
+  if (!arrangement.streams.empty()) {
+    cache.merge_streams(arrangement.streams, arrangement.stream_names);
+    require_file_names(cache.streams());
+  }
+  if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits);
+}
 
 void join_visits(cache::CacheReader& cache, const std::string& column) {
   const std::vector<double> times = times_of(cache, column);

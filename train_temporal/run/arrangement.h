@@ -1,0 +1,25 @@
+// How the exams of a cache become sequences: frames of several streams become one input, and the
+// visits of a patient one sequence.
+#pragma once
+
+#include <string>
+
+#include "cache/read/reader.h"
+#include "train_temporal/data/dataset.h"
+
+namespace coldframe::temporal {
+
+// The name for exams' start times, where no column has it.
+inline constexpr const char* kStartTime = "start_time";
+
+// Merges and joins the exams of `cache` as it is asked. ConfigError and DataError say why not.
+void arrange(cache::CacheReader& cache, const Arrangement& arrangement);
+
+// Reads every exam with all earlier ones of its patient before it. `column`: of the cache, the time
+// of each visit as a date or in days, or kStartTime. Exams at the same time do not see each other,
+// exams without a patient or without a frame of their own stay as they are. ConfigError: no such
+// column, no patient at all, a time that cannot be read or is missing where the patient has other
+// exams.
+void join_visits(cache::CacheReader& cache, const std::string& column);
+
+}  // namespace coldframe::temporal
