@@ -107,7 +107,7 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
   const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
   const double padded = std::max(n, b * longest);
   const double streams = double(std::ssize(config_.streams));
-  const double copies = (streams > 0 ? 1 : 0) + (config_.only_stream >= 0 ? 1 : 0);
+  const double copies = config_.only_stream >= 0 ? 1 : 0;
   const double gates = config_.gated ? n * streams * kGateActivations / (keeps ? 1 : 3) : 0;
   return std::max((3 + copies) * n * D_,
                   (once ? 1 : 2) * n * D_ + (activations(n, padded, keeps) + gates) * H_) +
