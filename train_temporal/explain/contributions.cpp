@@ -11,7 +11,8 @@ namespace coldframe::temporal {
 
 namespace {
 
-// outputs: the target's own, [B, outputs]. Returns [B]; a regression's is the standardised number.
+// outputs: the target's own, [B, outputs]. Returns [B]; a regression's is the standardised
+// number, Cox's the output.
 torch::Tensor explained_output(const Target& target, const Reading& reading, std::size_t of_class,
                                const torch::Tensor& outputs) {
   switch (target.task) {
@@ -21,7 +22,14 @@ torch::Tensor explained_output(const Target& target, const Reading& reading, std
     case Task::kOrdinal:  // Σ P(class > k)
       return outputs.sigmoid().cumprod(1).sum(1);
     case Task::kRegression:
+    case Task::kCox:
       return outputs.select(1, 0);
+    case Task::kHazards: {  // the risk of survival_scores()
+      const auto intervals = static_cast<std::int64_t>(target.intervals);
+      const torch::Tensor logits = torch::tensor(reading.hazards).to(outputs);
+      const torch::Tensor share = torch::arange(intervals, 0, -1).to(outputs) / intervals;
+      return torch::softplus(outputs + logits).mul(share).sum(1);
+    }
   }
   const torch::Tensor probability = (outputs / reading.temperature).softmax(1);
   return probability.select(1, static_cast<std::int64_t>(of_class));

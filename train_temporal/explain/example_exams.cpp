@@ -11,6 +11,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -45,9 +46,10 @@ Choices most_telling(const ModelFolds& main, const Labels& labels) {
         consider(best, {decided, decided == label}, {&fold, i, p});
         continue;
       }
-      const double predicted = all.scores[i], error = predicted - labels.number[exam];
+      const double predicted = all.scores[i * labels.scores()];
+      const double error = predicted - labels.number[exam];
       const double heights[] = {predicted, -predicted, error, -error};
-      for (int kind = 0; kind < 4; ++kind) {
+      for (int kind = 0; kind < (labels.is_survival() ? 2 : 4); ++kind) {
         consider(best, {kind, true}, {&fold, i, heights[kind]});
       }
     }
@@ -56,6 +58,7 @@ Choices most_telling(const ModelFolds& main, const Labels& labels) {
 }
 
 std::string choice_text(const Labels& labels) {
+  if (labels.is_survival()) return "The highest and the lowest risk";
   return labels.has_classes() ? "The surest right and the surest wrong decision for each class"
                               : "The highest and the lowest prediction, and the largest errors "
                                 "either way";
@@ -70,12 +73,20 @@ std::string output_name(const Labels& labels, std::size_t of_class) {
       return concat("expected class (0 to ", labels.classes.size() - 1, ")");
     case Task::kRegression:
       return labels.name;
+    case Task::kCox:
+      return "logarithm of the relative hazard";
+    case Task::kHazards:
+      return "risk";
   }
   return concat("P(", labels.classes[of_class], ")");
 }
 
 std::string title_of(const Labels& labels, const Choice& choice, std::size_t exam) {
   const TargetScores& all = choice.fold->targets.front();
+  if (labels.is_survival())
+    return concat(labels.event, has_event(labels.number[exam]) ? " after " : " not within ",
+                  time_of(labels.number[exam]), ", risk ",
+                  fixed(all.scores[choice.place * labels.scores()], 2));
   if (!labels.has_classes()) {
     return concat(labels.number[exam], " predicted as ", all.scores[choice.place]);
   }

@@ -26,6 +26,9 @@ Shape shape_of(Metric metric) {
     case Metric::kBalancedAccuracy:
     case Metric::kF1:
     case Metric::kAccuracy:
+    case Metric::kHarrellC:
+    case Metric::kUnoC:
+    case Metric::kTimeAuroc:
       return Shape::kShare;
     case Metric::kKappa:
     case Metric::kQuadraticKappa:
@@ -37,6 +40,7 @@ Shape shape_of(Metric metric) {
     case Metric::kMae:
     case Metric::kRmse:
     case Metric::kClassMae:
+    case Metric::kIntegratedBrier:
       return Shape::kPositive;
     case Metric::kR2:
       return Shape::kBelowOne;
@@ -139,6 +143,7 @@ std::size_t least_patients(Metric metric) {
     case Metric::kCalibrationIntercept:
     case Metric::kBrier:
     case Metric::kLogLoss:
+    case Metric::kIntegratedBrier:
       return 10;
     default:
       return 4;
@@ -164,7 +169,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   }
   if (is_degenerate(shape, value, spread)) {
     // A model that gives all exams one score ranks none of them before another, whoever they are.
-    if (metric == Metric::kAuroc && value == chance_level(metric)) {
+    if (chance_level(metric) > 0 && value == chance_level(metric)) {
       return {Figure::of(value), Figure::of(value)};
     }
     return none("it is the same without any one patient");

@@ -20,13 +20,14 @@ ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows)
   ScoredExams taken;
   const std::size_t classes = taken.classes = from.classes;
   taken.scale = from.scale;
+  taken.horizons = from.horizons;
   for (std::size_t i : rows) {
     const auto row = from.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
     taken.probability.insert(taken.probability.end(), row,
                              row + static_cast<std::ptrdiff_t>(classes));
     taken.label.push_back(from.label[i]);
     taken.decision.push_back(from.decision[i]);
-    if (taken.scale == Scale::kNumber) taken.number.push_back(from.number[i]);
+    if (!from.number.empty()) taken.number.push_back(from.number[i]);
   }
   return taken;
 }

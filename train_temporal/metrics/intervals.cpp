@@ -177,7 +177,7 @@ bool most_folds_have_it(const MetricTable& table, std::size_t m) {
 }  // namespace
 
 bool is_mean_over_folds(Metric metric) {
-  return metric == Metric::kAuroc || metric == Metric::kAuprc;
+  return metric == Metric::kAuprc || chance_level(metric) > 0;
 }
 
 std::vector<MetricSummary> summarize(const MetricTable& table) {

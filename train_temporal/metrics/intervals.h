@@ -30,9 +30,10 @@ struct Estimate {
   double claim_high = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Ranks compare exams of one fold only, whose scores come from one model: AUROC and AUPRC are means
-// over folds. All other figures are taken from the held-out exams of all folds together, where
-// small folds would bias them, or leave them undefined (Forman and Scholz 2010).
+// Ranks compare exams of one fold only, whose scores come from one model: AUROC, AUPRC and the
+// ranks of times to an event are means over folds. All other figures are taken from the held-out
+// exams of all folds together, where small folds would bias them, or leave them undefined (Forman
+// and Scholz 2010).
 bool is_mean_over_folds(Metric metric);
 
 struct MetricSummary {

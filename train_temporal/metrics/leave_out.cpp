@@ -157,14 +157,14 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) 
     as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});
   }
   const auto places = places_of(folds);
-  table.patients_of_class.assign(first.classes, 0);
+  table.patients_of_class.assign(first.label_count(), 0);
   for (const auto& [patient, place] : places) {
     table.patients += !place.exams.empty();
     for (const auto& [of_class, exams] : place.exams) {
       ++table.patients_of_class[static_cast<std::size_t>(of_class)];
     }
   }
-  table.pairs = count_pairs(places, first.classes);
+  table.pairs = count_pairs(places, first.label_count());
   std::vector<std::size_t> block_of(places.empty() ? 0 : places.rbegin()->first + 1);
   std::size_t next = 0;
   for (const auto& [patient, place] : places) {

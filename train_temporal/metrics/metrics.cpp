@@ -1,47 +1,15 @@
 #include "train_temporal/metrics/metrics.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/metrics/survival/survival_metrics.h"
 
 namespace coldframe::temporal {
 namespace {
-
-struct MetricInfo {
-  Metric metric;
-  std::string_view key, title;
-};
-
-constexpr std::array kMetrics = {
-    MetricInfo{Metric::kAuroc, "auroc", "AUROC"},
-    MetricInfo{Metric::kAuprc, "auprc", "AUPRC"},
-    MetricInfo{Metric::kSensitivity, "sensitivity", "Sensitivity"},
-    MetricInfo{Metric::kSpecificity, "specificity", "Specificity"},
-    MetricInfo{Metric::kBalancedAccuracy, "balanced_accuracy", "Balanced accuracy"},
-    MetricInfo{Metric::kF1, "f1", "F1"},
-    MetricInfo{Metric::kAccuracy, "accuracy", "Accuracy"},
-    MetricInfo{Metric::kKappa, "kappa", "Kappa"},
-    MetricInfo{Metric::kQuadraticKappa, "quadratic_kappa", "Quadratic kappa"},
-    MetricInfo{Metric::kBrier, "brier", "Brier score"},
-    MetricInfo{Metric::kEce, "ece", "ECE"},
-    MetricInfo{Metric::kCalibrationSlope, "calibration_slope", "Calibration slope"},
-    MetricInfo{Metric::kCalibrationIntercept, "calibration_intercept", "Calibration intercept"},
-    MetricInfo{Metric::kLogLoss, "log_loss", "Log loss"},
-    MetricInfo{Metric::kR2, "r2", "R²"},
-    MetricInfo{Metric::kMae, "mae", "MAE"},
-    MetricInfo{Metric::kRmse, "rmse", "RMSE"},
-    MetricInfo{Metric::kPearson, "pearson", "Pearson"},
-    MetricInfo{Metric::kSpearman, "spearman", "Spearman"},
-    MetricInfo{Metric::kClassMae, "class_mae", "MAE of classes"},
-};
-
-const MetricInfo& info(Metric metric) {
-  return *std::ranges::find(kMetrics, metric, &MetricInfo::metric);
-}
 
 using Counts = std::vector<std::vector<std::size_t>>;  // [true][decided]
 
@@ -185,8 +153,9 @@ Figure class_mae(const ScoredExams& exams) {
 Figure unusable(const ScoredExams& exams) {
   if (exams.size() == 0) return Figure::none("no exams");
   if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
-    return Figure::none(exams.scale == Scale::kNumber ? "a prediction is not a number"
-                                                      : "a predicted probability is not a number");
+    const bool numbers = exams.scale == Scale::kNumber || exams.scale == Scale::kTime;
+    return Figure::none(numbers ? "a prediction is not a number"
+                                : "a predicted probability is not a number");
   }
   return Figure::of(0);
 }
@@ -210,55 +179,6 @@ std::vector<int> decide(std::span<const double> probability, std::size_t classes
     }
   }
   return decision;
-}
-
-std::string_view metric_key(Metric metric) {
-  return info(metric).key;
-}
-std::string_view metric_title(Metric metric) {
-  return info(metric).title;
-}
-
-std::span<const Metric> metrics_for(std::size_t classes, Scale scale) {
-  static constexpr std::array kBinary = {Metric::kAuroc,
-                                         Metric::kAuprc,
-                                         Metric::kSensitivity,
-                                         Metric::kSpecificity,
-                                         Metric::kBalancedAccuracy,
-                                         Metric::kF1,
-                                         Metric::kAccuracy,
-                                         Metric::kKappa,
-                                         Metric::kBrier,
-                                         Metric::kEce,
-                                         Metric::kCalibrationSlope,
-                                         Metric::kCalibrationIntercept,
-                                         Metric::kLogLoss};
-  static constexpr std::array kMany = {Metric::kAuroc, Metric::kAuprc,    Metric::kBalancedAccuracy,
-                                       Metric::kF1,    Metric::kAccuracy, Metric::kKappa,
-                                       Metric::kBrier, Metric::kEce,      Metric::kLogLoss};
-  static constexpr std::array kOrdered = {Metric::kQuadraticKappa,
-                                          Metric::kClassMae,
-                                          Metric::kAccuracy,
-                                          Metric::kBalancedAccuracy,
-                                          Metric::kF1,
-                                          Metric::kBrier,
-                                          Metric::kEce,
-                                          Metric::kLogLoss};
-  static constexpr std::array kNumbers = {Metric::kR2, Metric::kMae, Metric::kRmse,
-                                          Metric::kPearson, Metric::kSpearman};
-  if (scale == Scale::kNumber) return kNumbers;
-  if (scale == Scale::kOrdinal) return kOrdered;
-  if (classes == 2) return kBinary;
-  return kMany;
-}
-
-Metric main_metric(Scale scale) {
-  if (scale == Scale::kNumber) return Metric::kR2;
-  return scale == Scale::kOrdinal ? Metric::kQuadraticKappa : Metric::kAuroc;
-}
-
-double chance_level(Metric metric) {
-  return metric == Metric::kAuroc ? 0.5 : 0.0;
 }
 
 Figure compute_metric(Metric metric, const ScoredExams& exams) {
@@ -304,6 +224,11 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
       return spearman(exams.number, exams.probability);
     case Metric::kClassMae:
       return class_mae(exams);
+    case Metric::kHarrellC:
+    case Metric::kUnoC:
+    case Metric::kTimeAuroc:
+    case Metric::kIntegratedBrier:
+      return survival_metric(metric, exams);
   }
   return Figure::none("unknown metric");
 }

@@ -23,21 +23,26 @@ struct Figure {
 };
 
 // Labels are on a scale: nominal ones name a class, ordinal ones say which class is the higher one,
-// numbers say how much.
-enum class Scale { kNominal, kOrdinal, kNumber };
+// numbers say how much, times when an event came, if it did.
+enum class Scale { kNominal, kOrdinal, kNumber, kTime };
 
 // Exams, or frames of exams, with their true class, the predicted probabilities and the decision.
 // Binary tasks have C = 2, and class 1 is the positive one. Numbers have no classes: C = 1, the
-// prediction in place of a probability, labels and decisions of 0, and `number`.
+// prediction in place of a probability, labels and decisions of 0, and `number`. Times to an event
+// have the time in `number`, 1 as the label where the event came then and 0 where the exam was
+// followed up to it without one, and in place of probabilities a risk and the predicted share
+// without an event at each of `horizons`: C = 1 + horizons.
 struct ScoredExams {
   std::size_t classes = 2;          // C
   std::vector<double> probability;  // [N, C] row-major
   std::vector<int> label;           // [N]
   std::vector<int> decision;        // [N] see decide()
   Scale scale = Scale::kNominal;
-  std::vector<double> number = {};  // [N] the true ones
+  std::vector<double> number = {};    // [N] the true ones
+  std::vector<double> horizons = {};  // ascending
 
   std::size_t size() const { return label.size(); }
+  std::size_t label_count() const { return scale == Scale::kTime ? 2 : classes; }
   double score(std::size_t exam, std::size_t of_class) const {
     return probability[exam * classes + of_class];
   }
@@ -62,12 +67,16 @@ enum class Metric {
   kCalibrationSlope,      // binary, see calibration.h
   kCalibrationIntercept,  // binary
   kLogLoss,
-  kR2,        // numbers: 1 − squared errors / squared deviations from the mean
-  kMae,       // numbers: mean |error|
-  kRmse,      // numbers: root of the mean squared error
-  kPearson,   // numbers
-  kSpearman,  // numbers; equal ones share the mean of their ranks
-  kClassMae,  // ordinal: mean number of classes between decision and label
+  kR2,               // numbers: 1 − squared errors / squared deviations from the mean
+  kMae,              // numbers: mean |error|
+  kRmse,             // numbers: root of the mean squared error
+  kPearson,          // numbers
+  kSpearman,         // numbers; equal ones share the mean of their ranks
+  kClassMae,         // ordinal: mean number of classes between decision and label
+  kHarrellC,         // times; see metrics/survival for all four
+  kUnoC,             // up to the last horizon
+  kTimeAuroc,        // mean over the horizons
+  kIntegratedBrier,  // over the horizons
 };
 
 std::string_view metric_key(Metric metric);    // "auroc": in files

@@ -51,7 +51,8 @@ double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   const auto counts = static_cast<double>(units);
   const Metric metric = table.metrics[m];
   const bool of_units = table.patients_of_class.empty() || units == table.patients ||
-                        metric == Metric::kSensitivity || metric == Metric::kSpecificity;
+                        metric == Metric::kSensitivity || metric == Metric::kSpecificity ||
+                        (chance_level(metric) > 0 && metric != Metric::kAuroc);
   if (of_units) return counts;
   const auto rare = static_cast<double>(rarest_class(table));
   const auto all = static_cast<double>(table.patients);
@@ -124,6 +125,10 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
   switch (table.metrics[m]) {
     case Metric::kSensitivity:
       return table.patients_of_class[1];
+    case Metric::kHarrellC:
+    case Metric::kUnoC:
+    case Metric::kTimeAuroc:
+      return table.patients_of_class[1];  // each pair has an event
     case Metric::kSpecificity:
       return table.patients_of_class[0];
     case Metric::kAccuracy:
@@ -132,6 +137,7 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
     case Metric::kBrier:
     case Metric::kLogLoss:
     case Metric::kClassMae:
+    case Metric::kIntegratedBrier:
       return table.patients;
     default:
       return are_pairs(table, m, taken) ? table.pairs : rarest_class(table);

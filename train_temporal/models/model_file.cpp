@@ -12,29 +12,35 @@ namespace {
 
 constexpr const char* kFormat = "coldframe.temporal.1";
 
-Json target_json(const Target& target, const Reading& reading) {
-  return {{"name", target.name},
-          {"task", task_name(target.task)},
-          {"classes", target.classes},
-          {"per_frame", target.per_frame},
-          {"mean", reading.mean},
-          {"deviation", reading.deviation},
-          {"temperature", reading.temperature},
-          {"threshold", reading.threshold}};
+Json reading_json(const Target& target, const Reading& reading) {
+  Json json = to_json(target);
+  json["mean"] = reading.mean;
+  json["deviation"] = reading.deviation;
+  json["temperature"] = reading.temperature;
+  json["threshold"] = reading.threshold;
+  if (!target.is_survival()) return json;
+  json["times"] = reading.times;
+  json["hazards"] = reading.hazards;
+  return json;
 }
 
-Target target_from_json(const Json& json) {
-  const auto word = json.at("task").get<std::string>();
-  const std::optional<Task> task = find_task(word);
-  if (!task)
-    throw DataError(concat("target: task is '", word, "', which this version does not know"));
-  Target target{json.at("name").get<std::string>(), *task,
-                json.at("classes").get<std::vector<std::string>>(),
-                json.at("per_frame").get<bool>()};
-  const bool fine = target.has_classes() ? target.classes.size() >= 2 : target.classes.empty();
-  if (fine && (!target.binary() || target.classes.size() == 2)) return target;
-  throw DataError(concat("target '", target.name, "': ", plural(target.classes.size(), "class"),
-                         " for the task ", word));
+Reading reading_from_json(const Json& json, const Target& target) {
+  Reading reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
+                  json.at("temperature").get<double>(), json.at("threshold").get<double>()};
+  if (!target.is_survival()) return reading;
+  reading.times = json.at("times").get<std::vector<double>>();
+  reading.hazards = json.at("hazards").get<std::vector<double>>();
+  return reading;
+}
+
+// Times ascend, and hazards belong to them.
+bool is_sound(const Target& target, const Reading& reading) {
+  if (!target.is_survival()) return true;
+  const auto finite = [](double x) { return std::isfinite(x); };
+  return reading.times.size() == reading.hazards.size() &&
+         (target.task == Task::kCox || reading.times.size() == target.intervals) &&
+         std::ranges::is_sorted(reading.times) && std::ranges::all_of(reading.times, finite) &&
+         std::ranges::all_of(reading.hazards, finite);
 }
 
 Json card_json(const ModelCard& card) {
@@ -42,7 +48,7 @@ Json card_json(const ModelCard& card) {
   json["model"] = to_json(card.config);
   json["targets"] = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
-    json["targets"].push_back(target_json(card.targets[t], card.readings[t]));
+    json["targets"].push_back(reading_json(card.targets[t], card.readings[t]));
   }
   json["repeat"] = card.repeat;
   json["fold"] = card.fold;
@@ -64,9 +70,10 @@ ModelCard card_from_json(const Json& json) {
   card.config = model_config_from_json(json.at("model"));
   for (const Json& entry : json.at("targets")) {
     card.targets.push_back(target_from_json(entry));
-    card.readings.push_back({entry.at("mean").get<double>(), entry.at("deviation").get<double>(),
-                             entry.at("temperature").get<double>(),
-                             entry.at("threshold").get<double>()});
+    card.readings.push_back(reading_from_json(entry, card.targets.back()));
+    if (is_sound(card.targets.back(), card.readings.back())) continue;
+    throw DataError(concat("target '", card.targets.back().name,
+                           "': its times and hazards do not belong together"));
   }
   card.repeat = json.at("repeat").get<std::size_t>();
   card.fold = json.at("fold").get<std::size_t>();
@@ -173,6 +180,41 @@ void check_numbers(const std::filesystem::path& path, const StateDict& weights,
 }
 
 }  // namespace
+
+Json to_json(const Target& target) {
+  Json json = {{"name", target.name},
+               {"task", task_name(target.task)},
+               {"classes", target.classes},
+               {"per_frame", target.per_frame}};
+  if (!target.is_survival()) return json;
+  json["event"] = target.event;
+  json["event_value"] = target.event_value;
+  json["horizons"] = target.horizons;
+  json["intervals"] = target.intervals;
+  return json;
+}
+
+Target target_from_json(const Json& json) {
+  const auto word = json.at("task").get<std::string>();
+  const std::optional<Task> task = find_task(word);
+  if (!task)
+    throw DataError(concat("target: task is '", word, "', which this version does not know"));
+  Target target{json.at("name").get<std::string>(), *task,
+                json.at("classes").get<std::vector<std::string>>(),
+                json.at("per_frame").get<bool>()};
+  if (target.is_survival()) {
+    target.event = json.at("event").get<std::string>();
+    target.event_value = json.at("event_value").get<std::string>();
+    target.horizons = json.at("horizons").get<std::vector<double>>();
+    target.intervals = json.at("intervals").get<std::size_t>();
+  }
+  const bool fine = target.has_classes() ? target.classes.size() >= 2 : target.classes.empty();
+  const bool timed =
+      !target.is_survival() || (!target.horizons.empty() && target.intervals <= 1000);
+  if (fine && timed && (!target.binary() || target.classes.size() == 2)) return target;
+  throw DataError(concat("target '", target.name, "': ", plural(target.classes.size(), "class"),
+                         timed ? "" : " and no horizon", " for the task ", word));
+}
 
 std::filesystem::path backbone_folder(const std::filesystem::path& model) {
   return model.parent_path() / model.stem();

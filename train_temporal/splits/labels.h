@@ -25,14 +25,19 @@ struct LabelOptions {
   std::vector<std::string> known_classes;
   std::optional<Task> task = std::nullopt;  // none: by the type of the column
   bool trained = false;  // evaluate: all labels may be equal, as nothing is learnt from them
+  // Times to an event (survival_labels.h), as Target has them; `event` empty: other labels.
+  std::string event = {}, event_value = {};
+  std::vector<double> horizons = {};
+  std::size_t intervals = 0;
 };
 
-struct Labels : Target {       // classes in natural order
-  std::vector<int> value;      // per exam: its class, or the bin of its number; kUnlabeled: masked
-  std::size_t bins = 0;        // regression: quantiles of the labels, to stratify by
-  std::vector<double> number;  // regression: per exam; NaN: masked
-  std::size_t unlabeled = 0;   // exams
-  std::string positive;        // binary only, else ""
+struct Labels : Target {   // classes in natural order
+  std::vector<int> value;  // per exam: its class, or the bin of its number; kUnlabeled: masked
+  // Regression: quantiles of the labels, to stratify by. Times: 1 with an event, 0 without.
+  std::size_t bins = 0;
+  std::vector<double> number;         // regression: per exam; times: survival_label(); NaN: masked
+  std::size_t unlabeled = 0;          // exams
+  std::string positive;               // binary only, else ""
   std::vector<std::string> notes;     // for the log: what was decided or left out
   std::vector<std::string> warnings;  // for the log and the report: what somebody should check
   // A target per frame: class or number of each present frame of each exam, NaN: masked. `value` is

@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -85,13 +86,15 @@ std::vector<std::size_t> Targets::count_strata(std::size_t exam) const {
 std::string Targets::stratum_name(std::size_t stratum) const {
   const auto [target, number] = find_stratum(all_, stratum);
   const Labels& labels = all_[target];
-  const std::string name =
-      labels.has_classes() ? labels.classes[number] : concat("bin ", number, " of ", labels.bins);
+  const std::string name = labels.has_classes()   ? labels.classes[number]
+                           : labels.is_survival() ? (number == 1 ? "event" : "censored")
+                                                  : concat("bin ", number, " of ", labels.bins);
   return all_.size() == 1 ? concat("'", name, "'") : concat("'", name, "' of '", labels.name, "'");
 }
 
 bool Targets::is_class(std::size_t stratum) const {
-  return all_[find_stratum(all_, stratum).first].has_classes();
+  const auto [target, number] = find_stratum(all_, stratum);
+  return all_[target].has_classes() || (all_[target].is_survival() && number == 1);
 }
 
 ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
@@ -99,6 +102,7 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
   ScoredExams result;
   result.classes = labels.scores();
   result.scale = labels.scale();
+  result.horizons = labels.horizons;
   std::size_t next = 0;
   for (std::size_t exam : exams) {
     for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
@@ -106,9 +110,11 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
       if (std::isnan(label)) continue;
       const auto own = scores.subspan(next * result.classes, result.classes);
       result.probability.insert(result.probability.end(), own.begin(), own.end());
-      result.label.push_back(labels.has_classes() ? static_cast<int>(label) : 0);
+      const bool event = labels.is_survival() && has_event(label);
+      result.label.push_back(labels.has_classes() ? static_cast<int>(label) : event);
       result.decision.push_back(decision[next]);
-      if (!labels.has_classes()) result.number.push_back(label);
+      if (!labels.has_classes())
+        result.number.push_back(labels.is_survival() ? time_of(label) : label);
     }
   }
   return result;
@@ -123,7 +129,8 @@ Reading reading_of(const Labels& labels, const std::vector<std::size_t>& train) 
       if (!std::isnan(labels.at(exam, row))) numbers.push_back(labels.at(exam, row));
     }
   }
-  if (numbers.empty()) return reading;
+  if (labels.task == Task::kHazards) set_intervals(reading, numbers, labels.intervals);
+  if (numbers.empty() || labels.is_survival()) return reading;
   double sum = 0, squares = 0;
   for (double number : numbers) sum += number;
   reading.mean = sum / static_cast<double>(numbers.size());

@@ -6,6 +6,8 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/tasks/logistic.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -19,11 +21,6 @@ constexpr std::array kLosses = {
     NamedLoss{"auto", LossKind::kAuto, 0}, NamedLoss{"focal", LossKind::kFocal, 2},
     NamedLoss{"mse", LossKind::kMse, 0}, NamedLoss{"huber", LossKind::kHuber, 1}};
 constexpr double kLargestParameter = 1e6;
-
-// log(1 + exp(x)) without overflow.
-double softplus(double x) {
-  return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-}
 
 }  // namespace
 
@@ -96,6 +93,12 @@ TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWe
     case Task::kOrdinal:
       form_ = Form::kOrdinal;
       break;
+    case Task::kCox:
+      form_ = Form::kCox;
+      break;
+    case Task::kHazards:
+      form_ = Form::kHazards;
+      break;
     case Task::kRegression:
       form_ = asked && options.kind == LossKind::kHuber ? Form::kHuber : Form::kMse;
       break;
@@ -104,6 +107,7 @@ TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWe
 
 double TargetLoss::weight(double value) const {
   if (std::isnan(value)) return 0;
+  if (form_ == Form::kCox) return has_event(value) ? 1 : 0;
   if (weights_.empty()) return 1;
   const auto label = static_cast<std::size_t>(value);
   if (form_ != Form::kOrdinal) return weights_[label];
@@ -116,6 +120,7 @@ double TargetLoss::operator()(std::span<const double> z, double value, double to
     if (gradient != nullptr) std::fill_n(gradient, outputs_, 0.0f);
     return 0;
   }
+  if (form_ == Form::kHazards) return hazards_loss(z, value, reading_, total, gradient);
   if (weights_.empty()) {
     return of_number(z[0] - (value - reading_.mean) / reading_.deviation, total, gradient);
   }

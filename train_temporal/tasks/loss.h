@@ -12,7 +12,7 @@
 namespace coldframe::temporal {
 
 enum class LossKind {
-  kAuto,   // cross-entropy, CORN's loss, or the squared error, by the task
+  kAuto,   // cross-entropy, CORN's loss, the squared error, or a likelihood of times, by the task
   kFocal,  // classes: −(1 − p)^γ log p (Lin et al. 2017)
   kMse,    // regression: e², of standardised numbers
   kHuber,  // regression: e² / 2 up to |e| = δ, from there on δ (|e| − δ / 2) (Huber 1964)
@@ -37,10 +37,9 @@ ClassWeights balanced_weights(std::span<const std::size_t> count);
 
 class TargetLoss {
  public:
-  // `weights`: of the classes; regression: none. Where `options` do not apply to the task, the loss
-  // is the one of kAuto.
-  // `smoothing`: where the loss is the cross-entropy, so much of a label is shared by all classes
-  // alike (Szegedy et al. 2016).
+  // `weights`: of the classes; numbers and times: none. Where `options` do not apply to the task,
+  // the loss is the one of kAuto. `smoothing`: where the loss is the cross-entropy, so much of a
+  // label is shared by all classes alike (Szegedy et al. 2016).
   TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
              const Reading& reading, double smoothing = 0);
 
@@ -49,15 +48,20 @@ class TargetLoss {
   // Cross-entropy without more: LibTorch has it, too.
   bool is_cross_entropy() const { return form_ == Form::kCrossEntropy && smoothing_ == 0; }
 
-  // `value`: the number of the class, or the number in the unit of the column; NaN: no label.
-  // A row of this value adds so much to the divisor of a mean; 0 without a label.
+  // True for Cox's loss, which is one of all exams of a batch: cox_loss() in their place.
+  bool is_of_batch() const { return form_ == Form::kCox; }
+
+  // `value`: the number of the class, the number in the unit of the column, or a survival_label();
+  // NaN: no label.
+  // A row of this value adds so much to the divisor of a mean; 0 without a label. Cox: of the
+  // events.
   double weight(double value) const;
   // The weighted loss of outputs z [outputs]; `gradient`, unless null, receives that of the loss
   // divided by `total`. Nothing but zeros without a label.
   double operator()(std::span<const double> z, double value, double total, float* gradient) const;
 
  private:
-  enum class Form { kCrossEntropy, kFocal, kOrdinal, kMse, kHuber };
+  enum class Form { kCrossEntropy, kFocal, kOrdinal, kMse, kHuber, kCox, kHazards };
   double of_classes(std::span<const double> z, std::size_t label, double total,
                     float* gradient) const;
   double ordinal(std::span<const double> z, std::size_t label, double total, float* gradient) const;

@@ -6,18 +6,15 @@
 #include "common/text/text.h"
 #include "common/text/word_table.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/tasks/logistic.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
 
-const WordTable<Task> kTasks{{"binary", Task::kBinary},
-                             {"multiclass", Task::kMulticlass},
-                             {"ordinal", Task::kOrdinal},
-                             {"regression", Task::kRegression}};
-
-double logistic(double z) {
-  return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z));
-}
+const WordTable<Task> kTasks{{"binary", Task::kBinary},   {"multiclass", Task::kMulticlass},
+                             {"ordinal", Task::kOrdinal}, {"regression", Task::kRegression},
+                             {"cox", Task::kCox},         {"hazards", Task::kHazards}};
 
 // P(class = c) from the conditional probabilities of exceeding each class.
 std::vector<double> ordinal_probabilities(std::span<const double> outputs, std::size_t classes) {
@@ -55,17 +52,21 @@ std::size_t Target::outputs() const {
       return classes.size();
     case Task::kOrdinal:
       return classes.size() - 1;
+    case Task::kHazards:
+      return intervals;
     case Task::kRegression:
+    case Task::kCox:
       break;
   }
   return 1;
 }
 
 std::size_t Target::scores() const {
-  return has_classes() ? classes.size() : 1;
+  return has_classes() ? classes.size() : 1 + horizons.size();
 }
 
 Scale Target::scale() const {
+  if (is_survival()) return Scale::kTime;
   if (task == Task::kRegression) return Scale::kNumber;
   return task == Task::kOrdinal ? Scale::kOrdinal : Scale::kNominal;
 }
@@ -78,6 +79,9 @@ std::vector<double> scores_of(const Target& target, const Reading& reading,
       return softmax(outputs, target.classes.size(), reading.temperature);
     case Task::kOrdinal:
       return ordinal_probabilities(outputs, target.classes.size());
+    case Task::kCox:
+    case Task::kHazards:
+      return survival_scores(target, reading, outputs);
     case Task::kRegression:
       break;
   }
@@ -87,7 +91,7 @@ std::vector<double> scores_of(const Target& target, const Reading& reading,
 }
 
 std::vector<int> decide(const Target& target, std::span<const double> scores, double threshold) {
-  if (!target.has_classes()) return std::vector<int>(scores.size(), 0);
+  if (!target.has_classes()) return std::vector<int>(scores.size() / target.scores(), 0);
   const std::size_t classes = target.classes.size();
   if (target.task != Task::kOrdinal) return decide(scores, classes, threshold);
   std::vector<int> decision;

@@ -20,6 +20,8 @@ enum class Task {
              // Raschka 2023, "Deep Neural Networks for Rank-Consistent Ordinal Regression Based
              // On Conditional Probabilities")
   kRegression,  // one output: the number, standardised with the training part's statistics
+  kCox,         // one output: the logarithm of the relative hazard; this and the next: survival.h
+  kHazards,     // an output per interval of time: the logit of its hazard
 };
 const char* task_name(Task task);  // "binary", …
 std::optional<Task> find_task(std::string_view name);
@@ -29,33 +31,45 @@ std::vector<std::string> task_names();  // of all tasks
 struct Target {
   std::string name;  // the column
   Task task = Task::kBinary;
-  std::vector<std::string> classes;  // binary: {negative, positive}; regression: none
+  std::vector<std::string> classes;  // binary: {negative, positive}; numbers and times: none
   bool per_frame = false;            // one value for every frame, not for the exam
+  // Times to an event: the column that says whether it came, the value that says so ("": 1, yes, …)
+  // and the times up to which survival is predicted, ascending; of kHazards the intervals.
+  std::string event = {}, event_value = {};
+  std::vector<double> horizons = {};
+  std::size_t intervals = 0;
 
   bool operator==(const Target&) const = default;
-  bool has_classes() const { return task != Task::kRegression; }
+  bool is_survival() const { return task == Task::kCox || task == Task::kHazards; }
+  bool has_classes() const { return task != Task::kRegression && !is_survival(); }
   bool binary() const { return task == Task::kBinary; }
   std::size_t outputs() const;  // columns of the head
-  std::size_t scores() const;   // width of a prediction: a probability per class, or one number
+  // Width of a prediction: a probability per class, one number, or a risk and a probability for
+  // each horizon.
+  std::size_t scores() const;
   Scale scale() const;
 };
 
 // A fit's outputs are read by what was learnt from its training and validation part.
 struct Reading {
-  double mean = 0, deviation = 1;           // regression: of the training part's labels
+  // Regression: of the training part's labels. Cox: the mean is that of its outputs, negative.
+  double mean = 0, deviation = 1;
   double temperature = 1, threshold = 0.5;  // classes (temperature: not ordinal); binary
+  // Cox: the training part's times of events and the cumulative baseline hazard from each on.
+  // Hazards: where intervals end, and the logits that outputs are added to.
+  std::vector<double> times = {}, hazards = {};
 
   bool operator==(const Reading&) const = default;
 };
 
 // Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
-// or numbers in the unit of the column.
+// numbers in the unit of the column, or survival_scores().
 std::vector<double> scores_of(const Target& target, const Reading& reading,
                               std::span<const double> outputs);
 
 // Binary: class 1 where its probability reaches the threshold. Many classes: the most probable.
 // Ordinal: the median, the last class that is exceeded or reached with a probability above one
-// half. Regression: 0 throughout.
+// half. Numbers and times: 0 throughout.
 std::vector<int> decide(const Target& target, std::span<const double> scores, double threshold);
 
 // The columns from … from + count − 1 of a table [n, width].

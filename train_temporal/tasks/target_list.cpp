@@ -1,6 +1,7 @@
 #include "train_temporal/tasks/target_list.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -14,7 +15,32 @@ constexpr const char* kMultilabel = "multilabel";
 std::optional<Task> task_of(const std::string& word) {
   if (word == kMultilabel) return Task::kBinary;
   if (const auto task = find_task(word); task || word == kAuto) return task;
-  throw ConfigError(concat("'", word, "' is no task; expected one of ", join(task_words(), ", ")));
+  throw ConfigError(concat("'", word, "' is no task; expected one of ", join(task_words(), ", "),
+                           ", or behind a time the column that says whether its event came"));
+}
+
+bool is_task(const std::string& word) {
+  const std::vector<std::string> words = task_words();
+  return std::ranges::find(words, word) != words.end();
+}
+
+// Gives what stands before the last colon and behind it; nothing behind it where there is none.
+std::pair<std::string, std::string> at_last_colon(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return {text, {}};
+  return {trim(text.substr(0, colon)), trim(text.substr(colon + 1))};
+}
+
+void check_survival(const TargetRequest& request) {
+  const bool survival = request.task == Task::kCox || request.task == Task::kHazards;
+  if (survival && request.event.empty())
+    throw ConfigError(concat("'", request.name, "' as ", task_name(*request.task),
+                             " needs the column that says whether the event came: --target ",
+                             request.name, ":EVENT"));
+  if (survival || request.event.empty()) return;
+  throw ConfigError(concat("--target ", request.name, ":", request.event,
+                           " is a time to an event, learnt as cox or hazards, not as ",
+                           task_name(*request.task)));
 }
 
 TargetRequest parse_target(const std::string& text, const std::optional<Task>& task,
@@ -22,11 +48,16 @@ TargetRequest parse_target(const std::string& text, const std::optional<Task>& t
   const auto known = [&](const std::string& name) {
     return std::ranges::find(columns, name) != columns.end();
   };
-  const std::size_t colon = text.rfind(':');
   TargetRequest request{text, task};
-  if (!known(text) && colon != std::string::npos) {
-    request = {trim(text.substr(0, colon)), task_of(lower(trim(text.substr(colon + 1))))};
+  if (const auto [name, word] = at_last_colon(text); !known(text) && name != text) {
+    const bool is_event = !is_task(lower(word)) && known(word);
+    request = {is_event ? text : name, is_event ? task : task_of(lower(word))};
+    if (const auto [time, event] = at_last_colon(request.name);
+        !known(request.name) && time != request.name && known(event)) {
+      request = {time, request.task.value_or(Task::kCox), event};
+    }
   }
+  check_survival(request);
   if (!request.name.empty()) return request;
   throw ConfigError("--target names an empty column; expected COLUMN or COLUMN,COLUMN");
 }

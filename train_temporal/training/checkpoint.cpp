@@ -162,6 +162,7 @@ void write_record(const std::filesystem::path& path, const FitResult& result, st
   for (const auto& [name, tensor] : result.tuned) tensors[kTunedPrefix + name] = tensor;
   tensors["validation_logits"] = double_tensor(result.validation_logits);
   tensors["test_logits"] = double_tensor(result.test_logits);
+  if (!result.train_logits.empty()) tensors["train_logits"] = double_tensor(result.train_logits);
   Json json;
   json["seed"] = seed;
   json["best_epoch"] = result.best_epoch;
@@ -181,6 +182,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     record.history = history_from_json(json.at("history"));
     record.validation_logits = doubles(tensors.at("validation_logits"));
     record.test_logits = doubles(tensors.at("test_logits"));
+    if (tensors.contains("train_logits")) record.train_logits = doubles(tensors.at("train_logits"));
     record.weights = with_prefix(tensors, kWeightPrefix);
     record.tuned = with_prefix(tensors, kTunedPrefix);
     return record;

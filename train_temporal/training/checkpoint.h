@@ -27,6 +27,7 @@ struct FitRecord {
   bool diverged = false;
   PieceSizes pieces;
   std::vector<double> validation_logits, test_logits;  // [n, C]
+  std::vector<double> train_logits;                    // empty unless FitResult has them
 };
 void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed);
 FitRecord read_record(const std::filesystem::path& path);  // DataError

@@ -60,6 +60,29 @@ LossSum FusedStep::compute(std::span<const BatchItem> items, const Objective& ob
   return sum;
 }
 
+BatchOutputs FusedStep::outputs(std::span<const BatchItem> items, const Dropout& dropout,
+                                std::size_t micro_batch) {
+  model_.prepare(team_);
+  const std::size_t piece = micro_batch > 0 ? std::min(micro_batch, items.size()) : items.size();
+  const auto width = static_cast<std::size_t>(model_.config().classes);
+  BatchOutputs all;
+  for (std::size_t start = 0; start < items.size(); start += piece) {
+    const auto part = items.subspan(start, std::min(piece, items.size() - start));
+    const std::size_t count = shard_count(part.size(), 1);
+    while (shards_.size() < count) add_shard();
+    std::vector<BatchOutputs> of(count);
+    team_.run(count, [&](std::size_t i) {
+      Shard& shard = *shards_[i];
+      const auto own = Share{i, count}.of(part);
+      pack(dataset_, {own.begin(), own.end()}, shard.packing);
+      add_outputs(of[i], shard.packing, shard.pass.forward(dataset_, shard.packing, dropout),
+                  width);
+    });
+    for (BatchOutputs& one : of) all.merge(one);
+  }
+  return all;
+}
+
 void FusedStep::run_shard(Shard& shard, std::span<const BatchItem> items,
                           const Objective& objective, const LossSum& total,
                           const Dropout& dropout) {

@@ -26,6 +26,9 @@ class FusedStep {
   // `gradients`.
   LossSum compute(std::span<const BatchItem> items, const Objective& objective,
                   const Dropout& dropout, std::size_t micro_batch);
+  // training_outputs() of the same.
+  BatchOutputs outputs(std::span<const BatchItem> items, const Dropout& dropout,
+                       std::size_t micro_batch);
   std::span<float* const> gradient_parts() const { return parts_; }
   // Gives the memory of all steps so far back; after running out of it.
   void release();

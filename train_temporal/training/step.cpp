@@ -37,4 +37,20 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
   return sum;
 }
 
+BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
+                              std::span<const BatchItem> items, const Dropout& dropout,
+                              std::size_t micro_batch) {
+  const std::size_t piece = micro_batch > 0 ? micro_batch : items.size();
+  BatchOutputs all;
+  for (std::size_t start = 0; start < items.size(); start += piece) {
+    const auto part = items.subspan(start, std::min(piece, items.size() - start));
+    const SequenceBatch batch = make_batch(dataset, {part.begin(), part.end()});
+    const torch::Tensor outputs =
+        compute_logits(model, dataset, batch, dropout).detach().cpu().to(torch::kFloat32);
+    add_outputs(all, batch, outputs.contiguous().const_data_ptr<float>(),
+                static_cast<std::size_t>(outputs.size(1)));
+  }
+  return all;
+}
+
 }  // namespace coldframe::temporal

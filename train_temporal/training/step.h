@@ -28,4 +28,9 @@ LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
                              std::span<const BatchItem> items, const Objective& objective,
                              const Dropout& dropout, std::size_t micro_batch, Share share = {});
 
+// The outputs that the same differentiates, with their dropout and noise.
+BatchOutputs training_outputs(SequenceModel& model, const Dataset& dataset,
+                              std::span<const BatchItem> items, const Dropout& dropout,
+                              std::size_t micro_batch);
+
 }  // namespace coldframe::temporal

@@ -203,6 +203,8 @@ std::span<float* const> Trainer::summed_gradients() {
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   const Dropout dropout(task_.config.dropout, task_.seed, epoch, task_.options.noise,
                         task_.config.clean_inputs());
+  if (fused_ && objective_.couples())
+    objective_.couple(fused_->outputs(items, dropout, pieces_.training));
   if (fused_) return fused_->compute(items, objective_, dropout, pieces_.training);
   if (task_.options.precision == torch::kFloat16) {
     model_->precision.gradient_scale = loss_scale_.factor;
@@ -211,6 +213,8 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
   LossSum sum;
   const Share share = ranks_.share();
   source_->train(share.of(std::span(items)), epoch, [&] {
+    if (objective_.couples())
+      objective_.couple(training_outputs(*model_, dataset_, items, dropout, pieces_.training));
     sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training,
                                share);
   });
@@ -292,6 +296,7 @@ FitResult Trainer::finish() {
   result.best_epoch = early_stop_.best_epoch;
   result.validation_logits = predict(task_.split.validation);
   result.test_logits = predict(task_.split.test);
+  if (objective_.couples()) result.train_logits = predict(task_.split.train);
   result.pieces = pieces_;
   return result;
 }

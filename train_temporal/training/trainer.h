@@ -119,6 +119,7 @@ struct FitResult {
   PieceSizes pieces;
   // [n, C] in the order of the split's exams; a row per frame where targets are.
   std::vector<double> validation_logits, test_logits;
+  std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
 };
 
 // Observers see this of a fit's last epoch beside the losses.

@@ -61,7 +61,8 @@ TEST(Regression, MasksGapsAndStandardisesByTheTrainingPart) {
 }
 
 TEST(TargetList, ReadsNamesAndTasks) {
-  const std::vector<std::string> columns = {"a", "b", "odd,name", "x:regression"};
+  const std::vector<std::string> columns = {"a",    "b",    "odd,name", "x:regression",
+                                            "days", "died", "cox"};
   const auto read = [&](const char* text, const char* task = "auto") {
     return parse_targets(text, task, columns);
   };
@@ -75,6 +76,13 @@ TEST(TargetList, ReadsNamesAndTasks) {
   EXPECT_THAT(read("x:regression"), ElementsAre(TargetRequest{"x:regression", {}}));
   EXPECT_THAT(read("x:regression:binary"),
               ElementsAre(TargetRequest{"x:regression", Task::kBinary}));
+  const TargetRequest cox{"days", Task::kCox, "died"}, hazards{"days", Task::kHazards, "died"};
+  EXPECT_THAT(read("days:died"), ElementsAre(cox));
+  EXPECT_THAT(read("days:died", "hazards"), ElementsAre(hazards));
+  EXPECT_THAT(read("days : died : hazards, a"), ElementsAre(hazards, TargetRequest{"a", {}}));
+  EXPECT_THROW(read("days:cox"), ConfigError);  // the task, whatever columns there are
+  EXPECT_THROW(read("days:died:regression"), ConfigError);
+  EXPECT_THROW(read("days", "hazards"), ConfigError);
 }
 
 struct TaskCohort {

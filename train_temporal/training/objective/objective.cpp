@@ -1,5 +1,10 @@
 #include "train_temporal/training/objective/objective.h"
 
+#include <algorithm>
+#include <cmath>
+
+#include "train_temporal/tasks/survival.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -15,6 +20,13 @@ TargetLoss loss_of(const Labels& labels, const std::vector<std::size_t>& train,
 }
 
 }  // namespace
+
+void add_outputs(BatchOutputs& all, const Packing& part, const float* outputs, std::size_t width) {
+  for (const std::size_t exam : part.exams) {
+    all[exam].assign(outputs, outputs + width);
+    outputs += width;
+  }
+}
 
 double LossSum::mean() const {
   double sum = 0;
@@ -40,10 +52,33 @@ LossSum& LossSum::operator+=(const LossSum& other) {
 
 Objective::Objective(const Targets& targets, const std::vector<std::size_t>& train,
                      const ObjectiveOptions& options)
-    : targets_(targets) {
+    : targets_(targets), coupled_(targets.size()) {
   for (const Labels& labels : targets) {
     losses_.push_back(loss_of(labels, train, options, options.label_smoothing));
     plain_.push_back(loss_of(labels, train, options, 0));
+  }
+}
+
+bool Objective::couples() const {
+  return std::ranges::any_of(losses_, &TargetLoss::is_of_batch);
+}
+
+void Objective::couple(const BatchOutputs& batch) {
+  for (std::size_t t = 0; t < losses_.size(); ++t) {
+    if (!losses_[t].is_of_batch()) continue;
+    std::vector<double> z, label;
+    std::vector<std::size_t> exams;
+    for (const auto& [exam, outputs] : batch) {
+      const double own = targets_[t].at(exam, 0);
+      if (std::isnan(own)) continue;
+      z.push_back(outputs[targets_.first_output(t)]);
+      label.push_back(own);
+      exams.push_back(exam);
+    }
+    const CoxLoss cox = cox_loss(z, label);
+    coupled_[t].clear();
+    for (std::size_t i = 0; i < exams.size(); ++i)
+      coupled_[t][exams[i]] = {cox.loss[i], cox.gradient[i]};
   }
 }
 
@@ -77,6 +112,14 @@ void Objective::add(const Packing& batch, const float* outputs, const LossSum& t
     for (std::size_t t = 0; t < losses_.size(); ++t) {
       const std::size_t width = losses_[t].outputs();
       const double divisor = total.targets[t].weight * labeled;
+      if (losses_[t].is_of_batch()) {
+        const auto own = coupled_[t].find(exam);
+        const bool counts = own != coupled_[t].end() && divisor > 0;
+        *d_outputs++ = counts ? static_cast<float>(own->second.gradient / divisor) : 0.0f;
+        sum.targets[t].loss += counts ? own->second.loss : 0;
+        outputs += width;
+        continue;
+      }
       z.assign(outputs, outputs + width);
       double loss = losses_[t](z, targets_[t].at(exam, row), divisor, d_outputs);
       if (batch.mixed()) {
@@ -100,17 +143,25 @@ void Objective::add(const Packing& batch, const float* outputs, const LossSum& t
 LossSum Objective::of(std::span<const double> outputs,
                       const std::vector<std::size_t>& exams) const {
   LossSum sum{std::vector<LossSum::Part>(losses_.size())};
+  std::vector<std::vector<double>> coupled(losses_.size()), labels(losses_.size());
   for (std::size_t exam : exams) {
     for (std::size_t row = 0; row < targets_.rows(exam); ++row) {
       for (std::size_t t = 0; t < losses_.size(); ++t) {
         const double value = targets_[t].at(exam, row);
         const auto z = outputs.first(losses_[t].outputs());
-        sum.targets[t].loss += plain_[t](z, value, 1, nullptr);
-        sum.targets[t].weight += plain_[t].weight(value);
         outputs = outputs.subspan(z.size());
+        sum.targets[t].weight += plain_[t].weight(value);
+        if (!plain_[t].is_of_batch()) {
+          sum.targets[t].loss += plain_[t](z, value, 1, nullptr);
+        } else if (!std::isnan(value)) {
+          coupled[t].push_back(z.front());
+          labels[t].push_back(value);
+        }
       }
     }
   }
+  for (std::size_t t = 0; t < losses_.size(); ++t)
+    for (const double loss : cox_loss(coupled[t], labels[t]).loss) sum.targets[t].loss += loss;
   return sum;
 }
 

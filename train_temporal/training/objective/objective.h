@@ -1,6 +1,7 @@
 // A fit minimises the losses of all targets of a cohort, with their weights.
 #pragma once
 
+#include <map>
 #include <span>
 #include <vector>
 
@@ -31,11 +32,21 @@ struct ObjectiveOptions {
   bool class_weights = false;  // every class counts the same, by the labels of the training part
 };
 
+// The outputs [C] of each exam of a batch; ordered, so that sums over it are.
+using BatchOutputs = std::map<std::size_t, std::vector<double>>;
+// Adds those of a part, [B, C] in its order, of targets of exams.
+void add_outputs(BatchOutputs& all, const Packing& part, const float* outputs, std::size_t width);
+
 class Objective {
  public:
   // `targets` must live on.
   Objective(const Targets& targets, const std::vector<std::size_t>& train,
             const ObjectiveOptions& options);
+
+  // True where a loss is one of all exams of a batch, as Cox's is: before add() is given the parts
+  // of a batch, couple() must be given the outputs of all of it.
+  bool couples() const;
+  void couple(const BatchOutputs& batch);
 
   // Gives a sum whose losses are 0, with what the losses over `items` are divided by.
   LossSum weights_of(std::span<const BatchItem> items) const;
@@ -54,8 +65,12 @@ class Objective {
   torch::Tensor cross_entropy(const torch::Tensor& outputs, const SequenceBatch& batch) const;
 
  private:
+  struct Coupled {
+    double loss = 0, gradient = 0;  // of the sum over the batch
+  };
   const Targets& targets_;
-  std::vector<TargetLoss> losses_, plain_;  // in training, in evaluation
+  std::vector<TargetLoss> losses_, plain_;               // in training, in evaluation
+  std::vector<std::map<std::size_t, Coupled>> coupled_;  // [target] of each exam
 };
 
 }  // namespace coldframe::temporal

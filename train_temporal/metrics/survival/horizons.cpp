@@ -1,0 +1,149 @@
+#include "train_temporal/metrics/survival/horizons.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "train_temporal/metrics/survival/concordance.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::vector<std::size_t> ascending(std::span<const double> score) {
+  std::vector<std::size_t> order(score.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return score[i]; });
+  return order;
+}
+
+// The area below the ROC curve of weighted cases, the highest score first; scores that are equal
+// to their neighbours are one step.
+double weighted_area(std::span<const double> score, std::span<const double> cases,
+                     std::span<const double> controls) {
+  const std::vector<std::size_t> order = ascending(score);
+  double area = 0, found = 0, before = 0, new_controls = 0;
+  for (std::size_t k = order.size(); k-- > 0;) {
+    found += cases[order[k]];
+    new_controls += controls[order[k]];
+    if (k > 0 && score[order[k]] - score[order[k - 1]] <= kEqualRisks) continue;
+    area += new_controls * (before + found) / 2;
+    before = found;
+    new_controls = 0;
+  }
+  return area;
+}
+
+std::string nobody_beyond() {
+  return "no exam is followed beyond the horizon";
+}
+
+}  // namespace
+
+Figure auroc_at(const Outcomes& outcomes, std::span<const double> score, double horizon) {
+  const KaplanMeier followed = censoring_curve(outcomes);
+  std::vector<double> cases(score.size(), 0.0), controls(score.size(), 0.0);
+  for (std::size_t i = 0; i < score.size(); ++i) {
+    controls[i] = outcomes.time[i] > horizon;
+    if (outcomes.event[i] == 0 || outcomes.time[i] > horizon) continue;
+    const double share = followed.at(outcomes.time[i]);
+    if (share == 0) return Figure::none("all are censored at the time of an event");
+    cases[i] = 1 / share;
+  }
+  const double all_cases = std::accumulate(cases.begin(), cases.end(), 0.0);
+  const double all_controls = std::accumulate(controls.begin(), controls.end(), 0.0);
+  if (all_cases == 0) return Figure::none("no event up to the horizon");
+  if (all_controls == 0) return Figure::none(nobody_beyond());
+  return Figure::of(weighted_area(score, cases, controls) / (all_cases * all_controls));
+}
+
+Figure brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon) {
+  const KaplanMeier followed = censoring_curve(outcomes);
+  if (followed.time.empty() || horizon >= followed.time.back())
+    return Figure::none(nobody_beyond());
+  const double share_beyond = followed.at(horizon);
+  double sum = 0;
+  for (std::size_t i = 0; i < survival.size(); ++i) {
+    const bool beyond = outcomes.time[i] > horizon;
+    if (!beyond && outcomes.event[i] == 0) continue;
+    const double share = beyond ? share_beyond : followed.at(outcomes.time[i]);
+    const double error = beyond ? 1 - survival[i] : survival[i];
+    if (share > 0) sum += error * error / share;
+  }
+  return Figure::of(sum / static_cast<double>(survival.size()));
+}
+
+std::vector<double> PredictedSurvival::at(std::size_t horizon) const {
+  std::vector<double> column;
+  for (std::size_t i = horizon; i < survival.size(); i += horizons.size())
+    column.push_back(survival[i]);
+  return column;
+}
+
+Figure mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted) {
+  const KaplanMeier observed = survival_curve(outcomes);
+  double sum = 0, before = 1;
+  for (std::size_t h = 0; h < predicted.horizons.size(); ++h) {
+    std::vector<double> risk = predicted.at(h);
+    for (double& each : risk) each = 1 - each;
+    const Figure one = auroc_at(outcomes, risk, predicted.horizons[h]);
+    if (!one.defined() || predicted.horizons.size() == 1) return one;
+    const double survival = observed.at(predicted.horizons[h]);
+    sum += one.value * (before - survival);
+    before = survival;
+  }
+  return Figure::of(sum / (1 - before));
+}
+
+Figure integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted) {
+  const auto& horizons = predicted.horizons;
+  double area = 0, before = 0;
+  for (std::size_t h = 0; h < horizons.size(); ++h) {
+    const Figure one = brier_at(outcomes, predicted.at(h), horizons[h]);
+    if (!one.defined() || horizons.size() == 1) return one;
+    if (h > 0) area += (horizons[h] - horizons[h - 1]) * (before + one.value) / 2;
+    before = one.value;
+  }
+  return Figure::of(area / (horizons.back() - horizons.front()));
+}
+
+std::vector<std::size_t> groups_by(std::span<const double> score, std::size_t groups) {
+  const std::vector<std::size_t> order = ascending(score);
+  std::vector<std::size_t> group(score.size());
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const bool tied = rank > 0 && score[order[rank]] == score[order[rank - 1]];
+    group[order[rank]] = tied ? group[order[rank - 1]] : rank * groups / order.size();
+  }
+  return group;
+}
+
+std::vector<SurvivalGroup> calibration_at(const Outcomes& outcomes,
+                                          std::span<const double> survival, double horizon,
+                                          std::size_t groups, double level) {
+  const std::vector<std::size_t> group = groups_by(survival, groups);
+  std::vector<SurvivalGroup> result;
+  for (std::size_t g = 0; g < groups; ++g) {
+    SurvivalGroup one;
+    std::vector<double> time;
+    std::vector<int> event;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (group[i] != g) continue;
+      one.predicted += survival[i];
+      one.events += outcomes.event[i] != 0 && outcomes.time[i] <= horizon;
+      time.push_back(outcomes.time[i]);
+      event.push_back(outcomes.event[i]);
+    }
+    if (time.empty()) continue;
+    one.exams = time.size();
+    one.predicted /= static_cast<double>(one.exams);
+    const KaplanMeier observed = survival_curve({time, event}, level);
+    const std::size_t step = observed.step_at(horizon);
+    const bool begun = step < observed.time.size();
+    one.observed = begun ? observed.survival[step] : 1;
+    one.low = begun ? observed.low[step] : 1;
+    one.high = begun ? observed.high[step] : 1;
+    result.push_back(one);
+  }
+  return result;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,63 @@
+// Times to an event, of which some are censored: the labels, the losses of two models of them, and
+// how their outputs become a risk and the probability of no event up to a horizon.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "train_temporal/tasks/target.h"
+
+namespace coldframe::temporal {
+
+// A label is one number, as in XGBoost's survival:cox: the time, with a minus sign where the exam
+// was followed up to it without an event (−0 of time 0).
+inline double survival_label(double time, bool event) {
+  return event ? time : -time;
+}
+inline double time_of(double label) {
+  return std::abs(label);
+}
+inline bool has_event(double label) {
+  return !std::signbit(label);
+}
+
+// The negative logarithm of Cox's partial likelihood (1972) of outputs z [n], with Efron's
+// approximation (1977) where events share a time, divided among the exams that have them, [n]; and
+// its gradient, [n]. All n are each other's risk sets.
+struct CoxLoss {
+  std::vector<double> loss, gradient;
+};
+CoxLoss cox_loss(std::span<const double> z, std::span<const double> label);
+
+// Cox: Reading::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
+// the cumulative hazard of an exam with the part's mean output.
+void fit_baseline(Reading& reading, std::span<const double> z, std::span<const double> label);
+
+// Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], and
+// the logit of the share that has an event in each of those that reach it. An output is added to
+// it.
+void set_intervals(Reading& reading, std::span<const double> label, std::size_t intervals);
+
+// The negative log likelihood of an exam with discrete-time hazards σ(z + hazards), z [J]
+// (Gensheimer and Narasimhan 2019); censored exams survive an interval of which they reach the
+// middle. `gradient`, unless null: of the loss divided by `total`.
+double hazards_loss(std::span<const double> z, double label, const Reading& reading, double total,
+                    float* gradient);
+
+// For each row of outputs [n, Target::outputs()] the risk, then the probability of no event up to
+// each of the target's horizons. The risk is Cox's logarithm of the relative hazard; of
+// discrete-time hazards it is the mean over the intervals' ends of the cumulative hazard −log S,
+// the mortality of Ishwaran et al. 2008. Within an interval log S falls evenly; behind the last
+// time S stays.
+std::vector<double> survival_scores(const Target& target, const Reading& reading,
+                                    std::span<const double> outputs);
+
+// These scores rest on, Cox: the cumulative baseline hazard at each horizon, [H]; hazards: the
+// shares of the intervals' hazards −log(1 − σ) in the risk and in −log S at each horizon,
+// [1 + H, J].
+std::vector<double> baseline_at(const Target& target, const Reading& reading);
+std::vector<double> interval_shares(const Target& target, const Reading& reading);
+
+}  // namespace coldframe::temporal
