@@ -274,10 +274,26 @@ def load(path):
     return model, card
 
 
+def read_survival(target, outputs):
+    """[..., 1 + horizons]: the risk, then the probability of no event up to each of the target's horizons."""
+    horizons, times = torch.tensor(target["horizons"]), torch.tensor(target["times"], dtype=torch.float64)
+    hazards = torch.tensor(target["hazards"], dtype=torch.float64)
+    if target["task"] == "cox":  # a step function: the baseline's cumulative hazard
+        risk = target["mean"] + outputs
+        steps = torch.searchsorted(times, horizons.to(times), right=True)
+        return torch.cat([risk, (-torch.cat([torch.zeros(1), hazards])[steps] * risk.exp()).exp()], -1)
+    each = torch.nn.functional.softplus(outputs + hazards)  # of the interval (start, end]
+    starts = torch.cat([torch.zeros(1).to(times), times[:-1]])
+    shares = torch.stack([torch.where(h >= times, 1.0, ((h - starts) / (times - starts)).clamp(min=0)) for h in horizons], -1)
+    return torch.cat([each.cumsum(-1).mean(-1, keepdim=True), (-(each @ shares.to(each))).exp()], -1)
+
+
 def read_outputs(target, outputs):
-    """Of one target, [..., outputs] → probabilities of its classes [..., C], or numbers [...]."""
+    """Of one target, [..., outputs] → probabilities of its classes [..., C], numbers [...], or read_survival()."""
     if target["task"] == "regression":
         return target["mean"] + target["deviation"] * outputs[..., 0]
+    if target["task"] in ("cox", "hazards"):
+        return read_survival(target, outputs)
     if target["task"] != "ordinal":
         return (outputs / target["temperature"]).softmax(-1)
     exceeding = torch.cat([torch.ones_like(outputs[..., :1]), outputs.sigmoid().cumprod(-1),
@@ -286,7 +302,8 @@ def read_outputs(target, outputs):
 
 
 def output_count(target):
-    return {"regression": 1, "ordinal": len(target["classes"]) - 1}.get(target["task"], len(target["classes"]))
+    return {"regression": 1, "cox": 1, "hazards": target.get("intervals"),
+            "ordinal": len(target["classes"]) - 1}.get(target["task"], len(target["classes"]))
 
 
 @torch.no_grad()
@@ -309,7 +326,7 @@ def predict(run, features, times=None, covariates=None):
     for target in card["targets"]:
         mean = total[target["name"]]
         whole = mean.dim() > (target["task"] != "regression")  # rows of frames
-        named = not whole and target["classes"]
-        result[target["name"]] = dict(zip(target["classes"], mean.tolist())) if named else (
+        names = target["classes"] or (["risk", *target["horizons"]] if "horizons" in target else [])
+        result[target["name"]] = dict(zip(names, mean.tolist())) if not whole and names else (
             mean.numpy() if whole else mean.item())
     return result if len(result) > 1 else next(iter(result.values()))

@@ -87,10 +87,7 @@ Json targets_json(const Ensemble& ensemble) {
   Json list = Json::array();
   for (std::size_t t = 0; t < ensemble.targets().size(); ++t) {
     const temporal::Target& target = ensemble.targets()[t];
-    Json entry = {{"name", target.name},
-                  {"task", temporal::task_name(target.task)},
-                  {"classes", target.classes},
-                  {"per_frame", target.per_frame}};
+    Json entry = temporal::to_json(target);
     if (target.binary()) entry["threshold"] = ensemble.threshold(t);
     list.push_back(entry);
   }

@@ -79,6 +79,8 @@ Parts front_matter(const Json& facts, const Json& metrics) {
 std::string classes_text(const Json& target) {
   std::vector<std::string> names;
   for (const Json& name : target.at("classes")) names.push_back(name.get<std::string>());
+  if (target.contains("event"))
+    return concat("the time to the event `", target.at("event").get<std::string>(), "`");
   return names.empty() ? "a number" : join(names, ", ");
 }
 

@@ -42,7 +42,9 @@ Applied::Applied(const ApplyOptions& options)
       raw_(raw_exams_of(bundle_, options)),
       device_(device_for(options)),
       ensemble_(model_files(study_), options.data.labels),
-      cache_(options.data.cache) {}
+      cache_(options.data.cache) {
+  ensemble_.set_horizons(options.data.horizons);
+}
 
 const std::filesystem::path& Applied::features() {
   if (raw_) cache_ = raw_->extract();

@@ -109,6 +109,10 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
                              "' has a value per frame; leave the option out"));
   }
   for (const Labels& one : targets) {
+    if (one.is_survival())
+      throw ConfigError(concat("--mixup has no meaning for '", one.name,
+                               "': there is no time to an event between a censored one and "
+                               "another; leave the option out"));
     if (one.task != Task::kOrdinal) continue;
     throw ConfigError(concat("--mixup has no meaning for '", one.name,
                              "': between two ranks lie others; leave the option out, or learn it "
@@ -166,6 +170,16 @@ std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams) {
   if (!options.default_compare) return;
   for (const std::string& name : streams) options.compare.push_back(kOnlyPrefix + name);
+}
+
+void check_shared_loss(const Targets& targets) {
+  for (const Labels& one : targets) {
+    if (one.task != Task::kCox) continue;
+    throw ConfigError(concat("Cox's loss of '", one.name,
+                             "' compares the exams of a whole batch, which several processes "
+                             "divide; train in one process, or learn --target ",
+                             one.name, ":", one.event, ":hazards"));
+  }
 }
 
 void check_task_options(const TrainOptions& options, const Targets& targets) {

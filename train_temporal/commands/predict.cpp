@@ -40,6 +40,7 @@ Json summary_json(const Ensemble& ensemble, const cache::CacheReader& cache, con
     const Target& target = ensemble.targets()[t];
     Json entry = {{"name", target.name}, {"task", task_name(target.task)}};
     if (target.has_classes()) entry["classes"] = target.classes;
+    if (target.is_survival()) entry["horizons"] = target.horizons;
     if (target.binary()) entry["threshold"] = ensemble.threshold(t);
     json["targets"].push_back(entry);
   }

@@ -65,6 +65,7 @@ class TrainingRun {
     }
     add_streams_alone(options_, cohort_.cache.streams());
     check_task_options(options_, cohort_.targets);
+    if (group_ != nullptr) check_shared_loss(cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
     tuned_ = open_vit(options_, cohort_);
@@ -176,11 +177,8 @@ Json TrainingRun::config() const {
   json["target"] = options_.data.target;
   json["targets"] = Json::array();
   for (const Labels& labels : cohort_.targets) {
-    json["targets"].push_back({{"name", labels.name},
-                               {"task", task_name(labels.task)},
-                               {"per_frame", labels.per_frame},
-                               {"classes", labels.classes},
-                               {"positive", labels.positive}});
+    json["targets"].push_back(to_json(static_cast<const Target&>(labels)));
+    json["targets"].back()["positive"] = labels.positive;
   }
   json["exam_is_patient"] = options_.data.exam_is_patient;
   const Arrangement& arrangement = options_.data.arrangement;

@@ -33,10 +33,8 @@ File vit_file(const std::string& name, const temporal::ModelCard& card, const fs
 std::map<std::string, std::string> facts_of(const temporal::ModelCard& card) {
   Json targets = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
-    targets.push_back({{"name", card.targets[t].name},
-                       {"task", task_name(card.targets[t].task)},
-                       {"classes", card.targets[t].classes},
-                       {"threshold", card.readings[t].threshold}});
+    targets.push_back(to_json(card.targets[t]));
+    targets.back()["threshold"] = card.readings[t].threshold;
   }
   std::map<std::string, std::string> facts = {{"targets", targets.dump()},
                                               {"model", to_json(card.config).dump()},

@@ -4,6 +4,7 @@
 #include "common/text/text.h"
 #include "train_temporal/models/online_model.h"
 #include "train_temporal/onnx/frame_layers.h"
+#include "train_temporal/tasks/survival.h"
 #include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::onnx {
@@ -150,7 +151,9 @@ class TemporalGraph : FrameLayers {
     const auto count = static_cast<std::int64_t>(target.outputs());
     const Value own = graph_.slice(outputs, per_frame ? 2 : 1, from, from + count);
     Value scores;
-    if (target.task == temporal::Task::kRegression) {
+    if (target.is_survival()) {
+      scores = survival(own, target, reading);
+    } else if (target.task == temporal::Task::kRegression) {
       scores = plus(times(own, graph_.constant(reading.deviation)), graph_.constant(reading.mean));
     } else if (target.task == temporal::Task::kOrdinal) {
       scores = exceeded(own, count, per_frame ? 2 : 1);
@@ -160,6 +163,31 @@ class TemporalGraph : FrameLayers {
     }
     graph_.output(scores, target.name,
                   shape_of(per_frame, static_cast<std::int64_t>(target.scores())));
+  }
+
+  // Gives survival_scores() of tasks/survival.h: logarithms of survival are sums of hazards, each
+  // by its share. own: [B, outputs]
+  Value survival(const Value& own, const temporal::Target& target,
+                 const temporal::Reading& reading) {
+    const auto floats = [](const std::vector<double>& values) {
+      return torch::tensor(values).to(torch::kFloat32);
+    };
+    const auto horizons = static_cast<std::int64_t>(target.horizons.size());
+    Value risk, hazards;
+    if (target.task == temporal::Task::kCox) {
+      risk = plus(own, graph_.constant(reading.mean));
+      hazards =
+          times(graph_.add("Exp", {risk}), graph_.constant(floats(baseline_at(target, reading))));
+    } else {
+      const Value each =
+          graph_.add("Softplus", {plus(own, graph_.constant(floats(reading.hazards)))});
+      const Value all = graph_.linear(
+          each, floats(interval_shares(target, reading)).view({1 + horizons, -1}), {});
+      risk = graph_.slice(all, 1, 0, 1);
+      hazards = graph_.slice(all, 1, 1, 1 + horizons);
+    }
+    const Value none = graph_.add("Exp", {graph_.add("Neg", {hazards})});
+    return joined({risk, none});
   }
 
   // P(class = c) = P(class ≥ c) − P(class ≥ c + 1), each of these a product of the outputs' before.

@@ -24,6 +24,11 @@ std::string about_figures(const RunReport& report) {
     return "R² is 0 for a model that always says the mean, 1 for one that is always right; MAE and "
            "RMSE are in the unit of the target.";
   }
+  if (report.scale == Scale::kTime) {
+    return "Harrell's and Uno's C and the AUROC over time are 0.5 by chance and 1 for risks in the "
+           "order of events; Uno's C takes events before the last horizon, weighted against "
+           "censoring. The Brier score is integrated over the horizons, 0 being best.";
+  }
   if (report.scale == Scale::kOrdinal) {
     return "Decisions are medians of the predicted distribution over classes. Quadratic kappa is 0 "
            "by chance; the MAE is in steps between classes. A calibrated model has ECE 0.";
@@ -39,6 +44,7 @@ std::string about_figures(const RunReport& report) {
 }
 
 std::vector<Metric> compared_metrics(Scale scale) {
+  if (scale == Scale::kTime) return {Metric::kHarrellC, Metric::kUnoC, Metric::kIntegratedBrier};
   if (scale == Scale::kNumber) return {Metric::kR2, Metric::kMae, Metric::kSpearman};
   if (scale == Scale::kOrdinal) {
     return {Metric::kQuadraticKappa, Metric::kClassMae, Metric::kBalancedAccuracy};
@@ -72,8 +78,10 @@ std::string result_section(const RunReport& report) {
   body += html::table(header, rows);
   body += paragraph(concat(
       "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
-      one_part || report.scale != Scale::kNominal
-          ? ""
+      one_part || (report.scale != Scale::kNominal && report.scale != Scale::kTime) ? ""
+      : report.scale == Scale::kTime
+          ? "Ranks compare exams of one fold, whose risks come from one model, and are means over "
+            "folds; the Brier score is of all folds together. "
           : "Ranks compare exams of one fold, whose scores come from one model: AUROC and AUPRC "
             "are means over folds. Other figures are of all folds together. ",
       about_figures(report)));
@@ -163,9 +171,12 @@ std::string data_section(const RunReport& report) {
                                                  sorted[sorted.size() / 2]));
   }
   if (report.per_frame) pairs.emplace_back("frames without a label", concat(data.masked_frames));
-  if (report.scale == Scale::kNumber) {
+  const bool times = report.scale == Scale::kTime;
+  if (times) pairs.emplace_back(concat("with '", report.event, "'"), concat(data.events));
+  if (times || report.scale == Scale::kNumber) {
     return html::key_values(pairs) +
-           html::histogram("Labels", report.target, labels_name(report), data.numbers) +
+           html::histogram(times ? "Times of events and of censoring" : "Labels", report.target,
+                           labels_name(report), data.numbers) +
            frames_chart(report);
   }
   std::vector<std::vector<std::string>> rows;
@@ -219,6 +230,7 @@ void add_result(html::Page& page, const RunReport& report, const std::string& of
   if (!warnings.empty()) page.section("Warnings" + of, bullets(warnings));
   if (report.models.size() > 1) page.section("Models and controls" + of, models_section(report));
   if (report.models.empty()) return;
+  if (report.scale == Scale::kTime) return add_survival(page, report, of);
   if (report.scale == Scale::kNumber) {
     page.section("Predictions" + of, scatter_chart(report));
     return;

@@ -14,6 +14,8 @@
 #include "train_temporal/metrics/intervals.h"
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/metrics/resample.h"
+#include "train_temporal/metrics/survival/horizons.h"
+#include "train_temporal/metrics/survival/kaplan_meier.h"
 #include "train_temporal/report/questions.h"
 
 namespace coldframe::temporal {
@@ -65,7 +67,8 @@ struct DataOverview {
   std::vector<std::pair<std::string, std::size_t>> exams_per_class;  // all classes, labelled exams
   std::vector<std::size_t> patients_per_class;                       // same order
   std::vector<std::size_t> frames_per_exam;
-  std::vector<double> numbers;    // the labels of a regression
+  std::vector<double> numbers;    // the labels of a regression, or times
+  std::size_t events = 0;         // of times to an event: those that came
   std::size_t masked_frames = 0;  // a target per frame: those without a label
   ExamFlow flow = {};             // none found: not known
 };
@@ -126,6 +129,24 @@ struct MachineLoad {
   std::vector<double> time_s, resident_bytes, cpu_percent, gpu_percent, gpu_bytes;
 };
 
+// Times to an event have these, of the main model: figures at a horizon, and the exams in each
+// third of its risk.
+struct HorizonFigures {
+  double horizon = 0;
+  MetricSummary auroc, brier;
+  std::vector<SurvivalGroup> groups;
+};
+struct RiskGroup {
+  std::string name;
+  std::size_t exams = 0, events = 0;
+  KaplanMeier curve;
+};
+struct SurvivalFigures {
+  std::vector<HorizonFigures> horizons;
+  std::vector<RiskGroup> groups;
+  LogRank test;
+};
+
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Patients of the report on whom the model was fitted.
@@ -135,6 +156,7 @@ struct RunReport {
   std::string title = "Coldframe training report";
   std::string subtitle;              // e.g. the run's name and its date
   std::string target;                // the label column
+  std::string event;                 // of a time to an event: the column that says if it came
   std::string task = "binary";       // what is learnt of it
   Scale scale = Scale::kNominal;     // decides which figures and drawings there are
   bool per_frame = false;            // figures are over frames, not over exams
@@ -147,6 +169,7 @@ struct RunReport {
   FrameReport examples;             // of the main model
   Questions questions;
   std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
+  SurvivalFigures survival;                       // likewise
   std::vector<SubgroupColumn> subgroups;
   std::vector<Characteristic> characteristics;
   std::vector<CohortShift> shift;  // of an evaluation

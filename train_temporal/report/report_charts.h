@@ -21,6 +21,9 @@ std::string score_chart(const RunReport& report);
 std::string decision_chart(const RunReport& report);  // binary
 std::string contributions_charts(const RunReport& report);
 std::string frames_chart(const RunReport& report);
+// Times to an event: Kaplan–Meier by third of risk; predicted against observed at horizons.
+std::string survival_chart(const RunReport& report);
+std::string survival_calibration_chart(const RunReport& report);
 // Predicted against true numbers, with the line on which both are equal.
 std::string scatter_chart(const RunReport& report);
 

@@ -23,6 +23,11 @@ void add_drawings(Files& files, const std::string& name, const std::string& page
 
 Files drawings_of(const RunReport& report) {
   Files files;
+  if (report.scale == Scale::kTime) {
+    add_drawings(files, "survival", survival_chart(report));
+    add_drawings(files, "calibration", survival_calibration_chart(report));
+    return files;
+  }
   if (report.scale == Scale::kNumber) {
     add_drawings(files, "predictions", scatter_chart(report));
     return files;
@@ -83,6 +88,10 @@ std::string figures_csv(const RunReport& report) {
     if (model.delong_difference)
       table.add({model.name, "", "", concat("DeLong, ", main, " minus this")},
                 *model.delong_difference);
+  }
+  for (const HorizonFigures& at : report.survival.horizons) {
+    table.add({main, "", "", concat("at ", exact(at.horizon))}, "auroc", at.auroc.primary());
+    table.add({main, "", "", concat("at ", exact(at.horizon))}, "brier", at.brier.primary());
   }
   for (const OperatingFigure& one : report.operating_points) {
     table.add({main, "", "", one.title}, one.key, one.estimate);
@@ -149,7 +158,8 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
 
 bool is_report_file(const std::string& name) {
   static const std::regex drawing(
-      "([0-9]+-)?(predictions|roc|precision_recall|roc_of_models|confusion|scores|calibration|"
+      "([0-9]+-)?(predictions|survival|roc|precision_recall|roc_of_models|confusion|scores|"
+      "calibration|"
       "decision_curve)(-[0-9]+)?\\.(svg|png)");
   static const std::regex table("([0-9]+-)?(figures|characteristics|flow|decision_curve)\\.csv");
   return std::regex_match(name, drawing) || std::regex_match(name, table) || name == kLatexFile;

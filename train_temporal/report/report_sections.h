@@ -19,6 +19,11 @@ void evaluate_operating_points(RunReport& report);
 void add_operating_points(html::Page& page, const RunReport& report, const std::string& of);
 Json operating_json(const RunReport& report);
 std::string operating_text(const RunReport& report);
+// Times to an event have these; report_survival.cpp.
+void evaluate_survival(RunReport& report);
+void add_survival(html::Page& page, const RunReport& report, const std::string& of);
+Json survival_json(const RunReport& report);
+std::string survival_summary(const RunReport& report);
 // Fills the groups of each column; report_subgroups.cpp.
 void evaluate_subgroups(RunReport& report);
 void add_subgroups(html::Page& page, const RunReport& report, const std::string& of);

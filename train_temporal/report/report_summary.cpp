@@ -141,6 +141,7 @@ Json metrics_json(const RunReport& report) {
     for (const auto& [step, count] : steps_of(report.data.flow)) json["flow"][step] = count;
   if (!report.characteristics.empty()) json["characteristics"] = characteristics_json(report);
   if (!report.operating_points.empty()) json["operating_points"] = operating_json(report);
+  if (report.scale == Scale::kTime) json["survival"] = survival_json(report);
   if (!report.subgroups.empty()) json["subgroups"] = subgroups_json(report);
   if (!report.shift.empty()) json["shift"] = shift_json(report);
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
@@ -183,7 +184,7 @@ std::string summary_text(const RunReport& report) {
                    padded(interval_text(figure->primary()), 24), " ",
                    difference_text(ahead->primary()), "\n");
   }
-  text += operating_text(report) + subgroups_text(report);
+  text += survival_summary(report) + operating_text(report) + subgroups_text(report);
   for (const std::string& line : verdict(report)) text += line + "\n";
   return text;
 }

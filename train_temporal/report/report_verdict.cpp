@@ -84,13 +84,17 @@ std::string about_the_model(const RunReport& report) {
   if (figure == nullptr || !figure->primary().value.defined()) {
     const bool classes = report.scale == Scale::kNominal;
     return concat("The ", name, " of ", model.name, " is undefined: no held-out part has ",
-                  classes ? "all classes." : "labels that differ.");
+                  classes ? "all classes."
+                  : report.scale == Scale::kTime
+                      ? "an exam that is followed beyond another's event."
+                      : "labels that differ.");
   }
   const Estimate& estimate = figure->primary();
   const double chance = chance_level(main_metric(report.scale));
-  std::string text = concat(on_patients(report.seen), model.name, " reaches ",
-                            report.scale == Scale::kOrdinal ? "a " : "an ", name, " of ",
-                            interval_text(estimate), " (", origin_text(model, *figure), ").");
+  std::string text =
+      concat(on_patients(report.seen), model.name, " reaches ",
+             report.scale == Scale::kOrdinal || report.scale == Scale::kTime ? "a " : "an ", name,
+             " of ", interval_text(estimate), " (", origin_text(model, *figure), ").");
   if (!estimate.low.defined()) {
     return text + " Without an interval, nothing can be said of what it has learnt.";
   }

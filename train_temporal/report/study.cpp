@@ -33,6 +33,7 @@ void evaluate_study(StudyReport& study) {
   for (RunReport& report : study.targets) {
     std::vector<MetricTable> tables = evaluate_models(report.models, report.bootstrap.level);
     evaluate_operating_points(report);
+    evaluate_survival(report);
     evaluate_subgroups(report);
     if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }

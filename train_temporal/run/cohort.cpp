@@ -14,6 +14,8 @@
 #include "train_temporal/run/arrangement.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/split_parts.h"
+#include "train_temporal/splits/survival_labels.h"
+#include "train_temporal/tasks/survival.h"
 #include "train_temporal/tasks/target_list.h"
 
 namespace coldframe::temporal {
@@ -31,6 +33,22 @@ std::vector<std::string> known_columns(const cache::CacheReader& cache, const Cs
   return names;
 }
 
+// Another column, or a time and its event, in place of the only target's.
+void rename(LabelOptions& wanted, const std::string& text,
+            const std::vector<std::string>& columns) {
+  if (wanted.event.empty()) {
+    wanted.target = text;
+    return;
+  }
+  const TargetRequest request = parse_targets(text, "auto", columns).front();
+  if (request.event.empty())
+    throw ConfigError(concat("--target ", text,
+                             ": the run learnt a time to an event; expected "
+                             "TIME:EVENT, two columns"));
+  wanted.target = request.name;
+  wanted.event = request.event;
+}
+
 std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
                                         const std::vector<Target>& known,
                                         const std::vector<std::string>& columns) {
@@ -38,7 +56,13 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   for (const Target& target : known) {
     wanted.push_back({target.name, options.positive, target.classes, target.task, true});
   }
-  if (wanted.size() == 1 && !options.target.empty()) wanted[0].target = options.target;
+  for (std::size_t t = 0; t < known.size(); ++t) {
+    wanted[t].event = known[t].event;
+    wanted[t].event_value = known[t].event_value;
+    wanted[t].horizons = known[t].horizons;
+    wanted[t].intervals = known[t].intervals;
+  }
+  if (wanted.size() == 1 && !options.target.empty()) rename(wanted[0], options.target, columns);
   if (wanted.size() > 1 && !options.target.empty()) {
     throw ConfigError(concat("--target renames the target of a run that has one; this run has ",
                              names_of(known), ": leave it out"));
@@ -46,7 +70,12 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   if (!wanted.empty()) return wanted;
   for (const TargetRequest& request : parse_targets(options.target, options.task, columns)) {
     wanted.push_back({request.name, options.positive, {}, request.task});
+    wanted.back().event = request.event;
+    wanted.back().horizons = options.horizons;
   }
+  if (!options.horizons.empty() &&
+      std::ranges::all_of(wanted, [](const LabelOptions& one) { return one.event.empty(); }))
+    throw ConfigError("--horizons is for a time to an event, --target TIME:EVENT; leave it out");
   if (wanted.size() > 1 && !options.positive.empty()) {
     throw ConfigError("--positive is for a single target; give columns of 0 and 1 instead");
   }
@@ -58,14 +87,17 @@ Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTab
   std::vector<Labels> all;
   const auto columns = known_columns(cache, table ? &*table : nullptr);
   for (const LabelOptions& wanted : wanted_labels(options, known, columns)) {
-    all.push_back(table ? labels_from_csv(cache.exams(), *table, wanted)
-                        : labels_from_cache(cache.exams(), wanted));
+    all.push_back(!wanted.event.empty()
+                      ? survival_labels(cache.exams(), table ? &*table : nullptr, wanted)
+                  : table ? labels_from_csv(cache.exams(), *table, wanted)
+                          : labels_from_cache(cache.exams(), wanted));
     Labels& labels = all.back();
-    labels.notes.insert(
-        labels.notes.begin(),
-        concat("'", labels.name, "': ", task_name(labels.task),
-               labels.per_frame ? ", per frame" : "",
-               wanted.task ? "" : " (by the column's type; --task says otherwise)"));
+    labels.notes.insert(labels.notes.begin(),
+                        concat("'", labels.name, "': ", task_name(labels.task),
+                               labels.per_frame ? ", per frame" : "",
+                               wanted.task || labels.is_survival()
+                                   ? ""
+                                   : " (by the column's type; --task says otherwise)"));
   }
   return Targets(std::move(all));
 }
@@ -275,7 +307,8 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
         ++labels_of[static_cast<std::size_t>(label)];
         patients[static_cast<std::size_t>(label)].insert(cohort.patient_number[exam]);
       } else {
-        data.numbers.push_back(label);
+        data.numbers.push_back(labels.is_survival() ? time_of(label) : label);
+        data.events += labels.is_survival() && has_event(label);
       }
     }
   }

@@ -1,6 +1,7 @@
 // The columns that tables of predictions share: for each target `label` (where there are labels),
-// p_<class> for its classes, and `predicted`; with several targets each behind the target's name
-// and a colon.
+// p_<class> for its classes, and `predicted`; a time to an event has `event` beside `label`, and
+// `risk` and survival_<horizon> in place of the rest. With several targets each stands behind the
+// target's name and a colon.
 #pragma once
 
 #include <span>
@@ -16,7 +17,13 @@ enum class WithLabels { kNo, kYes };
 void add_header(std::vector<std::string>& header, std::span<const Target> targets,
                 WithLabels labels);
 
-// `label`: as Labels::at() has it; NaN leaves the field empty.
+// The names of the scores, and of the columns that hold them.
+std::vector<std::string> score_names(const Target& target);
+std::vector<std::string> score_columns(const Target& target);
+
+// `label`: as Labels::at() has it; NaN leaves the fields empty.
+void add_label(std::vector<std::string>& row, const Target& target, double label);
+// In messages: "12+" where an exam was censored at 12.
 std::string label_text(const Target& target, double label);
 // The scores of one row and its decision.
 void add_prediction(std::vector<std::string>& row, const Target& target,

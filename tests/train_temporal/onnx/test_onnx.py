@@ -58,7 +58,8 @@ def cache(tmp_path_factory):
         entry["frame_columns"] = {"stream": ["AB"[t % 3 > 1] for t in range(len(values))]}
         entry["time_s"] = list(np.cumsum(random.uniform(0.05, 2, len(values))))
         entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}", "v1": str(number % 2),
-                                 "/value_1": str(number % 2), "time": str(number % 2)})
+                                 "/value_1": str(number % 2), "time": str(number % 2),
+                                 "days": str(number % 7 + 1), "died": str(number % 4 // 2)})
         exams.append(entry)
         features.append(values)
     recipe = {"backbone": {"kind": "random", "generator": "splitmix64-irwin-hall-1", "seed": 0, "pooling": "cls",
@@ -124,8 +125,9 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, nam
                 np.testing.assert_allclose(found["label"], readings, rtol=0, atol=1e-6)
 
 
-def test_targets_of_every_task_are_read(cache, tmp_path):
-    run = trained(cache, tmp_path, "--time", "off", target="label,grade:ordinal,age:regression")
+@pytest.mark.parametrize("survival", ["cox", "hazards"])
+def test_targets_of_every_task_are_read(cache, tmp_path, survival):
+    run = trained(cache, tmp_path, "--time", "off", target=f"label,grade:ordinal,age:regression,days:died:{survival}")
     assert driver("run", run, tmp_path / "onnx").returncode == 0
     features = np.random.default_rng(2).normal(size=(5, WIDTH)).astype(np.float32)
     path = tmp_path / "onnx" / "fold-0-seed-0.onnx"
@@ -138,7 +140,7 @@ def test_targets_of_every_task_are_read(cache, tmp_path):
         expected = temporal_model.read_outputs(target, part).numpy().reshape(1, -1)
         np.testing.assert_allclose(found[target["name"]], expected, rtol=1e-6, atol=1e-6)
     facts = {entry.key: entry.value for entry in onnx.load(path).metadata_props}
-    assert [target["name"] for target in json.loads(facts["targets"])] == ["label", "grade", "age"]
+    assert [target["name"] for target in json.loads(facts["targets"])] == ["label", "grade", "age", "days"]
 
 
 def test_targets_have_names_of_their_own(cache, tmp_path):

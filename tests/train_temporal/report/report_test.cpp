@@ -56,7 +56,7 @@ RunReport example(std::vector<ModelResult> models, std::vector<std::string> clas
   report.classes = classes;
   report.split = "5 folds by patient, 3 seeds averaged";
   report.bootstrap.resamples = 50;
-  report.data = {124, 120, 4, {}, {}, {}, {}, 0};
+  report.data = {124, 120, 4, {}, {}, {}, {}, 0, 0};
   for (const std::string& name : classes) {
     report.data.exams_per_class.emplace_back(name, 120 / classes.size());
     report.data.patients_per_class.push_back(120 / classes.size());

@@ -1,5 +1,6 @@
 #include "train_temporal/run/apply/ensemble.h"
 
+#include <algorithm>
 #include <tuple>
 
 #include "common/cli/error.h"
@@ -72,6 +73,16 @@ double Ensemble::threshold(std::size_t target) const {
   double sum = 0;
   for (const TrainedModel& trained : models_) sum += trained.card.readings[target].threshold;
   return sum / static_cast<double>(models_.size());
+}
+
+void Ensemble::set_horizons(const std::vector<double>& horizons) {
+  if (horizons.empty()) return;
+  if (std::ranges::none_of(targets(), &Target::is_survival))
+    throw ConfigError(concat("--horizons is for a time to an event, and the run learnt ",
+                             names_of(targets()), "; leave it out"));
+  for (TrainedModel& trained : models_)
+    for (Target& target : trained.card.targets)
+      if (target.is_survival()) target.horizons = horizons;
 }
 
 void Ensemble::require_same_features(const cache::CacheReader& cache,

@@ -26,6 +26,10 @@ class Ensemble {
   double threshold(std::size_t target = 0) const;  // the mean over folds
   const std::filesystem::path& labels() const { return labels_; }
 
+  // Times to an event are predicted up to these; as the run was asked where `horizons` is empty.
+  // ConfigError where no target is one.
+  void set_horizons(const std::vector<double>& horizons);
+
   // CacheError, which says what to do, when the cache has other features than those that the models
   // were trained on, or lacks the cut that tuned ones go on from.
   void require_same_features(const cache::CacheReader& cache,

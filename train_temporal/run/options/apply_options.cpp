@@ -151,6 +151,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   auto add = description.add_options();
   add_study(description, words);
   add_data(description, words.cache, words.labels, options.data);
+  add_horizons(description, options.data);
   add_raw(description, words, options.extraction);
   add("against", text(words.against, "RUN"),
       "compare with this run, paired: on the exams of --cache, or without one on those that both "
@@ -184,6 +185,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
   add("labels", text(words.labels, "FILE.csv"),
       "covariates that the models take, from a CSV with columns exam and theirs");
+  add_horizons(description, options.data);
   add_raw(description, words, options.extraction);
   add("watch", text(words.watch, "FOLDER"),
       "with --bundle: predict what arrives in a folder, each file or folder in it once; --out is a "

@@ -37,6 +37,21 @@ inline auto names(const std::string& option, std::vector<std::string>& value) {
       });
 }
 
+// Ascending numbers above 0 with commas between them.
+inline auto numbers(const std::string& option, std::vector<double>& value) {
+  return boost::program_options::value<std::string>()->value_name("A,B")->notifier(
+      [option, &value](const std::string& given) {
+        for (const std::string& word : split(given, ',')) {
+          const double before = value.empty() ? 0 : value.back();
+          value.push_back(0);
+          if (!parse_double(trim(word), value.back()) || !(value.back() > before) ||
+              !(value.back() < 1e300))
+            throw ConfigError("--" + option +
+                              ": expected ascending numbers above 0 with commas between them");
+        }
+      });
+}
+
 inline auto text(std::string& value, const char* name) {
   return boost::program_options::value(&value)->value_name(name);
 }

@@ -125,7 +125,7 @@ void add_fit(po::options_description& description, Words& words, TrainOptions& o
       text(words.stopping_metric, "KIND")->default_value(words.stopping_metric),
       "what is better, also for the weights that are kept: a lower loss, or a higher metric "
       "(AUROC, "
-      "ordinal: quadratic kappa, regression: R²)");
+      "ordinal: quadratic kappa, regression: R², TIME:EVENT: Harrell's C)");
   add("noise", number(fit.noise),
       "add Gaussian noise of this standard deviation to the standardised features of every frame");
   add("mixup", number(fit.mixup),
@@ -263,7 +263,8 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add("task", text(options.data.task, "TASK")->default_value(options.data.task),
       join(task_words(), ", ").c_str());
   add("positive", text(options.data.positive, "VALUE"),
-      "binary: which value is the positive class");
+      "binary: which value is the positive class; of TIME:EVENT: which says that the event came");
+  add_horizons(data, options.data);
   add = run.add_options();
   add("out", text(words.out, "RUN"), "the run folder to make");
   add("resume", po::bool_switch(&words.resume), "continue an interrupted run");

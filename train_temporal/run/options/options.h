@@ -24,6 +24,7 @@ struct TargetOptions {
   std::string positive;          // binary: the value that counts as class 1
   bool exam_is_patient = false;
   Arrangement arrangement;
+  std::vector<double> horizons;  // of a time to an event, ascending; empty: see --help
 };
 
 inline constexpr const char* kBestFrame = "best";

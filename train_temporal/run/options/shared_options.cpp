@@ -14,10 +14,16 @@ void add_data(po::options_description& description, std::string& cache, std::str
   add("cache", text(cache, "CACHE"), "features, as `coldframe extract` made them");
   add("target", text(data.target, "COLUMN"),
       "what to learn: a column of the cache (of exams or of frames) or of --labels; several as "
-      "A,B, each with a task of its own as A:regression,B");
+      "A,B, each with a task of its own as A:regression,B; a time to an event as TIME:EVENT");
   add("labels", text(labels, "FILE.csv"), "labels from a CSV with columns exam and COLUMN");
   add("exam-is-patient", po::bool_switch(&data.exam_is_patient),
       "every exam is of another patient (when there is no patient column)");
+}
+
+void add_horizons(po::options_description& description, TargetOptions& data) {
+  description.add_options()("horizons", numbers("horizons", data.horizons),
+                            "of TIME:EVENT: predict the probability of no event up to these times "
+                            "(default: the quartiles of the times of events in training)");
 }
 
 void add_questions(po::options_description& description, Questions& questions) {

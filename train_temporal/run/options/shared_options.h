@@ -10,6 +10,8 @@ namespace coldframe::temporal {
 
 void add_data(boost::program_options::options_description& description, std::string& cache,
               std::string& labels, TargetOptions& data);
+// --horizons, of times to an event.
+void add_horizons(boost::program_options::options_description& description, TargetOptions& data);
 // Questions to a report beside its usual figures.
 void add_questions(boost::program_options::options_description& description, Questions& questions);
 // `device`: what is shown as the default; "" for `cpu, with --input auto`.

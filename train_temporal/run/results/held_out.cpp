@@ -8,8 +8,9 @@
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
+#include "train_temporal/models/model_file.h"
+#include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/asked.h"
-#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
@@ -23,7 +24,7 @@ struct Prediction {
   std::string patient, label;
   std::vector<double> scores;
   int of_class = 0, decision = 0;
-  double number = 0;  // the label of a regression
+  double number = 0;  // the label of a regression, or a time, whose class is 1 with the event
 };
 
 struct FinishedRun {
@@ -34,12 +35,7 @@ struct FinishedRun {
 
 std::vector<Target> targets_of(const Json& config) {
   std::vector<Target> targets;
-  for (const Json& entry : config.at("targets")) {
-    const std::string word = entry.at("task");
-    const auto task = find_task(word);
-    if (!task) throw DataError(concat("unknown task '", word, "' in config.json of a run"));
-    targets.push_back({entry.at("name"), *task, entry.at("classes"), entry.at("per_frame")});
-  }
+  for (const Json& entry : config.at("targets")) targets.push_back(target_from_json(entry));
   return targets;
 }
 
@@ -109,9 +105,10 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
     return table.require_column(run.targets.size() > 1 ? target.name + ":" + name : name);
   };
   std::vector<std::size_t> scores;
-  for (const std::string& name : target.classes) scores.push_back(column("p_" + name));
-  const std::size_t predicted = column("predicted"), label = column("label");
-  if (!target.has_classes()) scores.push_back(predicted);
+  for (const std::string& name : score_columns(target)) scores.push_back(column(name));
+  const std::size_t label = column("label");
+  const std::size_t predicted = target.has_classes() ? column("predicted") : scores.front();
+  const std::size_t event = target.is_survival() ? column("event") : label;
   const std::size_t repeat = table.require_column("repeat"), fold = table.require_column("fold"),
                     exam = table.require_column("exam"), patient = table.require_column("patient");
   const auto frame = table.column("frame");
@@ -122,13 +119,15 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
     Prediction one;
     one.fold = whole_number(table, r, fold);
     one.patient = row[patient];
-    one.label = row[label];
+    one.label =
+        target.is_survival() ? concat(row[label], row[event] == "1" ? "" : "+") : row[label];
     for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
     if (target.has_classes()) {
       one.of_class = class_at(table, r, label, target);
       one.decision = class_at(table, r, predicted, target);
     } else {
       one.number = number(table, r, label);
+      if (target.is_survival()) one.of_class = row[event] == "1";
     }
     result[{whole_number(table, r, repeat), row[exam], frame ? row[*frame] : std::string()}] =
         std::move(one);
@@ -194,6 +193,7 @@ ModelResult model_of(const std::string& name, const Pair& pair, std::size_t whic
     ScoredExams& exams = part.exams;
     exams.classes = target.scores();
     exams.scale = target.scale();
+    exams.horizons = target.horizons;
     exams.probability.insert(exams.probability.end(), one.scores.begin(), one.scores.end());
     exams.decision.push_back(one.decision);
     exams.label.push_back(one.of_class);
@@ -219,6 +219,7 @@ DataOverview overview_of(const Pair& pair, const Target& target, std::size_t pat
     ++rows[one.label];
     patients_of[one.label].insert(one.patient);
     if (!target.has_classes()) data.numbers.push_back(one.number);
+    data.events += target.is_survival() && one.of_class == 1;
   }
   data.exams = exams.size();
   for (const std::string& name : target.classes) {
@@ -235,6 +236,7 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   report.title = "Coldframe comparison of two runs";
   report.subtitle = concat(runs[0].name, " against ", runs[1].name);
   report.target = target.name;
+  report.event = target.event;
   report.task = task_name(target.task);
   report.scale = target.scale();
   report.per_frame = target.per_frame;

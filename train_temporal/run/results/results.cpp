@@ -10,6 +10,7 @@
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -60,6 +61,18 @@ std::vector<double> at_rows(std::span<const double> table, std::size_t width,
   return result;
 }
 
+// Cox's outputs for a training part give its baseline.
+void learn_baseline(Reading& reading, const Labels& labels, const std::vector<std::size_t>& train,
+                    const std::vector<double>& outputs) {
+  std::vector<double> z, label;
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    if (std::isnan(labels.at(train[i], 0))) continue;
+    z.push_back(outputs[i]);
+    label.push_back(labels.at(train[i], 0));
+  }
+  fit_baseline(reading, z, label);
+}
+
 TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& targets,
                              std::size_t t, std::optional<double> given) {
   const Labels& labels = targets[t];
@@ -78,6 +91,8 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
     if (labels.scale() == Scale::kNominal) {
       reading.temperature = fit_temperature(logits, outputs, validation.label);
     }
+    if (labels.task == Task::kCox)
+      learn_baseline(reading, labels, split.train, own(fit.record.train_logits));
     validation_scores.push_back(scores_of(labels, reading, own(fit.record.validation_logits)));
     add_share(result.validation, validation_scores.back(), share);
     add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
@@ -191,7 +206,7 @@ std::vector<std::vector<std::string>> rows_of(const FoldResult& fold,
       if (cohort.targets.per_frame()) row.push_back(concat(slots[i]));
       for (std::size_t t = 0; t < targets.size(); ++t) {
         const std::size_t width = targets[t].scores();
-        row.push_back(label_text(targets[t], cohort.targets[t].at(exam, i)));
+        add_label(row, targets[t], cohort.targets[t].at(exam, i));
         const std::span<const double> scores(fold.targets[t].*part);
         add_prediction(row, targets[t], scores.subspan(next * width, width), decisions[t][next]);
       }
@@ -253,6 +268,7 @@ void describe_target(RunReport& report, const Cohort& cohort, std::size_t target
                      const std::vector<std::size_t>& used) {
   const Labels& labels = cohort.targets[target];
   report.target = labels.name;
+  report.event = labels.event;
   report.task = task_name(labels.task);
   report.scale = labels.scale();
   report.per_frame = labels.per_frame;
@@ -275,8 +291,8 @@ std::string validation_csv(const ModelFolds& folds, const Cohort& cohort) {
   const std::vector<Target> targets = cohort.targets.list();
   for (const Target& target : targets) {
     const std::string prefix = targets.size() > 1 ? target.name + ":sd" : "sd";
-    for (const std::string& name : target.classes) header.push_back(prefix + "_" + name);
-    if (!target.has_classes()) header.push_back(prefix);
+    for (const std::string& name : score_names(target))
+      header.push_back(prefix + (name.empty() ? "" : "_") + name);
   }
   std::string csv = csv_row(header);
   for (const FoldResult& fold : folds.folds) {

@@ -1,0 +1,208 @@
+"""Times to an event from the command line: on a made cohort where only the order of an exam's frames
+tells when its event comes, both tasks find it and controls without the order do not; figures equal
+scikit-survival's on the predictions, and predict's risks and survival a model read by PyTorch alone."""
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sksurv.metrics import concordance_index_censored, cumulative_dynamic_auc, integrated_brier_score
+from sksurv.util import Surv
+from test_run_folder import content, interrupt
+from training_support import coldframe, exam, make_cache, quick
+
+import temporal_model
+
+FRAMES = 8
+
+
+def made_exams(count=240, seed=0, name="exam"):
+    """Feature 0 rises or falls by `slope`, around 0 in every exam; who rises most has the event first."""
+    random = np.random.default_rng(seed)
+    exams, features = [], []
+    for number in range(count):
+        slope = random.uniform(-1, 1)
+        values = random.uniform(-1, 1, (FRAMES, 5))
+        values[:, 0] = 2 * slope * np.linspace(-1, 1, FRAMES)
+        event, censored = 100 * np.exp(-1.5 * slope), random.uniform(20, 900)
+        died = "yes" if event <= censored else "no"
+        entry = exam(number, FRAMES, "", f"{name}-patient-{number}")
+        entry["id"] = f"{name}-{number}"
+        entry["columns"] = {"days": f"{min(event, censored):.1f}", "died": died, "cox": died, "word": "x", "late": "-1",
+                            "dead": "died" if died == "yes" else "alive", "site": "ab"[number % 2], "never": "0"}
+        exams.append(entry)
+        features.append(values)
+    return exams, features
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    exams, features = made_exams()
+    exams[3]["columns"]["days"] = ""
+    exams[4]["columns"]["died"] = "nan"
+    return make_cache(tmp_path_factory.mktemp("survival"), exams, features)
+
+
+def command(cache, out, target, *more):
+    short = {"--folds": 3, "--epochs": 60, "--lr": 0.01, "--batch": 32, "--noise": 0.1}
+    added = [word for option in short.items() if option[0] not in more for word in option]
+    return ["train", "--cache", cache, "--target", target, "--out", out, *quick(*added, *more)]
+
+
+def train(cache, out, target, *more):
+    done = coldframe(*command(cache, out, target, *more))
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "summary.json").read_text()), pd.read_csv(out / "predictions.csv"), done
+
+
+def value(model, name):
+    figure = model["metrics"][name]
+    return figure[figure["primary"]]["value"]
+
+
+@pytest.fixture(scope="module", params=["cox", "hazards"])
+def run(request, cache, tmp_path_factory):
+    out = tmp_path_factory.mktemp(request.param) / "run"
+    return request.param, out, *train(cache, out, "days:died", "--task", request.param, "--compare", "mean,shuffled",
+                                      "--subgroups", "site", "--figures")
+
+
+def test_only_what_sees_the_order_ranks_the_events(run):
+    _, _, summary, _, done = run
+    concordance = {model["name"]: value(model, "harrell_c") for model in summary["models"]}
+    assert concordance["gru"] > 0.95, concordance
+    assert all(0.45 <= concordance[name] <= 0.55 for name in ("mean", "shuffled")), concordance
+    assert value(summary["models"][0], "uno_c") > 0.95 and value(summary["models"][0], "time_auroc") > 0.95
+    assert summary["survival"]["log_rank"]["p"] < 1e-6
+    assert "The order of frames carries part of the result" in done.stdout and "a Harrell's C of" in done.stdout
+
+
+def test_figures_equal_scikit_survival(run):
+    _, out, summary, table, _ = run
+    horizons = [at["at"] for at in summary["survival"]["horizons"]]
+    names = [f"survival_{h:g}" for h in horizons]
+    assert len(horizons) == 3
+    assert list(table) == ["repeat", "fold", "exam", "patient", "label", "event", "risk", *names]
+    assert len(table) == 238 and summary["unlabeled"] == 2 and summary["survival"]["events"] == table.event.sum()
+    main, harrell, over_time = summary["models"][0], [], []
+    for _, fold in table.groupby("fold"):
+        y = Surv.from_arrays(fold.event == 1, fold.label)
+        harrell.append(concordance_index_censored(fold.event == 1, fold.label, fold.risk)[0])
+        over_time.append(cumulative_dynamic_auc(y, y, 1 - fold[names].to_numpy(), horizons)[1])
+    assert value(main, "harrell_c") == pytest.approx(np.mean(harrell), abs=1e-9)
+    assert value(main, "time_auroc") == pytest.approx(np.mean(over_time), abs=1e-9)
+    y = Surv.from_arrays(table.event == 1, table.label)
+    brier = integrated_brier_score(y, y, table[names], horizons)
+    assert value(main, "integrated_brier") == pytest.approx(brier, abs=1e-9) and brier < 0.1
+    low, high = (main["metrics"]["harrell_c"]["mean_over_folds"][end] for end in ("low", "high"))
+    assert low < np.mean(harrell) <= high
+    report = (out / "report.html").read_text()
+    assert "Survival by predicted risk" in report and "At horizons" in report and "By site" in report and "ROC and" not in report
+    assert {p.name for p in (out / "figures").iterdir()} == {"survival.svg", "calibration.svg", "figures.csv", "flow.csv"}
+
+
+def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
+    task, out, *_ = run
+    exams, features = made_exams(40, seed=7, name="other")
+    new = make_cache(tmp_path, exams, features, name="new.cache")
+    words = ["--run", out, "--cache", new, "--horizons", "50,200,5000"]
+    done = coldframe("predict", *words, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
+    assert done.returncode == 0, done.stderr
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    assert list(predicted)[2:6] == ["risk", "survival_50", "survival_200", "survival_5000"]
+    assert (predicted.survival_50 >= predicted.survival_200).all() and (predicted.survival_200 >= predicted.survival_5000).all()
+    models = [temporal_model.load(path) for path in sorted((out / "models").glob("*.safetensors"))]
+    for i in (0, 11):
+        theirs = 0
+        for model, card in models:
+            target = {**card["targets"][0], "horizons": [50.0, 200.0, 5000.0]}
+            with torch.no_grad():
+                outputs = model(torch.from_numpy(features[i].astype(np.float16).astype(np.float32))[None], torch.tensor([FRAMES]))
+            theirs = theirs + temporal_model.read_outputs(target, outputs[0].double()) / len(models)
+        np.testing.assert_allclose(predicted.iloc[i, 2:6].to_numpy(float), theirs, atol=1e-4)
+    contributions = pd.read_csv(tmp_path / "e.csv")
+    assert set(contributions.exam) == set(predicted.exam)
+    done = coldframe("evaluate", *words[:-1], "50,200", "--bootstrap", 20, "--json", "--out", tmp_path / "evaluation")
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "evaluation" / "predictions.csv")
+    theirs = concordance_index_censored(table.event == 1, table.label, table.risk)[0]
+    assert value(json.loads(done.stdout)["models"][0], "harrell_c") == pytest.approx(theirs, abs=1e-9) and theirs > 0.93
+    again = coldframe("evaluate", "--run", out, "--against", out, "--bootstrap", 20)
+    assert again.returncode == 0 and "does as well as" in again.stdout, again.stderr
+    assert coldframe("train", "--list", out).stdout.count("harrell_c") == 1
+
+
+@pytest.mark.parametrize("task, model", [("cox", "gru"), ("cox", "lstm"), ("hazards", "gru")])
+def test_micro_batches_and_threads_change_nothing(cache, tmp_path, task, model):
+    few = ["--task", task, "--epochs", 4, "--model", model, "--folds", 2]
+    tables, losses = {}, {}
+    for name, words in [("whole", ["--threads", 1]), ("two", ["--threads", 2]), ("micro", ["--micro-batch", 5]),
+                        ("jobs", ["--jobs", 2])]:
+        _, tables[name], _ = train(cache, tmp_path / name, "days:died", *few, *words)
+        losses[name] = pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]]
+    assert tables["jobs"].equals(tables["whole"])
+    if model == "gru":
+        assert tables["two"].equals(tables["whole"])
+    np.testing.assert_allclose(losses["micro"], losses["whole"], rtol=2e-4)
+    np.testing.assert_allclose(tables["micro"].risk, tables["whole"].risk, atol=2e-3)
+
+
+def test_an_interrupted_run_ends_in_the_same_bytes(cache, tmp_path):
+    words = ["train", "--cache", cache, "--target", "days:died", "--folds", 3, "--epochs", 100, "--hidden", 32,
+             "--patience", 0, "--bootstrap", 20]
+    whole, out = tmp_path / "whole", tmp_path / "run"
+    assert coldframe(*words, "--out", whole).returncode == 0
+    interrupt([*words, "--out", out], out)
+    done = coldframe(*words, "--out", out, "--resume")
+    assert done.returncode == 0, done.stderr
+    assert content(out) == content(whole)
+
+
+def test_a_value_that_means_the_event_and_labels_of_a_file(cache, tmp_path):
+    few = ["--epochs", 2, "--folds", 2]
+    _, table, _ = train(cache, tmp_path / "named", "days:dead", "--positive", "died", *few)
+    exams, _ = made_exams()
+    rows = [f"{entry['id']},{2 * float(entry['columns']['days'])},{int(entry['columns']['died'] == 'yes')}" for entry in exams]
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join(["exam,double,event", *rows]) + "\n")
+    _, doubled, _ = train(cache, tmp_path / "file", "double:event:hazards", "--labels", labels, *few)
+    assert len(table) == 239 and len(doubled) == 240
+    both = table.merge(doubled, on="exam")
+    np.testing.assert_allclose(both.label_y, 2 * both.label_x)
+    assert (both.event_x == both.event_y).all()
+
+
+def test_a_time_beside_another_target(cache, tmp_path):
+    summary, table, _ = train(cache, tmp_path / "run", "days:died:cox,site", "--epochs", 3)
+    assert [target["task"] for target in summary["targets"]] == ["cox", "binary"]
+    assert {"days:label", "days:event", "days:risk", "site:p_b", "site:predicted"} <= set(table)
+    assert len(table) == 240 and table["days:label"].isna().sum() == 2
+
+
+@pytest.mark.parametrize("target, words, expected", [
+    ("days", ["--task", "cox"], "needs the column that says whether the event came"),
+    ("days:cox", [], "needs the column that says whether the event came"),
+    ("days:nothing", [], "'nothing' is no task"),
+    ("days:died", ["--task", "regression"], "learnt as cox or hazards"),
+    ("days:word", [], "expected 0 and 1, no and yes"),
+    ("days:dead", [], "--positive VALUE"),
+    ("days:dead", ["--positive", "ill"], "is no value of 'dead'"),
+    ("word:died", [], "a time to an event is a number of 0 or more"),
+    ("late:died", [], "a time to an event is a number of 0 or more"),
+    ("days:never", [], "nothing to learn from"),
+    ("days:died", ["--horizons", "10,1e6"], "longest follow-up"),
+    ("days:died", ["--horizons", "10,5"], "ascending"),
+    ("site", ["--horizons", "10"], "is for a time to an event"),
+    ("days:died", ["--threshold", "0.5"], "are for a binary target"),
+    ("days:died", ["--prevalence", "0.1"], "are for a binary target"),
+    ("days:died", ["--mixup", "0.2"], "--mixup has no meaning"),
+    ("days:died", ["--label-smoothing", "0.1"], "needs binary or multi-class labels"),
+    ("days:died", ["--class-weights"], "needs classes"),
+    ("days:died", ["--sampler", "balanced"], "with classes"),
+    ("days:died", ["--loss", "focal"], "fits no target here"),
+])
+def test_what_makes_no_sense_is_refused(cache, tmp_path, target, words, expected):
+    done = coldframe(*command(cache, tmp_path / "run", target, *words))
+    assert done.returncode in (2, 3) and expected in done.stderr, done.stderr
+    assert len([line for line in done.stderr.splitlines() if "error" in line.lower()]) == 1 and not (tmp_path / "run").exists()
