@@ -176,8 +176,8 @@ void check_shared_loss(const Targets& targets) {
   for (const Labels& one : targets) {
     if (one.task != Task::kCox) continue;
     throw ConfigError(concat("Cox's loss of '", one.name,
-                             "' compares the exams of a whole batch, which several processes "
-                             "divide; train in one process, or learn --target ",
+                             "' compares the exams of a whole batch, which processes divide with "
+                             "--tune; tune in one process, or learn --target ",
                              one.name, ":", one.event, ":hazards"));
   }
 }

@@ -65,7 +65,7 @@ class TrainingRun {
     }
     add_streams_alone(options_, cohort_.cache.streams());
     check_task_options(options_, cohort_.targets);
-    if (group_ != nullptr) check_shared_loss(cohort_.targets);
+    if (group_ != nullptr && options_.tune.asked()) check_shared_loss(cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
     tuned_ = open_vit(options_, cohort_);

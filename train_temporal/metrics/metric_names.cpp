@@ -36,7 +36,7 @@ constexpr std::array kMetrics = {
     MetricInfo{Metric::kHarrellC, "harrell_c", "Harrell's C"},
     MetricInfo{Metric::kUnoC, "uno_c", "Uno's C"},
     MetricInfo{Metric::kTimeAuroc, "time_auroc", "AUROC over time"},
-    MetricInfo{Metric::kIntegratedBrier, "integrated_brier", "Integrated Brier score"},
+    MetricInfo{Metric::kIntegratedBrier, "integrated_brier", "Integrated Brier"},
 };
 
 const MetricInfo& info(Metric metric) {

@@ -86,11 +86,16 @@ std::string log_rank_text(const LogRank& test) {
                 " degrees of freedom, p ", p_text(test.p));
 }
 
+// Greenwood's variance is 0 where all are without an event, or none is.
+std::string share_text(double share, double low, double high) {
+  if (low == high) return fixed(share, 3);
+  return concat(fixed(share, 3), " [", fixed(low, 3), ", ", fixed(high, 3), "]");
+}
+
 std::string survival_text(const KaplanMeier& curve, double horizon) {
   const std::size_t step = curve.step_at(horizon);
   if (step == curve.time.size()) return fixed(1, 3);
-  return concat(fixed(curve.survival[step], 3), " [", fixed(curve.low[step], 3), ", ",
-                fixed(curve.high[step], 3), "]");
+  return share_text(curve.survival[step], curve.low[step], curve.high[step]);
 }
 
 std::string groups_section(const RunReport& report) {
@@ -124,8 +129,7 @@ std::string horizons_section(const RunReport& report) {
     for (const SurvivalGroup& group : at.groups)
       rows.push_back({exact(at.horizon), concat(group.exams), concat(group.events),
                       fixed(group.predicted, 3),
-                      concat(fixed(group.observed, 3), " [", fixed(group.low, 3), ", ",
-                             fixed(group.high, 3), "]")});
+                      share_text(group.observed, group.low, group.high)});
   return body +
          html::table(
              {report.target, rows_name(report), "events", "predicted without an event", "observed"},

@@ -1,7 +1,8 @@
 // interval_coverage [COHORTS [KIND [PATIENTS …]]]: how often the 95 % intervals of every figure,
 // and of the difference between two models, hold the truth. COHORTS (100) are made of each number
 // of PATIENTS (20, 40, 80, 160 and 500), with 1 to 5 exams each and 5 folds by patient; the truth
-// is that of 300 000 patients. KIND: binary, perfect (nearly), classes, ordinal, number, or all.
+// is that of 300 000 patients. KIND: binary, perfect (nearly), classes, ordinal,
+// number, times (to an event), or all.
 //
 // Prints, for each figure and size, the percentage of the intervals that hold the truth, and behind
 // a slash the percentage of cohorts that have none, where there are any. Percentages outside of 92
@@ -42,11 +43,11 @@ struct Kind {
   double skill, skill_of_other;
   double rare;  // the share of class 1 of two
 };
-constexpr Kind kKinds[] = {{"binary", 2, Scale::kNominal, 1.5, 1.0, 0.4},
-                           {"perfect", 2, Scale::kNominal, 3.0, 2.0, 0.4},
-                           {"classes", 3, Scale::kNominal, 1.5, 1.0, 0},
-                           {"ordinal", 4, Scale::kOrdinal, 1.5, 1.0, 0},
-                           {"number", 1, Scale::kNumber, 1.5, 1.0, 0}};
+constexpr Kind kKinds[] = {
+    {"binary", 2, Scale::kNominal, 1.5, 1.0, 0.4}, {"perfect", 2, Scale::kNominal, 3.0, 2.0, 0.4},
+    {"classes", 3, Scale::kNominal, 1.5, 1.0, 0},  {"ordinal", 4, Scale::kOrdinal, 1.5, 1.0, 0},
+    {"number", 1, Scale::kNumber, 1.5, 1.0, 0},    {"times", 3, Scale::kTime, 1.5, 1.0, 0}};
+const std::vector<double> kHorizons = {0.3, 1.2};  // of times, whose median is about 0.7
 
 double normal(CounterRandom& random) {
   const double u = std::max(random.uniform(), 1e-300);
@@ -56,6 +57,7 @@ double normal(CounterRandom& random) {
 struct Patient {
   int label = 0;
   double number = 0;
+  double time = 0;             // to the event, or to being censored
   std::vector<double> effect;  // [2 models × classes] shared by the exams
 };
 
@@ -65,6 +67,12 @@ Patient draw_patient(const Kind& kind, CounterRandom& random) {
   patient.label = kind.classes == 2
                       ? random.uniform() < kind.rare
                       : static_cast<int>(random.below(std::max<std::size_t>(kind.classes, 1)));
+  if (kind.scale == Scale::kTime) {
+    const auto wait = [&] { return -std::log(std::max(random.uniform(), 1e-300)); };
+    const double event = wait() * std::exp(-1.5 * patient.number), censored = 3 * wait();
+    patient.time = std::min(event, censored);
+    patient.label = event <= censored;
+  }
   for (std::size_t i = 0; i < 2 * kind.classes; ++i) patient.effect.push_back(0.7 * normal(random));
   return patient;
 }
@@ -89,6 +97,17 @@ void add_exam(ScoredExams& exams, const Kind& kind, const Patient& patient, doub
     exams.number.push_back(skill * patient.number);
     exams.decision.push_back(0);
     exams.label.push_back(0);
+    return;
+  }
+  if (kind.scale == Scale::kTime) {
+    const double risk = skill * patient.number + z[0];
+    exams.horizons = kHorizons;
+    exams.probability.push_back(risk);
+    for (const double horizon : kHorizons)
+      exams.probability.push_back(std::exp(-horizon * std::exp(risk)));
+    exams.number.push_back(patient.time);
+    exams.decision.push_back(0);
+    exams.label.push_back(patient.label);
     return;
   }
   const auto p = softmax(z, kind.classes);
@@ -170,6 +189,9 @@ double share_wrong(Metric metric, double value, double accuracy) {
     case Metric::kBalancedAccuracy:
     case Metric::kF1:
     case Metric::kAccuracy:
+    case Metric::kHarrellC:
+    case Metric::kUnoC:
+    case Metric::kTimeAuroc:
       return 1 - value;
     case Metric::kKappa:
     case Metric::kQuadraticKappa:

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
-from training_support import PROGRAM, coldframe, quick, ramp_cache
+from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -85,6 +85,25 @@ def test_models_of_autograd_have_the_same_loss_curve(cache, tmp_path, model):
     for process in processes:
         assert process.wait(timeout=100) == 0, process.stderr.read()
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "alone"), rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["gru", "lstm"])
+def test_cox_s_loss_of_a_divided_batch_is_that_of_the_whole(tmp_path, model):
+    exams, features = ramp_exams(90)
+    for number, entry in enumerate(exams):
+        entry["columns"].update(days=str(1 + number % 11 + 9 * (number % 2)), died=str(int(number % 3 > 0)))
+    made = make_cache(tmp_path, exams, features)
+    fits = ["--model", model, *FITS]
+    command = [*words(made, tmp_path / "alone", *fits)]
+    command[command.index("label")] = "days:died"
+    alone = coldframe(*command)
+    assert alone.returncode == 0, alone.stderr
+    command[command.index(tmp_path / "alone")] = tmp_path / "two"
+    for process in start(as_torchrun_does(2), command):
+        assert process.wait(timeout=100) == 0, process.stderr.read()
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "alone"), rtol=1e-12 if model == "gru" else 1e-5)
+    if model == "gru":
+        assert content(tmp_path / "two") == content(tmp_path / "alone")
 
 
 def test_regularisation_and_search_equal_those_of_one(cache, tmp_path):

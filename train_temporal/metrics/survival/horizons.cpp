@@ -17,20 +17,21 @@ std::vector<std::size_t> ascending(std::span<const double> score) {
 }
 
 // The area below the ROC curve of weighted cases, the highest score first; scores that are equal
-// to their neighbours are one step.
+// to their neighbours are one step. It is exactly 0.5 where all are equal.
 double weighted_area(std::span<const double> score, std::span<const double> cases,
                      std::span<const double> controls) {
   const std::vector<std::size_t> order = ascending(score);
-  double area = 0, found = 0, before = 0, new_controls = 0;
+  double area = 0, found = 0, before = 0, new_controls = 0, all_controls = 0;
   for (std::size_t k = order.size(); k-- > 0;) {
     found += cases[order[k]];
     new_controls += controls[order[k]];
+    all_controls += controls[order[k]];
     if (k > 0 && score[order[k]] - score[order[k - 1]] <= kEqualRisks) continue;
     area += new_controls * (before + found) / 2;
     before = found;
     new_controls = 0;
   }
-  return area;
+  return area / (found * all_controls);
 }
 
 std::string nobody_beyond() {
@@ -49,11 +50,12 @@ Figure auroc_at(const Outcomes& outcomes, std::span<const double> score, double 
     if (share == 0) return Figure::none("all are censored at the time of an event");
     cases[i] = 1 / share;
   }
-  const double all_cases = std::accumulate(cases.begin(), cases.end(), 0.0);
-  const double all_controls = std::accumulate(controls.begin(), controls.end(), 0.0);
-  if (all_cases == 0) return Figure::none("no event up to the horizon");
-  if (all_controls == 0) return Figure::none(nobody_beyond());
-  return Figure::of(weighted_area(score, cases, controls) / (all_cases * all_controls));
+  const auto any = [](const std::vector<double>& weights) {
+    return std::ranges::any_of(weights, [](double weight) { return weight > 0; });
+  };
+  if (!any(cases)) return Figure::none("no event up to the horizon");
+  if (!any(controls)) return Figure::none(nobody_beyond());
+  return Figure::of(weighted_area(score, cases, controls));
 }
 
 Figure brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon) {
@@ -81,7 +83,7 @@ std::vector<double> PredictedSurvival::at(std::size_t horizon) const {
 
 Figure mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted) {
   const KaplanMeier observed = survival_curve(outcomes);
-  double sum = 0, before = 1;
+  double sum = 0, weights = 0, before = 1;
   for (std::size_t h = 0; h < predicted.horizons.size(); ++h) {
     std::vector<double> risk = predicted.at(h);
     for (double& each : risk) each = 1 - each;
@@ -89,9 +91,10 @@ Figure mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted) 
     if (!one.defined() || predicted.horizons.size() == 1) return one;
     const double survival = observed.at(predicted.horizons[h]);
     sum += one.value * (before - survival);
+    weights += before - survival;
     before = survival;
   }
-  return Figure::of(sum / (1 - before));
+  return Figure::of(sum / weights);
 }
 
 Figure integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted) {
