@@ -72,7 +72,8 @@ std::vector<double> quartiles(const std::vector<double>& events, double longest)
   std::vector<double> horizons;
   for (const std::size_t quarter : {1, 2, 3}) {
     const double time = events[(quarter * events.size() + 3) / 4 - 1];
-    if (time < longest && (horizons.empty() || time > horizons.back())) horizons.push_back(time);
+    const double before = horizons.empty() ? 0 : horizons.back();
+    if (time > before && time < longest) horizons.push_back(time);
   }
   if (horizons.empty()) horizons.push_back(longest / 2);
   return horizons;
@@ -88,6 +89,9 @@ void choose_times(Labels& labels, const LabelOptions& options) {
     throw DataError(concat("column '", labels.event, "' says of no exam with a '", labels.name,
                            "' that the event came; nothing to learn from"));
   const double longest = ascending_times(labels, false).back();
+  if (longest == 0)
+    throw DataError(
+        concat("column '", labels.name, "' is 0 for every exam; nothing to learn from"));
   check_horizons(labels.horizons, longest);
   if (labels.horizons.empty()) labels.horizons = quartiles(events, longest);
   labels.notes.push_back(concat("'", labels.event, "' came in ", events.size(), " of ",

@@ -12,6 +12,7 @@ import torch
 from bundle_support import bundle, coldframe, extract, made, study  # noqa: F401 (made is a fixture)
 from huggingface_hub import ModelCard
 from PIL import Image
+from training_support import quick
 from tuning_support import PIXELS
 
 import bundle_probability
@@ -235,3 +236,16 @@ def test_python_refuses_what_it_does_not_know(made, tmp_path, part, key, value):
     script = [sys.executable, bundle_probability.__file__, tmp_path, tmp_path / "x.npy"]
     said = subprocess.run(script, capture_output=True, text=True)
     assert said.returncode == 1 and said.stdout == "" and "take predict() of examples/temporal_model.py" in said.stderr
+
+
+@pytest.mark.parametrize("task", ["cox", "hazards"])
+def test_a_time_to_an_event_is_bundled(made, tmp_path, task):
+    """`label` as a time of 0 and 1, `coin` as its event."""
+    run, path = tmp_path / "run", tmp_path / "model.bundle"
+    coldframe("train", "--cache", made.cache, "--target", f"label:coin:{task}", "--out", run, *quick("--folds", 2, "--epochs", 2))
+    coldframe("bundle", "make", run, "--weights", made.weights, "--out", path)
+    assert "the time to the event `coin`" in (path / "README.md").read_text()
+    coldframe("predict", "--run", run, "--cache", made.cache, "--out", tmp_path / "a.csv", "--horizons", "0.2,0.7")
+    coldframe("predict", "--bundle", path, "--cache", made.cache, "--out", tmp_path / "b.csv", "--horizons", "0.2,0.7")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert "risk,survival_0.2,survival_0.7" in (tmp_path / "a.csv").read_text()

@@ -30,7 +30,7 @@ def made_exams(count=240, seed=0, name="exam"):
         entry = exam(number, FRAMES, "", f"{name}-patient-{number}")
         entry["id"] = f"{name}-{number}"
         entry["columns"] = {"days": f"{min(event, censored):.1f}", "died": died, "cox": died, "word": "x", "late": "-1",
-                            "dead": "died" if died == "yes" else "alive", "site": "ab"[number % 2], "never": "0"}
+                            "dead": "died" if died == "yes" else "alive", "site": "ab"[number % 2], "never": "0", "zero": "0"}
         exams.append(entry)
         features.append(values)
     return exams, features
@@ -191,6 +191,7 @@ def test_a_time_beside_another_target(cache, tmp_path):
     ("word:died", [], "a time to an event is a number of 0 or more"),
     ("late:died", [], "a time to an event is a number of 0 or more"),
     ("days:never", [], "nothing to learn from"),
+    ("zero:died", [], "is 0 for every exam"),
     ("days:died", ["--horizons", "10,1e6"], "longest follow-up"),
     ("days:died", ["--horizons", "10,5"], "ascending"),
     ("site", ["--horizons", "10"], "is for a time to an event"),

@@ -305,3 +305,15 @@ def test_two_processes_tune_as_one_does(cache, weights, tmp_path):
     assert [process.returncode for process in processes] == [0, 0], errors
     one, two = (pd.read_csv(tmp_path / name / "metrics.csv")[["train_loss", "validation_loss"]] for name in ("one", "two"))
     assert two.to_numpy() == pytest.approx(one.to_numpy(), abs=2e-4)
+
+
+def test_cox_s_loss_of_a_tuned_batch_is_the_same_in_pieces(cache, weights, tmp_path):
+    losses = []
+    for name, more in [("whole", []), ("pieces", ["--micro-batch", 3])]:
+        command = words(cache, tmp_path / name, *tuned(weights), "--lr", 5e-4, *more)
+        command[command.index("label")] = "label:coin"  # times of 0 and 1
+        done = coldframe(*command)
+        assert done.returncode == 0, done.stderr
+        losses.append(pd.read_csv(tmp_path / name / "metrics.csv").train_loss)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-4)
+    assert len(losses[0]) > 1 and losses[0].nunique() > 1
