@@ -1,7 +1,7 @@
-// Labels from a CSV beside the cache.
+#include "train_temporal/splits/labels_file.h"
+
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
@@ -10,9 +10,7 @@
 #include "train_temporal/splits/labels.h"
 
 namespace coldframe::temporal {
-namespace {
 
-// The row of every exam that the file lists. `spelt`: its labels, in one spelling.
 std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& target,
                                                  const std::vector<std::string>& spelt) {
   const std::size_t exam_column = table.require_column("exam");
@@ -31,6 +29,8 @@ std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const st
   }
   return row_of;
 }
+
+namespace {
 
 void warn(Labels& labels, const std::vector<std::string>& exams, const std::string& what) {
   if (exams.empty()) return;

@@ -9,6 +9,7 @@
 #include "common/text/text.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels_file.h"
 #include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
@@ -42,6 +43,23 @@ std::string event_value_of(const std::vector<std::string>& values, const LabelOp
   throw ConfigError(concat("the column '", options.event, "' says ", some_of(different),
                            "; expected 0 and 1, no and yes or false and true, or --positive VALUE "
                            "for the one that means that the event came"));
+}
+
+// The column of each exam; a file of labels agrees with itself.
+std::vector<std::string> checked_column(std::span<const cache::ExamInfo> exams,
+                                        const CsvTable* table, const std::string& name) {
+  if (table != nullptr && table->column(name)) {
+    std::vector<std::string> values;
+    for (const auto& row : table->rows) values.push_back(row[*table->column(name)]);
+    rows_of_exams(*table, name, one_spelling(std::move(values)).values);
+  }
+  return exam_column(exams, table, name, "target");
+}
+
+std::string listed(const std::vector<double>& numbers) {
+  std::vector<std::string> words;
+  for (const double number : numbers) words.push_back(exact(number));
+  return join(words, ", ");
 }
 
 double time_from(const std::string& text, const LabelOptions& options, const std::string& exam) {
@@ -95,11 +113,8 @@ void choose_times(Labels& labels, const LabelOptions& options) {
   check_horizons(labels.horizons, longest);
   if (labels.horizons.empty()) labels.horizons = quartiles(events, longest);
   labels.notes.push_back(concat("'", labels.event, "' came in ", events.size(), " of ",
-                                plural(labels.labeled(), "exam"), "; horizons: ", [&] {
-                                  std::vector<std::string> words;
-                                  for (double each : labels.horizons) words.push_back(exact(each));
-                                  return join(words, ", ");
-                                }()));
+                                plural(labels.labeled(), "exam"),
+                                "; horizons: ", listed(labels.horizons)));
   events.erase(std::unique(events.begin(), events.end()), events.end());
   if (labels.task == Task::kHazards) labels.intervals = std::min(kMostIntervals, events.size());
 }
@@ -108,8 +123,8 @@ void choose_times(Labels& labels, const LabelOptions& options) {
 
 Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* table,
                        const LabelOptions& options) {
-  const std::vector<std::string> times = exam_column(exams, table, options.target, "target");
-  const std::vector<std::string> events = exam_column(exams, table, options.event, "target");
+  const std::vector<std::string> times = checked_column(exams, table, options.target);
+  const std::vector<std::string> events = checked_column(exams, table, options.event);
   Labels labels;
   labels.name = options.target;
   labels.event = options.event;

@@ -166,6 +166,9 @@ def test_a_value_that_means_the_event_and_labels_of_a_file(cache, tmp_path):
     rows = [f"{entry['id']},{2 * float(entry['columns']['days'])},{int(entry['columns']['died'] == 'yes')}" for entry in exams]
     labels = tmp_path / "labels.csv"
     labels.write_text("\n".join(["exam,double,event", *rows]) + "\n")
+    (tmp_path / "twice.csv").write_text(labels.read_text() + "exam-0,1,0\n")
+    refused = coldframe(*command(cache, tmp_path / "twice", "double:event", "--labels", tmp_path / "twice.csv"))
+    assert refused.returncode == 3 and "keep one of the two" in refused.stderr
     _, doubled, _ = train(cache, tmp_path / "file", "double:event:hazards", "--labels", labels, *few)
     assert len(table) == 239 and len(doubled) == 240
     both = table.merge(doubled, on="exam")
