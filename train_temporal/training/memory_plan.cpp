@@ -12,7 +12,7 @@ namespace {
 
 // Predictions, features included, were 0.92 to 1.10 of what 60 fits took (gru, lstm, attention and
 // mean, H 64 and 256, 1 to 3 layers, one and both ways, log, decay and time2vec; 5 × 64, 12 × 384
-// and 64 × 1280 frames × D; batch 32); features not included, 0.97 to 1.12 of 78 fits of
+// and 64 × 1280 frames × D; batch 32); features not included, 0.97 to 1.12 of 88 fits of
 // transformer and tcn (1, 2 and 4 layers, of those and 24 × 96, even and uneven lengths).
 constexpr double kFloat = sizeof(float);
 constexpr double kErrs = 1.1;  // how far a prediction may be above what is needed

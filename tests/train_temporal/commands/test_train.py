@@ -126,9 +126,10 @@ def interrupt_after_a_fit(command, state):
     return message
 
 
-def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("model, epochs", [("gru", 300), ("transformer", 40), ("tcn", 40)])
+def test_an_interrupted_run_resumes_to_the_same_bytes(tmp_path, model, epochs):
     cache = ramp_cache(tmp_path, 60)
-    words = ["--folds", 3, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
+    words = ["--model", model, "--folds", 3, "--seeds", 2, "--epochs", epochs, "--patience", 0, "--threads", 2]
     whole = train(cache, tmp_path / "whole", *words)
     assert whole.returncode == 0, whole.stderr
     command = ["train", "--cache", cache, "--target", "label", "--out", tmp_path / "cut",

@@ -89,6 +89,40 @@ TEST_F(Training, OnlyAModelThatSeesTimesLearnsWhatOnlyTheIntervalsTell) {
   EXPECT_LE(score("mean", false, TimeEncoding::kLog), 0.65);
 }
 
+// So many test exams that chance alone is between 0.45 and 0.55 (four standard deviations).
+TEST_F(Training, NewModelsFindOrderAndRhythmWhereTheyAreAndNothingElsewhere) {
+  constexpr std::size_t kLearnt = 240, kExams = kLearnt + 1600;
+  Targets labels;
+  Dataset ramps = testing::ramp_dataset(labels, kExams, 8, 6);
+  Dataset rhythms = testing::noise_dataset(std::vector<std::int64_t>(kExams, 8), 6);
+  for (std::size_t exam = 0; exam < kExams; ++exam) {
+    CounterRandom random({exam, 77});
+    std::vector<double>& times = rhythms.sequences[exam].time_s;
+    for (std::size_t t = 1; t < times.size();
+         ++t) {  // growing intervals, or the same back to front
+      const std::size_t step = exam % 2 == 1 ? t : times.size() - t;
+      times[t] = times[t - 1] + std::exp(0.4 * double(step) + 0.3 * testing::noise(random));
+    }
+  }
+  Split split;
+  for (std::size_t i = 0; i < kExams; ++i)
+    (i >= kLearnt ? split.test : i % 3 == 0 ? split.validation : split.train).push_back(i);
+  const auto score = [&](const Dataset& dataset, const char* model, bool shuffled, bool time) {
+    ModelConfig config = testing::small_config(dataset, model);
+    if (shuffled) set_model(config, "shuffled");
+    config.time = time;
+    const FitTask task{dataset, labels, split, config, quick(30), 1};
+    return auroc_on_test(task, testing::run_to_end(task));
+  };
+  for (const char* model : {"transformer", "tcn"}) {
+    SCOPED_TRACE(model);
+    EXPECT_GE(score(ramps, model, false, false), 0.95);
+    EXPECT_GE(score(rhythms, model, false, true), 0.95);
+    EXPECT_NEAR(score(ramps, model, true, false), 0.5, 0.05);
+    EXPECT_NEAR(score(rhythms, model, false, false), 0.5, 0.05);
+  }
+}
+
 TEST_F(Training, CanLearnASmallSetByHeart) {
   const Dataset dataset = testing::noise_dataset({4, 5, 6, 7, 8, 4, 5, 6}, 10);
   const Targets labels = testing::classes_of({0, 1, 1, 0, 1, 0, 0, 1});
@@ -141,23 +175,26 @@ TEST_F(Training, ResumedFromACheckpointEqualsUninterruptedToTheBit) {
   options.noise = 0.5;
   options.mixup = 0.4;
   options.stopping_metric = StoppingMetric::kMetric;
-  const FitTask task{dataset, labels, split, testing::small_config(dataset), options, 4};
-  const FitResult whole = testing::run_to_end(task);
+  for (const char* model : {"gru", "lstm", "transformer", "tcn"}) {
+    SCOPED_TRACE(model);
+    const FitTask task{dataset, labels, split, testing::small_config(dataset, model), options, 4};
+    const FitResult whole = testing::run_to_end(task);
 
-  Trainer first(task);
-  for (int epoch = 0; epoch < 3; ++epoch) first.run_epoch();
-  write_checkpoint(folder_ / "state", first.state());
-  Trainer second(task);
-  second.restore(read_checkpoint(folder_ / "state"));
-  EXPECT_EQ(second.history().size(), 3u);
-  while (!second.finished()) second.run_epoch();
-  const FitResult resumed = second.finish();
+    Trainer first(task);
+    for (int epoch = 0; epoch < 3; ++epoch) first.run_epoch();
+    write_checkpoint(folder_ / "state", first.state());
+    Trainer second(task);
+    second.restore(read_checkpoint(folder_ / "state"));
+    EXPECT_EQ(second.history().size(), 3u);
+    while (!second.finished()) second.run_epoch();
+    const FitResult resumed = second.finish();
 
-  EXPECT_EQ(resumed.test_logits, whole.test_logits);
-  EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
-  EXPECT_EQ(resumed.pieces, whole.pieces);
-  ASSERT_EQ(resumed.history.size(), whole.history.size());
-  EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
+    EXPECT_EQ(resumed.test_logits, whole.test_logits);
+    EXPECT_EQ(resumed.best_epoch, whole.best_epoch);
+    EXPECT_EQ(resumed.pieces, whole.pieces);
+    ASSERT_EQ(resumed.history.size(), whole.history.size());
+    EXPECT_EQ(resumed.history.back().train, whole.history.back().train);
+  }
 }
 
 TEST_F(Training, EndsAFitThatDivergesWithItsBestEpochOrWithNone) {
