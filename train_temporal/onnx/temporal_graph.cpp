@@ -5,7 +5,6 @@
 #include "train_temporal/models/online_model.h"
 #include "train_temporal/onnx/frame_layers.h"
 #include "train_temporal/tasks/survival.h"
-#include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::onnx {
 namespace {
@@ -14,10 +13,17 @@ using temporal::ModelConfig;
 using temporal::ModelKind;
 using temporal::TemporalPool;
 
+StateDict tensors_of(const temporal::SequenceModel& model) {
+  StateDict tensors;
+  for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value();
+  for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
+  return tensors;
+}
+
 class TemporalGraph : FrameLayers {
  public:
   explicit TemporalGraph(const temporal::TrainedModel& trained)
-      : FrameLayers(trained.card.config, state_dict(*trained.model)), card_(trained.card) {}
+      : FrameLayers(trained.card.config, tensors_of(*trained.model)), card_(trained.card) {}
 
   Graph build() {
     Value x = graph_.input("features", {kBatch, kFrames, config_.features()});
