@@ -1,6 +1,7 @@
 #include "train_temporal/models/covariate_inputs.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace coldframe::temporal {
 
@@ -40,9 +41,12 @@ void set_statistics(SequenceModel& model, const ModelConfig& config, InputStatis
   if (!config.frame_covariates) return model.set_statistics(statistics);
   const torch::Tensor zeros = torch::zeros({config.covariates}, statistics.feature_mean.options());
   statistics.feature_mean = torch::cat({statistics.feature_mean, zeros});
-  statistics.feature_std = torch::cat({statistics.feature_std, torch::ones_like(zeros)});
+  statistics.feature_std = torch::cat({statistics.feature_std, zeros});  // filled below
   model.set_statistics(statistics);
-  model.named_buffers()["feature_std"].narrow(0, config.features(), config.covariates).fill_(1);
+  const double share = double(config.covariates) / double(config.features());
+  model.named_buffers()["feature_std"]
+      .narrow(0, config.features(), config.covariates)
+      .fill_(std::sqrt(share));
 }
 
 CovariateModel::CovariateModel(const ModelConfig& config) : per_frame_(config.per_frame()) {

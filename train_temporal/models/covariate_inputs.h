@@ -10,8 +10,9 @@
 namespace coldframe::temporal {
 
 // The term beside the head begins at 0 and learns at this multiple of the learning rate: each of
-// its inputs stands alone, where an output moves by as many inputs as the pooled frames have.
-inline constexpr double kCovariateRate = 8;
+// its inputs stands alone, where an output moves by as many inputs as the pooled frames have. At 8
+// the images of 120 exams were learnt by heart before the covariates were.
+inline constexpr double kCovariateRate = 30;
 
 // A row of K for each exam of a batch in its order, or for each frame that of its exam, rows
 // `stride` apart; exams that are mixed have mixed covariates. table: [E, K]
@@ -20,8 +21,9 @@ void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_
 torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
                             const torch::Device& device);
 
-// SequenceModel::set_statistics() for a model whose frames end in covariates, which are
-// standardised already and seen by a blank model, too.
+// SequenceModel::set_statistics() for a model whose frames end in covariates. These are
+// standardised already, and seen by a blank model, too; their deviation is √(K / D), by which all K
+// together weigh as much in the projection as the D features do.
 void set_statistics(SequenceModel& model, const ModelConfig& config, InputStatistics statistics);
 
 // The control `covariates`: an MLP on them alone, of the GRU's width. Tensors: project.weight [H,

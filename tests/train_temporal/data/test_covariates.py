@@ -138,6 +138,16 @@ def test_only_what_carries_the_label_finds_it(tmp_path, where):
     assert "The pixels add to the covariates" in verdicts["pixels"], verdicts
 
 
+@pytest.mark.parametrize("where", ["head", "frames"])
+def test_covariates_are_found_among_many_features_of_noise(tmp_path, where):
+    """As they are among 384 features of 100 exams, which a GRU learns by heart."""
+    exams, features = made_exams(100, seed=3, gaps=False)
+    random = np.random.default_rng(4)
+    cache = make_cache(tmp_path, exams, [random.normal(size=(len(values), 384)) for values in features])
+    train(cache, tmp_path / "run", "--covariates", "age,sex", "--covariates-at", where, "--lr", 0.002, "--hidden", 64, "--epochs", 40)
+    assert auroc_of(tmp_path / "run") >= 0.95
+
+
 def content(run):
     return {str(path.relative_to(run)): path.read_bytes() for path in run.rglob("*") if path.suffix in (".csv", ".safetensors")}
 
@@ -212,6 +222,9 @@ def test_columns_that_tell_nothing_or_the_answer_are_named(tmp_path):
                        ("who", "at most 50"), ("many", "at most 50")]:
         done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--covariates", name)
         assert done.returncode == 2 and said in done.stderr, done.stderr
+    few = make_cache(tmp_path, exams[:40], features[:40], name="few.cache")
+    done = coldframe("train", "--cache", few, "--target", "label", "--out", tmp_path / "run", "--covariates", "who")
+    assert done.returncode == 2 and "every patient has a value of their own" in done.stderr, done.stderr
     done = train(cache, tmp_path / "run", "--covariates", "diagnosis", "--epochs", 1)
     assert "is it another way to spell the answer?" in done.stderr
 

@@ -25,6 +25,10 @@ FusedGru::FusedGru(const SequenceModel& model, const ModelConfig& config) : conf
   project_by_column_ = by_column("project.weight");
   head_by_column_ = by_column("head.weight");
   covariates_ = model.covariates;
+  if (config.frame_covariates) {  // whose mean is 0
+    covariates_ =
+        covariates_ / tensor("feature_std").narrow(0, config.features(), config.covariates);
+  }
   if (!model.covariate_head.is_empty())
     covariate_head_by_column_ = by_column("covariate_head.weight");
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {

@@ -55,7 +55,7 @@ class FusedGru {
   torch::Tensor feature_scale_;  // [D] 1 / feature_std
   std::vector<GruWeights> gru_;
   const float *project_by_column_, *head_by_column_;
-  torch::Tensor covariates_;  // SequenceModel::covariates
+  torch::Tensor covariates_;  // SequenceModel::covariates, as the projection takes them
   const float* covariate_head_by_column_ = nullptr;
 };
 
