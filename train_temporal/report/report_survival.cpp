@@ -92,10 +92,19 @@ std::string share_text(double share, double low, double high) {
   return concat(fixed(share, 3), " [", fixed(low, 3), ", ", fixed(high, 3), "]");
 }
 
+// Counts the exams that are without an event and still followed beyond the horizon.
+std::size_t followed_beyond(const KaplanMeier& curve, double horizon) {
+  const std::size_t step = curve.step_at(horizon);
+  const std::size_t next = step == curve.time.size() ? 0 : step + 1;
+  return next < curve.time.size() ? curve.at_risk[next] : 0;
+}
+
 std::string survival_text(const KaplanMeier& curve, double horizon) {
   const std::size_t step = curve.step_at(horizon);
-  if (step == curve.time.size()) return fixed(1, 3);
-  return share_text(curve.survival[step], curve.low[step], curve.high[step]);
+  const bool begun = step < curve.time.size();
+  return concat(
+      begun ? share_text(curve.survival[step], curve.low[step], curve.high[step]) : fixed(1, 3),
+      ", ", followed_beyond(curve, horizon), " followed");
 }
 
 std::string groups_section(const RunReport& report) {
@@ -215,9 +224,10 @@ Json survival_json(const RunReport& report) {
   }
   for (const RiskGroup& group : figures.groups) {
     Json entry = {{"name", group.name}, {"exams", group.exams}, {"events", group.events}};
-    entry["survival"] = Json::array();
-    for (const HorizonFigures& at : figures.horizons)
+    for (const HorizonFigures& at : figures.horizons) {
       entry["survival"].push_back(group.curve.at(at.horizon));
+      entry["followed"].push_back(followed_beyond(group.curve, at.horizon));
+    }
     json["risk_groups"].push_back(std::move(entry));
   }
   return json;

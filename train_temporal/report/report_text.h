@@ -20,9 +20,9 @@ inline constexpr const char* kOnlyStream = "only-";
 const MetricSummary* find_metric(const ModelResult& model, Metric metric);
 const PairedDifference* find_difference(const ModelResult& model, Metric metric);
 
-// An AUROC of exams that different fits have scored. Whoever is held out takes the share of his
-// class in the training down with him, so that fits score him lower, and the figure of noise lies
-// below chance: of 14 cohorts, a patient held out at a time, at 0.36 in the mean.
+// An AUROC or C of exams that different fits have scored. Whoever is held out takes the share of
+// his class in the training down with him, so that fits score him lower, and the figure of noise
+// lies below chance: of 14 cohorts, a patient held out at a time, at 0.36 in the mean.
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure);
 
 Json to_json(const Estimate& estimate);  // for summary.json

@@ -36,12 +36,16 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
 void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
-  const MetricSummary* figure = find_metric(model, Metric::kAuroc);
+  const MetricSummary* figure = find_metric(model, main_metric(report.scale));
   if (figure == nullptr || !ranks_across_folds(model, *figure)) return;
-  warnings.push_back(
-      "the AUROC ranks exams of different folds together: to hold a patient out lowers the share "
-      "of his class in the training, which pulls it below chance, so that one below 0.5 shows "
-      "nothing; where patients allow it, folds that hold all classes (--folds 5) do without");
+  const bool times = report.scale == Scale::kTime;
+  warnings.push_back(concat(
+      times ? "" : "the ", metric_title(figure->metric),
+      " ranks exams of different folds together: to hold a patient out lowers the share of ",
+      times ? "those like him" : "his class",
+      " in the training, which pulls it below chance, so that one below 0.5 shows nothing; where "
+      "patients allow it, folds that hold ",
+      times ? "several events" : "all classes", " (--folds 5) do without"));
 }
 
 // The figures that have a value but no interval, by the reason.
@@ -91,7 +95,7 @@ void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& 
 }  // namespace
 
 bool ranks_across_folds(const ModelResult& model, const MetricSummary& figure) {
-  return figure.metric == Metric::kAuroc && figure.primary().value.defined() && !figure.by_fold &&
+  return chance_level(figure.metric) > 0 && figure.primary().value.defined() && !figure.by_fold &&
          model.folds.size() > 1;
 }
 

@@ -97,6 +97,10 @@ def test_figures_equal_scikit_survival(run):
     assert value(main, "integrated_brier") == pytest.approx(brier, abs=1e-9) and brier < 0.1
     low, high = (main["metrics"]["harrell_c"]["mean_over_folds"][end] for end in ("low", "high"))
     assert low < np.mean(harrell) <= high
+    groups = summary["survival"]["risk_groups"]
+    assert sum(group["exams"] for group in groups) == len(table) and groups[0]["survival"] > groups[2]["survival"]
+    followed = np.sum([group["followed"] for group in groups], axis=0)
+    assert followed.tolist() == [(table.label > horizon).sum() for horizon in horizons]
     report = (out / "report.html").read_text()
     assert "Survival by predicted risk" in report and "At horizons" in report and "By site" in report and "ROC and" not in report
     assert {p.name for p in (out / "figures").iterdir()} == {"survival.svg", "calibration.svg", "figures.csv", "flow.csv"}
@@ -174,6 +178,13 @@ def test_a_value_that_means_the_event_and_labels_of_a_file(cache, tmp_path):
     both = table.merge(doubled, on="exam")
     np.testing.assert_allclose(both.label_y, 2 * both.label_x)
     assert (both.event_x == both.event_y).all()
+
+
+def test_ranks_across_folds_are_warned_of(tmp_path):
+    made = make_cache(tmp_path, *made_exams(12))
+    summary, table, done = train(made, tmp_path / "run", "days:died", "--folds", "patients", "--epochs", 1)
+    assert summary["models"][0]["metrics"]["harrell_c"]["primary"] == "pooled" and table.fold.nunique() == 12
+    assert "Harrell's C ranks exams of different folds together" in done.stderr
 
 
 def test_a_time_beside_another_target(cache, tmp_path):
