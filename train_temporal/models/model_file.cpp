@@ -198,7 +198,8 @@ Target target_from_json(const Json& json) {
   const auto word = json.at("task").get<std::string>();
   const std::optional<Task> task = find_task(word);
   if (!task)
-    throw DataError(concat("target: task is '", word, "', which this version does not know"));
+    throw DataError(
+        concat("unknown task '", word, "'; this version knows ", join(task_names(), ", ")));
   Target target{json.at("name").get<std::string>(), *task,
                 json.at("classes").get<std::vector<std::string>>(),
                 json.at("per_frame").get<bool>()};

@@ -97,7 +97,9 @@ def test_runs_of_one_folder_name_are_told_apart(made, tmp_path):
     assert done.returncode == 0, done.stderr
     names = [model["name"] for model in json.loads(done.stdout)["models"]]
     assert names == [f"run {made[1].parent.name}/run", "run twin/run"]
-    (twin / "config.json").write_text((made[1] / "config.json").read_text().replace('"binary"', '"regression"'))
+    config = json.loads((twin / "config.json").read_text())
+    config["targets"][0].update(task="regression", classes=[])
+    (twin / "config.json").write_text(json.dumps(config))
     done = coldframe("evaluate", "--run", twin, "--against", twin, "--prevalence", 0.1)
     assert done.returncode == 2 and "are for a binary target" in done.stderr, done.stderr
 
