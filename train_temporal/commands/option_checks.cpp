@@ -15,10 +15,10 @@ namespace {
 std::vector<ModelConfig> trained_models(const TrainOptions& options) {
   std::vector<ModelConfig> configs;
   for (const std::string& name : options.models()) {
-    const bool of_main = is_twin(name) || name == kFrozen || name.starts_with(kOnlyPrefix);
+    const bool of_main = is_twin(name) || name == kFrozen;
     ModelConfig& config = configs.emplace_back(options.architecture);
     set_model(config, of_main ? options.model : name);
-    if (is_twin(name)) set_model(config, name);
+    if (is_twin(name) && !name.starts_with(kOnlyPrefix)) set_model(config, name);
   }
   return configs;
 }

@@ -66,6 +66,13 @@ void read_streams(const Json& json, ModelConfig& config) {
                          config.dimension, "; the file is damaged or not a Coldframe model"));
 }
 
+// ConfigError, which lists the streams, where there is no such one.
+void see_only(ModelConfig& config, const std::string& name) {
+  std::vector<std::string> names;
+  for (const std::string& stream : config.streams) names.push_back(kOnlyPrefix + stream);
+  config.only_stream = static_cast<std::int64_t>(choice("compare", name, names));
+}
+
 }  // namespace
 
 std::string word_of(TemporalPool pool) {
@@ -168,10 +175,11 @@ const std::vector<std::string>& comparison_names() {
 }
 
 bool is_twin(const std::string& name) {
-  return name == kShuffled || name == kBlank;
+  return name == kShuffled || name == kBlank || name.starts_with(kOnlyPrefix);
 }
 
 void set_model(ModelConfig& config, const std::string& name) {
+  if (name.starts_with(kOnlyPrefix)) return see_only(config, name);
   const NamedModel& model = kModels[choice("model", name, model_names())];
   config.blank = name == kBlank;
   if (name == kShuffled ? reads_in_order(config.architecture)
@@ -185,13 +193,6 @@ void set_model(ModelConfig& config, const std::string& name) {
   if (name == kBothWays) config.bidirectional = true;
   // Per frame `single` is every frame by itself.
   if (config.per_frame() && is_one_frame(config.order)) config.order = FrameOrder::kInOrder;
-}
-
-void see_only(ModelConfig& config, const std::string& main, const std::string& name) {
-  set_model(config, main);
-  std::vector<std::string> names;
-  for (const std::string& stream : config.streams) names.push_back(kOnlyPrefix + stream);
-  config.only_stream = static_cast<std::int64_t>(choice("compare", name, names));
 }
 
 std::string model_name(const ModelConfig& config) {

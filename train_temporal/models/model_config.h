@@ -89,7 +89,7 @@ inline std::int64_t pooled_width(const ModelConfig& config) {
 
 // gru, bigru, lstm, …: architecture, direction and order of frames under one name. `shuffled` and
 // `blank` are twins of the model that `config` describes already (of the GRU where that has no
-// order, or no features, to lose).
+// order, or no features, to lose), and so are those on one of its streams.
 const std::vector<std::string>& model_names();
 // `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
 const std::vector<std::string>& comparison_names();
@@ -97,9 +97,6 @@ inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates
 // The main model on one stream alone: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);
-// Makes it `main` on the stream that `name` names. ConfigError, which lists the streams, where
-// there is no such one.
-void see_only(ModelConfig& config, const std::string& main, const std::string& name);
 void set_model(ModelConfig& config, const std::string& name);  // ConfigError
 std::string model_name(const ModelConfig& config);
 

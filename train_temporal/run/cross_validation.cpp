@@ -236,10 +236,7 @@ ModelConfig Experiment::config(const FitName& fit) const {
   ModelConfig result = base;
   const std::string model = thawed(fit.model, options);
   if (is_twin(model)) set_model(result, options.model);
-  if (model.starts_with(kOnlyPrefix))
-    see_only(result, options.model, model);
-  else
-    set_model(result, model);
+  set_model(result, model);
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
