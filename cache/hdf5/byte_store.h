@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/files/atomic_file.h"
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 

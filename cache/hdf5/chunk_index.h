@@ -6,7 +6,7 @@
 
 #include "cache/hdf5/dataset.h"
 #include "cache/hdf5/messages.h"
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 

@@ -11,7 +11,7 @@
 
 #include "cache/hdf5/dataset.h"
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::cache::hdf5 {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 #include "common/files/staged_copies.h"
 
 namespace coldframe {

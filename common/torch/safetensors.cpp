@@ -9,7 +9,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"

@@ -8,10 +8,10 @@
 
 #include "cache/format/float16.h"
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
+#include "common/files/bytes/zip_archive.h"
 #include "common/files/csv.h"
 #include "common/files/json.h"
-#include "common/files/zip_archive.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/image/header.h"
 

@@ -10,7 +10,7 @@
 #include <mutex>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/inflate.h"
 #include "extract/frames/dicom/stream.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::frames::dicom {
 

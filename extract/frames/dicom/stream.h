@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::frames::dicom {
 

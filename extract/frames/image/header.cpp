@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/frames/frame.h"
 #include "extract/frames/image/jpeg2000.h"

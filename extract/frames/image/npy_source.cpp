@@ -8,7 +8,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/image/value_scale.h"

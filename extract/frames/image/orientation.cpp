@@ -5,7 +5,7 @@
 #include <opencv2/core.hpp>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 
 namespace coldframe::frames {
 namespace {

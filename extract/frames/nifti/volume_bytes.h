@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::frames {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe::vit {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "common/files/bytes/zip_archive.h"
 #include "common/files/file.h"
-#include "common/files/zip_archive.h"
 #include "common/torch/precision.h"
 #include "common/torch/tensor.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 #include "extract/frames/dicom/data_set.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames::dicom {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "extract/vit/checkpoint/pickle/value.h"
 
 namespace coldframe::vit::pickle {

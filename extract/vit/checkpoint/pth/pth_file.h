@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 #include "extract/vit/checkpoint/pickle/value.h"
 
 namespace coldframe::vit {

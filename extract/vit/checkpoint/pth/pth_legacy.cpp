@@ -5,7 +5,7 @@
 #include <map>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/element_type.h"
 #include "extract/vit/checkpoint/pickle/unpickler.h"

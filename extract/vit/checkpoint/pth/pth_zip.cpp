@@ -1,7 +1,7 @@
 // The format of torch.save since 1.6: a zip archive of <name>/data.pkl, <name>/data/<key> for each
 // storage, <name>/byteorder and <name>/version.
 #include "common/cli/error.h"
-#include "common/files/zip_archive.h"
+#include "common/files/bytes/zip_archive.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/pickle/unpickler.h"
 #include "extract/vit/checkpoint/pth/pth_file.h"

@@ -1,11 +1,11 @@
-#include "common/files/zip_archive.h"
+#include "common/files/bytes/zip_archive.h"
 
 #include <zlib.h>
 
 #include <algorithm>
 
 #include "common/cli/error.h"
-#include "common/files/byte_cursor.h"
+#include "common/files/bytes/byte_cursor.h"
 #include "common/text/text.h"
 
 namespace coldframe {

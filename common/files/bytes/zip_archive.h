@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 namespace coldframe {
 

@@ -1,4 +1,4 @@
-#include "common/files/byte_source.h"
+#include "common/files/bytes/byte_source.h"
 
 #include <algorithm>
 #include <cstring>
