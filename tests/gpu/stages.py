@@ -68,7 +68,7 @@ def vit(model, size, batch):
                  2 if small else 5, "--passes", 1 if small else 20, "--batch", 2 if small else batch]
         script = context.root / "tests/benchmarks/vit/gpu.py"
         text = context.run(sys.executable, script, *words, *(["--peers", "eager"] if small else []))
-        lines = [line.strip() for line in text.splitlines() if line.startswith(("engine", "timm"))]
+        lines = [line.strip() for line in text.splitlines() if line.startswith(("engine", "timm", "layers", "  "))]
         return {f"line {i + 1}": line for i, line in enumerate(lines)}
 
     return stage

@@ -140,6 +140,22 @@ torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_
   return work_->features.narrow(0, 0, batch);
 }
 
+std::vector<LayerCost> Engine::measure_layers(std::int64_t batch) {
+  const torch::InferenceMode guard;
+  const c10::DeviceGuard device(options_.device);
+  reserve(batch);
+  LayerClock clock(options_.device);
+  clock_ = &clock;
+  try {
+    compute(batch);
+  } catch (...) {
+    clock_ = nullptr;
+    throw;
+  }
+  clock_ = nullptr;
+  return clock.read();
+}
+
 void* Engine::stream() const {
   if (options_.device.is_cpu()) return nullptr;
   const c10::impl::VirtualGuardImpl streams(options_.device.type());

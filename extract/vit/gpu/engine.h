@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "extract/cuda/kernels.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/gpu/graphs.h"
+#include "extract/vit/gpu/layer_clock.h"
 #include "extract/vit/vision_transformer.h"
 
 namespace coldframe::vit::gpu {
@@ -49,6 +51,11 @@ class Engine {
 
   // images [B, 3, S, S] float, normalised, on the device -> the same.
   torch::Tensor forward_images(const torch::Tensor& images);
+
+  // What each kind of layer does and takes in a pass over `batch` images, launched and not
+  // replayed; it computes whatever lies in the workspace. Behind forward_frames(), which has warmed
+  // libraries up. Waits for the device.
+  std::vector<LayerCost> measure_layers(std::int64_t batch);
 
   // Gives back all memory but the weights'; the next call takes what it needs.
   void release_memory();
@@ -110,6 +117,10 @@ class Engine {
   void add(const torch::Tensor& bias, const torch::Tensor& scale, const Norm& next,
            std::int64_t rows);
   void pool(std::int64_t batch);
+  void pool_tokens(std::int64_t batch);
+  void multiply(const char* layer, torch::Tensor& out, const torch::Tensor& in,
+                const torch::Tensor& weight, const torch::Tensor& bias = {});
+  void done(const char* layer, std::initializer_list<torch::Tensor> moved, double operations = 0);
   void check(int error) const;
   void* stream() const;
 
@@ -126,8 +137,9 @@ class Engine {
   Norm norm_, fc_norm_;
   AttentionPool attn_pool_;  // LibTorch's operators, in float; may be empty
   std::shared_ptr<Workspace> work_;
-  std::int64_t expected_ = 0;  // images; 0: any number
-  Recording recording_;        // of a pass over as many
+  std::int64_t expected_ = 0;    // images; 0: any number
+  Recording recording_;          // of a pass over as many
+  LayerClock* clock_ = nullptr;  // while layers are measured
 };
 
 }  // namespace coldframe::vit::gpu

@@ -20,13 +20,9 @@ cuda::Function function_of(Activation activation) {
   return cuda::Function::kGelu;
 }
 
-// out = in · weight + bias, which may be undefined.
-void multiply(torch::Tensor& out, const torch::Tensor& in, const torch::Tensor& weight,
-              const torch::Tensor& bias) {
-  if (bias.defined())
-    at::addmm_out(out, bias, in, weight);
-  else
-    at::mm_out(out, in, weight);
+// Scores and weighted values of each query [B, h, queries, d]: two products over all tokens.
+double attention_operations(const torch::Tensor& attended, std::int64_t tokens) {
+  return 4.0 * static_cast<double>(attended.numel()) * static_cast<double>(tokens);
 }
 
 }  // namespace
@@ -39,6 +35,26 @@ torch::Tensor Engine::Norm::of(const torch::Tensor& x) const {
   const torch::Tensor wide = x.to(torch::kFloat);
   return centred ? at::layer_norm(wide, weight.sizes(), weight, bias, epsilon)
                  : at::rms_norm(wide, weight.sizes(), weight, epsilon);
+}
+
+// out = in · weight + bias, which may be undefined.
+void Engine::multiply(const char* layer, torch::Tensor& out, const torch::Tensor& in,
+                      const torch::Tensor& weight, const torch::Tensor& bias) {
+  if (bias.defined())
+    at::addmm_out(out, bias, in, weight);
+  else
+    at::mm_out(out, in, weight);
+  done(layer, {out, in, weight},
+       2.0 * static_cast<double>(in.numel()) * static_cast<double>(weight.size(1)));
+}
+
+// Tells the clock that a layer has been launched, which read and wrote these tensors.
+void Engine::done(const char* layer, std::initializer_list<torch::Tensor> moved,
+                  double operations) {
+  if (clock_ == nullptr) return;
+  double bytes = 0;
+  for (const torch::Tensor& tensor : moved) bytes += static_cast<double>(tensor.nbytes());
+  clock_->mark(layer, operations, bytes);
 }
 
 void Engine::compute(std::int64_t batch) {
@@ -66,7 +82,8 @@ void Engine::compute(std::int64_t batch) {
 void Engine::embed(std::int64_t batch) {
   const std::int64_t rows = batch * tokens_;
   torch::Tensor y = work_->y.narrow(0, 0, batch * patches_);
-  at::mm_out(y, work_->patches.narrow(0, 0, batch * patches_), patch_embed_.weight);
+  multiply("patch_embedding", y, work_->patches.narrow(0, 0, batch * patches_),
+           patch_embed_.weight);
   if (patch_norm_) y.copy_(patch_norm_.of(patch_bias_.defined() ? y + patch_bias_ : y));
   const Norm& norm = blocks_.front().norm1;
   check(kernels_.embed_norm(
@@ -74,10 +91,12 @@ void Engine::embed(std::int64_t batch) {
        work_->normed.data_ptr(), batch, tokens_, architecture_.prefix_tokens(), architecture_.width,
        element_of(options_.residual), element_of(options_.type)},
       stream()));
-  if (!norm_pre_) return;
-  torch::Tensor x = work_->x.narrow(0, 0, rows);
-  x.copy_(norm_pre_.of(x));
-  work_->normed.narrow(0, 0, rows).copy_(norm.of(x));
+  torch::Tensor x = work_->x.narrow(0, 0, rows), normed = work_->normed.narrow(0, 0, rows);
+  if (norm_pre_) {
+    x.copy_(norm_pre_.of(x));
+    normed.copy_(norm.of(x));
+  }
+  done("sums_and_norms", {y, x, normed});
 }
 
 // normed -> y, without the projection's bias.
@@ -85,7 +104,7 @@ void Engine::attend(const Block& block, std::int64_t batch) {
   const std::int64_t rows = batch * tokens_, width = architecture_.width;
   const std::int64_t heads = architecture_.heads;
   torch::Tensor qkv = work_->qkv.narrow(0, 0, rows);
-  multiply(qkv, work_->normed.narrow(0, 0, rows), block.qkv.weight, block.qkv.bias);
+  multiply("qkv", qkv, work_->normed.narrow(0, 0, rows), block.qkv.weight, block.qkv.bias);
   const auto parts = qkv.view({batch, tokens_, 3, heads, width / heads})
                          .permute({2, 0, 3, 1, 4})  // [3, B, h, tokens, d]
                          .unbind(0);
@@ -97,6 +116,7 @@ void Engine::attend(const Block& block, std::int64_t batch) {
   const auto bias = block.relative.defined() ? std::optional(block.relative) : std::nullopt;
   const torch::Tensor attended =
       at::scaled_dot_product_attention(parts[0], parts[1], parts[2], bias);
+  done("attention", {qkv, attended}, attention_operations(attended, tokens_));
   project(block, attended.transpose(1, 2).reshape({rows, width}), rows);
 }
 
@@ -114,7 +134,7 @@ void Engine::attend_class_token(const Block& block, std::int64_t batch) {
   const auto columns = [&](std::int64_t from, std::int64_t count, torch::Tensor& out,
                            const torch::Tensor& in) {
     const torch::Tensor& bias = block.qkv.bias;
-    multiply(out, in, block.qkv.weight.narrow(1, from, count),
+    multiply("qkv", out, in, block.qkv.weight.narrow(1, from, count),
              bias.defined() ? bias.narrow(0, from, count) : bias);
   };
   torch::Tensor query = work_->y.narrow(0, 0, batch);
@@ -136,6 +156,7 @@ void Engine::attend_class_token(const Block& block, std::int64_t batch) {
       at::scaled_dot_product_attention(queries, parts[0], parts[1], bias);  // [B, h, 1, d]
   const torch::Tensor x = class_tokens(work_->x);
   work_->x.narrow(0, 0, batch).copy_(x);
+  done("attention", {query, others, attended}, attention_operations(attended, tokens_));
   project(block, attended.reshape({batch, width}), batch);
 }
 
@@ -152,9 +173,9 @@ void Engine::rotate(const Block& block, torch::Tensor& x, std::int64_t heads, st
 // The heads' output [rows, width] -> y, without the projection's bias.
 void Engine::project(const Block& block, const torch::Tensor& attended, std::int64_t rows) {
   torch::Tensor y = work_->y.narrow(0, 0, rows);
-  at::mm_out(y,
-             block.attention_norm ? block.attention_norm.of(attended).to(options_.type) : attended,
-             block.proj.weight);
+  multiply("projection", y,
+           block.attention_norm ? block.attention_norm.of(attended).to(options_.type) : attended,
+           block.proj.weight);
 }
 
 // normed -> y through the perceptron, without its last bias.
@@ -166,7 +187,7 @@ void Engine::perceive(const Block& block, std::int64_t rows) {
     torch::Tensor hidden = work_->hidden.narrow(0, 0, count);
     torch::Tensor inner = gated ? work_->gates.narrow(0, 0, count) : hidden;
     torch::Tensor y = work_->y.narrow(0, first, count);
-    at::mm_out(inner, work_->normed.narrow(0, first, count), block.fc1.weight);
+    multiply("fc1", inner, work_->normed.narrow(0, first, count), block.fc1.weight);
     check(kernels_.activation(
         {inner.const_data_ptr(), floats(block.fc1_bias), hidden.data_ptr(), count, hidden_,
          function_of(architecture_.activation), gated, element_of(options_.type)},
@@ -175,7 +196,8 @@ void Engine::perceive(const Block& block, std::int64_t rows) {
       torch::Tensor normed = hidden.narrow(1, 0, own);
       normed.copy_(block.mlp_norm.of(normed));
     }
-    at::mm_out(y, hidden, block.fc2.weight);
+    done("activation", {inner, hidden});
+    multiply("fc2", y, hidden, block.fc2.weight);
   }
 }
 
@@ -187,10 +209,18 @@ void Engine::add(const torch::Tensor& bias, const torch::Tensor& scale, const No
        work_->normed.data_ptr(), rows, architecture_.width, element_of(options_.residual),
        element_of(options_.type)},
       stream()));
+  const torch::Tensor x = work_->x.narrow(0, 0, rows);
+  done("sums_and_norms", {x, x, work_->y.narrow(0, 0, rows), work_->normed.narrow(0, 0, rows)});
+}
+
+void Engine::pool(std::int64_t batch) {
+  pool_tokens(batch);
+  const std::int64_t rows = options_.pooling == Pooling::kCls ? batch : batch * tokens_;
+  done("pooling", {work_->normed.narrow(0, 0, rows), work_->features.narrow(0, 0, batch)});
 }
 
 // The class token is normed again, in float; the mean evens the rounding of `normed` out.
-void Engine::pool(std::int64_t batch) {
+void Engine::pool_tokens(std::int64_t batch) {
   const std::int64_t width = architecture_.width, rows = batch * tokens_;
   const bool alone = options_.pooling == Pooling::kCls;  // x holds class tokens only
   const auto finished = [&](const torch::Tensor& x) { return fc_norm_ ? fc_norm_.of(x) : x; };

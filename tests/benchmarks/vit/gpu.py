@@ -4,7 +4,7 @@ frames, each in a process of its own, all in turn within each round.
 Prints for every contender the median and best images per second, frames and features staying on the device, and the
 most memory; for the engine also its rate from and to host memory with overlapped copies, its ratio to the best peer,
 its share of the device's own limit (a large matrix product of that precision in the same rounds) and the least cosine
-to timm in fp32. The engine counts normalising uint8 frames in, its peers get normalised images.
+to timm in fp32, and for each kind of layer how near it comes to the product's and to a copy's rate. The engine counts normalising uint8 frames in, its peers get normalised images.
   tests/benchmarks/vit/run --device cuda [--batch 256] [--rounds 8] [--engine residual=bf16 mlp_rows=8192 …]
 It needs the PyTorch wheel, timm, safetensors and numpy in $PYTHON (python3), and build/tests/vit_gpu_speed built with
 CUDA kernels, or the folder that tests/gpu/run unpacked (--build). --device cpu tries the script out.
@@ -26,6 +26,8 @@ import models
 HERE = pathlib.Path(__file__).resolve().parent
 MODELS = [("vit_small_patch16_224", 224), ("vit_small_patch14_reg4_dinov2", 392)]  # the second as RETFound-Green is
 GEMM = {"cuda": 8192, "cpu": 512}  # as gpu_peer.py
+COPY = {"cuda": 2**30, "cpu": 2**24}
+LIMITS = {"matrix product": "gemm", "copy": "copy"}
 
 
 class Contender:
@@ -36,10 +38,13 @@ class Contender:
         if self.process.stdout.readline() != "ready\n":
             raise RuntimeError(f"{command[0]} did not start")
 
-    def ask(self, line):
+    def words(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
-        return [float(word) for word in self.process.stdout.readline().split()]
+        return self.process.stdout.readline().split()
+
+    def ask(self, line):
+        return [float(word) for word in self.words(line)]
 
     def features(self, path, width):
         self.ask(f"features {path}")
@@ -58,7 +63,7 @@ def start(options, name, size, pool, folder):
     rest = [name, *files, size, options.batch, options.precision, options.device]
     commands = {"engine": engine} | {f"engine {setting}": [*engine, *setting.split(",")] for setting in options.engine}
     commands |= {f"timm {kind}": [*peer, kind, *rest] for kind in options.peers}
-    commands["matrix product"] = [*peer, "gemm", *rest]
+    commands |= {label: [*peer, kind, *rest] for label, kind in LIMITS.items()}
     running = {}
     for label, command in commands.items():
         try:
@@ -86,12 +91,13 @@ def compare(options, name, size, folder):
           f"passes\n{'':30}{'median':>10}{'best':>10}  images/s   tensors    taken MiB")
     rates = {}
     for label, contender in running.items():
-        if label == "matrix product":
+        if label in LIMITS:
             continue
         rates[label] = options.batch / statistics.median(contender.times)
         tensors, taken = (count / 2**20 for count in contender.ask("memory"))
         print(f"{label:<30}{rates[label]:>10.1f}{options.batch / min(contender.times):>10.1f}{tensors:>18.0f}{taken:>12.0f}")
     conclude(options, running, rates, model, frames, folder, size)
+    tell_layers(options, running)
     for contender in running.values():
         contender.close()
 
@@ -115,6 +121,23 @@ def conclude(options, running, rates, model, frames, folder, size):
             words.append(f"{rates[label] * models.flops_per_image(model, size) / limit:.0%} of the matrix product's rate "
                          f"({limit / 1e12:.1f} TFLOP/s)")
         print(", ".join([*words, f"least cosine to timm fp32 {cosine:.6f}"]), flush=True)
+
+
+def tell_layers(options, running):
+    """Each kind of layer of a launched pass, beside the time that the limits' rates would need for it."""
+    if not {"engine", *LIMITS} <= set(running):
+        return
+    kind = options.device.split(":")[0]
+    product = 2 * GEMM[kind] ** 3 / statistics.median(running["matrix product"].times)
+    copy = 2 * COPY[kind] / statistics.median(running["copy"].times)
+    words = running["engine"].words(f"layers {2 * options.passes + 1}")
+    print(f"layers of a pass, against {product / 1e12:.1f} TFLOP/s of the matrix product and {copy / 1e9:.0f} GB/s of a copy\n"
+          f"{'':20}{'ms':>9}{'TFLOP/s':>10}{'GB/s':>8}  of its limit")
+    for i in range(0, len(words), 4):
+        seconds, operations, moved = (float(word) for word in words[i + 1:i + 4])
+        least = max(operations / product, moved / copy)
+        print(f"  {words[i].replace('_', ' '):<18}{1e3 * seconds:>9.3f}{operations / seconds / 1e12:>10.1f}"
+              f"{moved / seconds / 1e9:>8.0f}{least / seconds:>12.0%}", flush=True)
 
 
 def main():

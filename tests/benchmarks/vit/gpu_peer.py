@@ -1,8 +1,8 @@
 """timm's model on a GPU as a user runs it, one line in, one line out, as vit_gpu_speed does.
 
   gpu_peer.py KIND MODEL WEIGHTS FRAMES SIZE BATCH PRECISION DEVICE
-KIND is eager, compile (torch.compile, mode="max-autotune", which records CUDA graphs) or gemm (large matrix
-products: the limit). Frames are normalised beforehand and lie on the device, so that its figure has the model alone.
+KIND is eager, compile (torch.compile, mode="max-autotune", which records CUDA graphs), gemm (large matrix products)
+or copy (a large tensor onto another): the limits. Frames are normalised beforehand and lie on the device, so that its figure has the model alone.
 """
 
 import sys
@@ -15,6 +15,7 @@ import torch
 
 TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 GEMM = {"cuda": 8192, "cpu": 512}
+COPY = {"cuda": 2**30, "cpu": 2**24}  # bytes, read and written
 
 
 def wait(device):
@@ -26,6 +27,12 @@ def product(size, dtype, device):
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     out = torch.empty(size, size, device=device, dtype=dtype)
     return lambda: torch.mm(left, right, out=out)
+
+
+def copy(count, device):
+    source = torch.zeros(count, dtype=torch.uint8, device=device)
+    out = torch.empty_like(source)
+    return lambda: out.copy_(source)
 
 
 def forward(kind, name, weights, frames, size, batch, dtype, device):
@@ -44,6 +51,8 @@ def main():
     device, dtype = torch.device(device), TYPES[precision]
     if kind == "gemm":
         work = product(GEMM[device.type], dtype, device)
+    elif kind == "copy":
+        work = copy(COPY[device.type], device)
     else:
         work = forward(kind, name, weights, frames, int(size), int(batch), dtype, device)
     for _ in range(4):

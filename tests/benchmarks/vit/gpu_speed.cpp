@@ -5,6 +5,7 @@
 //   run N          N forward passes of frames that lie on the device: prints seconds per pass
 //   stage N        N batches from host memory and back, two under way: prints seconds per batch
 //   features FILE  writes the features as raw float32
+//   layers N       prints NAME SECONDS FLOP BYTES of each kind of layer, the median of N passes
 //   memory         prints the most bytes in tensors, graphs included, and those taken from CUDA
 // Keys: residual=fp32|bf16|fp16, mlp_rows=N, graphs=0|1. On the CPU the kernels' twins compute, to
 // try the script out.
@@ -13,6 +14,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <fstream>
@@ -133,6 +135,22 @@ class Speed {
     return std::chrono::duration<double>(Clock::now() - started).count() / batches;
   }
 
+  std::string layers(int passes) {
+    std::vector<std::vector<LayerCost>> measured(static_cast<std::size_t>(passes));
+    for (std::vector<LayerCost>& costs : measured)
+      streams_->run(extract::Streams::Lane::kCompute,
+                    [&] { costs = engine_.measure_layers(frames_.size(0)); });
+    std::string line;
+    for (std::size_t i = 0; i < measured.front().size(); ++i) {
+      std::ranges::nth_element(
+          measured, measured.begin() + passes / 2, {},
+          [i](const std::vector<LayerCost>& costs) { return costs[i].seconds; });
+      const LayerCost& cost = measured[static_cast<std::size_t>(passes) / 2][i];
+      line += concat(cost.layer, ' ', cost.seconds, ' ', cost.operations, ' ', cost.bytes, ' ');
+    }
+    return line;
+  }
+
   torch::Tensor features() {
     run(1);
     return features_.cpu().contiguous();
@@ -168,6 +186,7 @@ int run(const std::vector<std::string>& words) {
     in >> verb >> word;
     if (verb == "run") std::cout << speed.run(std::stoi(word)) << std::endl;
     if (verb == "stage") std::cout << speed.stage(std::stoi(word)) << std::endl;
+    if (verb == "layers") std::cout << speed.layers(std::stoi(word)) << std::endl;
     if (verb == "memory") std::cout << speed.memory() << std::endl;
     if (verb == "features") {
       const torch::Tensor features = speed.features();

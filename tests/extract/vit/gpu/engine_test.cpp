@@ -6,6 +6,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "extract/cuda/library.h"
@@ -120,6 +122,46 @@ TEST(GpuEngine, KeepsSumsInItsOwnTypeAndRunsThePerceptronInPieces) {
   Engine rounded(*model, options, cuda::twin_kernels(), {});
   const torch::Tensor found = rounded.forward_frames(input.frames, input.levels);
   EXPECT_GE(at::cosine_similarity(found, expected).min().item<double>(), 0.999);
+}
+
+// The products' operations of a plain ViT are those that its shapes give, whatever it computes.
+TEST(GpuEngine, MeasuresEveryKindOfLayer) {
+  const torch::InferenceMode guard;
+  const SmallModel one = plain_models()[1];
+  const Architecture& shape = one.architecture;
+  VisionTransformer model = one.make();
+  const std::int64_t batch = 3, grid = one.image_size / shape.patch;
+  const Input input = make_input(batch, one.image_size);
+  Engine engine(*model, options_for(one, Pooling::kMean, torch::kFloat), cuda::twin_kernels(), {});
+  const torch::Tensor expected = engine.forward_frames(input.frames, input.levels).clone();
+  std::map<std::string, LayerCost> costs;
+  for (const LayerCost& cost : engine.measure_layers(batch)) {
+    EXPECT_TRUE(costs.emplace(cost.layer, cost).second) << cost.layer;
+    EXPECT_GE(cost.seconds, 0);
+    EXPECT_GT(cost.bytes, 0);
+  }
+  const auto patches = static_cast<double>(batch * grid * grid);
+  const double rows = patches + static_cast<double>(batch * shape.prefix_tokens());
+  const auto width = static_cast<double>(shape.width),
+             hidden = static_cast<double>(shape.mlp_hidden);
+  const double blocks = static_cast<double>(shape.depth), tokens = rows / batch;
+  const std::map<std::string, double> operations = {
+      {"patch_embedding", 2 * patches * 592 * width},  // 3 · 14 · 14, filled up
+      {"qkv", blocks * 2 * rows * width * 3 * width},
+      {"attention", blocks * 4 * rows * tokens * width},
+      {"projection", blocks * 2 * rows * width * width},
+      {"fc1", blocks * 2 * rows * width * hidden},
+      {"activation", 0},
+      {"fc2", blocks * 2 * rows * hidden * width},
+      {"sums_and_norms", 0},
+      {"pooling", 0}};
+  ASSERT_EQ(costs.size(), operations.size());
+  for (const auto& [layer, count] : operations) {
+    ASSERT_TRUE(costs.contains(layer)) << layer;
+    EXPECT_DOUBLE_EQ(costs[layer].operations, count) << layer;
+  }
+  EXPECT_DOUBLE_EQ(costs["activation"].bytes, blocks * 2 * rows * hidden * 4);
+  EXPECT_TRUE(engine.forward_frames(input.frames, input.levels).equal(expected));
 }
 
 TEST(GpuEngine, ReplaysWhatItRecordedOnNewFrames) {
