@@ -30,8 +30,14 @@ bool is_number_column(const std::vector<std::vector<std::string>>& rows, std::si
   return any;
 }
 
+// A number with its interval is not broken; one with a reason behind it is, so that the column
+// stays as wide as others.
 std::string cell(std::string_view tag, bool numeric, std::string_view text) {
-  return concat("<", tag, numeric ? " class=\"num\">" : ">", escape(text), "</", tag, ">");
+  constexpr std::size_t kUnbroken = 30;  // "-12345.67 [-23456.78, 1234.56]"
+  const std::string_view style = !numeric                   ? ">"
+                                 : text.size() <= kUnbroken ? " class=\"num\">"
+                                                            : " class=\"num long\">";
+  return concat("<", tag, style, escape(text), "</", tag, ">");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ th, td { padding: .3rem .85rem .3rem 0; text-align: left; vertical-align: top;
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 .num { text-align: right; }
 td.num { white-space: nowrap; }
+td.num.long { white-space: normal; min-width: 11rem; }
 td:first-child:not(.num) { min-width: 7rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1.4rem; margin: .6rem 0; }
 dt { color: var(--soft); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "common/cli/log.h"
@@ -132,6 +133,23 @@ void explain_fold(std::span<TrainedModel> models, std::size_t fold,
   for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = own[i];
 }
 
+// True where the times of all frames are known and an axis of seconds tells frames apart; on one of
+// visits that lie years apart those of a visit are one point.
+bool shows_on_an_axis(const cache::ExamInfo& exam) {
+  constexpr double kWidest = 1000;  // times the median interval
+  std::vector<double> intervals;
+  double last = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
+    if (!exam.present[frame]) continue;
+    if (!std::isfinite(exam.time_s[frame])) return false;
+    if (std::isfinite(last)) intervals.push_back(exam.time_s[frame] - last);
+    last = exam.time_s[frame];
+  }
+  if (intervals.empty()) return true;
+  std::ranges::sort(intervals);
+  return intervals.back() <= kWidest * intervals[intervals.size() / 2];
+}
+
 FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
                          const Cohort& cohort) {
   const cache::ExamInfo& exam = cohort.exams()[explained.exam];
@@ -141,10 +159,7 @@ FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
   result.output_name = output_name(labels, explained.of_class);
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
-  result.timed = true;
-  for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
-    if (exam.present[frame] && !std::isfinite(exam.time_s[frame])) result.timed = false;
-  }
+  result.timed = shows_on_an_axis(exam);
   std::size_t present = 0;
   for (std::size_t frame = 0; frame < exam.frames(); ++frame) {
     if (!exam.present[frame]) continue;

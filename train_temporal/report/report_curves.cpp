@@ -160,6 +160,8 @@ std::string model_roc_chart(const RunReport& report) {
   if (report.models.size() < 2 || report.classes.size() != 2) return {};
   Chart chart{
       "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};
+  if (report.models.size() > kMostLines)
+    chart.title = concat("ROC of the first ", kMostLines, " models, mean over folds");
   for (std::size_t m = 0; m < std::min(report.models.size(), kMostLines); ++m) {
     Series series = mean_curve(report.models[m].name, report.models[m], 1, kRoc);
     series.dashed = m > 0;
