@@ -75,7 +75,7 @@ std::string output_name(const Labels& labels, std::size_t of_class) {
     case Task::kRegression:
       return labels.name;
     case Task::kCox:
-      return "logarithm of the relative hazard";
+      return "log relative hazard";
     case Task::kHazards:
       return "risk";
   }
