@@ -73,7 +73,9 @@ struct MetricTable {
   double level = 0.95;
 };
 
-MetricTable leave_out_patients(std::span<const FoldScores> folds, double level = 0.95);
+// `only`: the figures to compute; empty: all of metrics_for().
+MetricTable leave_out_patients(std::span<const FoldScores> folds, double level = 0.95,
+                               std::span<const Metric> only = {});
 
 std::vector<MetricSummary> summarize(const MetricTable& table);
 

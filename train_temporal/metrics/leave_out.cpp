@@ -78,12 +78,22 @@ struct Parts {
   }
 };
 
+// All figures are computed together, which saves some work, fewer one by one.
+std::vector<Figure> figures_of(const ScoredExams& exams, const std::vector<Metric>& metrics,
+                               std::optional<Metric> skipped) {
+  if (metrics.size() == metrics_for(exams.classes, exams.scale).size())
+    return compute_metrics(exams, skipped);
+  std::vector<Figure> figures;
+  for (const Metric metric : metrics) figures.push_back(compute_metric(metric, exams));
+  return figures;
+}
+
 std::vector<std::vector<Figure>> figures_of(const std::vector<FoldScores>& parts,
-                                            std::size_t metrics) {
-  std::vector<std::vector<Figure>> all(metrics);
+                                            const std::vector<Metric>& metrics) {
+  std::vector<std::vector<Figure>> all(metrics.size());
   for (const FoldScores& part : parts) {
-    const std::vector<Figure> figures = compute_metrics(part.exams);
-    for (std::size_t m = 0; m < metrics; ++m) all[m].push_back(figures[m]);
+    const std::vector<Figure> figures = figures_of(part.exams, metrics, {});
+    for (std::size_t m = 0; m < metrics.size(); ++m) all[m].push_back(figures[m]);
   }
   return all;
 }
@@ -106,7 +116,7 @@ void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<
   const auto write = [&](const std::vector<FoldScores>& from, auto member) {
     for (std::size_t part = 0; part < from.size(); ++part) {
       if (!holds(from[part])) continue;
-      const auto figures = compute_metrics(without(from[part], blocks, number), kNeverBounded);
+      const auto figures = figures_of(without(from[part], blocks, number), metrics, kNeverBounded);
       for (std::size_t m = 0; m < figures.size(); ++m) {
         if (metrics[m] != kNeverBounded) (block.without[m].*member)[part] = figures[m].value;
       }
@@ -142,16 +152,17 @@ std::size_t count_pairs(const std::map<std::size_t, Place>& places, std::size_t 
 
 }  // namespace
 
-MetricTable leave_out_patients(std::span<const FoldScores> folds, double level) {
+MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
+                               std::span<const Metric> only) {
   MetricTable table;
   table.level = level;
   if (folds.empty()) return table;
   const ScoredExams& first = folds.front().exams;
-  const auto metrics = metrics_for(first.classes, first.scale);
+  const auto metrics = only.empty() ? metrics_for(first.classes, first.scale) : only;
   table.metrics.assign(metrics.begin(), metrics.end());
   const Parts parts(folds);
-  table.per_fold = figures_of(parts.folds, metrics.size());
-  table.pooled = figures_of(parts.pooled, metrics.size());
+  table.per_fold = figures_of(parts.folds, table.metrics);
+  table.pooled = figures_of(parts.pooled, table.metrics);
   std::vector<MetricTable::Row> as_they_are;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});

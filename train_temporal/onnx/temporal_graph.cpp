@@ -182,8 +182,11 @@ class TemporalGraph : FrameLayers {
     Value risk, hazards;
     if (target.task == temporal::Task::kCox) {
       risk = plus(own, graph_.constant(reading.mean));
-      hazards =
-          times(graph_.add("Exp", {risk}), graph_.constant(floats(baseline_at(target, reading))));
+      // Logarithms are added, so that a hazard of 0 stays so beside a risk that overflows.
+      const torch::Tensor baseline = torch::tensor(baseline_at(target, reading), torch::kFloat64);
+      const torch::Tensor least = torch::full({}, -1e30, torch::kFloat64);
+      hazards = graph_.add(
+          "Exp", {plus(risk, graph_.constant(baseline.log().maximum(least).to(torch::kFloat32)))});
     } else {
       const Value each =
           graph_.add("Softplus", {plus(own, graph_.constant(floats(reading.hazards)))});

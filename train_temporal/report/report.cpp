@@ -81,7 +81,8 @@ std::string result_section(const RunReport& report) {
       one_part || (report.scale != Scale::kNominal && report.scale != Scale::kTime) ? ""
       : report.scale == Scale::kTime
           ? "Ranks compare exams of one fold, whose risks come from one model, and are means over "
-            "folds; the Brier score is of all folds together. "
+            "the folds that have them, where half of the folds do, else of all folds together as "
+            "the Brier score is. "
           : "Ranks compare exams of one fold, whose scores come from one model: AUROC and AUPRC "
             "are means over folds. Other figures are of all folds together. ",
       about_figures(report)));

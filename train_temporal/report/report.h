@@ -130,7 +130,7 @@ struct MachineLoad {
 };
 
 // Times to an event have these, of the main model: figures at a horizon, and the exams in each
-// third of its risk.
+// third of its risk; all in one group where held-out parts cannot be divided.
 struct HorizonFigures {
   double horizon = 0;
   MetricSummary auroc, brier;
@@ -145,6 +145,7 @@ struct SurvivalFigures {
   std::vector<HorizonFigures> horizons;
   std::vector<RiskGroup> groups;
   LogRank test;
+  std::string undivided, untested;  // why, or empty
 };
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;

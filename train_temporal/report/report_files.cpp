@@ -64,6 +64,10 @@ class FigureTable {
     for (const MetricSummary& one : summaries)
       add(of, std::string(metric_key(one.metric)), one.primary());
   }
+  void add(const std::vector<std::string>& of, const ShareAt& share) {
+    const auto known = [](double x) { return std::isnan(x) ? Figure::none("") : Figure::of(x); };
+    add(of, "survival", {known(share.value), known(share.low), known(share.high)});
+  }
   void add(const std::vector<std::string>& of, const DeLong& delong) {
     add(of, "auroc", delong.estimate);
     add(of, "standard_error", alone(delong.error));
@@ -90,9 +94,16 @@ std::string figures_csv(const RunReport& report) {
                 *model.delong_difference);
   }
   for (const HorizonFigures& at : report.survival.horizons) {
-    table.add({main, "", "", concat("at ", exact(at.horizon))}, "auroc", at.auroc.primary());
-    table.add({main, "", "", concat("at ", exact(at.horizon))}, "brier", at.brier.primary());
+    const std::string where = concat("at ", exact(at.horizon));
+    table.add({main, "", "", where}, "auroc", at.auroc.primary());
+    table.add({main, "", "", where}, "brier", at.brier.primary());
+    for (const RiskGroup& group : report.survival.groups)
+      table.add({main, "", group.name, where}, group.curve.share_at(at.horizon));
+    for (const SurvivalGroup& group : at.groups)
+      table.add({main, "", concat("predicted ", exact(group.predicted)), where}, group.observed);
   }
+  if (const LogRank& test = report.survival.test; test.freedom > 0)
+    table.add({main, "", "", "log-rank test of thirds by risk"}, "p", alone(Figure::of(test.p)));
   for (const OperatingFigure& one : report.operating_points) {
     table.add({main, "", "", one.title}, one.key, one.estimate);
     if (one.threshold && std::isfinite(*one.threshold))

@@ -2,6 +2,7 @@
 // each horizon.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "common/text/table.h"
 #include "common/text/text.h"
@@ -14,50 +15,72 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kRiskGroups = 3, kMostCalibrationGroups = 5, kExamsPerGroup = 10;
+constexpr std::size_t kLeastDivided = 9;  // exams of a held-out part
+constexpr Metric kAtHorizons[] = {Metric::kTimeAuroc, Metric::kIntegratedBrier};
 constexpr const char* kRiskNames[kRiskGroups] = {"lowest third of risk", "middle third",
                                                  "highest third"};
-
-MetricSummary summary_of(const std::vector<MetricSummary>& summaries, Metric metric) {
-  return *std::ranges::find(summaries, metric, &MetricSummary::metric);
-}
 
 HorizonFigures figures_at(const RunReport& report, std::size_t horizon) {
   std::vector<FoldScores> folds = report.models.front().folds;
   for (FoldScores& fold : folds) fold.exams = at_horizon(fold.exams, horizon);
-  const auto summaries = summarize(leave_out_patients(folds, report.bootstrap.level));
+  const auto summaries = summarize(leave_out_patients(folds, report.bootstrap.level, kAtHorizons));
   const ScoredExams all = pooled_by_repeat(folds).front().exams;
   const std::size_t groups =
       std::clamp<std::size_t>(all.size() / kExamsPerGroup, 1, kMostCalibrationGroups);
-  return {all.horizons.front(), summary_of(summaries, Metric::kTimeAuroc),
-          summary_of(summaries, Metric::kIntegratedBrier),
+  return {all.horizons.front(), summaries[0], summaries[1],
           calibration_at(outcomes_of(all), survival_of(all), all.horizons.front(), groups,
                          report.bootstrap.level)};
 }
 
-// Risks of one fold come from one model; the exams of each third are then taken together.
-void divide_by_risk(SurvivalFigures& figures, const RunReport& report) {
-  const std::vector<FoldScores>& folds = report.models.front().folds;
-  std::vector<double> time[kRiskGroups], all_times;
-  std::vector<int> event[kRiskGroups], all_events;
-  std::vector<std::size_t> group_of;
+std::vector<FoldScores> first_repeat(const RunReport& report) {
+  std::vector<FoldScores> folds = report.models.front().folds;
+  std::erase_if(folds, [&, first = folds.front().repeat](const FoldScores& fold) {
+    return fold.repeat != first || fold.exams.size() == 0;
+  });
+  return folds;
+}
+
+// The third of each exam, in the order of the folds: risks of one fold come from one model. All are
+// of the first where a fold has too few of them, or too few different ones.
+std::vector<std::size_t> thirds_of(const std::vector<FoldScores>& folds, const RunReport& report,
+                                   std::string& undivided) {
+  std::vector<std::size_t> all;
   for (const FoldScores& fold : folds) {
-    if (fold.repeat != folds.front().repeat) continue;
     const auto groups = groups_by(risks_of(fold.exams), kRiskGroups);
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      time[groups[i]].push_back(fold.exams.number[i]);
-      event[groups[i]].push_back(fold.exams.label[i]);
-      all_times.push_back(fold.exams.number[i]);
-      all_events.push_back(fold.exams.label[i]);
-      group_of.push_back(groups[i]);
-    }
+    const std::set<std::size_t> found(groups.begin(), groups.end());
+    if (fold.exams.size() < kLeastDivided)
+      undivided = concat("a held-out part has fewer than ", kLeastDivided, " ", rows_name(report));
+    else if (found.size() < kRiskGroups)
+      undivided = concat("too many ", rows_name(report), " of a held-out part have one risk");
+    all.insert(all.end(), groups.begin(), groups.end());
   }
-  figures.test = log_rank({all_times, all_events}, group_of, kRiskGroups);
+  if (!undivided.empty()) std::ranges::fill(all, 0);
+  return all;
+}
+
+void divide_by_risk(SurvivalFigures& figures, const RunReport& report) {
+  const std::vector<FoldScores> folds = first_repeat(report);
+  if (folds.empty()) return;
+  const std::vector<std::size_t> group_of = thirds_of(folds, report, figures.undivided);
+  const ScoredExams exams = pooled_by_repeat(folds).front().exams;
   for (std::size_t g = 0; g < kRiskGroups; ++g) {
-    if (time[g].empty()) continue;
-    figures.groups.push_back({kRiskNames[g], time[g].size(),
-                              static_cast<std::size_t>(std::ranges::count(event[g], 1)),
-                              survival_curve({time[g], event[g]}, report.bootstrap.level)});
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < group_of.size(); ++i)
+      if (group_of[i] == g) own.push_back(i);
+    if (own.empty()) continue;
+    const ScoredExams one = exams_at(exams, own);
+    figures.groups.push_back({figures.undivided.empty() ? kRiskNames[g] : "all", own.size(),
+                              static_cast<std::size_t>(std::ranges::count(one.label, 1)),
+                              survival_curve(outcomes_of(one), report.bootstrap.level)});
   }
+  std::set<std::size_t> patients;
+  for (const FoldScores& fold : folds) patients.insert(fold.patient.begin(), fold.patient.end());
+  figures.untested = figures.undivided;
+  if (patients.size() < group_of.size())
+    figures.untested = concat(rows_name(report), " of a patient are not independent");
+  if (figures.untested.empty()) figures.test = log_rank(outcomes_of(exams), group_of, kRiskGroups);
+  if (figures.untested.empty() && figures.test.freedom == 0)
+    figures.untested = "no event while several groups are followed";
 }
 
 // The corners of a step function.
@@ -80,16 +103,32 @@ std::string p_text(double p) {
   return p < 0.001 ? "< 0.001" : "= " + fixed(p, 3);
 }
 
-std::string log_rank_text(const LogRank& test) {
-  if (test.freedom == 0) return "log-rank test undefined";
+std::string log_rank_text(const SurvivalFigures& figures) {
+  const LogRank& test = figures.test;
+  if (!figures.untested.empty()) return concat("no log-rank test: ", figures.untested);
   return concat("log-rank test: χ² = ", fixed(test.statistic, 2), " with ", test.freedom,
                 " degrees of freedom, p ", p_text(test.p));
 }
 
 // Greenwood's variance is 0 where all are without an event, or none is.
-std::string share_text(double share, double low, double high) {
-  if (low == high) return fixed(share, 3);
-  return concat(fixed(share, 3), " [", fixed(low, 3), ", ", fixed(high, 3), "]");
+bool has_interval(const ShareAt& share) {
+  return share.low < share.high;
+}
+
+std::string share_text(const ShareAt& share) {
+  if (std::isnan(share.value)) return "–";
+  if (share.value == 1) return "1.000, no event so far";
+  if (!has_interval(share)) return concat(fixed(share.value, 3), ", no interval");
+  return concat(fixed(share.value, 3), " [", fixed(share.low, 3), ", ", fixed(share.high, 3), "]");
+}
+
+double bound_of(const ShareAt& share, double bound) {
+  return has_interval(share) ? bound : std::nan("");
+}
+
+// Behind a rank figure at a horizon that is not a mean over folds as others are.
+const char* pooled_mark(const RunReport& report, const MetricSummary& summary) {
+  return report.models.front().folds.size() > 1 && !summary.by_fold ? " (folds together)" : "";
 }
 
 // Counts the exams that are without an event and still followed beyond the horizon.
@@ -100,11 +139,15 @@ std::size_t followed_beyond(const KaplanMeier& curve, double horizon) {
 }
 
 std::string survival_text(const KaplanMeier& curve, double horizon) {
-  const std::size_t step = curve.step_at(horizon);
-  const bool begun = step < curve.time.size();
-  return concat(
-      begun ? share_text(curve.survival[step], curve.low[step], curve.high[step]) : fixed(1, 3),
-      ", ", followed_beyond(curve, horizon), " followed");
+  return concat(share_text(curve.share_at(horizon)), ", ", followed_beyond(curve, horizon),
+                " followed");
+}
+
+std::string repeats_text(const RunReport& report) {
+  const std::vector<FoldScores>& folds = report.models.front().folds;
+  return folds.front().repeat == folds.back().repeat
+             ? ""
+             : " Of several repeats of the split the first is shown here.";
 }
 
 std::string groups_section(const RunReport& report) {
@@ -119,17 +162,21 @@ std::string groups_section(const RunReport& report) {
       rows.back().push_back(survival_text(group.curve, at.horizon));
   }
   return survival_chart(report) + html::table(header, rows) +
-         paragraph(concat("Kaplan and Meier's estimate, with intervals by Greenwood's variance; ",
-                          log_rank_text(figures.test),
-                          ". Thirds are taken within each held-out part. Both treat the ",
-                          rows_name(report), " of a patient as independent."));
+         paragraph(
+             concat("Kaplan and Meier's estimate, with intervals by Greenwood's variance, which "
+                    "takes the ",
+                    rows_name(report), " of a patient as independent; ", log_rank_text(figures),
+                    figures.undivided.empty() ? ". Thirds are taken within each held-out part."
+                                              : ". Not divided by risk: " + figures.undivided + ".",
+                    repeats_text(report)));
 }
 
 std::string horizons_section(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const HorizonFigures& at : report.survival.horizons)
-    rows.push_back(
-        {exact(at.horizon), interval_text(at.auroc.primary()), interval_text(at.brier.primary())});
+    rows.push_back({exact(at.horizon),
+                    interval_text(at.auroc.primary()) + pooled_mark(report, at.auroc),
+                    interval_text(at.brier.primary()) + pooled_mark(report, at.brier)});
   std::string body =
       html::table({report.target, "AUROC (cumulative, dynamic)", "Brier score"}, rows) +
       survival_calibration_chart(report);
@@ -137,16 +184,19 @@ std::string horizons_section(const RunReport& report) {
   for (const HorizonFigures& at : report.survival.horizons)
     for (const SurvivalGroup& group : at.groups)
       rows.push_back({exact(at.horizon), concat(group.exams), concat(group.events),
-                      fixed(group.predicted, 3),
-                      share_text(group.observed, group.low, group.high)});
+                      fixed(group.predicted, 3), share_text(group.observed)});
   return body +
          html::table(
              {report.target, rows_name(report), "events", "predicted without an event", "observed"},
              rows) +
-         paragraph(
+         paragraph(concat(
              "Who is censored before a horizon counts through the others, weighted by the inverse "
              "of the share that is still followed. Observed shares are Kaplan and Meier's, of "
-             "groups of about equal size by the prediction.");
+             "groups of about equal size by the prediction; their intervals take the ",
+             rows_name(report),
+             " of a patient as independent, and there is none (–) where nobody of a group is "
+             "followed up to the horizon.",
+             repeats_text(report)));
 }
 
 }  // namespace
@@ -172,10 +222,11 @@ std::string survival_calibration_chart(const RunReport& report) {
     if (chart.series.size() == kMostLines) break;
     html::Series series{exact(at.horizon), {}, {}, {}, {}};
     for (const SurvivalGroup& group : at.groups) {
+      if (std::isnan(group.observed.value)) continue;
       series.x.push_back(group.predicted);
-      series.y.push_back(group.observed);
-      series.low.push_back(group.low);
-      series.high.push_back(group.high);
+      series.y.push_back(group.observed.value);
+      series.low.push_back(group.observed.low);
+      series.high.push_back(group.observed.high);
     }
     chart.series.push_back(std::move(series));
   }
@@ -186,12 +237,13 @@ void evaluate_survival(RunReport& report) {
   if (report.scale != Scale::kTime || report.models.empty()) return;
   const std::vector<FoldScores>& folds = report.models.front().folds;
   if (folds.empty()) return;
-  for (std::size_t h = 0; h < folds.front().exams.horizons.size(); ++h)
-    report.survival.horizons.push_back(figures_at(report, h));
   const bool finite = std::ranges::all_of(folds, [](const FoldScores& fold) {
     return std::ranges::all_of(fold.exams.probability, [](double p) { return std::isfinite(p); });
   });
-  if (finite) divide_by_risk(report.survival, report);
+  if (!finite) return;
+  for (std::size_t h = 0; h < folds.front().exams.horizons.size(); ++h)
+    report.survival.horizons.push_back(figures_at(report, h));
+  divide_by_risk(report.survival, report);
 }
 
 void add_survival(html::Page& page, const RunReport& report, const std::string& of) {
@@ -201,22 +253,24 @@ void add_survival(html::Page& page, const RunReport& report, const std::string& 
 
 Json survival_json(const RunReport& report) {
   const SurvivalFigures& figures = report.survival;
+  const LogRank& test = figures.test;
   Json json = {{"events", report.data.events},
-               {"log_rank",
-                {{"statistic", figures.test.statistic},
-                 {"freedom", figures.test.freedom},
-                 {"p", figures.test.p}}},
+               {"log_rank", nullptr},
                {"horizons", Json::array()},
                {"risk_groups", Json::array()}};
+  if (test.freedom > 0)
+    json["log_rank"] = {{"statistic", test.statistic}, {"freedom", test.freedom}, {"p", test.p}};
+  if (!figures.untested.empty()) json["no_log_rank"] = figures.untested;
+  if (!figures.undivided.empty()) json["undivided"] = figures.undivided;
   for (const HorizonFigures& at : figures.horizons) {
     Json groups = Json::array();
     for (const SurvivalGroup& group : at.groups)
       groups.push_back({{"exams", group.exams},
                         {"events", group.events},
                         {"predicted", group.predicted},
-                        {"observed", group.observed},
-                        {"low", group.low},
-                        {"high", group.high}});
+                        {"observed", json_number(group.observed.value)},
+                        {"low", json_number(bound_of(group.observed, group.observed.low))},
+                        {"high", json_number(bound_of(group.observed, group.observed.high))}});
     json["horizons"].push_back({{"at", at.horizon},
                                 {"auroc", to_json(at.auroc)},
                                 {"brier", to_json(at.brier)},
@@ -225,7 +279,10 @@ Json survival_json(const RunReport& report) {
   for (const RiskGroup& group : figures.groups) {
     Json entry = {{"name", group.name}, {"exams", group.exams}, {"events", group.events}};
     for (const HorizonFigures& at : figures.horizons) {
-      entry["survival"].push_back(group.curve.at(at.horizon));
+      const ShareAt share = group.curve.share_at(at.horizon);
+      entry["survival"].push_back(json_number(share.value));
+      entry["low"].push_back(json_number(bound_of(share, share.low)));
+      entry["high"].push_back(json_number(bound_of(share, share.high)));
       entry["followed"].push_back(followed_beyond(group.curve, at.horizon));
     }
     json["risk_groups"].push_back(std::move(entry));
@@ -237,10 +294,12 @@ std::string survival_summary(const RunReport& report) {
   if (report.scale != Scale::kTime) return {};
   std::string text;
   for (const HorizonFigures& at : report.survival.horizons)
-    text += concat("  ", padded("at " + exact(at.horizon), 22), "AUROC ",
-                   interval_text(at.auroc.primary()), "   Brier score ",
-                   interval_text(at.brier.primary()), "\n");
-  return text + concat("  thirds by risk: ", log_rank_text(report.survival.test), "\n");
+    text +=
+        concat("  ", padded("at " + exact(at.horizon), 22), "AUROC ",
+               interval_text(at.auroc.primary()), pooled_mark(report, at.auroc), "   Brier score ",
+               interval_text(at.brier.primary()), pooled_mark(report, at.brier), "\n");
+  if (report.survival.groups.empty()) return text;
+  return text + concat("  thirds by risk: ", log_rank_text(report.survival), "\n");
 }
 
 }  // namespace coldframe::temporal

@@ -33,15 +33,36 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
   }
 }
 
+// Folds hold out few events, or nobody who is followed for long.
+void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& warnings) {
+  if (report.models.empty() || report.scale != Scale::kTime) return;
+  for (const MetricSummary& figure : report.models.front().summary) {
+    const auto lacking = std::ranges::find_if_not(figure.per_fold, &Figure::defined);
+    if (!figure.by_fold || lacking == figure.per_fold.end()) continue;
+    const auto count = figure.per_fold.size() - static_cast<std::size_t>(std::ranges::count_if(
+                                                    figure.per_fold, &Figure::defined));
+    warnings.push_back(concat(count, " of ", figure.per_fold.size(), " folds have no ",
+                              metric_title(figure.metric), " (", lacking->undefined,
+                              "): it is the mean over the others"));
+  }
+}
+
 void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
-  const MetricSummary* figure = find_metric(model, main_metric(report.scale));
-  if (figure == nullptr || !ranks_across_folds(model, *figure)) return;
   const bool times = report.scale == Scale::kTime;
+  std::vector<std::string> figures;
+  const auto take = [&](const MetricSummary& figure, const std::string& where) {
+    if (ranks_across_folds(model, figure))
+      figures.push_back(concat(times ? "" : "the ", metric_title(figure.metric), where));
+  };
+  for (const MetricSummary& figure : model.summary) take(figure, "");
+  for (const HorizonFigures& at : report.survival.horizons)
+    take(at.auroc, " at " + exact(at.horizon));
+  if (figures.empty()) return;
   warnings.push_back(concat(
-      times ? "" : "the ", metric_title(figure->metric),
-      " ranks exams of different folds together: to hold a patient out lowers the share of ",
+      join(figures, ", "), figures.size() > 1 ? " rank" : " ranks",
+      " exams of different folds together: to hold a patient out lowers the share of ",
       times ? "those like him" : "his class",
       " in the training, which pulls it below chance, so that one below 0.5 shows nothing; where "
       "patients allow it, folds that hold ",
@@ -103,6 +124,7 @@ std::vector<std::string> data_warnings(const RunReport& report) {
   std::vector<std::string> warnings;
   warn_of_diverged_models(report, warnings);
   warn_of_held_out_parts(report, warnings);
+  warn_of_undefined_folds(report, warnings);
   warn_of_ranks_across_folds(report, warnings);
   warn_of_missing_intervals(report, warnings);
   warn_of_validation_parts(report, warnings);

@@ -37,6 +37,11 @@ void require_patients(const Targets& targets, const std::vector<PatientGroup>& g
     least = std::min(least, patients[c]);
   }
   if (least == needed) return;
+  if (targets[0].is_survival())
+    throw ConfigError(concat(
+        purpose, " needs at least ", needed, " ", what, "s with an event in '", targets[0].event,
+        "', but there ", least == 1 ? "is " : "are ", least,
+        least >= 2 ? concat("; take --folds ", least) : std::string("; too few to learn from")));
   throw ConfigError(concat(purpose, " needs at least ", needed, " ", what, "s of every class of '",
                            targets.names(), "', but there are: ", join(counts, ", "),
                            "; leave the rare class out (empty labels)",

@@ -1,10 +1,12 @@
 #include "train_temporal/splits/split_parts.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split_assign.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 constexpr double kValidationShare = 0.2;
 constexpr std::uint64_t kInnerStream = 3;
 
+// "of class 'ill'"; empty: none is absent.
 std::string absent_classes(const std::vector<std::size_t>& exams, const Targets& targets) {
   std::vector<std::size_t> count(targets.strata(), 0);
   for (std::size_t exam : exams) {
@@ -22,7 +25,22 @@ std::string absent_classes(const std::vector<std::size_t>& exams, const Targets&
   for (std::size_t c = 0; c < count.size(); ++c) {
     if (count[c] == 0 && targets.is_class(c)) absent.push_back(targets.stratum_name(c));
   }
-  return join(absent, ", ");
+  if (absent.empty()) return {};
+  return targets.size() == 1 && targets[0].is_survival() ? "with an event"
+                                                         : concat("of class ", join(absent, ", "));
+}
+
+// Early stopping by a Cox loss needs an event and an exam that is followed beyond it.
+std::string blind_targets(const std::vector<std::size_t>& exams, const Targets& targets) {
+  std::vector<std::string> blind;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    if (targets[t].task != Task::kCox) continue;
+    std::vector<double> labels;
+    for (std::size_t exam : exams)
+      if (!std::isnan(targets[t].at(exam, 0))) labels.push_back(targets[t].at(exam, 0));
+    if (!has_comparable_pair(labels)) blind.push_back(concat("'", targets[t].name, "'"));
+  }
+  return join(blind, ", ");
 }
 
 }  // namespace
@@ -66,13 +84,20 @@ void check_parts(const Split& split, const Targets& targets,
   }
   check_patients_apart(split, patients);
   if (const std::string absent = absent_classes(split.train, targets); !absent.empty()) {
-    const std::string problem = concat("the train part of ", where, " has no exam of class ",
-                                       absent, ": it cannot be learnt");
+    const std::string problem =
+        concat("the train part of ", where, " has no exam ", absent, ": it cannot be learnt");
     if (targets.size() == 1) throw DataError(problem);
     warnings.push_back(problem);
   }
-  if (const std::string absent = absent_classes(split.validation, targets); !absent.empty()) {
-    warnings.push_back(concat("the validation part of ", where, " has no exam of class ", absent));
+  const std::string absent = absent_classes(split.validation, targets);
+  const std::string blind = blind_targets(split.validation, targets);
+  if (!absent.empty() && (targets.size() > 1 || blind.empty()))
+    warnings.push_back(concat("the validation part of ", where, " has no exam ", absent));
+  if (!blind.empty()) {
+    warnings.push_back(concat(
+        "the validation part of ", where, " has no event of ", blind,
+        " beyond which another exam is followed: it cannot tell epochs apart",
+        targets.size() == 1 ? ", and fits keep the weights of the last one (--epochs)" : " by it"));
   }
 }
 

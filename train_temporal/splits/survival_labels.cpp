@@ -15,11 +15,34 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::size_t kMostIntervals = 10;
+// Some six of ten events are in the training part of one of five folds.
+constexpr std::size_t kMostIntervals = 10, kEventsPerInterval = 10;
 constexpr std::array kYes = {"1", "yes", "y", "true", "t"}, kNo = {"0", "no", "n", "false", "f"};
 
 bool is_one_of(const auto& words, const std::string& value) {
   return std::ranges::find(words, lower(value)) != words.end();
+}
+
+bool say_yes_or_no(const std::vector<std::string>& values) {
+  return std::ranges::all_of(values, [](const std::string& value) {
+    return is_one_of(kYes, value) || is_one_of(kNo, value);
+  });
+}
+
+// A cohort that a model is applied to may spell the event otherwise, which has to be told: taken
+// for censored, such exams would make figures wrong without a word.
+std::string known_event_value(const std::vector<std::string>& different,
+                              const LabelOptions& options) {
+  const std::string& own = options.event_value;
+  const bool known =
+      own.empty() ? say_yes_or_no(different) : std::ranges::find(different, own) != different.end();
+  if (known || different.empty()) return own;
+  throw ConfigError(concat(
+      "the run learnt from a column that says ",
+      own.empty() ? "1, yes or true" : concat("'", own, "'"), " where the event came, and '",
+      options.event, "' says ", some_of(different),
+      " here; give --positive VALUE for the one that means that the event came",
+      own.empty() ? "" : concat(", or --positive ", own, " if it came in none of these exams")));
 }
 
 // Chooses the value that says that the event came; "" where the words are those above.
@@ -29,17 +52,16 @@ std::string event_value_of(const std::vector<std::string>& values, const LabelOp
     throw ConfigError(concat("--target ", options.target, ":", options.event, ": the column '",
                              options.event, "' has ", different.size(), " different values, ",
                              some_of(different), "; expected whether the event came, 0 or 1"));
-  const std::string& asked = options.trained ? options.event_value : options.positive;
+  const std::string& asked = options.positive;
   if (!asked.empty()) {
     const std::string value = one_spelling(trim(asked));
-    if (options.trained || std::ranges::find(different, value) != different.end()) return value;
+    const bool again = options.trained && value == options.event_value;
+    if (again || std::ranges::find(different, value) != different.end()) return value;
     throw ConfigError(concat("--positive '", asked, "' is no value of '", options.event,
                              "'; those are ", some_of(different)));
   }
-  const bool plain = std::ranges::all_of(different, [](const std::string& value) {
-    return is_one_of(kYes, value) || is_one_of(kNo, value);
-  });
-  if (plain) return "";
+  if (options.trained) return known_event_value(different, options);
+  if (say_yes_or_no(different)) return "";
   throw ConfigError(concat("the column '", options.event, "' says ", some_of(different),
                            "; expected 0 and 1, no and yes or false and true, or --positive VALUE "
                            "for the one that means that the event came"));
@@ -102,7 +124,7 @@ void choose_times(Labels& labels, const LabelOptions& options) {
   labels.horizons = options.horizons;
   labels.intervals = options.intervals;
   if (options.trained) return;
-  std::vector<double> events = ascending_times(labels, true);
+  const std::vector<double> events = ascending_times(labels, true);
   if (events.empty())
     throw DataError(concat("column '", labels.event, "' says of no exam with a '", labels.name,
                            "' that the event came; nothing to learn from"));
@@ -115,8 +137,9 @@ void choose_times(Labels& labels, const LabelOptions& options) {
   labels.notes.push_back(concat("'", labels.event, "' came in ", events.size(), " of ",
                                 plural(labels.labeled(), "exam"),
                                 "; horizons: ", listed(labels.horizons)));
-  events.erase(std::unique(events.begin(), events.end()), events.end());
-  if (labels.task == Task::kHazards) labels.intervals = std::min(kMostIntervals, events.size());
+  if (labels.task == Task::kHazards)
+    labels.intervals =
+        std::clamp<std::size_t>(events.size() / kEventsPerInterval, 1, kMostIntervals);
 }
 
 }  // namespace

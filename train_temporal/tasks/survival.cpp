@@ -1,12 +1,15 @@
 #include "train_temporal/tasks/survival.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "train_temporal/tasks/logistic.h"
 
 namespace coldframe::temporal {
 namespace {
+
+constexpr double kLeastEventsOfStep = 5, kMostSteps = 100;
 
 // The exams with one time; sums are over all that are followed as long or longer.
 struct RiskSet {
@@ -111,6 +114,15 @@ CoxLoss cox_loss(std::span<const double> z, std::span<const double> label) {
   return result;
 }
 
+bool has_comparable_pair(std::span<const double> label) {
+  double first_event = std::numeric_limits<double>::infinity();
+  for (const double each : label)
+    if (has_event(each)) first_event = std::min(first_event, time_of(each));
+  return std::ranges::any_of(label, [&](double each) {
+    return time_of(each) > first_event || (time_of(each) == first_event && !has_event(each));
+  });
+}
+
 void fit_baseline(Reading& reading, std::span<const double> z, std::span<const double> label) {
   reading.times.clear();
   reading.hazards.clear();
@@ -118,35 +130,71 @@ void fit_baseline(Reading& reading, std::span<const double> z, std::span<const d
   reading.mean = -std::accumulate(z.begin(), z.end(), 0.0) / static_cast<double>(z.size());
   const RiskSets all = risk_sets(z, label);
   const double unit = std::exp(all.shift + reading.mean);  // weights are of exp(z − shift)
-  double hazard = 0;
+  double left = 0, of_step = 0, hazard = 0;
+  for (const RiskSet& set : all.sets) left += set.events;
+  const double wanted = std::max(kLeastEventsOfStep, left / kMostSteps);
   for (std::size_t s = all.sets.size(); s-- > 0;) {
     const RiskSet& set = all.sets[s];
     if (set.events == 0) continue;
     hazard += set.events / (set.at_risk * unit);
+    of_step += set.events;
+    left -= set.events;
+    if (left > 0 && std::min(left, of_step) < wanted) continue;
+    of_step = 0;
     reading.times.push_back(set.time);
     reading.hazards.push_back(hazard);
   }
 }
 
+namespace {
+
+// Halves the longest interval.
+void add_end(std::vector<double>& ends) {
+  std::size_t longest = 0;
+  const auto length = [&](std::size_t j) { return ends[j] - (j > 0 ? ends[j - 1] : 0); };
+  for (std::size_t j = 1; j < ends.size(); ++j)
+    if (length(j) > length(longest)) longest = j;
+  ends.insert(ends.begin() + static_cast<std::ptrdiff_t>(longest),
+              ends[longest] - length(longest) / 2);
+}
+
+// Quantiles of the times, none twice.
+std::vector<double> interval_ends(std::vector<double> times, std::size_t intervals) {
+  std::ranges::sort(times);
+  if (times.empty()) times.push_back(1);
+  std::vector<double> different = times, ends;
+  different.erase(std::unique(different.begin(), different.end()), different.end());
+  while (different.size() < intervals) add_end(different);
+  std::size_t next = 0;
+  for (std::size_t j = 1; j <= intervals; ++j) {
+    const double quantile = times[(j * times.size() + intervals - 1) / intervals - 1];
+    const auto place = std::ranges::lower_bound(different, quantile) - different.begin();
+    next = std::clamp(static_cast<std::size_t>(place), next, different.size() - 1 - intervals + j);
+    ends.push_back(different[next++]);
+  }
+  return ends;
+}
+
+}  // namespace
+
 void set_intervals(Reading& reading, std::span<const double> label, std::size_t intervals) {
   std::vector<double> times;
   for (const double each : label)
     if (has_event(each)) times.push_back(time_of(each));
-  std::ranges::sort(times);
-  if (times.empty()) times.push_back(1);
-  reading.times.clear();
-  for (std::size_t j = 1; j <= intervals; ++j)
-    reading.times.push_back(times[(j * times.size() + intervals - 1) / intervals - 1]);
-  std::vector<double> reached(intervals, 1.0), events(intervals, 0.5);  // no share is 0 or 1
+  reading.times = interval_ends(std::move(times), intervals);
+  std::vector<double> reached(intervals, 0.0), events(intervals, 0.0);
   for (const double each : label) {
     for_intervals(each, reading, [&](std::size_t j, bool event) {
       reached[j] += 1;
       events[j] += event;
     });
   }
+  const double all = std::accumulate(events.begin(), events.end(), 0.5);  // no share is 0 or 1
+  const double rate = all / std::accumulate(reached.begin(), reached.end(), 1.0);
   reading.hazards.clear();
   for (std::size_t j = 0; j < intervals; ++j)
-    reading.hazards.push_back(std::log(events[j] / (reached[j] - events[j])));
+    reading.hazards.push_back(
+        std::log((events[j] + 0.5 * rate) / (reached[j] - events[j] + 0.5 * (1 - rate))));
 }
 
 double hazards_loss(std::span<const double> z, double label, const Reading& reading, double total,
@@ -165,8 +213,12 @@ double hazards_loss(std::span<const double> z, double label, const Reading& read
 std::vector<double> baseline_at(const Target& target, const Reading& reading) {
   std::vector<double> hazards;
   for (const double horizon : target.horizons) {
-    const auto steps = std::ranges::upper_bound(reading.times, horizon) - reading.times.begin();
-    hazards.push_back(steps > 0 ? reading.hazards[static_cast<std::size_t>(steps) - 1] : 0);
+    const auto above = std::ranges::upper_bound(reading.times, horizon);
+    const auto steps = static_cast<std::size_t>(above - reading.times.begin());
+    double hazard = steps > 0 ? reading.hazards[steps - 1] : 0;
+    if (steps < reading.times.size())
+      hazard += share_before(reading, steps, horizon) * (reading.hazards[steps] - hazard);
+    hazards.push_back(hazard);
   }
   return hazards;
 }

@@ -86,6 +86,7 @@ Trainer::Trainer(const FitTask& task)
       pieces_(first_pieces(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
+  early_stop_.blind = !objective_.judges(task.split.validation);
   model_->precision.type = task.options.precision;
   if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
     fused_ = std::make_unique<FusedStep>(*model_, task_.config, dataset_, optimizer_.gradients(),
@@ -322,6 +323,7 @@ void Trainer::restore(const FitState& state) {
   history_ = state.history;
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
+  early_stop_.blind = !objective_.judges(task_.split.validation);
   pieces_ = state.pieces;
   loss_scale_ = state.loss_scale;
   if (vit_) vit_->set_learnt_budget(state.vit_budget);

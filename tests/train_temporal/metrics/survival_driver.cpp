@@ -40,10 +40,11 @@ Json at_horizons(const ScoredExams& exams) {
     Json groups = Json::array();
     for (const SurvivalGroup& group :
          calibration_at(outcomes_of(one), survival_of(one), exams.horizons[h], 4, 0.95))
-      groups.push_back({{"exams", group.exams},
-                        {"events", group.events},
-                        {"predicted", group.predicted},
-                        {"observed", {group.observed, group.low, group.high}}});
+      groups.push_back(
+          {{"exams", group.exams},
+           {"events", group.events},
+           {"predicted", group.predicted},
+           {"observed", {group.observed.value, group.observed.low, group.observed.high}}});
     list.push_back({{"auroc", to_json(survival_metric(Metric::kTimeAuroc, one))},
                     {"brier", to_json(survival_metric(Metric::kIntegratedBrier, one))},
                     {"groups", groups}});
@@ -55,7 +56,8 @@ Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
   const CoxLoss cox = cox_loss(risk, label);
   Reading reading;
   fit_baseline(reading, risk, label);
-  return {{"loss", cox.loss},
+  return {{"comparable", has_comparable_pair(label)},
+          {"loss", cox.loss},
           {"gradient", cox.gradient},
           {"mean", reading.mean},
           {"times", reading.times},
@@ -74,7 +76,9 @@ Json hazards_of(const ScoredExams& exams, const std::vector<double>& label) {
   for (std::size_t i = 0; i < label.size(); ++i)
     loss.push_back(hazards_loss(std::span(z).subspan(i * target.intervals, target.intervals),
                                 label[i], reading, 1, &gradient[i * target.intervals]));
-  return {{"ends", reading.times},
+  const std::vector<double> none(label.size() * target.intervals);
+  return {{"typical", survival_scores(target, reading, none)},
+          {"ends", reading.times},
           {"logits", reading.hazards},
           {"loss", loss},
           {"gradient", gradient},

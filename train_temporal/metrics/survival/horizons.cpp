@@ -16,22 +16,25 @@ std::vector<std::size_t> ascending(std::span<const double> score) {
   return order;
 }
 
-// The area below the ROC curve of weighted cases, the highest score first; scores that are equal
-// to their neighbours are one step. It is exactly 0.5 where all are equal.
+// The area below the ROC curve of weighted cases: the mean over them of the share of controls that
+// score lower, those of a score equal to their neighbours' counting half. Weights are summed in one
+// order above and below the line, so that it is exactly 0, 0.5 or 1 where every case's share is.
 double weighted_area(std::span<const double> score, std::span<const double> cases,
                      std::span<const double> controls) {
   const std::vector<std::size_t> order = ascending(score);
-  double area = 0, found = 0, before = 0, new_controls = 0, all_controls = 0;
-  for (std::size_t k = order.size(); k-- > 0;) {
-    found += cases[order[k]];
-    new_controls += controls[order[k]];
-    all_controls += controls[order[k]];
-    if (k > 0 && score[order[k]] - score[order[k - 1]] <= kEqualRisks) continue;
-    area += new_controls * (before + found) / 2;
-    before = found;
-    new_controls = 0;
+  const double all = std::accumulate(controls.begin(), controls.end(), 0.0);
+  double area = 0, weights = 0, lower = 0;
+  for (std::size_t first = 0, behind = 0; first < order.size(); first = behind) {
+    double equal = 0;
+    do equal += controls[order[behind++]];
+    while (behind < order.size() && score[order[behind]] - score[order[behind - 1]] <= kEqualRisks);
+    for (std::size_t k = first; k < behind; ++k) {
+      area += cases[order[k]] * ((lower + equal / 2) / all);
+      weights += cases[order[k]];
+    }
+    lower += equal;
   }
-  return area / (found * all_controls);
+  return area / weights;
 }
 
 std::string nobody_beyond() {
@@ -113,7 +116,7 @@ std::vector<std::size_t> groups_by(std::span<const double> score, std::size_t gr
   const std::vector<std::size_t> order = ascending(score);
   std::vector<std::size_t> group(score.size());
   for (std::size_t rank = 0; rank < order.size(); ++rank) {
-    const bool tied = rank > 0 && score[order[rank]] == score[order[rank - 1]];
+    const bool tied = rank > 0 && score[order[rank]] - score[order[rank - 1]] <= kEqualRisks;
     group[order[rank]] = tied ? group[order[rank - 1]] : rank * groups / order.size();
   }
   return group;
@@ -138,12 +141,7 @@ std::vector<SurvivalGroup> calibration_at(const Outcomes& outcomes,
     if (time.empty()) continue;
     one.exams = time.size();
     one.predicted /= static_cast<double>(one.exams);
-    const KaplanMeier observed = survival_curve({time, event}, level);
-    const std::size_t step = observed.step_at(horizon);
-    const bool begun = step < observed.time.size();
-    one.observed = begun ? observed.survival[step] : 1;
-    one.low = begun ? observed.low[step] : 1;
-    one.high = begun ? observed.high[step] : 1;
+    one.observed = survival_curve({time, event}, level).share_at(horizon);
     result.push_back(one);
   }
   return result;

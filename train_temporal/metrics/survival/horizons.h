@@ -34,9 +34,9 @@ Figure integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predi
 
 // Exams of about equal predicted survival at a horizon.
 struct SurvivalGroup {
-  std::size_t exams = 0, events = 0;       // up to the horizon
-  double predicted = 0;                    // mean
-  double observed = 0, low = 0, high = 0;  // survival_curve() there, or at the last time before
+  std::size_t exams = 0, events = 0;  // up to the horizon
+  double predicted = 0;               // mean
+  ShareAt observed;                   // of survival_curve()
 };
 std::vector<SurvivalGroup> calibration_at(const Outcomes& outcomes,
                                           std::span<const double> survival, double horizon,

@@ -116,6 +116,14 @@ double KaplanMeier::at(double when) const {
   return step == time.size() ? 1 : survival[step];
 }
 
+ShareAt KaplanMeier::share_at(double when) const {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const std::size_t step = step_at(when);
+  if (step == time.size()) return {};
+  if (when > time.back() && survival.back() > kEpsilon) return {kNan, kNan, kNan};
+  return {survival[step], low[step], high[step]};
+}
+
 KaplanMeier survival_curve(const Outcomes& outcomes, double level) {
   const double z = normal_quantile((1 + level) / 2);
   KaplanMeier curve;

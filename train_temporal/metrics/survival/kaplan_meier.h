@@ -14,6 +14,11 @@ struct Outcomes {
   std::span<const int> event;    // [n] 1: the event came then; 0: censored then
 };
 
+// NaN: undefined.
+struct ShareAt {
+  double value = 1, low = 1, high = 1;
+};
+
 // A step function: 1 before the first time, and from each time on its value.
 struct KaplanMeier {
   std::vector<double> time, survival;  // each different time once, ascending
@@ -21,6 +26,9 @@ struct KaplanMeier {
   std::vector<std::size_t> at_risk;    // just before each time
 
   double at(double when) const;
+  // That of survival_curve(), with its interval: undefined where those who are left without an
+  // event were followed up to an earlier time only.
+  ShareAt share_at(double when) const;
   // The last time at or before `when`; time.size(): there is none.
   std::size_t step_at(double when) const;
 };

@@ -23,7 +23,7 @@ void add_data(po::options_description& description, std::string& cache, std::str
 void add_horizons(po::options_description& description, TargetOptions& data) {
   description.add_options()("horizons", numbers("horizons", data.horizons),
                             "of TIME:EVENT: predict the probability of no event up to these times "
-                            "(default: the quartiles of the times of events in training)");
+                            "(default: the quartiles of the times of all events of the run)");
 }
 
 void add_questions(po::options_description& description, Questions& questions) {

@@ -19,6 +19,7 @@ inline const WordTable<StoppingMetric> kStoppingMetrics{{"loss", StoppingMetric:
 
 struct EarlyStop {
   std::size_t patience = 10;  // epochs without improvement after which to stop; 0 never stops
+  bool blind = false;         // the validation part cannot tell epochs apart: the last one is kept
 
   double best_figure = -std::numeric_limits<double>::max();
   double best_loss = std::numeric_limits<double>::infinity();
@@ -27,7 +28,8 @@ struct EarlyStop {
 
   // True when this epoch, of finite numbers, is the best so far: keep these weights.
   bool update(double loss, double figure = 0) {
-    const bool improved = figure > best_figure || (figure == best_figure && loss < best_loss);
+    const bool improved =
+        blind || figure > best_figure || (figure == best_figure && loss < best_loss);
     if (improved) {
       best_figure = figure;
       best_loss = loss;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "train_temporal/tasks/survival.h"
 
@@ -140,6 +141,17 @@ void Objective::add(const Packing& batch, const float* outputs, const LossSum& t
   });
 }
 
+bool Objective::judges(const std::vector<std::size_t>& exams) const {
+  for (std::size_t t = 0; t < losses_.size(); ++t) {
+    std::vector<double> labels;
+    for (std::size_t exam : exams)
+      for (std::size_t row = 0; row < targets_.rows(exam); ++row)
+        if (!std::isnan(targets_[t].at(exam, row))) labels.push_back(targets_[t].at(exam, row));
+    if (plain_[t].is_of_batch() ? has_comparable_pair(labels) : !labels.empty()) return true;
+  }
+  return false;
+}
+
 LossSum Objective::of(std::span<const double> outputs,
                       const std::vector<std::size_t>& exams) const {
   LossSum sum{std::vector<LossSum::Part>(losses_.size())};
@@ -160,8 +172,12 @@ LossSum Objective::of(std::span<const double> outputs,
       }
     }
   }
-  for (std::size_t t = 0; t < losses_.size(); ++t)
-    for (const double loss : cox_loss(coupled[t], labels[t]).loss) sum.targets[t].loss += loss;
+  for (std::size_t t = 0; t < losses_.size(); ++t) {
+    if (!plain_[t].is_of_batch()) continue;
+    const std::vector<double> loss = cox_loss(coupled[t], labels[t]).loss;
+    const double all = std::accumulate(loss.begin(), loss.end(), 0.0);
+    sum.targets[t].loss = std::max(all, 0.0);  // a logarithm of 1 may round to less
+  }
   return sum;
 }
 

@@ -55,6 +55,9 @@ class Objective {
   // `total`.
   void add(const Packing& batch, const float* outputs, const LossSum& total, LossSum& sum,
            float* d_outputs) const;
+  // False where of() of these exams is the same whatever the outputs: none has a label, or of a Cox
+  // loss no two can be compared.
+  bool judges(const std::vector<std::size_t>& exams) const;
   // The losses of outputs [n, C] in the order of `exams` and their frames, of labels as they are
   // (without smoothing).
   LossSum of(std::span<const double> outputs, const std::vector<std::size_t>& exams) const;
