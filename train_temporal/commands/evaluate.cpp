@@ -60,12 +60,12 @@ struct Examined {
 // The main model, then the controls that the run has kept.
 std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& split,
                               const Cohort& cohort, const Asked& asked,
-                              const std::vector<double>& horizons, const torch::Device& device) {
+                              const torch::Device& device) {
   std::vector<Examined> all = {
       {apply(main, model_name(main.card().config), split, cohort, asked, device), frame_of(main)}};
   for (const auto& [name, files] : control_files(run)) {
     Ensemble control(files, main.labels());
-    control.set_horizons(horizons);
+    control.take_horizons(main.targets());
     if (control.targets() != main.targets()) {
       throw DataError(concat("the control '", name, "' of '", run.string(),
                              "' has other targets than its main model; they must come from one "
@@ -84,11 +84,9 @@ std::string name_of(const fs::path& run) {
 Examined examine_other(const ApplyOptions& options, const Ensemble& main, const Split& split,
                        Cohort& cohort, const Asked& asked, const torch::Device& device) {
   Ensemble other(model_files(options.against), main.labels());
-  other.set_horizons(options.data.horizons);
-  if (other.targets() != main.targets())
-    throw ConfigError(concat("--against '", options.against.string(), "' learnt ",
-                             names_of(other.targets()), ", and this run ", names_of(main.targets()),
-                             ", or other classes of it; compare runs of the same targets"));
+  require_same_question(main.targets(), "this run", other.targets(),
+                        concat("--against '", options.against.string(), "'"));
+  other.take_horizons(main.targets());
   if (other.card().arrangement != main.card().arrangement)
     throw ConfigError(
         concat("--against '", options.against.string(),
@@ -289,8 +287,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!options.against.empty())
     other = examine_other(options, ensemble, split, cohort, asked, applied.device());
   for (const std::string& warning : cohort.warnings) log_warning(warning);
-  auto models = examine(applied.study(), ensemble, split, cohort, asked, options.data.horizons,
-                        applied.device());
+  auto models = examine(applied.study(), ensemble, split, cohort, asked, applied.device());
   if (other) models.push_back(std::move(*other));
 
   StudyReport report = report_of(models, cohort, asked, ensemble, options, seen);

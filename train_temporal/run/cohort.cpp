@@ -54,8 +54,15 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
                                         const std::vector<std::string>& columns) {
   std::vector<LabelOptions> wanted;
   for (const Target& target : known) {
-    wanted.push_back({target.name, options.positive, target.classes, target.task, true});
+    wanted.push_back({target.name, target.is_survival() ? options.positive : std::string(),
+                      target.classes, target.task, true});
   }
+  if (!known.empty() && !options.positive.empty() &&
+      std::ranges::none_of(known, &Target::is_survival))
+    throw ConfigError(
+        concat("--positive says which value means that an event came, and the run "
+               "learnt ",
+               names_of(known), "; its classes stay as they are, leave it out"));
   for (std::size_t t = 0; t < known.size(); ++t) {
     wanted[t].event = known[t].event;
     wanted[t].event_value = known[t].event_value;

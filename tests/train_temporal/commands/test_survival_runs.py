@@ -30,7 +30,8 @@ def made_exams(count=240, seed=0, name="exam"):
         entry = exam(number, FRAMES, "", f"{name}-patient-{number}")
         entry["id"] = f"{name}-{number}"
         entry["columns"] = {"days": f"{min(event, censored):.1f}", "died": died, "cox": died, "word": "x", "late": "-1",
-                            "dead": "died" if died == "yes" else "alive", "site": "ab"[number % 2], "never": "0", "zero": "0"}
+                            "dead": "died" if died == "yes" else "alive", "site": "ab"[number % 2], "never": "0", "zero": "0",
+                            "once": str(int(number == 0))}
         exams.append(entry)
         features.append(values)
     return exams, features
@@ -114,6 +115,7 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
     words = ["--run", out, "--cache", new, "--horizons", "50,200,5000"]
     done = coldframe("predict", *words, "--out", tmp_path / "p.csv", "--explain", tmp_path / "e.csv")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.count("--horizons 5000: no event of the training came after") == 1
     predicted = pd.read_csv(tmp_path / "p.csv")
     assert list(predicted)[2:6] == ["risk", "survival_50", "survival_200", "survival_5000"]
     assert (predicted.survival_50 >= predicted.survival_200).all() and (predicted.survival_200 >= predicted.survival_5000).all()
@@ -136,6 +138,104 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
     again = coldframe("evaluate", "--run", out, "--against", out, "--bootstrap", 20)
     assert again.returncode == 0 and "does as well as" in again.stdout, again.stderr
     assert coldframe("train", "--list", out).stdout.count("harrell_c") == 1
+
+
+def test_a_model_keeps_no_time_of_fewer_than_five_patients(run, cache):
+    _, out, _, table, _ = run
+    died = set(table.exam[table.event == 1])
+    splits = pd.read_csv(out / "splits.csv")
+    for path in sorted((out / "models").glob("*.safetensors")):
+        _, card = temporal_model.load(path)
+        training = splits[(splits.fold == card["fold"]) & (splits.part == "train")]
+        events = table.label[table.exam.isin(training.exam) & table.exam.isin(died)]
+        counts = np.histogram(events, [-1, *np.nextafter(card["targets"][0]["times"], np.inf)])[0]
+        assert counts.sum() == len(events) and counts.min() >= 5, counts
+
+
+def test_runs_of_one_event_are_compared_whatever_the_task(cache, tmp_path):
+    few = ["--epochs", 3, "--folds", 2, "--hidden", 8]
+    runs = [tmp_path / name for name in ("cox", "hazards", "other")]
+    for out, words in zip(runs, [["--horizons", "40,80,120"], ["--task", "hazards", "--horizons", "80,120,200"],
+                                 ["--horizons", "60"]], strict=True):
+        train(cache, out, "days:died", *few, *words)
+    done = coldframe("evaluate", "--run", runs[0], "--against", runs[1], "--bootstrap", 20, "--json")
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert [at["at"] for at in summary["survival"]["horizons"]] == [80, 120] and summary["task"] == "cox against hazards"
+    for model, out in zip(summary["models"], runs, strict=False):
+        own = json.loads((out / "summary.json").read_text())["models"][0]
+        assert value(model, "harrell_c") == pytest.approx(value(own, "harrell_c"), abs=1e-12)
+    apart = coldframe("evaluate", "--run", runs[0], "--against", runs[2])
+    assert apart.returncode == 3 and "no horizon in common" in apart.stderr
+    new = make_cache(tmp_path, *made_exams(60, seed=5, name="other"), name="new.cache")
+    both = coldframe("evaluate", "--run", runs[2], "--against", runs[1], "--cache", new, "--bootstrap", 20, "--json")
+    assert both.returncode == 0, both.stderr
+    assert [at["at"] for at in json.loads(both.stdout)["survival"]["horizons"]] == [60]
+
+
+def test_another_word_for_the_event_is_asked_about(cache, tmp_path):
+    exams, features = made_exams(40, seed=7, name="other")
+    for entry in exams:
+        columns = entry["columns"]
+        columns["fate"] = {"died": "dead", "alive": "alive"}[columns["dead"]]
+        columns["saved"] = "alive"
+    new = make_cache(tmp_path, exams, features, name="new.cache")
+    few = ["--epochs", 1, "--folds", 2, "--hidden", 8]
+    train(cache, tmp_path / "named", "days:dead", "--positive", "died", *few)
+    train(cache, tmp_path / "plain", "days:died", *few)
+
+    def evaluate(run, target, *more):
+        return coldframe("evaluate", "--run", tmp_path / run, "--cache", new, "--target", target, "--bootstrap", 20, "--json", *more)
+
+    for run, target, own in [("named", "days:fate", "'died'"), ("named", "days:saved", "'died'"), ("plain", "days:fate", "1, yes or true")]:
+        refused = evaluate(run, target)
+        assert refused.returncode == 2 and own in refused.stderr and "alive" in refused.stderr, refused.stderr
+        assert "--positive VALUE" in refused.stderr
+    known = evaluate("named", "days:dead")
+    assert known.returncode == 0, known.stderr
+    told = evaluate("named", "days:fate", "--positive", "dead")
+    assert told.returncode == 0, told.stderr
+    events = [json.loads(done.stdout)["survival"]["events"] for done in (known, told)]
+    assert events[0] == events[1] > 10
+    none = evaluate("named", "days:saved", "--positive", "died")
+    assert none.returncode == 0 and json.loads(none.stdout)["survival"]["events"] == 0, none.stderr
+    assert "is no value of 'fate'" in evaluate("named", "days:fate", "--positive", "ill").stderr
+
+
+@pytest.mark.parametrize("metric", ["loss", "metric"])
+def test_a_validation_part_that_tells_nothing_keeps_the_last_epoch(tmp_path, metric):
+    exams, features = made_exams(80)
+    for number, entry in enumerate(exams):
+        entry["columns"]["split"] = ["train", "train", "val", "test"][number % 4]
+        if number % 4 == 2:
+            entry["columns"]["died"] = "no"
+    made = make_cache(tmp_path, exams, features)
+    out = tmp_path / "run"
+    done = coldframe("train", "--cache", made, "--target", "days:died", "--out", out, "--split-column",
+                     *quick("--epochs", 5, "--patience", 2, "--early-stopping-metric", metric))
+    assert done.returncode == 0, done.stderr
+    epochs = pd.read_csv(out / "metrics.csv")
+    assert len(epochs) == 5 and epochs.best.tolist() == [0, 0, 0, 0, 1]
+    assert "cannot tell epochs apart" in done.stderr and "kept the first epoch" not in done.stderr
+
+
+def test_exams_of_one_patient_are_not_tested_as_independent(tmp_path):
+    exams, features = made_exams(80)
+    for number, entry in enumerate(exams):
+        entry["patient"] = f"patient-{number // 2}"
+    made = make_cache(tmp_path, exams, features)
+    summary, _, done = train(made, tmp_path / "run", "days:died", "--folds", 2, "--epochs", 1)
+    assert summary["survival"]["log_rank"] is None and len(summary["survival"]["risk_groups"]) == 3
+    assert "no log-rank test: exams of a patient are not independent" in done.stdout
+
+
+def test_few_events_get_few_intervals(tmp_path):
+    exams, features = made_exams(200)
+    for number, entry in enumerate(exams):
+        entry["columns"]["died"] = "yes" if number % 8 == 0 else "no"
+    _, _, done = train(make_cache(tmp_path, exams, features), tmp_path / "run", "days:died:hazards", "--folds", 2, "--epochs", 1)
+    _, card = temporal_model.load(next((tmp_path / "run" / "models").glob("*.safetensors")))
+    assert card["targets"][0]["intervals"] == len(card["targets"][0]["times"]) == 2, done.stderr
 
 
 @pytest.mark.parametrize("task, model", [("cox", "gru"), ("cox", "lstm"), ("hazards", "gru")])
@@ -185,7 +285,11 @@ def test_ranks_across_folds_are_warned_of(tmp_path):
     made = make_cache(tmp_path, *made_exams(12))
     summary, table, done = train(made, tmp_path / "run", "days:died", "--folds", "patients", "--epochs", 1)
     assert summary["models"][0]["metrics"]["harrell_c"]["primary"] == "pooled" and table.fold.nunique() == 12
-    assert "Harrell's C ranks exams of different folds together" in done.stderr
+    assert "Harrell's C, Uno's C, AUROC over time" in done.stderr and "rank exams of different folds together" in done.stderr
+    (everybody,) = summary["survival"]["risk_groups"]
+    assert everybody["name"] == "all" and everybody["exams"] == 12 and summary["survival"]["log_rank"] is None
+    assert "no log-rank test: a held-out part has fewer than 9 exams" in done.stdout and " (folds together)" in done.stdout
+    assert "lowest third" not in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_time_beside_another_target(cache, tmp_path):
@@ -206,6 +310,7 @@ def test_a_time_beside_another_target(cache, tmp_path):
     ("word:died", [], "a time to an event is a number of 0 or more"),
     ("late:died", [], "a time to an event is a number of 0 or more"),
     ("days:never", [], "nothing to learn from"),
+    ("days:once", [], "needs at least 3 patients with an event in 'once', but there is 1"),
     ("zero:died", [], "is 0 for every exam"),
     ("days:died", ["--horizons", "10,1e6"], "longest follow-up"),
     ("days:died", ["--horizons", "10,5"], "ascending"),

@@ -157,6 +157,13 @@ TEST(EarlyStop, ComparesFiguresBeforeLosses) {
   EXPECT_EQ(stop.best_epoch, 3u);
 }
 
+TEST(EarlyStop, KeepsTheLastEpochWhereNothingTellsThemApart) {
+  EarlyStop stop{.patience = 2, .blind = true};
+  for (const double loss : {0.0, -5e-17, 5e-17, 0.0, 0.0}) EXPECT_TRUE(stop.update(loss));
+  EXPECT_EQ(stop.best_epoch, 4u);
+  EXPECT_FALSE(stop.should_stop());
+}
+
 TEST(EarlyStop, NeverStopsWithoutPatience) {
   EarlyStop stop{.patience = 0};
   for (int i = 0; i < 100; ++i) stop.update(1.0);

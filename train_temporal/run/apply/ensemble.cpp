@@ -83,6 +83,24 @@ void Ensemble::set_horizons(const std::vector<double>& horizons) {
   for (TrainedModel& trained : models_)
     for (Target& target : trained.card.targets)
       if (target.is_survival()) target.horizons = horizons;
+  warn_of_late_horizons(horizons.back());
+}
+
+void Ensemble::take_horizons(const std::vector<Target>& targets) {
+  for (TrainedModel& trained : models_)
+    for (std::size_t t = 0; t < std::min(targets.size(), trained.card.targets.size()); ++t)
+      trained.card.targets[t].horizons = targets[t].horizons;
+}
+
+// Nothing is known of hazards behind the last event.
+void Ensemble::warn_of_late_horizons(double horizon) const {
+  double last = 0;
+  for (const TrainedModel& trained : models_)
+    for (const Reading& reading : trained.card.readings)
+      if (!reading.times.empty()) last = std::max(last, reading.times.back());
+  if (horizon > last)
+    log_warning(concat("--horizons ", exact(horizon), ": no event of the training came after ",
+                       exact(last), "; predictions are of no event up to that time"));
 }
 
 void Ensemble::require_same_features(const cache::CacheReader& cache,

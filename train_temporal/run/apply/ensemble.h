@@ -27,8 +27,9 @@ class Ensemble {
   const std::filesystem::path& labels() const { return labels_; }
 
   // Times to an event are predicted up to these; as the run was asked where `horizons` is empty.
-  // ConfigError where no target is one.
+  // ConfigError where no target is one; a warning where no event of the training came so late.
   void set_horizons(const std::vector<double>& horizons);
+  void take_horizons(const std::vector<Target>& targets);  // of a model to compare with
 
   // CacheError, which says what to do, when the cache has other features than those that the models
   // were trained on, or lacks the cut that tuned ones go on from.
@@ -45,6 +46,7 @@ class Ensemble {
                                           const torch::Device& device);
 
  private:
+  void warn_of_late_horizons(double horizon) const;
   std::vector<TrainedModel> models_;
   std::filesystem::path labels_;
 };

@@ -152,6 +152,8 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add_study(description, words);
   add_data(description, words.cache, words.labels, options.data);
   add_horizons(description, options.data);
+  add("positive", text(options.data.positive, "VALUE"),
+      "of TIME:EVENT: which value says that the event came, where it is not the run's own word");
   add_raw(description, words, options.extraction);
   add("against", text(words.against, "RUN"),
       "compare with this run, paired: on the exams of --cache, or without one on those that both "
@@ -169,8 +171,8 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   if (options.data.cache.empty() && options.input.empty())
     refuse_options(
         arguments,
-        {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target", "device",
-         "exam-is-patient"},
+        {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target", "positive",
+         "device", "exam-is-patient"},
         "needs --cache: the exams that runs have held out are taken as they are in their "
         "predictions.csv");
   check_bounds(options);

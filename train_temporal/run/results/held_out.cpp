@@ -11,6 +11,7 @@
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/asked.h"
+#include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
@@ -119,8 +120,6 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
     Prediction one;
     one.fold = whole_number(table, r, fold);
     one.patient = row[patient];
-    one.label =
-        target.is_survival() ? concat(row[label], row[event] == "1" ? "" : "+") : row[label];
     for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
     if (target.has_classes()) {
       one.of_class = class_at(table, r, label, target);
@@ -129,6 +128,9 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
       one.number = number(table, r, label);
       if (target.is_survival()) one.of_class = row[event] == "1";
     }
+    one.label = target.is_survival()
+                    ? label_text(target, survival_label(one.number, one.of_class == 1))
+                    : row[label];
     result[{whole_number(table, r, repeat), row[exam], frame ? row[*frame] : std::string()}] =
         std::move(one);
   }
@@ -229,6 +231,30 @@ DataOverview overview_of(const Pair& pair, const Target& target, std::size_t pat
   return data;
 }
 
+// Horizons are those that both have predicted survival at.
+void take_common_horizons(FinishedRun (&runs)[2]) {
+  for (std::size_t t = 0; t < runs[0].targets.size(); ++t) {
+    std::vector<double>&a = runs[0].targets[t].horizons, &b = runs[1].targets[t].horizons;
+    const bool had_some = !a.empty();
+    std::erase_if(a, [&](double one) { return std::ranges::find(b, one) == b.end(); });
+    if (had_some && a.empty())
+      throw DataError(concat(runs[0].name, " and ", runs[1].name, " predict '",
+                             runs[0].targets[t].name,
+                             "' at no horizon in common; train both with the same --horizons, or "
+                             "give --cache and --horizons to compare both on a cohort"));
+    b = a;
+  }
+}
+
+// "days:died (cox), ill (binary)"
+std::string questions_of(const std::vector<Target>& targets) {
+  std::vector<std::string> all;
+  for (const Target& target : targets)
+    all.push_back(concat(target.name, target.event.empty() ? "" : ":" + target.event, " (",
+                         task_name(target.task), ")"));
+  return join(all, ", ");
+}
+
 RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   const Target& target = runs[0].targets[t];
   const Pair pair = pair_up(runs, t);
@@ -238,6 +264,8 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   report.target = target.name;
   report.event = target.event;
   report.task = task_name(target.task);
+  if (const Task other = runs[1].targets[t].task; other != target.task)
+    report.task += concat(" against ", task_name(other));
   report.scale = target.scale();
   report.per_frame = target.per_frame;
   report.classes = target.classes;
@@ -259,15 +287,27 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   return report;
 }
 
+// Of times to an event all else is a way to learn it: labels are compared exam by exam.
+bool asks_the_same(const Target& a, const Target& b) {
+  if (a.is_survival()) return b.is_survival() && a.name == b.name && a.event == b.event;
+  return a == b;
+}
+
 }  // namespace
+
+void require_same_question(const std::vector<Target>& a, const std::string& name_a,
+                           const std::vector<Target>& b, const std::string& name_b) {
+  if (std::ranges::equal(a, b, asks_the_same)) return;
+  throw ConfigError(concat(name_a, " learnt ", questions_of(a), ", and ", name_b, " ",
+                           questions_of(b),
+                           ", or other classes of it; compare runs of the same targets"));
+}
 
 StudyReport compare_held_out(const fs::path& run, const fs::path& against,
                              const BootstrapOptions& bootstrap, const Questions& questions) {
-  const FinishedRun runs[2] = {read_run(run, against), read_run(against, run)};
-  if (runs[0].targets != runs[1].targets)
-    throw DataError(concat(runs[0].name, " learnt ", names_of(runs[0].targets), ", and ",
-                           runs[1].name, " ", names_of(runs[1].targets),
-                           ", or other classes of them; compare runs of the same targets"));
+  FinishedRun runs[2] = {read_run(run, against), read_run(against, run)};
+  require_same_question(runs[0].targets, runs[0].name, runs[1].targets, runs[1].name);
+  take_common_horizons(runs);
   check_decisions(questions, runs[0].targets);
   StudyReport study;
   for (std::size_t t = 0; t < runs[0].targets.size(); ++t) {
