@@ -130,7 +130,8 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
   const auto has_column = [&](const ExamInfo& exam) { return column_of(exam, column) != nullptr; };
   if (std::ranges::none_of(exams, has_column))
     throw DataError(concat("the cache has no frame column '", column,
-                           "'; extract it again with --frame-columns ", column));
+                           "'; extract it again with --frame-columns ", column,
+                           ", or give a cache of each stream, --cache NAME=PATH,NAME=PATH"));
   if (names.empty()) names = names_in(exams, column);
   if (names.size() < 2)
     throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),

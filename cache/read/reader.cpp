@@ -4,20 +4,17 @@
 #include <cstring>
 
 #include "cache/format/float16.h"
-#include "cache/read/collection.h"
+#include "cache/read/caches.h"
 #include "cache/read/joined_exams.h"
 #include "cache/read/merged_streams.h"
-#include "cache/read/scan.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
 
 struct CacheReader::State {
-  State(const Location& location, Detail detail) : cache(location, detail) {
-    cache.forget_superseded();
-  }
-  Collection cache;
+  State(std::span<const NamedCache> caches, Detail detail) : cache(caches, detail) {}
+  Caches cache;
   std::optional<MergedStreams> merged;
   std::optional<JoinedExams> joined;  // of what is merged
 
@@ -78,13 +75,13 @@ void CacheReader::State::read(std::size_t exam, std::size_t array,
 
 void CacheReader::State::scan(std::size_t array, std::span<const std::size_t> exams,
                               const VisitStored& body) const {
-  if (!joined && !merged) return scan_rows(cache, array, exams, body);
+  if (!joined && !merged) return cache.scan(array, exams, body);
   std::vector<std::size_t> all;
   for (const std::size_t exam : exams)
     all.insert(all.end(), parts(exam).begin(), parts(exam).end());
   std::vector<std::byte> rows;
   std::size_t at = 0, read = 0;  // exam among `exams`, and parts of it
-  scan_rows(cache, array, all, [&](std::size_t part, std::span<const std::byte> stored) {
+  cache.scan(array, all, [&](std::size_t part, std::span<const std::byte> stored) {
     const std::size_t before = rows.size();
     rows.resize(before + alone()[part].frames() * row_bytes(array));
     if (merged)
@@ -99,9 +96,9 @@ void CacheReader::State::scan(std::size_t array, std::span<const std::size_t> ex
 }
 
 std::vector<std::string> CacheReader::State::thumbnails(std::size_t part) const {
-  const StoredThumbnails& stored = cache.thumbnails(part);
+  const StoredThumbnails& stored = cache.one().thumbnails(part);
   std::string bytes(stored.bytes(), '\0');
-  cache.read_thumbnails(part, std::as_writable_bytes(std::span(bytes)));
+  cache.one().read_thumbnails(part, std::as_writable_bytes(std::span(bytes)));
   std::vector<std::string> files;
   std::size_t at = 0;
   for (const std::uint64_t size : stored.sizes) {
@@ -116,7 +113,9 @@ std::vector<std::string> CacheReader::State::thumbnails(std::size_t part) const 
 }
 
 CacheReader::CacheReader(const std::filesystem::path& path, Detail detail)
-    : state_(std::make_unique<State>(locate(path), detail)) {}
+    : CacheReader(std::vector<NamedCache>{{"", path}}, detail) {}
+CacheReader::CacheReader(std::span<const NamedCache> caches, Detail detail)
+    : state_(std::make_unique<State>(caches, detail)) {}
 CacheReader::~CacheReader() = default;
 CacheReader::CacheReader(CacheReader&&) noexcept = default;
 CacheReader& CacheReader::operator=(CacheReader&&) noexcept = default;
@@ -152,13 +151,13 @@ std::uint64_t CacheReader::bytes_read() const {
   return state_->cache.bytes_read();
 }
 std::size_t CacheReader::shard_count() const {
-  return state_->cache.files().size();
+  return state_->cache.files();
 }
 std::size_t CacheReader::find(const std::string& id) const {
   return state_->cache.find(id);
 }
 std::uint32_t CacheReader::next_revision(const std::string& id) const {
-  return state_->cache.next_revision(id);
+  return state_->cache.one().next_revision(id);
 }
 
 const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const {
@@ -177,6 +176,14 @@ void CacheReader::merge_streams(const std::string& column, std::vector<std::stri
 const std::vector<std::string>& CacheReader::streams() const {
   static const std::vector<std::string> kNone;
   return state_->merged ? state_->merged->names : kNone;
+}
+
+const std::vector<std::string>& CacheReader::cache_names() const {
+  return state_->cache.names();
+}
+
+void CacheReader::require_agreed(const std::string& column) const {
+  state_->cache.require_agreed(column);
 }
 
 std::vector<std::string> CacheReader::column_names() const {
@@ -251,12 +258,14 @@ void CacheReader::scan_cut(std::size_t view, std::span<const std::size_t> exams,
 
 std::uint64_t CacheReader::thumbnail_bytes() const {
   std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < exams().size(); ++i) bytes += state_->cache.thumbnails(i).bytes();
+  if (state_->cache.several()) return bytes;
+  for (std::size_t i = 0; i < exams().size(); ++i)
+    bytes += state_->cache.one().thumbnails(i).bytes();
   return bytes;
 }
 
 std::vector<std::string> CacheReader::thumbnails(std::size_t exam) const {
-  if (!recipe().has_thumbnails()) return {};
+  if (!recipe().has_thumbnails() || state_->cache.several()) return {};
   std::vector<std::string> files;
   for (const std::size_t part : state_->parts(exam)) {
     const std::vector<std::string> own = state_->thumbnails(part);

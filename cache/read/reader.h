@@ -19,10 +19,27 @@
 
 namespace coldframe::cache {
 
+// A cache that holds one stream of a study.
+struct NamedCache {
+  std::string name;  // of the stream; empty: the only cache
+  std::filesystem::path path;
+};
+
+// The frame column of exams of several caches that names each frame's own, and the key of a recipe
+// whose caches differ, under which each has its own by name.
+inline constexpr const char* kStreamColumn = "stream";
+inline constexpr const char* kRecipesOfStreams = "streams";
+
 class CacheReader {
  public:
   // CacheError: nothing there, not a cache, damaged, shards of several recipes.
   explicit CacheReader(const std::filesystem::path& path, Detail detail = Detail::kAll);
+  // Several caches as one, matched by the exams' ids: an exam has the frames of each behind one
+  // another, its start is the earliest, and frames' times count from there where all caches know
+  // when it began, else from each cache's own first frame. Patient and columns are those of the
+  // first cache that has a value. There are neither thumbnails nor a cut. CacheError: as above,
+  // features of different width, storage or views. DataError: an exam of two patients.
+  explicit CacheReader(std::span<const NamedCache> caches, Detail detail = Detail::kAll);
   ~CacheReader();
   CacheReader(CacheReader&&) noexcept;
   CacheReader& operator=(CacheReader&&) noexcept;
@@ -44,7 +61,10 @@ class CacheReader {
   // (merged_streams.h): exams(), dimension() and features. The cut of such frames cannot be read.
   // Comes before join_exams().
   void merge_streams(const std::string& column, std::vector<std::string> names = {});
-  const std::vector<std::string>& streams() const;  // empty: frames are as they are stored
+  const std::vector<std::string>& streams() const;      // empty: frames are as they are stored
+  const std::vector<std::string>& cache_names() const;  // of several caches; empty: of one
+  // DataError, which names both, where caches contradict each other in a column of exams.
+  void require_agreed(const std::string& column) const;
 
   // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
   // cut and thumbnails. Checksums remain those of the exam itself.

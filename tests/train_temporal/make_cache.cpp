@@ -1,7 +1,7 @@
 // make_cache FOLDER OUT: puts what a Python test wrote into a cache. FOLDER holds exams.json
 // ({"dimension", "recipe", "float32", "exams": [{"id", "patient", "time_s", "present", "kind",
-// "width", "height", "digest", "columns", "frame_columns"}]}) and features.f32, the frames of all
-// exams in order.
+// "width", "height", "digest", "start", "columns", "frame_columns"}]}) and features.f32, the
+// frames of all exams in order.
 #include <fstream>
 #include <iostream>
 
@@ -22,6 +22,7 @@ cache::ExamInfo exam_info(const Json& json, std::uint64_t ordinal) {
   exam.source_kind = json.value("kind", "images");
   exam.frame_width = json.value("width", 64);
   exam.frame_height = json.value("height", 64);
+  exam.start_time = json.value("start", cache::kUnknownTime);
   exam.source_stamp = "test";
   exam.source_digest = json.value("digest", "test");
   for (const Json& time : json.at("time_s")) {

@@ -169,6 +169,10 @@ void require_recipe_options(const std::string& text) {
 
 PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
                              const fs::path& folder) {
+  if (card.recipe.features.contains(cache::kRecipesOfStreams))
+    throw ConfigError(
+        "the run's streams were extracted by recipes of their own, and a bundle holds one; "
+        "predict with --run and a cache of each stream");
   PackedBackbone packed{card.recipe, Json::object(), {}};
   const std::string kind = packed.recipe.features.at("backbone").at("kind");
   packed.facts["kind"] = kind;

@@ -54,11 +54,14 @@ void check_streams(const TrainOptions& options) {
     if (!streams && name.starts_with(kOnlyPrefix))
       throw ConfigError(concat("model ", name,
                                " sees one of several streams; name the column of "
-                               "these by --streams"));
+                               "these by --streams, or a cache of each by --cache NAME=PATH,…"));
   if (!streams && options.architecture.gated)
-    throw ConfigError("--fusion gated weighs streams; name the column of these by --streams");
+    throw ConfigError(
+        "--fusion gated weighs streams; name the column of these by --streams, or a cache of each "
+        "by --cache NAME=PATH,…");
   if (streams && options.tune.asked())
-    throw ConfigError("--streams merges cached features, and --tune makes them anew; give one");
+    throw ConfigError(
+        "streams are merged of cached features, and --tune makes these anew; give one");
   if (options.architecture.gated && options.covariates.at_frames)
     throw ConfigError(
         "--fusion gated has no place for --covariates-at frames; take --covariates-at head");

@@ -15,6 +15,7 @@
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/prediction_table.h"
 #include "train_temporal/run/arrangement.h"
+#include "train_temporal/run/options/named_caches.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -172,7 +173,7 @@ int run_predict(const std::vector<std::string>& arguments) {
   check_outputs(options);
   Applied applied(options);
   check_explain(options, applied.ensemble());
-  cache::CacheReader cache(applied.features());
+  cache::CacheReader cache(named_caches(applied.features().string()));
   arrange(cache, applied.ensemble().card().arrangement);
   const Outcome outcome = predict(applied, cache, options);
   std::cout << (options.json

@@ -30,6 +30,7 @@ std::vector<double> times_of(const cache::CacheReader& cache, const std::string&
     for (const cache::ExamInfo& exam : cache.exams()) times.push_back(exam.start_time);
     return times;
   }
+  cache.require_agreed(column);
   const auto texts = exam_column(cache.exams(), nullptr, column, "visits");
   for (std::size_t i = 0; i < texts.size(); ++i)
     times.push_back(read_time(cache.exams()[i], texts[i], column));
@@ -58,6 +59,22 @@ void require_times(const cache::CacheReader& cache, const std::vector<std::size_
   }
 }
 
+// Caches are named as the streams that the run learnt.
+void require_named(std::vector<std::string> names, const Arrangement& arrangement) {
+  if (names.empty()) return;
+  if (arrangement.streams.empty())
+    throw ConfigError(concat("--cache names the streams ", join(names, ", "),
+                             ", and the run was trained without streams; give one cache by its "
+                             "path"));
+  std::vector<std::string> expected = arrangement.stream_names;
+  std::ranges::sort(names);
+  std::ranges::sort(expected);
+  if (names != expected)
+    throw ConfigError(concat("--cache names the streams ", join(names, ", "),
+                             ", and the run learnt ", join(expected, ", "),
+                             "; give a cache for each of these, by its name"));
+}
+
 // Controls are named after streams, and files and folders after controls.
 void require_file_names(const std::vector<std::string>& streams) {
   const auto fine = [](unsigned char letter) {
@@ -72,8 +89,10 @@ void require_file_names(const std::vector<std::string>& streams) {
 }  // namespace
 
 void arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
+  require_named(cache.cache_names(), arrangement);
   if (!arrangement.streams.empty()) {
-    cache.merge_streams(arrangement.streams, arrangement.stream_names);
+    const bool one = cache.cache_names().empty();
+    cache.merge_streams(one ? arrangement.streams : cache::kStreamColumn, arrangement.stream_names);
     require_file_names(cache.streams());
   }
   if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits);

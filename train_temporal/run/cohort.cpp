@@ -12,6 +12,7 @@
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/run/arrangement.h"
+#include "train_temporal/run/options/named_caches.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/split_parts.h"
 #include "train_temporal/splits/survival_labels.h"
@@ -94,6 +95,8 @@ Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTab
   std::vector<Labels> all;
   const auto columns = known_columns(cache, table ? &*table : nullptr);
   for (const LabelOptions& wanted : wanted_labels(options, known, columns)) {
+    for (const std::string& name : {wanted.target, wanted.event})
+      if (!table || !table->column(name)) cache.require_agreed(name);
     all.push_back(!wanted.event.empty()
                       ? survival_labels(cache.exams(), table ? &*table : nullptr, wanted)
                   : table ? labels_from_csv(cache.exams(), *table, wanted)
@@ -151,6 +154,7 @@ SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::strin
       throw ConfigError("--repeats divides anew; it needs --folds, not the cache's split column");
     }
     how = "as the cache's split column says";
+    cohort.cache.require_agreed("split");
     return split_from_column(cohort.exams(), cohort.targets, cohort.patients, options.seed);
   }
   if (options.each_patient) {
@@ -217,6 +221,7 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
 }  // namespace
 
 std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) const {
+  if (!labels || !labels->column(name)) cache.require_agreed(name);
   return exam_column(cache.exams(), labels ? &*labels : nullptr, name, option);
 }
 
@@ -227,12 +232,14 @@ std::vector<std::string> Cohort::of_labeled(const std::vector<std::string>& valu
 }
 
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
-  Cohort cohort{
-      cache::CacheReader(options.cache, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
-  if (!cache::part_record_paths(cache::locate(options.cache)).empty())
-    cohort.warnings.push_back(
-        "parts of an extraction share this cache (.part-*.json), and exams may be missing; run "
-        "`coldframe cache finish` first");
+  const std::vector<cache::NamedCache> caches = named_caches(options.cache.string());
+  Cohort cohort{cache::CacheReader(caches, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
+  for (const cache::NamedCache& each : caches)
+    if (!cache::part_record_paths(cache::locate(each.path)).empty())
+      cohort.warnings.push_back(concat("parts of an extraction share the cache '",
+                                       each.path.string(),
+                                       "' (.part-*.json), and exams may be missing; run "
+                                       "`coldframe cache finish` first"));
   if (!options.arrangement.visits.empty() && options.exam_is_patient)
     throw ConfigError(
         "--visits joins the exams of a patient, and --exam-is-patient says that each has one; give "

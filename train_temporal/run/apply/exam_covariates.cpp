@@ -26,6 +26,7 @@ std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding
                                "'; extract these exams with a manifest that has it, or give a CSV "
                                "with columns exam and ",
                                learnt.name, " by --labels"));
+    if (!table || !table->column(learnt.name)) cache.require_agreed(learnt.name);
     columns.push_back(
         {learnt.name, learnt.category,
          exam_column(cache.exams(), table ? &*table : nullptr, learnt.name, "covariates")});

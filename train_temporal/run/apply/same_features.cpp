@@ -23,21 +23,21 @@ Json without_exif(Json features) {
   return features;
 }
 
-bool turns_images(const cache::Recipe& recipe) {
-  return without_exif(recipe.features) != recipe.features;
+// The part of a recipe that made one of several streams, which may be the same for all.
+Json of_stream(const Json& features, const std::string& stream) {
+  const Json streams = features.value(cache::kRecipesOfStreams, Json::object());
+  return streams.contains(stream) ? streams[stream] : features;
 }
 
-}  // namespace
-
-void require_same_features(const cache::Recipe& trained, const cache::CacheReader& cache,
-                           const std::filesystem::path& path) {
-  const cache::Recipe& found = cache.recipe();
-  if (trained.feature_digest() == found.feature_digest()) return;
-  if (without_exif(trained.features) == without_exif(found.features)) {
+// `what`: the cache, or its stream, as errors name it.
+void require_same(const Json& trained, const Json& found, const cache::CacheReader& cache,
+                  const std::string& what) {
+  if (trained == found) return;
+  if (without_exif(trained) == without_exif(found)) {
     if (!may_hold_image_files(cache)) return;
-    const bool turned = turns_images(found);
+    const bool turned = without_exif(found) != found;
     throw CacheError(concat(
-        "'", path.string(), "' holds JPEG images ",
+        what, " holds JPEG images ",
         turned ? "turned upright as their EXIF data state, the run was trained on images as they "
                  "are stored"
                : "as they are stored, the run was trained on images turned upright as their EXIF "
@@ -45,10 +45,21 @@ void require_same_features(const cache::Recipe& trained, const cache::CacheReade
         "; extract these exams ", turned ? "with" : "without",
         " --ignore-exif into another cache"));
   }
-  const auto changes =
-      cache::differences(found.features, trained.features, {"cache has", "the run"});
-  throw CacheError(concat("'", path.string(), "' was made by another recipe than the run's:\n  ",
+  const auto changes = cache::differences(found, trained, {"cache has", "the run"});
+  throw CacheError(concat(what, " was made by another recipe than the run's:\n  ",
                           join(changes, "\n  "), "\nextract these exams with the run's recipe"));
+}
+
+}  // namespace
+
+void require_same_features(const cache::Recipe& trained, const cache::CacheReader& cache,
+                           const std::filesystem::path& path) {
+  const Json& found = cache.recipe().features;
+  const std::string name = concat("'", path.string(), "'");
+  if (cache.streams().empty()) return require_same(trained.features, found, cache, name);
+  for (const std::string& stream : cache.streams())
+    require_same(of_stream(trained.features, stream), of_stream(found, stream), cache,
+                 concat("the stream ", stream, " of ", name));
 }
 
 }  // namespace coldframe::temporal

@@ -184,7 +184,9 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   po::options_description description("Options");
   auto add = description.add_options();
   add_study(description, words);
-  add("cache", text(words.cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("cache", text(words.cache, "CACHE"),
+      "features, as `coldframe extract` made them; of several streams in a cache each: "
+      "fa=PATH,icga=PATH");
   add("labels", text(words.labels, "FILE.csv"),
       "covariates that the models take, from a CSV with columns exam and theirs");
   add_horizons(description, options.data);

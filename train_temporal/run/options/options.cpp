@@ -8,6 +8,7 @@
 #include "common/text/text.h"
 #include "train_temporal/run/options/bounds.h"
 #include "train_temporal/run/options/help_groups.h"
+#include "train_temporal/run/options/named_caches.h"
 #include "train_temporal/run/options/option_values.h"
 #include "train_temporal/run/options/shared_options.h"
 #include "train_temporal/tasks/target_list.h"
@@ -99,7 +100,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
       "log: of the interval; decay: the GRU's state also fades between frames, as in GRU-D; "
       "time2vec: also learnt sinusoids of the time");
   add("fusion", text(words.fusion, "KIND")->default_value(words.fusion),
-      "of --streams: concat (side by side) or gated (weighted against each other at each instant)");
+      "of streams: concat (side by side) or gated (weighted against each other at each instant)");
   add("dropout", number(model.dropout), "of projected features and before the head");
   add_covariates(description, words.covariates);
 }
@@ -178,11 +179,25 @@ void apply_compare(const Words& words, TrainOptions& options) {
   }
 }
 
+// Caches with names are streams.
+void apply_caches(TargetOptions& data) {
+  const auto caches = named_caches(data.cache.string());
+  if (caches.size() == 1) return;
+  Arrangement& arrangement = data.arrangement;
+  if (!arrangement.streams.empty())
+    throw ConfigError(
+        "--streams names the streams of one cache, and --cache NAME=PATH,… a cache of each; give "
+        "one of them");
+  arrangement.streams = cache::kStreamColumn;
+  for (const cache::NamedCache& cache : caches) arrangement.stream_names.push_back(cache.name);
+}
+
 void apply_words(const Words& words, TrainOptions& options) {
   require_given(words.cache, "cache");
   require_given(options.data.target, "target");
   if (!options.benchmark) require_given(words.out, "out");
   options.data.cache = words.cache;
+  apply_caches(options.data);
   options.data.labels = words.labels;
   options.out = words.out;
   options.splits = words.splits;

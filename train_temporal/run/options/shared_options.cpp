@@ -11,7 +11,9 @@ namespace po = boost::program_options;
 void add_data(po::options_description& description, std::string& cache, std::string& labels,
               TargetOptions& data) {
   auto add = description.add_options();
-  add("cache", text(cache, "CACHE"), "features, as `coldframe extract` made them");
+  add("cache", text(cache, "CACHE"),
+      "features, as `coldframe extract` made them; of several streams in a cache each: "
+      "fa=PATH,icga=PATH");
   add("target", text(data.target, "COLUMN"),
       "what to learn: a column of the cache (of exams or of frames) or of --labels; several as "
       "A,B, each with a task of its own as A:regression,B; a time to an event as TIME:EVENT");

@@ -1,0 +1,267 @@
+#include "cache/read/caches.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "cache/read/scan.h"
+#include "common/cli/error.h"
+#include "common/files/fingerprint.h"
+#include "common/text/text.h"
+
+namespace coldframe::cache {
+namespace {
+
+constexpr std::size_t kExamsAtOnce = 32;  // of a scan over several caches
+
+bool same_value(const std::string& a, const std::string& b) {
+  double x = 0, y = 0;
+  return a == b || (parse_double(trim(a), x) && parse_double(trim(b), y) && x == y);
+}
+
+template <typename Value>
+void extend(std::vector<Value>& to, const std::vector<Value>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+// What all caches have alike, or what each has under its name.
+Json joined(const std::vector<Json>& parts, const std::vector<std::string>& names) {
+  if (std::ranges::all_of(parts, [&](const Json& part) { return part == parts.front(); }))
+    return parts.front();
+  Json json;
+  for (std::size_t c = 0; c < parts.size(); ++c) json[kRecipesOfStreams][names[c]] = parts[c];
+  return json;
+}
+
+void append_frame_columns(ExamInfo& exam, const ExamInfo& part, const std::string& stream) {
+  const std::size_t before = exam.frames();
+  std::vector<FrameColumn> added = part.frame_columns;
+  std::erase_if(added, [](const FrameColumn& one) { return one.name == kStreamColumn; });
+  added.push_back({kStreamColumn, std::vector<std::string>(part.frames(), stream)});
+  for (const FrameColumn& column : added) {
+    auto known = std::ranges::find(exam.frame_columns, column.name, &FrameColumn::name);
+    if (known == exam.frame_columns.end())
+      known = exam.frame_columns.insert(known, {column.name, {}});
+    known->values.resize(before);
+    extend(known->values, column.values);
+  }
+  for (FrameColumn& column : exam.frame_columns) column.values.resize(before + part.frames());
+}
+
+}  // namespace
+
+Caches::Caches(std::span<const NamedCache> caches, Detail detail) {
+  for (const NamedCache& cache : caches) {
+    caches_.emplace_back(locate(cache.path), detail);
+    caches_.back().forget_superseded();
+  }
+  if (!several()) return;
+  for (const NamedCache& cache : caches) {
+    names_.push_back(cache.name);
+    paths_.push_back(cache.path.string());
+  }
+  require_same_rows();
+  join_headers();
+  stack();
+}
+
+void Caches::require_same_rows() const {
+  const ShardHeader& first = one().header();
+  for (std::size_t c = 1; c < caches_.size(); ++c) {
+    const ShardHeader& other = caches_[c].header();
+    const auto compare = [&](const char* what, const auto& a, const auto& b, const char* advice) {
+      if (a == b) return;
+      throw CacheError(
+          concat("streams are merged of caches whose features are alike in width, "
+                 "storage and views, but '",
+                 paths_.front(), "' (", names_.front(), ") has ", what, " ", a, " and '", paths_[c],
+                 "' (", names_[c], ") ", b, "; ", advice));
+    };
+    compare("features of width", first.dimension, other.dimension,
+            "extract one of them again with a backbone of the other's width");
+    compare("storage", storage_name(first.storage), storage_name(other.storage),
+            "extract one of them again with the other's --store");
+    compare("the views", join(first.views, ", "), join(other.views, ", "),
+            "extract one of them again with the other's --views");
+  }
+}
+
+void Caches::join_headers() {
+  header_ = one().header();
+  header_.cut.reset();
+  std::vector<Json> features, storage;
+  for (const Collection& cache : caches_) {
+    features.push_back(cache.header().recipe.features);
+    storage.push_back(cache.header().recipe.storage);
+    for (const std::string& precision : cache.header().precisions)
+      if (std::ranges::find(header_.precisions, precision) == header_.precisions.end())
+        header_.precisions.push_back(precision);
+    extend(failures_, cache.failures());
+  }
+  header_.recipe = {joined(features, names_), joined(storage, names_), Json::object()};
+}
+
+std::string Caches::name_of(const Part& part) const {
+  return concat("'", paths_[part.cache], "' (", names_[part.cache], ")");
+}
+
+void Caches::stack() {
+  std::unordered_map<std::string, std::size_t> place;
+  for (std::size_t c = 0; c < caches_.size(); ++c) {
+    for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
+      const auto [known, added] = place.emplace(caches_[c].exams()[e].id, parts_.size());
+      if (added) parts_.emplace_back();
+      parts_[known->second].push_back({c, e});
+    }
+  }
+  for (const std::vector<Part>& parts : parts_) {
+    ExamInfo& exam = exams_.emplace_back();
+    exam.id = info(parts.front()).id;
+    exam.ordinal = exams_.size() - 1;
+    exam.revision = info(parts.front()).revision;
+    for (const Part& part : parts)
+      exam.start_time = std::fmin(exam.start_time, info(part).start_time);
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const auto before = std::span(parts).first(p);
+      take_patient(parts[p], before, exam);
+      take_columns(parts[p], before, exam);
+      take_frames(parts[p], exam);
+    }
+    place_in_time(exam, parts);
+    checksums_.push_back(checksums_of(parts));
+  }
+}
+
+void Caches::take_patient(const Part& part, std::span<const Part> before, ExamInfo& exam) const {
+  const std::string& patient = info(part).patient;
+  if (exam.patient.empty()) exam.patient = patient;
+  if (patient.empty() || patient == exam.patient) return;
+  const auto other =
+      std::ranges::find_if(before, [&](const Part& one) { return !info(one).patient.empty(); });
+  throw DataError(concat("exam '", exam.id, "' is of patient '", patient, "' in ", name_of(part),
+                         ", and of '", exam.patient, "' in ", name_of(*other),
+                         "; caches of streams are matched by the ids of exams, which have to be "
+                         "the same exam's"));
+}
+
+void Caches::take_columns(const Part& part, std::span<const Part> before, ExamInfo& exam) {
+  for (const auto& [name, value] : info(part).columns) {
+    const auto known = std::ranges::find(exam.columns, name, &ExamColumn::name);
+    if (known == exam.columns.end()) {
+      exam.columns.push_back({name, value});
+    } else if (known->value.empty()) {
+      known->value = value;
+    } else if (!value.empty() && !same_value(known->value, value)) {
+      const auto other = std::ranges::find_if(
+          before, [&](const Part& one) { return !column_value(info(one), name).empty(); });
+      contradictions_.emplace(
+          name, concat("the column '", name, "' of exam '", exam.id, "' is '", value, "' in ",
+                       name_of(part), ", and '", known->value, "' in ", name_of(*other),
+                       "; make the caches agree, or give the column by --labels"));
+    }
+  }
+}
+
+void Caches::take_frames(const Part& part, ExamInfo& exam) const {
+  const ExamInfo& added = info(part);
+  append_frame_columns(exam, added, names_[part.cache]);
+  exam.source_digest += (exam.source_digest.empty() ? "" : "+") + added.source_digest;
+  if (exam.source_kind.empty()) exam.source_kind = added.source_kind;
+  if (exam.source_kind != added.source_kind) exam.source_kind = "mixed";
+  if (exam.frame_width == 0) {
+    exam.frame_width = added.frame_width;
+    exam.frame_height = added.frame_height;
+  }
+  extend(exam.time_s, added.time_s);
+  extend(exam.present, added.present);
+  extend(exam.frame_source, added.frame_source);
+}
+
+// Times count from the earliest start, where all parts know theirs.
+void Caches::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
+  const auto starts = [&](const Part& part) { return std::isfinite(info(part).start_time); };
+  if (!std::ranges::all_of(parts, starts)) return;
+  auto time = exam.time_s.begin();
+  for (const Part& part : parts)
+    for (std::size_t t = 0; t < info(part).frames(); ++t)
+      *time++ += info(part).start_time - exam.start_time;
+}
+
+std::vector<std::uint64_t> Caches::checksums_of(std::span<const Part> parts) const {
+  std::vector<std::uint64_t> checksums;
+  for (std::size_t view = 0; view < header_.views.size(); ++view) {
+    std::vector<std::uint64_t> own;
+    for (const Part& part : parts) {
+      own.push_back(part.cache);
+      own.push_back(caches_[part.cache].checksums(part.exam)[view]);
+    }
+    checksums.push_back(xxh3_64(std::as_bytes(std::span(own))));
+  }
+  return checksums;
+}
+
+void Caches::require_agreed(const std::string& column) const {
+  const auto said = contradictions_.find(column);
+  if (said != contradictions_.end()) throw DataError(said->second);
+}
+
+std::size_t Caches::find(const std::string& id) const {
+  if (!several()) return one().find(id);
+  const auto found = std::ranges::find(exams_, id, &ExamInfo::id);
+  return found == exams_.end() ? CacheReader::npos
+                               : static_cast<std::size_t>(found - exams_.begin());
+}
+
+void Caches::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
+  if (!several()) return one().read_rows(exam, array, rows);
+  for (const Part& part : parts_[exam]) {
+    const auto own = rows.first(info(part).frames() * header_.row_bytes(array));
+    caches_[part.cache].read_rows(part.exam, array, own);
+    rows = rows.subspan(own.size());
+  }
+}
+
+void Caches::scan(std::size_t array, std::span<const std::size_t> exams,
+                  const CacheReader::VisitStored& body) const {
+  if (!several()) return scan_rows(one(), array, exams, body);
+  while (!exams.empty()) {
+    const auto block = exams.first(std::min(exams.size(), kExamsAtOnce));
+    std::vector<std::vector<std::byte>> rows(block.size());
+    for (std::size_t c = 0; c < caches_.size(); ++c) {
+      std::vector<std::size_t> own, at;
+      for (std::size_t i = 0; i < block.size(); ++i) {
+        const auto part = std::ranges::find(parts_[block[i]], c, &Part::cache);
+        if (part == parts_[block[i]].end()) continue;
+        own.push_back(part->exam);
+        at.push_back(i);
+      }
+      auto next = at.begin();
+      scan_rows(caches_[c], array, own, [&](std::size_t, std::span<const std::byte> stored) {
+        std::vector<std::byte>& to = rows[*next++];
+        to.insert(to.end(), stored.begin(), stored.end());
+      });
+    }
+    for (std::size_t i = 0; i < block.size(); ++i) body(block[i], rows[i]);
+    exams = exams.subspan(block.size());
+  }
+}
+
+std::uint64_t Caches::bytes_on_disk() const {
+  std::uint64_t bytes = 0;
+  for (const Collection& cache : caches_) bytes += cache.bytes_on_disk();
+  return bytes;
+}
+
+std::uint64_t Caches::bytes_read() const {
+  std::uint64_t bytes = 0;
+  for (const Collection& cache : caches_) bytes += cache.bytes_read();
+  return bytes;
+}
+
+std::size_t Caches::files() const {
+  std::size_t files = 0;
+  for (const Collection& cache : caches_) files += cache.files().size();
+  return files;
+}
+
+}  // namespace coldframe::cache
