@@ -3,6 +3,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "common/charts/flow_chart.h"
 #include "common/charts/html.h"
 
 using namespace coldframe::html;
@@ -86,5 +87,14 @@ int main() {
   page.section("Folds",
                table({"fold", "exams", "AUROC", "note"},
                      {{"1", "26", "0.93", "–"}, {"2", "26", "0.88", "two patients short"}}));
+  page.section("Flow", flow_chart({"Flow of exams",
+                                   {"142 exams found"},
+                                   {"12 exams left out", "2 could not be read",
+                                    "10 of a kind with a name that is longer than its box"},
+                                   {"130 exams used", "of 61 patients"},
+                                   {{"training", "78–84 exams", "of 37–40 patients"},
+                                    {"validation", "20–26 exams", "of 9–12 patients"},
+                                    {"held out", "26 exams", "of 12–13 patients"}},
+                                   "in each of 5 folds"}));
   std::cout << page.finish();
 }

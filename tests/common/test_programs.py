@@ -109,7 +109,7 @@ def test_the_page_of_charts_is_well_formed():
     root = xml.fromstring(page.removeprefix("<!DOCTYPE html>\n"))
     svg = "{http://www.w3.org/2000/svg}"
     charts = root.findall(f".//{svg}svg")
-    assert len(charts) == 6
+    assert len(charts) == 7
     for chart in charts:
         width, height = map(float, chart.get("viewBox").split()[2:])
         for text in chart.iter(f"{svg}text"):

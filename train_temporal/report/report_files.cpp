@@ -23,6 +23,7 @@ void add_drawings(Files& files, const std::string& name, const std::string& page
 
 Files drawings_of(const RunReport& report) {
   Files files;
+  if (report.data.flow.found > 0) add_drawings(files, "flow", flow_chart(report));
   if (report.scale == Scale::kTime) {
     add_drawings(files, "survival", survival_chart(report));
     add_drawings(files, "calibration", survival_calibration_chart(report));
@@ -169,7 +170,7 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
 
 bool is_report_file(const std::string& name) {
   static const std::regex drawing(
-      "([0-9]+-)?(predictions|survival|roc|precision_recall|roc_of_models|confusion|scores|"
+      "([0-9]+-)?(flow|predictions|survival|roc|precision_recall|roc_of_models|confusion|scores|"
       "calibration|"
       "decision_curve)(-[0-9]+)?\\.(svg|png)");
   static const std::regex table("([0-9]+-)?(figures|characteristics|flow|decision_curve)\\.csv");

@@ -46,7 +46,7 @@ def latex_tables(text):
 def test_figures_are_files_of_their_own(made, tmp_path):
     out, words = tmp_path / "out", ["--figures", "--subgroups", "sex", "--characteristics", "age", "--against", made[1]]
     summary = evaluated(made, *words, out=out)
-    names = ["calibration", "confusion", "decision_curve", "precision_recall", "roc", "roc_of_models", "scores"]
+    names = ["calibration", "confusion", "decision_curve", "flow", "precision_recall", "roc", "roc_of_models", "scores"]
     drawn = {path.stem for path in (out / "figures").glob("*.svg")}
     assert set(names) <= drawn
     page = (out / "report.html").read_text()

@@ -1,5 +1,7 @@
 """What a reviewer asks of a study: subgroups, given thresholds, averaged exams, and who the exams are."""
 import json
+import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -109,7 +111,12 @@ def test_every_exam_of_the_flow_is_counted_once(tmp_path):
     assert done.returncode == 0, done.stderr
     assert summary_of(tmp_path / "run")["flow"] == {"found": 96, "failed": 0, "without_frame": 1, "without_label": 3,
                                                     "in_no_part": 16, "used": 76}
-    assert "Flow of exams" in (tmp_path / "run" / "report.html").read_text()
+    page = (tmp_path / "run" / "report.html").read_text()
+    drawing = re.search(r'<svg[^>]*aria-label="Flow of exams".*?</svg>', page, re.DOTALL)[0]
+    texts = [element.text for element in ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == ["Flow of exams", "96 exams found", "20 exams left out", "0 could not be read", "1 without a readable frame",
+                     "3 without a label", "16 in no part of the split", "76 exams used", "of 76 patients", "training",
+                     "45 exams", "of 45 patients", "validation", "15 exams", "of 15 patients", "held out", "16 exams", "of 16 patients"]
 
 
 @pytest.mark.parametrize("words, said", [

@@ -105,7 +105,7 @@ def test_figures_equal_scikit_survival(run):
     report = (out / "report.html").read_text()
     assert "Survival by predicted risk" in report and "At horizons" in report and "By site" in report and "ROC and" not in report
     assert {p.name for p in (out / "figures").iterdir()} == {
-        "survival.svg", "survival.png", "calibration.svg", "calibration.png", "figures.csv", "flow.csv", "tables.tex"}
+        "survival.svg", "survival.png", "calibration.svg", "calibration.png", "figures.csv", "flow.csv", "flow.svg", "flow.png", "tables.tex"}
 
 
 def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
