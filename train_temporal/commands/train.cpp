@@ -31,6 +31,7 @@
 #include "train_temporal/run/covariates.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
+#include "train_temporal/run/results/held_out.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/search/search.h"
 #include "train_temporal/run/starts.h"
@@ -65,6 +66,7 @@ class TrainingRun {
     }
     add_streams_alone(options_, cohort_.cache.streams());
     check_task_options(options_, cohort_.targets);
+    if (!options_.against.empty()) require_comparable(options_.against, cohort_.targets.list());
     if (group_ != nullptr && options_.tune.asked()) check_shared_loss(cohort_.targets);
     warn_of_emulated_precision(options.fit.precision, device_);
     resolve_model();
@@ -234,6 +236,7 @@ int TrainingRun::run(RunFolder* writable) {
   for (const RunReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
+  const std::string beside = compare_with_earlier(options_, folder, summary);
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
@@ -243,7 +246,7 @@ int TrainingRun::run(RunFolder* writable) {
   write_file_atomically(folder.file("report.html"), page);
   if (options_.questions.figures) write_figures(folder.file(""), result, page);
   folder.publish();
-  std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result));
+  std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
   log_info(concat("report: ", (folder.out() / "report.html").string()));
   return 0;
 }

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <set>
 
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+#include "common/files/atomic_file.h"
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
+#include "train_temporal/run/results/held_out.h"
 #include "train_temporal/splits/split_parts.h"
 
 namespace coldframe::temporal {
@@ -134,6 +138,25 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
                    "learnt next to nothing that holds on other patients (there may be nothing "
                    "to learn; else try a lower --lr, more --noise or --dropout, or --search)"));
   return warnings;
+}
+
+std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
+                                 Json& summary) {
+  if (options.against.empty()) return {};
+  Questions questions;
+  questions.prevalence = options.questions.prevalence;
+  questions.at_specificity = options.questions.at_specificity;
+  questions.at_sensitivity = options.questions.at_sensitivity;
+  try {
+    const StudyReport both = compare_held_out(folder.file(""), options.against,
+                                              {options.resamples, options.seed}, questions);
+    summary["against"] = metrics_json(both);
+    write_file_atomically(folder.file("against.html"), render_report(both));
+    return "\n" + summary_text(both);
+  } catch (const DataError& error) {
+    log_warning(concat("not compared with '", options.against.string(), "': ", error.what()));
+    return {};
+  }
 }
 
 }  // namespace coldframe::temporal

@@ -10,6 +10,7 @@
 #include "common/system/monitor.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/run/results/results.h"
+#include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
 
@@ -25,6 +26,11 @@ std::unique_ptr<Monitor> start_monitor(const TrainOptions& options, const torch:
 // Ends it; the report gets what its CSV says.
 void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
                  Json& summary);
+
+// Adds the comparison with --against to the run and its summary; its text, empty where there is
+// none. A run whose exams the other knows by other labels is warned of and not lost.
+std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
+                                 Json& summary);
 
 // Warns of fits that diverged, and of those of the main model that kept the weights of their first
 // epoch, or those that they went on from.

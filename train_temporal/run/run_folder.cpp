@@ -96,9 +96,7 @@ std::string FitName::stem_of_model() const {
 }
 
 RunFolder::RunFolder(fs::path out, ExistingRun existing)
-    : out_(without_trailing_slash(out)),
-      working_(beside(out_, ".unfinished")),
-      existing_(existing) {
+    : out_(without_trailing_slash(out)), working_(beside(out_, kUnfinished)), existing_(existing) {
   const std::string shown = out_.string(), unfinished = working_.string();
   if (fs::exists(out_) && !is_run(out_)) {
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));

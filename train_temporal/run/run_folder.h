@@ -70,6 +70,9 @@ class RunFolder {
 // at every moment one of the two folders holds all that `working` held.
 void publish_folder(const std::filesystem::path& working, const std::filesystem::path& out);
 
+// Ends the name of the folder in which a run grows.
+inline constexpr const char* kUnfinished = ".unfinished";
+
 // Names inside a finished run.
 std::filesystem::path models_folder(const std::filesystem::path& run);
 std::filesystem::path control_folder(const std::filesystem::path& run, const std::string& control);

@@ -88,6 +88,18 @@ def test_two_runs_are_compared_on_what_both_held_out(made, tmp_path):
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["report.html", "summary.json"]
 
 
+def test_training_ends_with_the_comparison_that_was_asked_for(made, tmp_path):
+    words = ["train", "--cache", made[0], "--target", "label", "--out", tmp_path / "new", "--json", "--against"]
+    done = coldframe(*words, made[1], *quick("--folds", 3, "--epochs", 2))
+    assert done.returncode == 0, done.stderr
+    compared = coldframe("evaluate", "--run", tmp_path / "new", "--against", made[1], "--json", "--bootstrap", 50)
+    assert json.loads(done.stdout)["against"] == json.loads(compared.stdout) == summary_of(tmp_path / "new")["against"]
+    assert "run new against run run" in (tmp_path / "new" / "against.html").read_text()
+    (tmp_path / "no-run").mkdir()
+    done = coldframe(*words, tmp_path / "no-run", *quick("--folds", 3, "--epochs", 2, "--overwrite"))
+    assert done.returncode == 2 and "not a finished run" in done.stderr, done.stderr
+
+
 def test_runs_of_one_folder_name_are_told_apart(made, tmp_path):
     twin = tmp_path / "twin" / "run"
     twin.mkdir(parents=True)

@@ -27,7 +27,7 @@ const CommandHelp kTrainHelp{
 
 // Words whose meaning is decided after parsing.
 struct Words {
-  std::string cache, labels, out, splits, compare, from, memory_budget, require, monitor;
+  std::string cache, labels, out, splits, compare, from, against, memory_budget, require, monitor;
   std::string features = "auto";
   std::string pool, time = "auto", time_encoding = "log", fusion = "concat", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
@@ -205,6 +205,7 @@ void apply_words(const Words& words, TrainOptions& options) {
   if (!words.memory_budget.empty()) options.memory_budget = parse_bytes(words.memory_budget);
   if (!words.require.empty()) options.required = parse_requirements(words.require);
   options.monitor = words.monitor;
+  options.against = words.against;
   if (options.benchmark && (options.required.asked() || !words.monitor.empty()))
     throw ConfigError(
         "--benchmark prints what a run takes; --require and --monitor are of the run");
@@ -289,6 +290,9 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_fit(fit, words, options);
   add_tune(tune, words.from, options);
   add_questions(report, options.questions);
+  report.add_options()("against", text(words.against, "RUN"),
+                       "compare with this finished run, paired, on the exams that both hold out: "
+                       "against.html, and `against` in summary.json");
   add_machine(machine, options.device, options.threads, options.json);
   add_resources(machine, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),

@@ -63,6 +63,7 @@ struct TrainOptions {
   std::size_t search = 0;  // settings that every fold tries; 0: those given
 
   Questions questions;
+  std::filesystem::path against;  // a finished run to compare with; empty: none
   std::size_t resamples = 2000;
   std::string device = "cpu";
   std::size_t threads = 0;  // 0: one per core

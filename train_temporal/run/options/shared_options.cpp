@@ -36,8 +36,7 @@ void add_questions(po::options_description& description, Questions& questions) {
       "a table of the cohort by class (Table 1) of these columns");
   add("figures", po::bool_switch(&questions.figures),
       "write drawings as SVG and PNG and tables as CSV and LaTeX into a folder `figures` beside "
-      "the "
-      "report, too");
+      "the report, too");
   add("aggregate", text(questions.aggregate, "WHAT"),
       "figures are of patients (`patient`), whose exams' predictions are averaged, or of a "
       "patient's exams with one value of a column (`study`)");

@@ -11,6 +11,7 @@
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/asked.h"
+#include "train_temporal/run/run_folder.h"
 #include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
@@ -40,12 +41,14 @@ std::vector<Target> targets_of(const Json& config) {
   return targets;
 }
 
-// Folders from the last one up, as many as tell two runs apart.
+// Folders from the last one up, as many as tell two runs apart; a run that is about to finish goes
+// by the name that it will have.
 std::string name_beside(const fs::path& run, const fs::path& other) {
   fs::path of[2], name[2];
   for (std::size_t i = 0; i < 2; ++i) {
     of[i] = fs::absolute(i == 0 ? run : other).lexically_normal();
     if (!of[i].has_filename()) of[i] = of[i].parent_path();
+    if (of[i].extension() == kUnfinished) of[i].replace_extension();
   }
   const bool same = of[0] == of[1];
   do {
@@ -301,6 +304,11 @@ void require_same_question(const std::vector<Target>& a, const std::string& name
   throw ConfigError(concat(name_a, " learnt ", questions_of(a), ", and ", name_b, " ",
                            questions_of(b),
                            ", or other classes of it; compare runs of the same targets"));
+}
+
+void require_comparable(const fs::path& run, const std::vector<Target>& targets) {
+  const FinishedRun other = read_run(run, run);
+  require_same_question(targets, "this run", other.targets, other.name);
 }
 
 StudyReport compare_held_out(const fs::path& run, const fs::path& against,
