@@ -78,12 +78,9 @@ std::vector<Place> by_time(const std::vector<double>& times,
 // "FA+ICGA": the streams of which an exam has a frame.
 std::string names_of(const ExamInfo& exam, const std::vector<Place>& places,
                      const std::vector<std::string>& names) {
-  std::vector<bool> there(names.size());
-  for (std::size_t frame = 0; frame < places.size(); ++frame)
-    if (exam.present[frame]) there[places[frame].stream] = true;
   std::vector<std::string> seen;
   for (std::size_t s = 0; s < names.size(); ++s)
-    if (there[s]) seen.push_back(names[s]);
+    if (has_stream(exam, places, s)) seen.push_back(names[s]);
   return join(seen, "+");
 }
 
@@ -92,8 +89,14 @@ void add_column(ExamInfo& info, const std::string& streams) {
   if (taken == info.columns.end()) info.columns.push_back({kStreamsColumn, streams});
 }
 
+// The first value that is not empty, of the frames that are there or, at an instant without one, of
+// all. Frames come in reverse.
+void take(std::string& to, const std::string& value, bool is_taken) {
+  if (is_taken && !value.empty()) to = value;
+}
+
 // The exam with an instant's frames as one. Of these the one that is stored first gives its time,
-// file and values.
+// and the first that has them file and values.
 ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
                      const std::string& column, const std::vector<std::string>& names) {
   ExamInfo info = exam;
@@ -107,12 +110,15 @@ ExamInfo merged_info(const ExamInfo& exam, const std::vector<Place>& places,
   info.frame_source.assign(exam.frame_source.empty() ? 0 : instants, "");
   for (FrameColumn& one : info.frame_columns) one.values.assign(instants, "");
   for (std::size_t frame = places.size(); frame-- > 0;) {
+    info.time_s[places[frame].instant] = exam.time_s[frame];
+    info.present[places[frame].instant] |= exam.present[frame];
+  }
+  for (std::size_t frame = places.size(); frame-- > 0;) {
     const std::size_t at = places[frame].instant;
-    info.time_s[at] = exam.time_s[frame];
-    info.present[at] |= exam.present[frame];
-    if (!info.frame_source.empty()) info.frame_source[at] = exam.frame_source[frame];
+    const bool is_taken = exam.present[frame] || !info.present[at];
+    if (!info.frame_source.empty()) take(info.frame_source[at], exam.frame_source[frame], is_taken);
     for (FrameColumn& one : info.frame_columns)
-      one.values[at] = column_of(exam, one.name)->values[frame];
+      take(one.values[at], column_of(exam, one.name)->values[frame], is_taken);
   }
   return info;
 }
@@ -121,6 +127,20 @@ template <typename Bits>
 void fill(std::span<std::byte> row, Bits value) {
   for (std::size_t at = 0; at < row.size(); at += sizeof value)
     std::memcpy(row.data() + at, &value, sizeof value);
+}
+
+// The columns of which frames of one instant have different values.
+std::set<std::string> disputed_columns(const ExamInfo& exam, const ExamInfo& merged,
+                                       const std::vector<Place>& places) {
+  std::set<std::string> names;
+  for (const FrameColumn& column : merged.frame_columns) {
+    const std::vector<std::string>& values = column_of(exam, column.name)->values;
+    for (std::size_t frame = 0; frame < places.size(); ++frame)
+      if (exam.present[frame] && !values[frame].empty() &&
+          values[frame] != column.values[places[frame].instant])
+        names.insert(column.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -136,7 +156,7 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
   if (names.size() < 2)
     throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),
                            ", expected two or more"));
-  MergedStreams merged{std::move(names), {}, {}};
+  MergedStreams merged{std::move(names), {}, {}, {}};
   const std::size_t count = merged.names.size();
   for (const ExamInfo& exam : exams) {
     const std::vector<std::size_t> streams = streams_of(exam, column, merged.names);
@@ -144,8 +164,18 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
     merged.places.push_back(timed ? by_time(exam.time_s, streams, count)
                                   : by_order(streams, count));
     merged.exams.push_back(merged_info(exam, merged.places.back(), column, merged.names));
+    for (const std::string& name :
+         disputed_columns(exam, merged.exams.back(), merged.places.back()))
+      merged.disputed.emplace(name, exam.id);
   }
   return merged;
+}
+
+bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+                std::size_t stream) {
+  for (std::size_t frame = 0; frame < places.size(); ++frame)
+    if (stored.present[frame] && places[frame].stream == stream) return true;
+  return false;
 }
 
 void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,15 +27,22 @@ struct MergedStreams {
   std::vector<std::string> names;          // in the order of their features
   std::vector<ExamInfo> exams;             // whose frames are instants
   std::vector<std::vector<Place>> places;  // [exam][frame as stored]
+  // Frame columns with different values within an instant, and the first exam that has such.
+  std::map<std::string, std::string> disputed;
 };
 
 // `column`: the frame column that names each frame's stream. `names`: those to merge, in this
 // order; empty: all that there are, sorted. Frames of different streams within a millisecond are of
 // one instant; where an exam has a frame without a time, the first frames of all streams are, and
-// so on. An instant has the values of its first frame in other frame columns. DataError: no such
-// column, a frame without a stream, one that is not among `names`, fewer than two streams.
+// so on. An instant has the first value in other frame columns that is not empty, of the frames
+// that are there. DataError: no such column, a frame without a stream, one that is not among
+// `names`, fewer than two streams.
 MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,
                             std::vector<std::string> names);
+
+// True where a stored exam has a frame of that stream.
+bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
+                std::size_t stream);
 
 // The merged rows of an exam, [instants, merged_width()], from those stored. `value_bytes`: of a
 // feature, 2 (float16) or 4 (float32).

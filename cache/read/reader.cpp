@@ -107,8 +107,8 @@ std::vector<std::string> CacheReader::State::thumbnails(std::size_t part) const 
   }
   if (!merged || files.empty()) return files;
   std::vector<std::string> of_instants(merged->exams[part].frames());
-  for (std::size_t frame = files.size(); frame-- > 0;)  // the first frame's is kept
-    of_instants[merged->places[part][frame].instant] = files[frame];
+  for (std::size_t frame = files.size(); frame-- > 0;)  // the first that there is is kept
+    if (!files[frame].empty()) of_instants[merged->places[part][frame].instant] = files[frame];
   return of_instants;
 }
 
@@ -164,6 +164,21 @@ const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const
   return state_->cache.checksums(exam);
 }
 
+std::vector<std::string> CacheReader::provenance(std::size_t exam) const {
+  std::vector<std::string> facts;
+  const auto parts = state_->parts(exam);
+  for (const std::size_t part : parts) {
+    const ExamInfo& info = state_->alone()[part];
+    facts.insert(facts.end(), {std::to_string(info.revision), info.source_digest});
+    if (parts.size() == 1 && !state_->merged) continue;
+    for (const std::uint64_t sum : checksums(part)) facts.push_back(std::to_string(sum));
+    if (!state_->merged) continue;
+    for (const auto& [instant, stream] : state_->merged->places[part])
+      facts.push_back(concat(instant, ":", stream));
+  }
+  return facts;
+}
+
 void CacheReader::join_exams(std::vector<std::vector<std::size_t>> parts,
                              std::span<const double> begin_s) {
   state_->joined = cache::join_exams(state_->alone(), std::move(parts), begin_s);
@@ -184,6 +199,18 @@ const std::vector<std::string>& CacheReader::cache_names() const {
 
 void CacheReader::require_agreed(const std::string& column) const {
   state_->cache.require_agreed(column);
+}
+
+std::string CacheReader::disputed_in(const std::string& column) const {
+  if (!state_->merged) return "";
+  const auto found = state_->merged->disputed.find(column);
+  return found == state_->merged->disputed.end() ? "" : found->second;
+}
+
+bool CacheReader::has_stream(std::size_t exam, std::size_t stream) const {
+  return std::ranges::any_of(state_->parts(exam), [&](std::size_t part) {
+    return cache::has_stream(state_->cache.exams()[part], state_->merged->places[part], stream);
+  });
 }
 
 std::vector<std::string> CacheReader::column_names() const {

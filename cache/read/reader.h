@@ -66,6 +66,12 @@ class CacheReader {
   // DataError, which names both, where caches contradict each other in a column of exams.
   void require_agreed(const std::string& column) const;
 
+  // The first exam of which frames of one instant have different values in this frame column; "":
+  // none.
+  std::string disputed_in(const std::string& column) const;
+  // True where what is read as this exam has a frame of streams()[stream].
+  bool has_stream(std::size_t exam, std::size_t stream) const;
+
   // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
   // cut and thumbnails. Checksums remain those of the exam itself.
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
@@ -81,6 +87,11 @@ class CacheReader {
   // XXH3-64 of the exam's rows as stored: one per view, equal for equal features in equal storage,
   // and behind them, where there is a cut, one per view of it.
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
+
+  // Tells what is read as this exam from anything else: revision and digest of its source, and of
+  // exams that are joined or merged, these of each part, its checksums, and the instant and stream
+  // of every frame.
+  std::vector<std::string> provenance(std::size_t exam) const;
 
   // Features of one exam as float32, row-major [T, D]; rows of missing frames are NaN. Checks the
   // exam's checksum. Thread-safe.

@@ -103,6 +103,49 @@ TEST_P(Streams, AModelNamesThemInItsOwnOrder) {
   EXPECT_EQ(seen, 2u);
 }
 
+TEST_P(Streams, AnInstantHasTheFirstValueOfTheFramesThatAreThere) {
+  ExamFeatures exam =
+      exam_of("a", 0, {"FA", "FA", "FA", "ICGA", "ICGA", "ICGA"}, {0, 1, 2, 0, 1, 2},
+              {1, 0, 1, 1, 1, 1});
+  exam.info.frame_columns[1].values = {"", "gone", "c", "a", "b", ""};
+  exam.info.frame_source = {"f0", "f1", "f2", "f3", "f4", "f5"};
+  write({exam});
+  CacheReader cache = open();
+  cache.merge_streams("stream");
+  const ExamInfo& merged = cache.exams()[0];
+  EXPECT_THAT(merged.frame_columns[0].values, ::testing::ElementsAre("a", "b", "c"));
+  EXPECT_THAT(merged.frame_source, ::testing::ElementsAre("f0", "f4", "f2"));
+  EXPECT_EQ(cache.disputed_in("eye"), "");
+}
+
+TEST_P(Streams, ValuesThatDifferWithinAnInstantAreKnown) {
+  write({exam_of("fine", 0, {"FA", "FA"}, {0, 1}, {1, 1}),
+         exam_of("two", 1, {"FA", "ICGA"}, {0, 0}, {1, 1})});
+  CacheReader cache = open();
+  EXPECT_EQ(cache.disputed_in("eye"), "");
+  cache.merge_streams("stream");
+  EXPECT_EQ(cache.disputed_in("eye"), "two");
+}
+
+TEST_P(Streams, WhatIsReadIsToldFromTheSameFramesUnderOtherNames) {
+  const auto told = [&](const std::vector<std::string>& streams, const std::string& source) {
+    std::filesystem::remove_all(folder_ / "x.cache");
+    ExamFeatures earlier = exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1});
+    earlier.info.source_digest = source;
+    write({earlier, exam_of("b", 1, streams, {0, 0}, {1, 1})});
+    CacheReader cache = open();
+    EXPECT_EQ(cache.provenance(1).size(), 2u);
+    cache.merge_streams("stream");
+    cache.join_exams({{0}, {0, 1}}, std::vector<double>{0, 60});
+    EXPECT_TRUE(cache.has_stream(1, 0) && cache.has_stream(1, 1));
+    return cache.provenance(1);
+  };
+  const auto made = told({"FA", "ICGA"}, "s");
+  EXPECT_EQ(told({"FA", "ICGA"}, "s"), made);
+  EXPECT_NE(told({"ICGA", "FA"}, "s"), made);
+  EXPECT_NE(told({"FA", "ICGA"}, "t"), made);
+}
+
 TEST_P(Streams, WhatIsNoStreamIsRefused) {
   write({exam_of("a", 0, {"FA", "ICGA"}, {0, 0}, {1, 1}),
          exam_of("b", 1, {"", "FA"}, {0, 1}, {1, 1})});
