@@ -8,7 +8,7 @@ namespace coldframe::temporal {
 namespace {
 
 constexpr double kShortestInterval = 1e-4;  // seconds; frames at the same instant have a logarithm
-constexpr double kUnknownTime = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 // The frame of the partner that is as far into its sequence as `step` is into one of `steps`.
 std::int64_t partner_row(const Dataset& dataset, const Partner& partner, std::size_t step,
@@ -87,7 +87,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       const auto at = [&](std::size_t s) {
         return sequence.time_s[static_cast<std::size_t>(item.frames.times[s])];
       };
-      packing.times.push_back(time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknownTime));
+      packing.times.push_back(time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknown));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       packing.frame_rows.back() += dataset.rows_before(item.view);
       if (item.partner) {
@@ -120,7 +120,8 @@ SequenceBatch make_batch(const Dataset& dataset, std::vector<BatchItem> items) {
   return batch;
 }
 
-torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch) {
+torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch,
+                              const torch::Tensor& mean) {
   const auto gather = [&](const torch::Tensor& rows) {
     return dataset.features.index_select(0, rows.to(dataset.features.device()))
         .to(dataset.device)
@@ -135,7 +136,12 @@ torch::Tensor gather_features(const Dataset& dataset, const SequenceBatch& batch
     }
   }
   const torch::Tensor share = torch::tensor(shares).unsqueeze(1).to(dataset.device);  // [N, 1]
-  return own.mul_(share).add_(gather(int_tensor(batch.partner_rows)).mul_(1 - share));
+  torch::Tensor other = gather(int_tensor(batch.partner_rows));
+  if (!mean.defined()) return own.mul_(share).add_(other.mul_(1 - share));
+  const torch::Tensor nowhere = own.isnan().logical_and_(other.isnan());
+  const auto known = [&](torch::Tensor& rows) { return rows.sub_(mean).nan_to_num_(0.0); };
+  own = known(own).mul_(share).add_(known(other).mul_(1 - share));
+  return own.add_(mean).masked_fill_(nowhere, kUnknown);
 }
 
 }  // namespace coldframe::temporal

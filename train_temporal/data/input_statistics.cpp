@@ -77,6 +77,10 @@ torch::Tensor without_zeros(const torch::Tensor& deviation) {
   return torch::where(deviation < 1e-6, torch::ones_like(deviation), deviation);
 }
 
+double floor_of(const torch::Tensor& deviation) {
+  return std::max(0.01 * deviation.mean().item<double>(), 1e-6);
+}
+
 std::vector<std::int64_t> frame_rows(const Dataset& dataset,
                                      const std::vector<std::size_t>& exams) {
   std::vector<std::int64_t> rows;
@@ -143,19 +147,34 @@ torch::Tensor clocks_of(const Dataset& dataset, const std::vector<std::size_t>& 
   return torch::cat(clocks);
 }
 
+// Statistics of merged frames. Whether a stream is there stays 0 or 1: one that training always had
+// may be missing elsewhere.
+void set_stream_statistics(const torch::Tensor& mean, const torch::Tensor& deviation,
+                           std::int64_t streams, InputStatistics& statistics) {
+  const std::int64_t features = mean.size(0) - streams, width = features / streams;
+  const torch::Tensor there = mean.narrow(0, features, streams) > 0;  // [S]
+  const torch::Tensor seen = there.nonzero().flatten();
+  const torch::Tensor own = deviation.narrow(0, 0, features).view({streams, width});
+  const double floor = floor_of(own.index_select(0, seen));
+  const torch::Tensor hidden = there.logical_not();
+  const torch::Tensor scale =
+      own.clamp_min(floor).masked_fill(hidden.unsqueeze(1), kBlankDeviation).flatten();
+  const torch::Tensor flag = torch::ones_like(there, scale.options());
+  statistics.feature_std =
+      torch::cat({scale, flag.masked_fill(hidden, kBlankDeviation)}).to(torch::kFloat32);
+  statistics.feature_mean.narrow(0, features, streams).zero_();
+}
+
 }  // namespace
 
 InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   InputStatistics statistics;
   const auto [mean, deviation] = feature_statistics(dataset, exams);
-  const double floor = std::max(0.01 * deviation.mean().item<double>(), 1e-6);
   statistics.feature_mean = mean.to(torch::kFloat32);
-  statistics.feature_std = deviation.clamp_min(floor).to(torch::kFloat32);
-  // Whether a stream is there stays 0 or 1: one that training always had may be missing elsewhere.
-  const std::int64_t features = mean.size(0) - dataset.streams;
-  statistics.feature_mean.narrow(0, features, dataset.streams).zero_();
-  statistics.feature_std.narrow(0, features, dataset.streams).fill_(1);
-
+  if (dataset.streams > 0)
+    set_stream_statistics(mean, deviation, dataset.streams, statistics);
+  else
+    statistics.feature_std = deviation.clamp_min(floor_of(deviation)).to(torch::kFloat32);
   time_statistics(dataset, exams, statistics);
   const torch::Tensor clock = clocks_of(dataset, exams);
   const torch::Tensor all =

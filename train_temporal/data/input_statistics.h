@@ -1,6 +1,7 @@
 // The constants with which a model standardises its inputs.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "common/torch/tensor.h"
@@ -14,8 +15,13 @@ struct InputStatistics {
   torch::Tensor time_mean, time_std;        // [2]: log interval, seconds since the first frame
   torch::Tensor clock_mean, clock_std;      // [F]
 };
+// Features that are standardised by this deviation are too small to change any sum that they are
+// added to: so `blank` models see times, mask and length alone.
+inline constexpr float kBlankDeviation = std::numeric_limits<float>::max();
+
 // Deviations are floored (features: at a hundredth of their mean over features), so that what was
-// constant in training cannot blow up elsewhere.
+// constant in training cannot blow up elsewhere. A stream that no exam of the training part has is
+// blank, and whether it is there, too: nothing was learnt of it.
 InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams);
 
 }  // namespace coldframe::temporal

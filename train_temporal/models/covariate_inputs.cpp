@@ -1,7 +1,6 @@
 #include "train_temporal/models/covariate_inputs.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace coldframe::temporal {
 
@@ -35,18 +34,6 @@ torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bo
   torch::Tensor all = torch::empty({rows, table.size(1)});
   copy_covariates(table, batch, per_frame, all.data_ptr<float>(), table.size(1));
   return all.to(device);
-}
-
-void set_statistics(SequenceModel& model, const ModelConfig& config, InputStatistics statistics) {
-  if (!config.frame_covariates) return model.set_statistics(statistics);
-  const torch::Tensor zeros = torch::zeros({config.covariates}, statistics.feature_mean.options());
-  statistics.feature_mean = torch::cat({statistics.feature_mean, zeros});
-  statistics.feature_std = torch::cat({statistics.feature_std, zeros});  // filled below
-  model.set_statistics(statistics);
-  const double share = double(config.covariates) / double(config.features());
-  model.named_buffers()["feature_std"]
-      .narrow(0, config.features(), config.covariates)
-      .fill_(std::sqrt(share));
 }
 
 CovariateModel::CovariateModel(const ModelConfig& config) : per_frame_(config.per_frame()) {

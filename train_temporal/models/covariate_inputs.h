@@ -21,11 +21,6 @@ void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_
 torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
                             const torch::Device& device);
 
-// SequenceModel::set_statistics() for a model whose frames end in covariates. These are
-// standardised already, and seen by a blank model, too; their deviation is √(K / D), by which all K
-// together weigh as much in the projection as the D features do.
-void set_statistics(SequenceModel& model, const ModelConfig& config, InputStatistics statistics);
-
 // The control `covariates`: an MLP on them alone, of the GRU's width. Tensors: project.weight [H,
 // K], project.bias; head.weight [C, H], head.bias.
 class CovariateModel final : public SequenceModel {

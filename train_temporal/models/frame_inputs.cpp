@@ -1,5 +1,6 @@
 #include "train_temporal/models/frame_inputs.h"
 
+#include <cmath>
 #include <string>
 
 #include "train_temporal/models/sequence_model.h"
@@ -20,9 +21,13 @@ FrameInputs::FrameInputs(torch::nn::Module& model, const ModelConfig& config) : 
 }
 
 void FrameInputs::set_statistics(const InputStatistics& statistics) {
-  mean_.copy_(statistics.feature_mean);
-  deviation_.copy_(statistics.feature_std);
+  const std::int64_t features = config_.features();
+  mean_.zero_().narrow(0, 0, features).copy_(statistics.feature_mean);
+  deviation_.narrow(0, 0, features).copy_(statistics.feature_std);
   if (config_.blank) deviation_.fill_(kBlankDeviation);
+  if (!config_.frame_covariates) return;
+  const double share = double(config_.covariates) / double(features);
+  deviation_.narrow(0, features, config_.covariates).fill_(std::sqrt(share));
 }
 
 torch::Tensor FrameInputs::operator()(const torch::Tensor& features,

@@ -23,6 +23,9 @@ class FrameInputs {
  public:
   // The tensors become the model's.
   FrameInputs(torch::nn::Module& model, const ModelConfig& config);
+  // Covariates behind the features are standardised already, and seen by a blank model, too; their
+  // deviation is √(K / D), by which all K together weigh as much in the projection as the D
+  // features do.
   void set_statistics(const InputStatistics& statistics);
   // features: [N, D]; keys: [N], of the rows. Returns [N, H].
   torch::Tensor operator()(const torch::Tensor& features, std::span<const std::uint64_t> keys,

@@ -56,6 +56,11 @@ struct ModelConfig {
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
+  // True for the models that FusedGru knows: it computes them on the CPU, else autograd does.
+  bool has_kernels() const {
+    return architecture == ModelKind::kGru && time_encoding == TimeEncoding::kLog && !gated &&
+           only_stream < 0;
+  }
   std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
   // d of each stream, of features() = S · d + S.
   std::int64_t stream_width() const { return features() / std::ssize(streams) - 1; }

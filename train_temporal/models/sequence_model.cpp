@@ -54,16 +54,23 @@ void add_covariate_head(SequenceModel& model, const ModelConfig& config) {
   model.covariate_head->weight.zero_();
 }
 
+// What a missing feature counts as, [D]; undefined where none can be.
+torch::Tensor mean_features(const SequenceModel& model, const Dataset& dataset) {
+  if (dataset.streams == 0) return {};
+  return model.named_buffers()["feature_mean"].narrow(0, 0, dataset.features.size(1));
+}
+
 }  // namespace
 
-torch::Tensor SequenceModel::outputs(const torch::Tensor& features, const SequenceBatch& batch,
+torch::Tensor SequenceModel::outputs(torch::Tensor features, const SequenceBatch& batch,
                                      const Dropout& dropout) {
   if (!covariates.defined() || (!uses_features() && covariate_head.is_empty()))
     return forward(features, batch, dropout);
   const torch::Device device = batch.time.device();
   if (covariate_head.is_empty()) {
     const torch::Tensor rows = covariates_of(covariates, batch, true, device);
-    return forward(torch::cat({features, rows}, 1), batch, dropout);  // [N, D + K]
+    features = torch::cat({features, rows}, 1);  // [N, D + K]; those without are not kept
+    return forward(features, batch, dropout);
   }
   const torch::Tensor outputs = forward(features, batch, dropout);
   const bool per_frame = outputs.size(0) > batch.size();  // of one frame each both are the same
@@ -107,13 +114,15 @@ std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64
 torch::Tensor compute_logits(SequenceModel& model, const Dataset& dataset,
                              const SequenceBatch& batch, const Dropout& dropout) {
   torch::Tensor features;
-  if (model.uses_features()) features = gather_features(dataset, batch);
+  if (model.uses_features())
+    features = gather_features(dataset, batch,
+                               batch.mixed() ? mean_features(model, dataset) : torch::Tensor());
   const MixedPrecision precision =
       torch::GradMode::is_enabled() ? model.precision : MixedPrecision();
   torch::Tensor outputs;
   {
     const Autocast autocast(precision, dataset.device);
-    outputs = model.outputs(features, batch, dropout);
+    outputs = model.outputs(std::move(features), batch, dropout);
   }
   return leave_mixed_precision(outputs, precision);
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -14,10 +13,6 @@
 #include "train_temporal/models/model_config.h"
 
 namespace coldframe::temporal {
-
-// Features that are standardised by this deviation are too small to change any sum that they are
-// added to: so `blank` models see times, mask and length alone.
-inline constexpr float kBlankDeviation = std::numeric_limits<float>::max();
 
 class SequenceModel : public torch::nn::Module {
  public:
@@ -35,8 +30,7 @@ class SequenceModel : public torch::nn::Module {
 
   // forward() with what is known of the exams besides their frames: behind the features, or as a
   // term of its own (models/covariate_inputs.h).
-  torch::Tensor outputs(const torch::Tensor& features, const SequenceBatch& batch,
-                        const Dropout& dropout);
+  torch::Tensor outputs(torch::Tensor features, const SequenceBatch& batch, const Dropout& dropout);
 
   MixedPrecision precision;  // of compute_logits() while gradients are wanted
   // Of every exam of the dataset, [exams, K] on the CPU, as the model's card encodes it; undefined

@@ -31,8 +31,7 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   model->to(task.dataset.device);
   model->covariates = task.covariates;
   torch::NoGradGuard no_grad;
-  if (!task.start)
-    set_statistics(*model, task.config, input_statistics(task.dataset, task.split.train));
+  if (!task.start) model->set_statistics(input_statistics(task.dataset, task.split.train));
   Ranks(task.group).adopt(*model);
   return model;
 }

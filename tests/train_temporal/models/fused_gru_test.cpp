@@ -44,7 +44,7 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     }
     targets_ = testing::classes_of(classes);
     torch::NoGradGuard no_grad;
-    set_statistics(*model_, config_, input_statistics(dataset_, all));
+    model_->set_statistics(input_statistics(dataset_, all));
     if (config_.covariates > 0) {
       torch::manual_seed(1);
       covariates_ = torch::randn({static_cast<std::int64_t>(all.size()), config_.covariates});

@@ -22,6 +22,12 @@ float share(const Packing& batch, std::int64_t sequence) {
   return 1.0f / static_cast<float>(batch.frames[static_cast<std::size_t>(sequence)]);
 }
 
+// What one of two mixed frames lacks counts as the mean, which is 0; what both lack stays NaN.
+float mixed(float own, float partner, float share) {
+  if (std::isnan(own) != std::isnan(partner)) (std::isnan(own) ? own : partner) = 0;
+  return share * own + (1 - share) * partner;
+}
+
 }  // namespace
 
 FusedPass::FusedPass(const FusedGru& model) : model_(model), shape_(model.shape()), gru_(shape_) {
@@ -77,8 +83,7 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
       float* own = features_.data() + row * dimension;
       const float* partner = partners_.data() + row * dimension;
       const auto share = static_cast<float>(batch.shares[static_cast<std::size_t>(exam)]);
-      for (std::int64_t i = 0; i < features; ++i)
-        own[i] = share * own[i] + (1 - share) * partner[i];
+      for (std::int64_t i = 0; i < features; ++i) own[i] = mixed(own[i], partner[i], share);
     });
   }
   if (model_.config_.frame_covariates)
@@ -93,18 +98,18 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
 void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,
                             Buffer& to) {
   const std::int64_t dimension = model_.config_.dimension, features = model_.config_.features();
-  float* out = to.sized(static_cast<std::int64_t>(rows.size()) * dimension);
-  // Rows that end in covariates are not side by side, and each is gathered by itself.
-  const std::size_t at_once = features < dimension ? 1 : std::max<std::size_t>(rows.size(), 1);
-  for (std::size_t i = 0; i < rows.size(); i += at_once, out += dimension) {
-    const Gather request{rows.subspan(i, at_once), features, model_.values("feature_mean"),
-                         model_.feature_scale_.const_data_ptr<float>(), out};
-    if (dataset.features.scalar_type() == torch::kFloat16) {
-      const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
-      kernels().gather_half(request, table);
-    } else {
-      kernels().gather_float(request, dataset.features.const_data_ptr<float>());
-    }
+  // Covariates follow the features of each row.
+  const Gather request{rows,
+                       features,
+                       model_.values("feature_mean"),
+                       model_.feature_scale_.const_data_ptr<float>(),
+                       to.sized(static_cast<std::int64_t>(rows.size()) * dimension),
+                       dimension};
+  if (dataset.features.scalar_type() == torch::kFloat16) {
+    const auto* table = static_cast<const std::uint16_t*>(dataset.features.const_data_ptr());
+    kernels().gather_half(request, table);
+  } else {
+    kernels().gather_float(request, dataset.features.const_data_ptr<float>());
   }
 }
 

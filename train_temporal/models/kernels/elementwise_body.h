@@ -140,7 +140,7 @@ inline void gather_rows(const Gather& g, const Value* table) {
       const F centred = Vector::sub(at.load(from), at.load(g.mean));
       at.store(out, Vector::mul(centred, at.load(g.scale)));
     });
-    out += g.width;
+    out += g.out_row;
   }
 }
 

@@ -49,12 +49,13 @@ struct GateGradient {
   float* recurrent;  // [M, 3H] receives the gradient of W_hh h
 };
 
-// x[i] = (table[rows[i]] − mean) · scale, rows of `width` values, [N, width].
+// x[i] = (table[rows[i]] − mean) · scale, rows of `width` values, [N, width], `out_row` apart.
 struct Gather {
   std::span<const std::int64_t> rows;
   std::int64_t width;
   const float *mean, *scale;  // [width]
   float* out;
+  std::int64_t out_row;
 };
 
 // AdamW on n values: see AdamW::step.

@@ -14,11 +14,7 @@ namespace coldframe::temporal {
 class GruModel final : public OrderedModel {
  public:
   explicit GruModel(const ModelConfig& config);
-  // True for the model that FusedGru knows.
-  bool has_kernels() const {
-    return !gru.is_empty() && config_.time_encoding == TimeEncoding::kLog && !config_.gated &&
-           config_.only_stream < 0;
-  }
+  bool has_kernels() const { return config_.has_kernels(); }
 
  private:
   torch::Tensor encode(torch::Tensor x, const SequenceBatch& batch,
