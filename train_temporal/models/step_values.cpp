@@ -11,11 +11,18 @@ namespace {
 // Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
 // with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
 constexpr double kMeanActivations = 4.8, kAttentionActivations = 5.8;
-constexpr double kRecurrentActivations = 9.3, kLayerActivations = 7.4;
+constexpr double kLstmActivations = 9.3, kLstmLayerActivations = 7.4;
+constexpr double kGruActivations = 4.9, kGruLayerActivations = 9;
+constexpr double kDecayActivations = 2.2, kDecayLayerActivations = 12;
 constexpr double kEncoderActivations = 7.5, kEncoderLayerActivations = 10.6;
 constexpr double kEncoderLayerGrid = 4;  // of the padded batch
 constexpr double kTcnActivations = 6.5, kTcnBlockActivations = 11;
-constexpr double kGateActivations = 8;  // of each stream that is weighed
+// Where streams are weighed: of each stream and at all, while it is done, in training and in
+// evaluation, and what training keeps of it. FrameInputs::weigh_streams() has so many tensors.
+struct Gates {
+  double each, once;
+};
+constexpr Gates kGates{8, 4}, kGatesKept{4, 3}, kGatesEvaluation{7, 4};
 // Of these nothing stays in evaluation but what one layer needs.
 constexpr double kEncoderEvaluation = 8, kEncoderGridEvaluation = 5.5, kTcnEvaluation = 10.2;
 
@@ -87,8 +94,11 @@ double StepValues::activations(double n, double padded, bool keeps) const {
     case ModelKind::kTcn:
       return n * (keeps ? kTcnActivations + kTcnBlockActivations * L_ : kTcnEvaluation);
     case ModelKind::kGru:
+      if (config_.time && config_.time_encoding == TimeEncoding::kDecay)
+        return n * (kDecayActivations + kDecayLayerActivations * L_) / (keeps ? 1 : 3);
+      return n * (kGruActivations + kGruLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
     case ModelKind::kLstm:
-      return n * (kRecurrentActivations + kLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
+      return n * (kLstmActivations + kLstmLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
     case ModelKind::kAttention:
       return n * kAttentionActivations / (keeps ? 1 : 3);
     default:
@@ -106,11 +116,14 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
   const bool recurrent = is_recurrent(config_.architecture);
   const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
   const double padded = std::max(n, b * longest);
-  const double streams = double(std::ssize(config_.streams));
   const double copies = config_.only_stream >= 0 ? 1 : 0;
-  const double gates = config_.gated ? n * streams * kGateActivations / (keeps ? 1 : 3) : 0;
-  return std::max((3 + copies) * n * D_,
-                  (once ? 1 : 2) * n * D_ + (activations(n, padded, keeps) + gates) * H_) +
+  const auto gates = [&](const Gates& one) {
+    return config_.gated ? n * (one.each * double(std::ssize(config_.streams)) + one.once) : 0;
+  };
+  const double kept = keeps ? gates(kGatesKept) : 0;
+  return std::max({(3 + copies) * n * D_,
+                   2 * n * D_ + gates(keeps ? kGates : kGatesEvaluation) * H_,
+                   (once ? 1 : 2) * n * D_ + (activations(n, padded, keeps) + kept) * H_}) +
          (keeps ? weights_beside() : 0);
 }
 

@@ -5,7 +5,9 @@
 //                         b (4 H + H L dirs + 4 W + 2 C)
 //   FusedGru, evaluation  n (D + I + 3 H + W L + 5 H L dirs) + b (3 H + H L dirs + W + C)
 //   by autograd           n max(3 D, 2 D + a H), `a` measured; of a transformer what its attention
-//                         keeps is counted by rows of [b, longest], the padded batch
+//                         keeps is counted by rows of [b, longest], the padded batch. S streams
+//                         that are weighed keep 4 S + 3 more H, and take 2 D + (8 S + 4) H
+//                         themselves
 #pragma once
 
 #include "train_temporal/models/model_config.h"

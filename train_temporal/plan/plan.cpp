@@ -44,8 +44,7 @@ std::uint64_t temporal_bytes(const Query& query, std::uint64_t dimension, bool c
   const temporal::ModelConfig config = temporal_model(query, dimension);
   const temporal::StepValues values(config);
   const double n = double(query.all_frames()), b = double(query.exams);
-  const bool fused =
-      cached && !query.cuda && !query.half && config.architecture == temporal::ModelKind::kGru;
+  const bool fused = cached && !query.cuda && !query.half && config.has_kernels();
   return kFloat *
          static_cast<std::uint64_t>(fused ? values.forward(n, b) + values.backward(n, b)
                                           : values.by_autograd(n, b, double(query.frames), true));

@@ -44,8 +44,7 @@ Frames frames_of(const Dataset& dataset, const std::vector<std::size_t>& exams,
 }
 
 bool is_fused(const FitTask& task) {
-  return task.tuned == nullptr && task.config.architecture == ModelKind::kGru &&
-         task.config.time_encoding == TimeEncoding::kLog && task.dataset.device.is_cpu() &&
+  return task.tuned == nullptr && task.config.has_kernels() && task.dataset.device.is_cpu() &&
          task.options.precision == torch::kFloat32;
 }
 

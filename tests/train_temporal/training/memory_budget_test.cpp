@@ -81,7 +81,23 @@ struct Plan {
   std::int64_t hidden, layers, train_frames;
   bool time;
   TemporalPool pool;
+  enum Inputs { kPlain, kCovariates, kStreams, kGated, kOneStream } inputs = kPlain;
+  TimeEncoding encoding = TimeEncoding::kLog;
 };
+
+// Frames of two streams, or ones that end in covariates.
+void set_inputs(Plan::Inputs inputs, ModelConfig& config) {
+  if (inputs == Plan::kPlain) return;
+  if (inputs == Plan::kCovariates) {
+    config.covariates = 3;
+    config.frame_covariates = true;
+    config.dimension += config.covariates;
+    return;
+  }
+  config.streams = {"FA", "ICGA"};
+  config.gated = inputs == Plan::kGated;
+  config.only_stream = inputs == Plan::kOneStream ? 1 : -1;
+}
 
 // Peak of a fit on one thread, features not counted, against what the shapes say. (Of several
 // threads each brings its own pass when all are there at once.)
@@ -104,8 +120,30 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
       {"tcn, many weights", "tcn", 8, 256, 2, 8, true, TemporalPool::kLast},
       {"attention", "attention", 64, 64, 1, 0, false, TemporalPool::kMean},
       {"mean", "mean", 64, 64, 1, 0, false, TemporalPool::kMean},
+      {"gru, covariates", "gru", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kCovariates},
+      {"lstm, covariates", "lstm", 32, 8, 1, 0, false, TemporalPool::kMean, Plan::kCovariates},
+      {"mean, covariates", "mean", 32, 8, 1, 0, false, TemporalPool::kMean, Plan::kCovariates},
+      {"tcn, covariates", "tcn", 32, 8, 1, 0, false, TemporalPool::kMean, Plan::kCovariates},
+      {"gru, streams", "gru", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kStreams},
+      {"mean, streams", "mean", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kStreams},
+      {"gru, gated", "gru", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"lstm, gated", "lstm", 32, 16, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"transformer, gated", "transformer", 32, 16, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"tcn, gated", "tcn", 32, 48, 3, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"mean, gated", "mean", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"mean, gated, narrow", "mean", 32, 8, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"attention, gated", "attention", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"gru, one stream", "gru", 32, 48, 1, 0, false, TemporalPool::kMean, Plan::kOneStream},
+      {"mean, gated, large batch", "mean", 96, 48, 1, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"gru, gated, large batch", "gru", 96, 48, 2, 0, false, TemporalPool::kMean, Plan::kGated},
+      {"bigru, one stream", "bigru", 96, 48, 2, 0, false, TemporalPool::kMean, Plan::kOneStream},
+      {"gru, sinusoids", "gru", 96, 48, 1, 0, true, TemporalPool::kMean, Plan::kPlain,
+       TimeEncoding::kTime2Vec},
+      {"gru, decay, layers", "gru", 96, 48, 2, 0, true, TemporalPool::kMean, Plan::kPlain,
+       TimeEncoding::kDecay},
+      {"mean, one stream", "mean", 32, 8, 1, 0, false, TemporalPool::kMean, Plan::kOneStream},
   };
-  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(300, 24), 96);
+  Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(300, 24), 96);
   std::vector<int> classes;
   for (int i = 0; i < 300; ++i) classes.push_back(i % 2);
   const Targets labels = testing::classes_of(classes);
@@ -121,7 +159,11 @@ TEST_F(MemoryBudget, IsPredictedFromShapes) {
     config.layers = plan.layers;
     config.time = plan.time;
     config.pool = plan.pool;
-    const FitTask task{dataset, labels, split, config, options, 9};
+    config.time_encoding = plan.encoding;
+    set_inputs(plan.inputs, config);
+    dataset.streams = std::ssize(config.streams);
+    FitTask task{dataset, labels, split, config, options, 9};
+    if (config.covariates > 0) task.covariates = torch::zeros({300, config.covariates});
     const std::uint64_t before = cpu_memory().live;
     reset_cpu_memory_peak();
     testing::run_to_end(task);
