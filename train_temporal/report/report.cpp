@@ -89,12 +89,19 @@ std::string result_section(const RunReport& report) {
   return body;
 }
 
-std::string describe(const std::string& name, bool per_frame) {
-  if (name == "single") return per_frame ? ": each frame by itself" : ": one frame of each exam";
-  if (name == "mean") return ": mean of the frames";
-  if (name == "shuffled") return " (control): frames in random order";
-  if (name.starts_with(kOnlyStream)) return " (control): the same model on this stream alone";
-  if (name == "blank") return " (control): the same model, features blanked; it sees times";
+// Every model but `clock` takes the covariates, which those that see less of the frames are told
+// by.
+std::string describe(const std::string& name, const RunReport& report) {
+  const std::string beside = report.covariates.empty() ? "" : ", and covariates";
+  if (name == "single")
+    return concat(report.per_frame ? ": each frame by itself" : ": one frame of each exam", beside);
+  if (name == "mean") return concat(": mean of the frames", beside);
+  if (name == "shuffled") return concat(" (control): frames in random order", beside);
+  if (name.starts_with(kOnlyStream))
+    return concat(" (control): the same model, of features this stream's alone, at the times of ",
+                  "all", beside);
+  if (name == "blank")
+    return concat(" (control): the same model, features blanked; it sees times", beside);
   if (name == "covariates") return " (control): no images, the covariates alone";
   if (name == "clock") return " (control): no images, only length, times, frame size, file type";
   if (name == "attention") return ": mean of the frames, weighted by what each shows";
@@ -112,7 +119,7 @@ std::string models_section(const RunReport& report) {
       concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
-    std::vector<std::string> row = {model_label(model) + describe(model.name, report.per_frame)};
+    std::vector<std::string> row = {model_label(model) + describe(model.name, report)};
     for (Metric metric : metrics) {
       const MetricSummary* summary = find_metric(model, metric);
       row.push_back(summary ? interval_text(summary->primary()) : "–");

@@ -325,7 +325,9 @@ std::vector<std::string> verdict(const RunReport& report) {
   if (order_matters && !shuffled.found)
     unknown.push_back("the order of frames (control 'shuffled')");
   if (order_matters && !blank.found)
-    unknown.push_back("features rather than times (control 'blank')");
+    unknown.push_back(concat("features rather than times",
+                             report.covariates.empty() ? "" : " and covariates",
+                             " (control 'blank')"));
   if (main != "clock" && !clock.found)
     unknown.push_back("pixels rather than metadata (control 'clock')");
   if (main != "covariates" && !report.covariates.empty() && !covariates.found)
