@@ -206,7 +206,9 @@ void predict_online(const std::filesystem::path& path, const std::filesystem::pa
     const std::int64_t number = frame->index;
     const double time_s = frame->time_s;
     const auto arrived = Clock::now();
-    const auto scores = online.step(features.of(std::move(*frame)), time_s);
+    const torch::Tensor seen = features.of(std::move(*frame));
+    ensemble.require_width(seen.size(-1));
+    const auto scores = online.step(seen, time_s);
     std::cout << line_of(ensemble, number, time_s, scores) << std::flush;
     if (!std::cout) break;  // whoever read the lines has gone
     latency.add(std::chrono::duration<double>(Clock::now() - arrived).count());

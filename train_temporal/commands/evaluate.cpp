@@ -117,8 +117,9 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     if (!options.against.empty()) report.against = name_of(options.against);
     report.tuned = ensemble.card().tuned.has_value();
     if (const CovariateEncoding& taken = ensemble.card().covariates; !taken.empty()) {
-      report.covariates = covariate_facts(covariate_columns(taken, cohort.cache, ensemble.labels()),
-                                          cohort.labeled());
+      report.covariates = covariate_facts(
+          covariate_columns(taken, cohort.cache, cohort.labeled(), ensemble.labels()),
+          cohort.labeled());
       report.frame_covariates = ensemble.card().config.frame_covariates;
     }
     if (t == 0) report.warnings = cohort.warnings;
@@ -281,6 +282,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   const Seen seen = seen_of(applied, cohort, options.data.exam_is_patient);
   const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
+  for (std::string& said : ensemble.unlearnt_inputs(cohort.cache, cohort.labeled()))
+    cohort.warnings.push_back(std::move(said));
   Split split;
   split.test = cohort.labeled();
   std::optional<Examined> other;

@@ -144,6 +144,7 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
   if (outcome.exams.empty() && !applied.raw())
     throw DataError("the cache has no exam with a readable frame");
   warn_of_use(applied, ensemble.card(), cache, outcome.exams);
+  for (const std::string& said : ensemble.unlearnt_inputs(cache, outcome.exams)) log_warning(said);
   const auto scores = ensemble.scores(cache, outcome.exams, applied.device());
   outcome.unlike = judge_features(applied.study(), cache, outcome.exams);
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())

@@ -235,6 +235,7 @@ void predict(Applied& applied, const fs::path& path, Json& result) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, path);
   const auto exams = exams_with_frames(cache);
+  for (const std::string& said : ensemble.unlearnt_inputs(cache, exams)) log_warning(said);
   const auto scores = ensemble.scores(cache, exams, applied.device());
   const auto unlike = judge_features(applied.study(), cache, exams);
   const CsvTable table =

@@ -10,6 +10,9 @@
 namespace coldframe::temporal {
 namespace {
 
+// Values are divided by deviations: a number must not become infinite by it.
+constexpr double kLeastDeviation = 1e-30;
+
 bool is_number(const std::string& value, double& number) {
   return parse_double(value, number) && std::isfinite(number);
 }
@@ -29,7 +32,8 @@ CovariateEncoding::Column learn_numbers(const CovariateColumn& column,
   for (double number : known) squares += (number - learnt.mean) * (number - learnt.mean);
   const double deviation = std::sqrt(squares / count);
   // Alike but for rounding is alike.
-  if (deviation > 1e-9 * std::max(std::abs(learnt.mean), 1e-30)) learnt.deviation = deviation;
+  if (deviation > std::max(1e-9 * std::abs(learnt.mean), kLeastDeviation))
+    learnt.deviation = deviation;
   return learnt;
 }
 
@@ -126,6 +130,7 @@ Json CovariateEncoding::to_json() const {
 }
 
 CovariateEncoding CovariateEncoding::from_json(const Json& json) {
+  if (!json.is_array()) throw DataError("its covariates are damaged: expected a list of columns");
   CovariateEncoding encoding;
   for (const Json& entry : json) {
     Column column{entry.at("name").get<std::string>(), entry.contains("categories")};
@@ -136,10 +141,17 @@ CovariateEncoding CovariateEncoding::from_json(const Json& json) {
       column.mean = entry.at("mean").get<double>();
       column.deviation = entry.at("deviation").get<double>();
     }
-    if (!std::isfinite(column.mean) || !std::isfinite(column.deviation) || column.deviation < 0)
+    const bool scaled = column.deviation == 0 || column.deviation >= kLeastDeviation;
+    if (!std::isfinite(column.mean) || !std::isfinite(column.deviation) || !scaled)
       throw DataError(concat("covariate '", column.name, "': mean ", column.mean, " and deviation ",
-                             column.deviation,
-                             ", expected finite numbers, the latter not below 0"));
+                             column.deviation, ", expected finite numbers, the latter 0 or from ",
+                             kLeastDeviation, " up"));
+    const std::set<std::string> different(column.categories.begin(), column.categories.end());
+    const auto names = encoding.names();
+    if (different.size() < column.categories.size() ||
+        std::ranges::find(names, column.name) != names.end())
+      throw DataError(concat("covariate '", column.name, "': it, or a category of it, is there ",
+                             "twice; the file is damaged"));
     encoding.columns_.push_back(std::move(column));
   }
   return encoding;
@@ -156,8 +168,10 @@ std::size_t unknown_categories(const CovariateEncoding& encoding, std::size_t nu
   }));
 }
 
-void require_numbers(const CovariateColumn& column, std::span<const cache::ExamInfo> exams) {
-  for (std::size_t i = 0; i < exams.size() && !column.category; ++i) {
+void require_numbers(const CovariateColumn& column, std::span<const cache::ExamInfo> exams,
+                     const std::vector<std::size_t>& used) {
+  if (column.category) return;
+  for (const std::size_t i : used) {
     double number = 0;
     if (column.values[i].empty() || is_number(column.values[i], number)) continue;
     throw DataError(concat("exam '", exams[i].id, "': the covariate '", column.name, "' is '",

@@ -64,7 +64,9 @@ std::size_t unknown_categories(const CovariateEncoding& encoding, std::size_t nu
                                const CovariateColumn& column,
                                const std::vector<std::size_t>& exams);
 
-// DataError, which names the exam, where a value of a column of numbers is none.
-void require_numbers(const CovariateColumn& column, std::span<const cache::ExamInfo> exams);
+// DataError, which names the exam, where one of `used`, by index, has a value that is none in a
+// column of numbers.
+void require_numbers(const CovariateColumn& column, std::span<const cache::ExamInfo> exams,
+                     const std::vector<std::size_t>& used);
 
 }  // namespace coldframe::temporal

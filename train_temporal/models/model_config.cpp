@@ -60,7 +60,8 @@ void read_streams(const Json& json, ModelConfig& config) {
   config.only_stream = json.value("only_stream", std::int64_t{-1});
   const auto count = static_cast<std::int64_t>(config.streams.size());
   if (count >= 2 && config.features() % count == 0 && config.features() > count &&
-      config.only_stream < count && !(config.gated && config.frame_covariates))
+      config.only_stream >= -1 && config.only_stream < count &&
+      !(config.gated && config.frame_covariates))
     return;
   throw DataError(concat("model configuration: ", count, " streams in a dimension of ",
                          config.dimension, "; the file is damaged or not a Coldframe model"));
@@ -147,6 +148,15 @@ ModelConfig model_config_from_json(const Json& json) {
       throw DataError(concat("model configuration: a transformer of width ", config.hidden,
                              ", which is odd; the file is damaged or not a Coldframe model"));
     }
+    const bool beyond = reads_in_order(config.architecture) && !is_recurrent(config.architecture);
+    const bool decays = config.time_encoding == TimeEncoding::kDecay &&
+                        reads_in_order(config.architecture) &&
+                        (config.architecture != ModelKind::kGru || config.bidirectional);
+    if ((beyond && config.bidirectional) || decays)
+      throw DataError(concat("model configuration: ", name, " with ",
+                             decays ? "time_encoding decay" : "bidirectional true",
+                             ", which it cannot have; the file is damaged or not a Coldframe "
+                             "model"));
     if (config.per_frame() &&
         (is_one_frame(config.order) || config.architecture == ModelKind::kAttention)) {
       throw DataError(concat("model configuration: ", name,

@@ -85,6 +85,8 @@ ModelCard card_from_json(const Json& json) {
     card.most_frames = json["frames"].at(1).get<std::size_t>();
   }
   card.arrangement = {json.value("streams", ""), card.config.streams, json.value("visits", "")};
+  if (card.arrangement.streams.empty() != card.config.streams.empty())
+    throw DataError("its card and its model do not agree on streams; the file is damaged");
   if (json.contains("covariates"))
     card.covariates = CovariateEncoding::from_json(json["covariates"]);
   if (json.contains("tuned")) {

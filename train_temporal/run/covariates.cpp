@@ -115,7 +115,7 @@ std::vector<CovariateColumn> read_covariates(Cohort& cohort, const std::vector<S
     column.name = name;
     column.values = cohort.column(name, "covariates");
     column.category = category.value_or(!one_spelling(at(column.values, used)).numeric);
-    require_numbers(column, cohort.exams());
+    require_numbers(column, cohort.exams(), used);
     check_values(column, cohort, used);
     warn_of_answers(column, cohort);
     warn_of_unknown(column, splits, cohort);

@@ -10,6 +10,15 @@
 #include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {
+namespace {
+
+// Each by itself, so that the values of other exams change no spelling.
+std::vector<std::string> spelt(std::vector<std::string> values) {
+  for (std::string& value : values) value = one_spelling(cleaned(value));
+  return values;
+}
+
+}  // namespace
 
 std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
                                      const std::string& column, const std::string& option) {
@@ -19,7 +28,7 @@ std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, con
     std::map<std::string, std::string> value_of;
     for (const auto& row : labels->rows) value_of[row[id]] = row[of];
     for (const cache::ExamInfo& exam : exams) values.push_back(value_of[exam.id]);
-    return one_spelling(std::move(values)).values;
+    return spelt(std::move(values));
   }
   std::set<std::string> known;
   for (const cache::ExamInfo& exam : exams) {
@@ -31,7 +40,7 @@ std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, con
                              labels != nullptr ? " and --labels have" : " has",
                              " no such column of exams; the cache has ",
                              known.empty() ? "none" : join({known.begin(), known.end()}, ", ")));
-  return one_spelling(std::move(values)).values;
+  return spelt(std::move(values));
 }
 
 }  // namespace coldframe::temporal

@@ -10,7 +10,7 @@
 
 namespace coldframe::temporal {
 
-// The values of a column, one per exam, numbers in one spelling, "" where there is none: of
+// The values of a column, one per exam, each number in one spelling, "" where there is none: of
 // `labels` if it has the column, else of the cache. ConfigError, which names `option`, where
 // neither has it.
 std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,

@@ -122,6 +122,26 @@ def test_predict_applies_each_fold_s_encoding(cohort, tmp_path):
     assert done.returncode == 3 and "'age' is 'old', expected a number" in done.stderr, done.stderr
 
 
+def test_categories_are_known_however_the_others_are_spelt(tmp_path):
+    """pandas writes a column of whole numbers with a gap as 1.0, and another exam may say 'unknown'."""
+    exams, features = made_exams(30)
+    train(make_cache(tmp_path, exams, features), tmp_path / "run", "--covariates", "grade:category", "--epochs", 2)
+    for name, odd in [("floats", []), ("mixed", [0]), ("all", range(30))]:
+        other = [{**e, "columns": {"grade": "unknown" if n in odd else f"{e['columns']['grade']}.0"}} for n, e in enumerate(exams)]
+        cache = make_cache(tmp_path, other, features, name=f"{name}.cache")
+        done = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / f"{name}.csv")
+        said = f"warning: covariate 'grade': {len(odd)} exam"
+        assert done.returncode == 0 and (said in done.stderr) == (len(odd) > 0), done.stderr
+    floats, mixed = (pd.read_csv(tmp_path / f"{name}.csv").p_1 for name in ["floats", "mixed"])
+    np.testing.assert_array_equal(floats[1:], mixed[1:])
+
+
+def test_a_text_among_numbers_matters_in_exams_that_are_used_alone(tmp_path):
+    exams, features = made_exams(30)
+    exams[0]["columns"] |= {"label": "", "age": "unknown"}
+    train(make_cache(tmp_path, exams, features), tmp_path / "run", "--covariates", "age", "--epochs", 1)
+
+
 @pytest.mark.parametrize("where", ["head", "frames"])
 def test_only_what_carries_the_label_finds_it(tmp_path, where):
     words = ["--covariates", "age,sex", "--covariates-at", where, "--compare", "covariates", "--epochs", 40, "--patience", 10]
@@ -248,6 +268,8 @@ def test_blank_keeps_the_covariates(tmp_path):
     cache = made_cache(tmp_path, count=160, gaps=False)
     train(cache, tmp_path / "run", "--covariates", "age,sex", "--covariates-at", "frames", "--compare", "blank", "--epochs", 40)
     assert auroc_of(tmp_path / "run", 1) >= 0.95
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "features blanked; it sees times, and covariates" in page
     assert "times, length and covariates alone" in " ".join(summary_of(tmp_path / "run")["verdict"])
 
 

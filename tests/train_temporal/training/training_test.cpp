@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/training/checkpoint.h"
 
 namespace coldframe::temporal {
@@ -287,6 +288,59 @@ TEST_F(ModelFile, NamesWhatIsWrongWithATensor) {
   weights_ = good;
   weights_["head.weight"] = torch::zeros({3, 16});
   EXPECT_NE(error_of_reading().find("[3, 16], expected [2, 16]"), std::string::npos);
+}
+
+// Else rows of one width are read as if they had another.
+TEST_F(ModelFile, IsNotAppliedToRowsOfAnotherWidth) {
+  EXPECT_EQ(error_of_reading(), "");
+  const Ensemble ensemble({folder_ / "m.safetensors"});
+  ensemble.require_width(5);
+  EXPECT_THROW(ensemble.require_width(12), DataError);
+  card_.arrangement.streams = "stream";
+  EXPECT_THAT(error_of_reading(), HasSubstr("do not agree on streams"));
+  card_.config.dimension = 6;
+  card_.config.streams = {"FA", "ICGA"};
+  weights_ = state_dict(*make_model(card_.config, 1));
+  EXPECT_EQ(error_of_reading(), "");
+  card_.arrangement.streams.clear();
+  EXPECT_THAT(error_of_reading(), HasSubstr("do not agree on streams"));
+}
+
+TEST_F(ModelFile, RefusesWhatNoTrainingWrites) {
+  ModelConfig streams = card_.config;
+  streams.dimension = 6;
+  streams.streams = {"FA", "ICGA"};
+  Json damaged = to_json(streams);
+  EXPECT_NO_THROW(model_config_from_json(damaged));
+  damaged["only_stream"] = -9;
+  EXPECT_THROW(model_config_from_json(damaged), DataError);
+  for (const char* model : {"transformer", "tcn"}) {
+    ModelConfig config = card_.config;
+    set_model(config, model);
+    EXPECT_NO_THROW(model_config_from_json(to_json(config)));
+    damaged = to_json(config);
+    damaged["bidirectional"] = true;
+    EXPECT_THROW(model_config_from_json(damaged), DataError) << model;
+    config.time_encoding = TimeEncoding::kDecay;
+    EXPECT_THROW(model_config_from_json(to_json(config)), DataError) << model;
+  }
+}
+
+TEST(CovariatesOfAFile, AreThoseOfATraining) {
+  const Json age = {{"name", "age"}, {"missing", false}, {"mean", 50.0}, {"deviation", 9.0}};
+  const Json sex = {{"name", "sex"}, {"missing", true}, {"categories", {"F", "M"}}};
+  EXPECT_EQ(CovariateEncoding::from_json(Json::array({age, sex})).width(), 4);
+  const auto refused = [](const Json& json) {
+    EXPECT_THROW(CovariateEncoding::from_json(json), DataError) << json;
+  };
+  refused(age);
+  refused(Json::array({age, age}));
+  Json other = sex;
+  other["categories"] = {"F", "F"};
+  refused(Json::array({other}));
+  other = age;
+  other["deviation"] = 5e-324;
+  refused(Json::array({other}));
 }
 
 // 65536 hidden units would need 48 GiB; the file's own shapes are compared first.

@@ -29,6 +29,15 @@ bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   return a == b;
 }
 
+// True where no exam of the model's training part had the stream (input_statistics()).
+bool hides_stream(const TrainedModel& trained, std::size_t stream) {
+  const ModelConfig& config = trained.card.config;
+  if (config.blank || !trained.model->uses_features()) return false;
+  const torch::Tensor deviation = trained.model->named_buffers()["feature_std"];
+  const std::int64_t place = config.features() - std::ssize(config.streams);
+  return deviation[place + static_cast<std::int64_t>(stream)].item<float>() == kBlankDeviation;
+}
+
 // The outputs of one fit for all exams, group by group.
 std::vector<double> outputs_of(TrainedModel& trained, const Dataset& dataset,
                                const std::vector<std::size_t>& exams, ThreadTeam& team) {
@@ -60,6 +69,7 @@ Ensemble::Ensemble(const std::vector<std::filesystem::path>& files, std::filesys
     if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest() ||
         added.tuned.has_value() != card().tuned.has_value() ||
+        added.arrangement != card().arrangement ||
         added.covariates.names() != card().covariates.names()) {
       throw DataError(
           concat("'", path.string(),
@@ -116,14 +126,44 @@ void Ensemble::require_same_features(const cache::CacheReader& cache,
                           " on; extract these exams with --cut ", tuned->block));
 }
 
+void Ensemble::require_width(std::int64_t features) const {
+  const std::int64_t expected = card().config.features();
+  if (features == expected) return;
+  throw DataError(concat("the models take ", plural(expected, "feature"), " of a frame, and these ",
+                         "exams have ", features, " once they are arranged as the run's were; '",
+                         models_.front().file.string(),
+                         "' is damaged, or was not trained on such exams"));
+}
+
+std::vector<std::string> Ensemble::unlearnt_inputs(const cache::CacheReader& cache,
+                                                   const std::vector<std::size_t>& exams) const {
+  std::vector<std::string> said;
+  if (!card().covariates.empty())
+    said = unknown_covariates(card().covariates,
+                              covariate_columns(card().covariates, cache, exams, labels_), exams);
+  const std::vector<std::string>& streams = card().config.streams;
+  for (std::size_t s = 0; s < streams.size(); ++s) {
+    const auto without = std::ranges::count_if(
+        models_, [&](const TrainedModel& trained) { return hides_stream(trained, s); });
+    const auto with =
+        std::ranges::count_if(exams, [&](std::size_t exam) { return cache.has_stream(exam, s); });
+    if (without > 0 && with > 0)
+      said.push_back(concat("stream '", streams[s],
+                            "': ", plural(static_cast<std::size_t>(with), "exam"),
+                            " with it, which ", without, " of ", plural(models_.size(), "model"),
+                            " did not see in the training and count as missing"));
+  }
+  return said;
+}
+
 Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                        const torch::Device& device) {
+  require_width(cache.dimension());
   if (!card().covariates.empty()) {
-    const auto columns = covariate_columns(card().covariates, cache, labels_);
+    const auto columns = covariate_columns(card().covariates, cache, exams, labels_);
     for (TrainedModel& trained : models_)
       trained.model->covariates = trained.card.covariates.encode(columns);
-    for (const std::string& said : missing_covariates(card().covariates, columns, exams))
-      log_info_once(said);
+    for (const std::string& said : missing_covariates(columns, exams)) log_info_once(said);
   }
   return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
                       card().tuned ? Residence::kStream : Residence::kDevice);

@@ -35,8 +35,14 @@ class Ensemble {
   // were trained on, or lacks the cut that tuned ones go on from.
   void require_same_features(const cache::CacheReader& cache,
                              const std::filesystem::path& path) const;
+  // Says which categories and streams of these exams the training did not have: they count as
+  // missing.
+  std::vector<std::string> unlearnt_inputs(const cache::CacheReader& cache,
+                                           const std::vector<std::size_t>& exams) const;
+  // DataError where a frame has another number of features than the models take.
+  void require_width(std::int64_t features) const;
   // The exams' features, as far as the models do not make their own of the cut. Covariates go to
-  // the models.
+  // the models. The cache is arranged already.
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their

@@ -12,6 +12,7 @@ namespace coldframe::temporal {
 
 std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding,
                                                const cache::CacheReader& cache,
+                                               const std::vector<std::size_t>& exams,
                                                const std::filesystem::path& labels) {
   std::optional<CsvTable> table;
   if (!labels.empty()) table = read_csv(labels);
@@ -30,22 +31,30 @@ std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding
     columns.push_back(
         {learnt.name, learnt.category,
          exam_column(cache.exams(), table ? &*table : nullptr, learnt.name, "covariates")});
-    require_numbers(columns.back(), cache.exams());
+    require_numbers(columns.back(), cache.exams(), exams);
   }
   return columns;
 }
 
-std::vector<std::string> missing_covariates(const CovariateEncoding& encoding,
+std::vector<std::string> missing_covariates(const std::vector<CovariateColumn>& columns,
+                                            const std::vector<std::size_t>& exams) {
+  std::vector<std::string> said;
+  for (const CovariateColumn& column : columns) {
+    const auto missing =
+        std::ranges::count_if(exams, [&](std::size_t exam) { return column.values[exam].empty(); });
+    if (missing > 0)
+      said.push_back(concat("covariate '", column.name, "': ",
+                            plural(static_cast<std::size_t>(missing), "exam"), " without a value"));
+  }
+  return said;
+}
+
+std::vector<std::string> unknown_covariates(const CovariateEncoding& encoding,
                                             const std::vector<CovariateColumn>& columns,
                                             const std::vector<std::size_t>& exams) {
   std::vector<std::string> said;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    const auto missing = std::ranges::count_if(
-        exams, [&](std::size_t exam) { return columns[i].values[exam].empty(); });
     const std::size_t unknown = unknown_categories(encoding, i, columns[i], exams);
-    if (missing > 0)
-      said.push_back(concat("covariate '", columns[i].name, "': ",
-                            plural(static_cast<std::size_t>(missing), "exam"), " without a value"));
     if (unknown > 0)
       said.push_back(concat("covariate '", columns[i].name, "': ", plural(unknown, "exam"),
                             " with a category that the training did not have count as missing"));
