@@ -36,7 +36,7 @@ void check_order(const TrainOptions& options) {
   constexpr const char *kRecurrent = "a GRU or LSTM",
                        *kOrdered = "models that read frames in order";
   for (const Given& one :
-       {Given{options.layers > 1, ordered, "layers", kOrdered},
+       {Given{options.layers > 0, ordered, "layers", kOrdered},
         Given{model.bidirectional, recurrent, "bidirectional", kRecurrent},
         Given{options.pool_given, ordered, "temporal-pool", kOrdered},
         Given{options.time == TimeInput::kOn, ordered, "time on", kOrdered},
@@ -153,6 +153,8 @@ void check_model_options(const TrainOptions& options) {
         "--search tries settings on one frame, and --single-frame best chooses among three; name "
         "first, middle or last, or leave --search out");
   }
+  if (options.required.asked() && options.launch.several())
+    throw ConfigError("--require is for one process; leave it out where several share every fit");
   check_order(options);
   check_streams(options);
   check_width(options);
@@ -171,6 +173,10 @@ std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets
 }
 
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams) {
+  ModelConfig config;
+  config.streams = streams;
+  for (const std::string& name : options.compare)
+    if (name.starts_with(kOnlyPrefix)) set_model(config, name);
   if (!options.default_compare) return;
   for (const std::string& name : streams) options.compare.push_back(kOnlyPrefix + name);
 }

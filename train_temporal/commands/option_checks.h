@@ -13,7 +13,8 @@ void check_model_options(const TrainOptions& options);
 // do not allow.
 // `--compare` alone: takes out, and gives back, what cannot learn these targets.
 std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets);
-// `--compare` alone: adds the main model on each stream alone.
+// `--compare` alone: adds the main model on each stream alone. ConfigError for one that is named
+// and not among `streams`.
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
 void check_task_options(const TrainOptions& options, const Targets& targets);
 

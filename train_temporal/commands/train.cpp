@@ -28,6 +28,7 @@
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/arrangement.h"
 #include "train_temporal/run/covariates.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
@@ -49,7 +50,8 @@ torch::Device budgeted_device(const TrainOptions& options) {
 
 class TrainingRun {
  public:
-  TrainingRun(const TrainOptions& options, ProcessGroup* group)
+  // `folder`: what is to be trained goes there; null: another process leads, or nothing does.
+  TrainingRun(const TrainOptions& options, ProcessGroup* group, const RunFolder* folder)
       : options_(options),
         group_(group),
         device_(budgeted_device(options)),
@@ -57,6 +59,8 @@ class TrainingRun {
         asked_(ask(cohort_, options.questions)),
         splits_(divide(cohort_, options, split_text_)) {
     cohort_.covariates = read_covariates(cohort_, splits_, options_);
+    for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
+      cohort_.warnings.push_back(std::move(warning));
     for (const std::string& note : cohort_.notes) log_info(note);
     for (const std::string& warning : cohort_.warnings) log_warning(warning);
     const auto left_out = leave_out_controls(options_, cohort_.targets);
@@ -76,6 +80,7 @@ class TrainingRun {
     if (views.size() > 1)
       log_info(concat("training draws one of ", views.size(),
                       " views of each exam per epoch (--views clean for the clean one alone)"));
+    if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, device_);
     const auto begun = Clock::now();
     load_features(views);
     load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -116,6 +121,7 @@ class TrainingRun {
   std::unique_ptr<tune::TunedSource> tuned_;  // of --tune
   Placement placement_;
   Dataset dataset_;
+  std::unique_ptr<Monitor> monitor_;
   double load_seconds_ = 0;
 };
 
@@ -196,6 +202,11 @@ Json TrainingRun::config() const {
   json["fits"] = plan_fits(experiment()).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   json["model"] = to_json(base_);
+  for (const std::string& name : options_.compare) {
+    const ModelConfig compared = experiment().config({name, 0, 0, 0});
+    const bool other = compared.layers != base_.layers;
+    if (other && reads_in_order(compared.architecture)) json["layers"][name] = compared.layers;
+  }
   if (options_.covariates.asked())
     json["covariates"] = covariates_json(cohort_.covariates, options_.covariates.at_frames);
   json["fit"] = fit_json(options_.fit);
@@ -220,7 +231,6 @@ int TrainingRun::run(RunFolder* writable) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
   search(writable);
-  const std::unique_ptr<Monitor> monitor = writable ? start_monitor(options_, device_) : nullptr;
   const auto fits = run_fits(experiment(), writable);
   if (group_ != nullptr) group_->leave();
   if (writable == nullptr) return 0;
@@ -232,7 +242,7 @@ int TrainingRun::run(RunFolder* writable) {
   write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
   StudyReport result = report(models, fits);
   Json summary = metrics_json(result);
-  if (monitor) add_machine(*monitor, options_.monitor, result.targets.front(), summary);
+  if (monitor_) add_machine(*monitor_, options_.monitor, result.targets.front(), summary);
   for (const RunReport& target : result.targets) {
     for (const std::string& warning : data_warnings(target)) log_warning(warning);
   }
@@ -322,13 +332,13 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!parse_train_options(arguments, options)) return 0;
   check_model_options(options);
   return in_processes(options, [&](ProcessGroup* group) {
-    if (options.benchmark) return TrainingRun(options, group).benchmark();
+    if (options.benchmark) return TrainingRun(options, group, nullptr).benchmark();
     const bool leads = group == nullptr || group->leads();
     std::optional<RunFolder> folder;
     if (leads) folder.emplace(options.out, options.existing);
-    TrainingRun run(options, group);
+    TrainingRun run(options, group, leads ? &*folder : nullptr);
     require_same_everywhere(group, run.config());
-    run.require_affordable();
+    if (leads && !folder->finished()) run.require_affordable();
     bool start = leads && folder->start(run.config());
     if (leads && !start && options.questions.figures) require_figures(options.out);
     if (group != nullptr) start = group->broadcast(start);

@@ -97,8 +97,6 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
 void require_affordable(const Experiment& experiment, double load_seconds) {
   const Requirements& required = experiment.options.required;
   if (!required.asked()) return;
-  if (experiment.group != nullptr)
-    throw ConfigError("--require is for one process; leave it out where several share every fit");
   std::vector<std::string> takes, beyond;
   const auto check = [&](const std::string& what, double found, double most, const char* name,
                          const auto& text) {

@@ -26,8 +26,7 @@ struct TrainBenchmark {
 TrainBenchmark measure_training(const Experiment& experiment, double load_seconds);
 
 // Says of a run that is to begin what options.required promise of it. Error with exit code 1 where
-// that does not hold; where times are asked it is measured as above. ConfigError with several
-// processes.
+// that does not hold; where times are asked it is measured as above.
 void require_affordable(const Experiment& experiment, double load_seconds);
 
 std::string to_table(const TrainBenchmark& benchmark);

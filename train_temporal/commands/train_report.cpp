@@ -38,7 +38,8 @@ std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits) 
   std::string content = splits_to_csv(splits, cohort.exams(), cohort.patients);
   for (std::size_t index : cohort.labeled()) {
     const cache::ExamInfo& exam = cohort.exams()[index];
-    std::vector<std::string> row = {exam.id, std::to_string(exam.revision), exam.source_digest};
+    std::vector<std::string> row = cohort.cache.provenance(index);
+    row.insert(row.begin(), exam.id);
     for (const Labels& labels : cohort.targets) {
       for (std::size_t i = 0; i < labels.rows(index); ++i)
         row.push_back(exact(labels.at(index, i)));

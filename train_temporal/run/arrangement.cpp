@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "common/cli/error.h"
@@ -15,37 +17,54 @@ namespace {
 
 constexpr double kSecondsOfDay = 86400;
 
-double read_time(const cache::ExamInfo& exam, const std::string& text, const std::string& column) {
-  if (text.empty()) return cache::kUnknownTime;
-  if (const auto time = parse_timestamp(text))
-    return time->absolute ? time->seconds : time->seconds * kSecondsOfDay;
-  throw ConfigError(concat("--visits ", column, ": '", text, "' of exam '", exam.id,
-                           "' is no time; expected a date (2024-03-01) or a number of days"));
+// The words stand for `train --visits` and for a run that was trained so.
+[[noreturn]] void refuse(const std::string& column, const std::string& why) {
+  throw ConfigError(concat("visits are joined by '", column, "' (train --visits), ", why));
+}
+
+// Dates of one exam and days of another cannot be put in order.
+std::vector<double> read_times(const std::vector<cache::ExamInfo>& exams,
+                               const std::vector<std::string>& texts, const std::string& column) {
+  std::vector<double> times;
+  std::map<bool, std::size_t> first;  // exam with a date, and with a number of days
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    times.push_back(cache::kUnknownTime);
+    if (texts[i].empty()) continue;
+    const auto time = parse_timestamp(texts[i]);
+    if (!time)
+      refuse(column, concat("and '", texts[i], "' of exam '", exams[i].id,
+                            "' is no time; expected a date (2024-03-01) or a number of days"));
+    times.back() = time->absolute ? time->seconds : time->seconds * kSecondsOfDay;
+    first.emplace(time->absolute, i);
+  }
+  if (first.size() < 2) return times;
+  refuse(column, concat("and '", texts[first[false]], "' of exam '", exams[first[false]].id,
+                        "' is a number of days, '", texts[first[true]], "' of exam '",
+                        exams[first[true]].id, "' a date; expected one kind in all exams"));
 }
 
 std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column) {
-  std::vector<double> times;
   const auto names = cache.column_names();
-  if (column == kStartTime && std::ranges::find(names, column) == names.end()) {
-    for (const cache::ExamInfo& exam : cache.exams()) times.push_back(exam.start_time);
-    return times;
+  if (std::ranges::find(names, column) != names.end()) {
+    cache.require_agreed(column);
+    return read_times(cache.exams(), exam_column(cache.exams(), nullptr, column, "visits"), column);
   }
-  cache.require_agreed(column);
-  const auto texts = exam_column(cache.exams(), nullptr, column, "visits");
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    times.push_back(read_time(cache.exams()[i], texts[i], column));
+  if (column != kStartTime)
+    refuse(column, concat("and the cache has no such column of exams; it has ",
+                          names.empty() ? "none" : join(names, ", ")));
+  std::vector<double> times;
+  for (const cache::ExamInfo& exam : cache.exams()) times.push_back(exam.start_time);
   return times;
 }
 
 // The exams of each patient who is known, by index.
-std::map<std::string, std::vector<std::size_t>> exams_by_patient(const cache::CacheReader& cache) {
+std::map<std::string, std::vector<std::size_t>> exams_by_patient(const cache::CacheReader& cache,
+                                                                 const std::string& column) {
   std::map<std::string, std::vector<std::size_t>> exams;
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
     if (!cache.exams()[i].patient.empty()) exams[cache.exams()[i].patient].push_back(i);
   if (!exams.empty() || cache.exams().empty()) return exams;
-  throw ConfigError(
-      "--visits joins the exams of a patient, and this cache names no patients; extract it again "
-      "with a `patient` column, or leave the option out");
+  refuse(column, "and this cache names no patients; extract it again with a `patient` column");
 }
 
 void require_times(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
@@ -53,9 +72,8 @@ void require_times(const cache::CacheReader& cache, const std::vector<std::size_
   if (exams.size() == 1) return;
   for (const std::size_t exam : exams) {
     if (std::isfinite(times[exam])) continue;
-    throw ConfigError(concat("--visits ", column, ": exam '", cache.exams()[exam].id,
-                             "' has no time, and its patient has ", exams.size(),
-                             " exams; give it one, or leave the option out"));
+    refuse(column, concat("and exam '", cache.exams()[exam].id, "' has no time, and its patient ",
+                          "has ", exams.size(), " exams; give it one"));
   }
 }
 
@@ -98,11 +116,30 @@ void arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
   if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits);
 }
 
+std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
+                                          const std::vector<Split>& splits) {
+  std::vector<std::string> said;
+  for (std::size_t s = 0; s < cache.streams().size(); ++s) {
+    const auto has = [&](std::size_t exam) { return cache.has_stream(exam, s); };
+    std::set<std::size_t> held_out;
+    for (const Split& split : splits) {
+      if (std::ranges::any_of(split.train, has)) continue;
+      for (const auto* part : {&split.validation, &split.test})
+        std::ranges::copy_if(*part, std::inserter(held_out, held_out.end()), has);
+    }
+    if (!held_out.empty())
+      said.push_back(concat("stream '", cache.streams()[s], "': ", plural(held_out.size(), "exam"),
+                            " with it, which no exam of the training part of their fold has; it "
+                            "counts as missing"));
+  }
+  return said;
+}
+
 void join_visits(cache::CacheReader& cache, const std::string& column) {
   const std::vector<double> times = times_of(cache, column);
   std::vector<std::vector<std::size_t>> parts(cache.exams().size());
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {i};
-  for (auto& [patient, exams] : exams_by_patient(cache)) {
+  for (auto& [patient, exams] : exams_by_patient(cache, column)) {
     require_times(cache, exams, times, column);
     std::ranges::stable_sort(exams, {}, [&](std::size_t exam) { return times[exam]; });
     for (const std::size_t exam : exams) {

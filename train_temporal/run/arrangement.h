@@ -3,9 +3,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "cache/read/reader.h"
 #include "train_temporal/data/dataset.h"
+#include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
 
@@ -14,6 +16,10 @@ inline constexpr const char* kStartTime = "start_time";
 
 // Merges and joins the exams of `cache` as it is asked. ConfigError and DataError say why not.
 void arrange(cache::CacheReader& cache, const Arrangement& arrangement);
+
+// Warns of streams that held-out exams have and no exam of their fold's training part.
+std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
+                                          const std::vector<Split>& splits);
 
 // Reads every exam with all earlier ones of its patient before it. `column`: of the cache, the time
 // of each visit as a date or in days, or kStartTime. Exams at the same time do not see each other,

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cache/format/layout.h"
+#include "cache/read/merged_streams.h"
 #include "common/cli/error.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
@@ -244,6 +245,13 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
     throw ConfigError(
         "--visits joins the exams of a patient, and --exam-is-patient says that each has one; give "
         "one of them");
+  const auto columns = cohort.cache.column_names();
+  if (!options.arrangement.streams.empty() &&
+      std::ranges::find(columns, cache::kStreamsColumn) != columns.end())
+    cohort.warnings.push_back(
+        concat("the cache has a column '", cache::kStreamsColumn,
+               "' of its own, which stays: subgroups by it are not those of the streams that exams "
+               "have; extract the exams without it for these"));
   arrange(cohort.cache, options.arrangement);
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
@@ -258,6 +266,11 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
     throw ConfigError(concat("--visits joins exams, and '", cohort.targets.names(),
                              "' has a value per frame, of one exam; leave the option out"));
   for (const Labels& labels : cohort.targets) {
+    const std::string exam = labels.per_frame ? cohort.cache.disputed_in(labels.name) : "";
+    if (!exam.empty())
+      throw DataError(concat("--streams: frames of one instant of exam '", exam,
+                             "' have different values of '", labels.name,
+                             "'; expected one, or an empty field for all but one of them"));
     cohort.notes.insert(cohort.notes.end(), labels.notes.begin(), labels.notes.end());
     cohort.warnings.insert(cohort.warnings.end(), labels.warnings.begin(), labels.warnings.end());
   }

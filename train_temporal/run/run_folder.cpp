@@ -163,8 +163,12 @@ void RunFolder::clear() const {
   fs::remove(working_ / kConfigFile);
 }
 
+bool RunFolder::finished() const {
+  return existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_);
+}
+
 bool RunFolder::start(const Json& config) {
-  if (existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_)) {
+  if (finished()) {
     require_same(out_, config, "--overwrite to replace the finished run");
     require_answered(config);
     remove_leftovers();

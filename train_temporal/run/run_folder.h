@@ -39,6 +39,8 @@ class RunFolder {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
 
+  bool finished() const;  // and to be resumed: start() will find nothing left to do
+
   // Creates the unfinished folder with config.json and nothing else, or, resuming, checks that the
   // configuration is the same (ConfigError lists the differences). Takes a lock: SystemError when
   // another process works on this run. False when the run is finished: nothing is left to do.

@@ -42,6 +42,8 @@ def test_a_run_that_would_not_hold_ends_before_it_begins(tmp_path):
     for limit in ["memory=0", "epoch=5", "memory", "epoch=-1s", "speed=1s", "run=1h,run=2h"]:
         done = coldframe(*words, "--require", limit)
         assert done.returncode == 2, done.stderr
+    done = coldframe(*words, "--monitor", tmp_path / "nowhere" / "load.csv")
+    assert done.returncode != 0 and "training gru" not in done.stderr, done.stderr
     assert not list(tmp_path.glob("run*"))
     done = coldframe(*words, "--require", "memory=4GiB,run=1h", "--monitor", tmp_path / "load.csv")
     assert done.returncode == 0 and "--require holds" in done.stderr, done.stderr

@@ -171,6 +171,19 @@ def test_a_run_is_not_resumed_on_other_features(tmp_path, change):
     assert result.returncode == 2 and "data_digest" in result.stderr
 
 
+def test_a_run_is_not_resumed_with_other_layers_of_a_compared_model(tmp_path):
+    cache, out, compared = ramp_cache(tmp_path, 40), tmp_path / "run", ["--compare", "transformer"]
+    interrupt(command(cache, out, *LONG, *compared), out)
+    result = train(cache, out, *LONG, *compared, "--layers", 1, "--resume")
+    assert result.returncode == 2 and "layers" in result.stderr, result.stderr
+
+
+def test_a_finished_run_is_neither_measured_nor_watched_again(made, tmp_path):
+    same = train(*made, *SHORT, "--resume", "--require", "memory=1KiB", "--monitor", tmp_path / "load.csv")
+    assert same.returncode == 0 and "nothing to resume" in same.stderr, same.stderr
+    assert not list(tmp_path.iterdir())
+
+
 # A death within the publishing comes before the first, after the first or after the second rename.
 @pytest.mark.parametrize("renames", [0, 1, 2])
 def test_a_death_while_publishing_can_be_resumed(made, tmp_path, renames):

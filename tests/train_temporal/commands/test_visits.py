@@ -87,6 +87,31 @@ def test_what_earlier_visits_show_is_learnt_from_them_and_from_nothing_else(tmp_
     assert done.returncode == 0 and "better" in done.stdout, done.stdout
 
 
+def test_a_run_knows_the_features_of_earlier_visits(tmp_path):
+    """They are part of what it was trained on, though nobody labelled them."""
+    exams, features = visits(9)
+    digests = []
+    for digest in ["aa" * 16, "bb" * 16]:
+        for entry in exams:
+            if entry["columns"]["label"] == "":
+                entry["digest"] = digest
+        cache = make_cache(tmp_path, exams, features, name=f"{digest[:2]}.cache")
+        run = train(cache, tmp_path / digest[:2], "--visits", "day", "--epochs", 1)
+        digests.append(json.loads((run / "config.json").read_text())["data_digest"])
+    assert digests[0] != digests[1]
+
+
+def test_an_applied_run_speaks_of_no_option_of_its_training(tmp_path):
+    exams, features = visits(9)
+    cache = make_cache(tmp_path, exams, features)
+    run = train(cache, tmp_path / "run", "--visits", "day", "--epochs", 1)
+    for entry in exams:
+        del entry["columns"]["day"]
+    other = make_cache(tmp_path, exams, features, name="other.cache")
+    done = coldframe("predict", "--run", run, "--cache", other, "--out", tmp_path / "p.csv")
+    assert done.returncode == 2 and "visits are joined by 'day' (train --visits), and the cache has no such column" in done.stderr, done.stderr
+
+
 def test_exams_of_the_same_time_do_not_see_each_other(tmp_path):
     exams, features = visits(9)
     for entry in exams:
@@ -103,12 +128,13 @@ def test_exams_of_the_same_time_do_not_see_each_other(tmp_path):
     (["--visits", "label"], {"label": "soon"}, "'soon' of exam"),
     (["--visits", "day"], {"day": ""}, "has no time"),
     (["--visits", "day"], {"patient": ""}, "names no patients"),
+    (["--visits", "day"], {"day": ["2020-01-05", "30"]}, "is a number of days, '2020-01-05' of exam"),
 ])
 def test_what_has_no_order_is_refused(tmp_path, words, change, said):
     exams, features = visits(6)
-    for entry in exams:
+    for number, entry in enumerate(exams):
         entry["patient"] = change.get("patient", entry["patient"])
-        entry["columns"] |= {name: value for name, value in change.items() if name != "patient"}
+        entry["columns"] |= {name: value if isinstance(value, str) else value[number % 2] for name, value in change.items() if name != "patient"}
     done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", tmp_path / "run",
                      *quick(*words))
     assert done.returncode == 2 and said in done.stderr, done.stderr

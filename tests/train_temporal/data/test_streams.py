@@ -195,8 +195,54 @@ def test_ways_of_computing_change_no_byte(cohort, tmp_path, words):
     (["--fusion", "sum"], "fusion"), (["--tune", "random"], "give one"),
     (["--fusion", "gated", "--covariates", "label", "--covariates-at", "frames"], "no place for"),
 ])
-def test_what_cannot_be_is_refused(cohort, tmp_path, words, said):
-    assert said in train(cohort[0], tmp_path / "run", *words, expect=2).stderr
+def test_what_cannot_be_is_refused_before_anything_is_trained(cohort, tmp_path, words, said):
+    done = train(cohort[0], tmp_path / "run", *words, expect=2)
+    assert said in done.stderr and "training gru" not in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_features_of_another_width_are_refused(cohort, tmp_path):
+    """Their recipe says nothing of the width, nor does a run whose file of unlike exams is gone."""
+    cache, exams, features = cohort
+    train(cache, tmp_path / "run", "--epochs", 1)
+    (tmp_path / "run" / "unlike_training.safetensors").unlink()
+    wide = make_cache(tmp_path, exams[:9], [np.concatenate([values, values], 1) for values in features[:9]], name="wide.cache")
+    for words in [["predict", "--out", tmp_path / "p.csv"], ["evaluate", "--bootstrap", 20]]:
+        done = coldframe(words[0], "--run", tmp_path / "run", "--cache", wide, *words[1:])
+        assert done.returncode == 3 and "the models take 12 features of a frame, and these exams have 22" in done.stderr, done.stderr
+
+
+def test_a_stream_that_the_training_did_not_have_is_hidden_and_said(tmp_path):
+    exams, features = made(30, missing=False)
+    for number in (28, 29):
+        exams[number]["frame_columns"]["stream"] = ["OCT"] * 4 + ["ICGA"] * 4
+    cache = make_cache(tmp_path, exams, features)
+    splits = tmp_path / "splits.csv"
+    part = ["train"] * 18 + ["validation"] * 6 + ["test"] * 6
+    splits.write_text("fold,exam,patient,part\n" + "".join(f"0,exam-{n},patient-{n},{part[n]}\n" for n in range(30)))
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--streams", "stream", "--splits", splits,
+                     *quick("--epochs", 3))
+    assert done.returncode == 0 and "'OCT': 2 exams with it, which no exam of the training part" in done.stderr, done.stderr
+    done = coldframe("predict", "--run", tmp_path / "run", "--cache", cache, "--out", tmp_path / "p.csv")
+    assert done.returncode == 0 and "'OCT': 2 exams with it, which 1 of 1 model did not see" in done.stderr, done.stderr
+    for number in (28, 29):
+        features[number][:4] = 1000
+    loud = make_cache(tmp_path, exams, features, name="loud.cache")
+    done = coldframe("predict", "--run", tmp_path / "run", "--cache", loud, "--out", tmp_path / "loud.csv")
+    assert done.returncode == 0, done.stderr
+    before, after = (pd.read_csv(tmp_path / name).p_1 for name in ["p.csv", "loud.csv"])
+    np.testing.assert_allclose(before, after, rtol=0, atol=1e-6)
+
+
+def test_a_label_of_frames_may_stand_in_any_stream_but_only_one_per_instant(tmp_path):
+    labels = {"later": ["", "", "0", "1"], "other": ["0", "1", "1", "0"]}
+    exams = [exam(n, 4, str(n % 2), time_s=[0, 1, 0, 1], frame_columns={"stream": ["FA", "FA", "ICGA", "ICGA"], **labels}) for n in range(18)]
+    cache = make_cache(tmp_path, exams, [np.random.default_rng(n).normal(size=(4, 5)) for n in range(18)])
+    words = ["train", "--cache", cache, "--streams", "stream", *quick("--folds", 3, "--epochs", 1)]
+    done = coldframe(*words, "--target", "later", "--out", tmp_path / "later")
+    assert done.returncode == 0, done.stderr
+    done = coldframe(*words, "--target", "other", "--out", tmp_path / "other")
+    assert done.returncode == 3 and "frames of one instant of exam 'exam-0' have different values of 'other'" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("streams, said", [
