@@ -76,6 +76,14 @@ std::string facts_text(const Bundle& bundle) {
                        ? concat(", threshold ", fixed(target["threshold"].get<double>(), 4))
                        : "",
                    "\n");
+  const auto line = [&](const std::string& name, const Json& names) {
+    std::vector<std::string> words;
+    for (const Json& one : names) words.push_back(one.is_string() ? one.get<std::string>() : "?");
+    if (!words.empty()) text += concat(padded(name, 11), join(words, ", "), "\n");
+  };
+  line("streams", facts.value("streams", Json::array()));
+  line("visits", facts.contains("visits") ? Json::array({facts["visits"]}) : Json::array());
+  line("covariates", facts.value("covariates", Json::array()));
   const Json& backbone = facts.at("backbone");
   text += concat("backbone   ", word(backbone, "kind"),
                  backbone.value("half", false) ? ", rounded to float16" : "", ", recipe ",

@@ -21,6 +21,7 @@
 #include "train_temporal/bundle/files/tar.h"
 #include "train_temporal/bundle/files/torch_file.h"
 #include "train_temporal/bundle/model_card.h"
+#include "train_temporal/bundle/monai_metadata.h"
 #include "train_temporal/bundle/packed_backbone.h"
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/run/apply/ensemble.h"
@@ -113,12 +114,13 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
               const PackedBackbone& backbone) {
   const Json config = read_json_file(options.run / "config.json");
   const auto of_run = [&](const char* key) { return config.value(key, Json(nullptr)); };
+  const temporal::ModelConfig& model = ensemble.card().config;
   Json facts = {{"format", kFormat},
                 {"name", options.name.empty() ? options.out.stem().string() : options.name},
                 {"license", license},
                 {"coldframe", kVersion},
                 {"torch", TORCH_VERSION},
-                {"dimension", ensemble.card().config.features()},
+                {"dimension", model.streams.empty() ? model.features() : model.stream_width()},
                 {"models", ensemble.size()},
                 {"controls", controls_of(options.run)},
                 {"targets", targets_json(ensemble)},
@@ -135,7 +137,11 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
                 {"recipe", cache::to_json(backbone.recipe)},
                 {"feature_digest", backbone.recipe.feature_digest()}};
   if (const auto& covariates = ensemble.card().covariates; !covariates.empty())
-    facts["covariates"] = covariates.names();
+    facts.update({{"covariates", covariates.names()}, {"covariate_inputs", covariates.places()}});
+  const temporal::Arrangement& arrangement = ensemble.card().arrangement;
+  if (!arrangement.streams.empty())
+    facts.update({{"streams", arrangement.stream_names}, {"stream_column", arrangement.streams}});
+  if (!arrangement.visits.empty()) facts["visits"] = arrangement.visits;
   return facts;
 }
 

@@ -1,7 +1,5 @@
 #include "train_temporal/bundle/model_card.h"
 
-#include <torch/version.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -32,10 +30,6 @@ std::string quoted(const std::string& text) {
 
 std::string number(const Json& value) {
   return value.is_number() ? fixed(value.get<double>(), 3) : "undefined";
-}
-
-const Json& primary(const Json& metric) {
-  return metric.at(metric.at("primary").get<std::string>());
 }
 
 // "0.912 [0.854, 0.951]"
@@ -84,6 +78,31 @@ std::string classes_text(const Json& target) {
   return names.empty() ? "a number" : join(names, ", ");
 }
 
+// "`FA`, `ICGA`"
+std::string names_in(const Json& facts, const char* key) {
+  std::string text;
+  for (const Json& name : facts.value(key, Json::array()))
+    text += concat(text.empty() ? "" : ", ", "`", name.get<std::string>(), "`");
+  return text;
+}
+
+// Says what an exam must bring.
+std::string inputs_text(const Json& facts) {
+  std::string text;
+  if (facts.contains("streams"))
+    text += concat("\nFrames are of the streams ", names_in(facts, "streams"), ", which the frame ",
+                   "column `", facts.at("stream_column").get<std::string>(),
+                   "` names; an exam may ", "lack some.\n");
+  if (facts.contains("visits"))
+    text += concat("\nAn exam is read behind the earlier ones of its patient, in the order of `",
+                   facts["visits"].get<std::string>(), "`.\n");
+  if (facts.contains("covariates"))
+    text += concat("\nBeside its frames it takes of each exam: ", names_in(facts, "covariates"),
+                   ". The models hold the name of every category of these that their training ",
+                   "had, be it of one exam.\n");
+  return text;
+}
+
 std::string intended_use(const Json& facts) {
   std::string text =
       "Research. It is not a medical device, and nobody has shown that it helps a patient.\n\n";
@@ -92,11 +111,8 @@ std::string intended_use(const Json& facts) {
                    target.at("task").get<std::string>(),
                    target.at("per_frame").get<bool>() ? ", of each frame" : "",
                    "): ", classes_text(target), "\n");
-  std::string beside;
-  for (const Json& name : facts.value("covariates", Json::array()))
-    beside += concat(beside.empty() ? "" : ", ", "`", name.get<std::string>(), "`");
-  if (!beside.empty()) text += concat("\nBeside its frames it takes of each exam: ", beside, ".\n");
-  return concat(text, "\nIt takes sequences of frames of one exam. `coldframe predict --bundle` ",
+  return concat(text, inputs_text(facts),
+                "\nIt takes sequences of frames of one exam. `coldframe predict --bundle` ",
                 "decodes, prepares and reads them as in the training.\n");
 }
 
@@ -228,6 +244,10 @@ std::string stated_license(const std::string& more) {
   return "";
 }
 
+const Json& primary(const Json& metric) {
+  return metric.at(metric.at("primary").get<std::string>());
+}
+
 Json targets_of(const Json& metrics) {
   return metrics.contains("targets") ? metrics["targets"] : Json::array({metrics});
 }
@@ -247,74 +267,6 @@ std::string model_card(const Json& facts, const Json& metrics, const std::string
   for (const auto& [name, section] : sections)
     text += concat("\n", name.empty() ? "" : concat("## ", name, "\n\n"), section);
   return text;
-}
-
-Json monai_metadata(const Json& facts, const Json& metrics) {
-  Json outputs = Json::object();
-  for (const Json& target : facts.at("targets")) {
-    const bool classes = !target.at("classes").empty();
-    Json channels = Json::object();
-    std::size_t count = 0;
-    for (const Json& name : target.at("classes")) channels[concat(count++)] = name;
-    if (!classes) channels[concat(count++)] = target.at("name");
-    outputs[target.at("name").get<std::string>()] = {
-        {"type", classes ? "probabilities" : "series"},
-        {"format", classes ? "classes" : "magnitude"},
-        {"modality", "n/a"},
-        {"num_channels", count},
-        {"spatial_shape", target.at("per_frame").get<bool>() ? Json({"*"}) : Json::array()},
-        {"dtype", "float32"},
-        {"value_range", classes ? Json({0, 1}) : Json::array()},
-        {"is_patch_data", false},
-        {"channel_def", channels}};
-  }
-  std::vector<std::string> names;
-  for (const Json& target : facts.at("targets")) names.push_back(target.at("name"));
-  Json scores = Json::object();
-  for (const Json& target : targets_of(metrics))
-    for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
-      scores[concat(target.at("target").get<std::string>(), ": ", key)] =
-          primary(metric).at("value");
-  const Json features = {
-      {"type", "series"},
-      {"format", "sequence"},
-      {"modality", "n/a"},
-      {"num_channels", facts.at("dimension")},
-      {"spatial_shape", {"*"}},
-      {"dtype", "float32"},
-      {"value_range", Json::array()},
-      {"is_patch_data", false},
-      {"channel_def", {{"0", "a frame's features, by the backbone of bundle.json"}}}};
-  Json inputs = {{"features", features}};
-  if (facts.contains("covariates")) {
-    Json& beside = inputs["covariates"] = features;
-    beside["num_channels"] = facts["covariates"].size();
-    beside["spatial_shape"] = Json::array();
-    beside["channel_def"] = Json::object();
-    for (const Json& name : facts["covariates"])
-      beside["channel_def"][concat(beside["channel_def"].size())] = name;
-  }
-  return {{"schema",
-           "https://github.com/Project-MONAI/MONAI-extra-test-data/releases/download/0.8.1/"
-           "meta_schema_20240725.json"},
-          {"version", "1.0.0"},
-          {"changelog", {{"1.0.0", "made of a finished run"}}},
-          {"monai_version", "1.6.1"},
-          {"pytorch_version", TORCH_VERSION},
-          {"numpy_version", "2.4.6"},
-          {"optional_packages_version", {{"safetensors", "0.8.0"}}},
-          {"required_packages_version", {{"safetensors", "0.8.0"}}},
-          {"supported_apps", Json::object()},
-          {"name", facts.at("name")},
-          {"task", concat("prediction from sequences of frames: ", join(names, ", "))},
-          {"description",
-           "A frozen vision transformer's features of each frame, and temporal models "
-           "of all folds, whose predictions are averaged; README.md says more."},
-          {"authors", "not stated"},
-          {"copyright", concat("licence: ", facts.at("license").get<std::string>())},
-          {"intended_use", "research, not diagnosis"},
-          {"eval_metrics", scores},
-          {"network_data_format", {{"inputs", inputs}, {"outputs", outputs}}}};
 }
 
 }  // namespace coldframe::bundle

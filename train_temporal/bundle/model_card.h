@@ -1,5 +1,4 @@
-// What a bundle says of itself: README.md for people and the Hugging Face hub, and
-// configs/metadata.json for MONAI's tools.
+// What a bundle says of itself to people and the Hugging Face hub: README.md.
 #pragma once
 
 #include <string>
@@ -16,10 +15,9 @@ std::string model_card(const Json& facts, const Json& metrics, const std::string
 // The licence in the front matter of `more`, "" for none. ConfigError: it is not one word.
 std::string stated_license(const std::string& more);
 
-// docs.monai.io, "MONAI Bundle Specification".
-Json monai_metadata(const Json& facts, const Json& metrics);
-
 // The targets' entries of a summary, which has one alone at its top.
 Json targets_of(const Json& metrics);
+// The estimate of a metric that counts.
+const Json& primary(const Json& metric);
 
 }  // namespace coldframe::bundle

@@ -1,5 +1,7 @@
 #include "train_temporal/bundle/raw_exams.h"
 
+#include <algorithm>
+
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
@@ -43,6 +45,10 @@ extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::s
   add("--out", "features.cache");
   auto options = extract::parse_extract_options(words);
   if (!options) throw ConfigError("--help is not an option of a bundle's exams");
+  const std::string column = bundle.facts().value("stream_column", "");
+  auto& columns = options->frame_columns;
+  if (!column.empty() && std::ranges::find(columns, column) == columns.end())
+    columns.push_back(column);
   const Json& stated = bundle.recipe().features.at("backbone");
   if (stated.contains("architecture"))
     options->backbone.stated = vit::architecture_from_json(stated["architecture"]);

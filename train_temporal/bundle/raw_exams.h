@@ -14,7 +14,8 @@
 namespace coldframe::bundle {
 
 // The options of `extract` for the bundle's recipe: preprocessing, selection, readers, and a
-// backbone with the bundle's weights and the recipe's own architecture. `words`: more words of
+// backbone with the bundle's weights and the recipe's own architecture. The column of a run's
+// streams is among the frame columns. `words`: more words of
 // `extract`, --input among them. ConfigError.
 extract::ExtractOptions extract_options(const Bundle& bundle, std::vector<std::string> words);
 

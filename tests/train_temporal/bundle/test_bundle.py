@@ -1,4 +1,5 @@
 """What `coldframe bundle` makes, and what others' readers make of it."""
+import csv
 import json
 import os
 import socket
@@ -13,7 +14,7 @@ from bundle_support import bundle, coldframe, extract, made, study  # noqa: F401
 from huggingface_hub import ModelCard
 from PIL import Image
 from training_support import quick
-from tuning_support import PIXELS
+from tuning_support import PIXELS, frame, tiny_vit
 
 import bundle_probability
 import read_cache
@@ -249,3 +250,42 @@ def test_a_time_to_an_event_is_bundled(made, tmp_path, task):
     coldframe("predict", "--bundle", path, "--cache", made.cache, "--out", tmp_path / "b.csv", "--horizons", "0.2,0.7")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     assert "risk,survival_0.2,survival_0.7" in (tmp_path / "a.csv").read_text()
+
+
+def two_streams(folder, patients, start=0):
+    """A manifest of patients with two visits each, of frames of FA and ICGA at the same times."""
+    random = np.random.default_rng(start)
+    folder.mkdir()
+    with open(folder / "exams.csv", "w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["exam", "path", "patient", "label", "day", "age", "sex", "stream", "time"])
+        for p in range(start, start + patients):
+            for visit, time, stream in [(v, t, s) for v in range(2) for t in range(2) for s in ["FA", "ICGA"][p % 4 == 3:]]:
+                name = f"{p}-{visit}-{time}-{stream}.png"
+                frame(random, bool(p % 2)).save(folder / name)
+                rows.writerow([f"e{p}-{visit}", name, f"p{p}", p % 2, 30 * visit, 50 + p, "MF"[p % 3 == 0], stream, time])
+    return folder / "exams.csv"
+
+
+def test_a_bundle_says_and_reads_what_its_exams_bring(tmp_path):
+    weights, caches = tiny_vit(tmp_path / "vit.safetensors"), {}
+    exams = {"a": two_streams(tmp_path / "a", 10), "b": two_streams(tmp_path / "b", 4, start=100)}
+    for name, manifest in exams.items():
+        caches[name] = extract(manifest, tmp_path / f"{name}.cache", "--weights", weights, *PIXELS, "--device", "cpu",
+                               "--frame-columns", "stream", "--allow-unordered")
+    coldframe("train", "--cache", caches["a"], "--target", "label", "--out", tmp_path / "run", "--streams", "stream", "--visits", "day",
+              "--covariates", "age,sex", *quick("--folds", 2, "--epochs", 2))
+    made = tmp_path / "m.bundle"
+    shown = coldframe("bundle", "make", tmp_path / "run", "--out", made, "--weights", weights).stdout
+    for line in ["streams    FA, ICGA", "visits     day", "covariates age, sex"]:
+        assert line in shown, shown
+    facts, card = json.loads((made / "bundle.json").read_text()), (made / "README.md").read_text()
+    assert facts["dimension"] == 192 and facts["stream_column"] == "stream"
+    for said in ["streams `FA`, `ICGA`", "in the order of `day`", "of each exam: `age`, `sex`", "every category"]:
+        assert said in card, card
+    inputs = json.loads((made / "configs" / "metadata.json").read_text())["network_data_format"]["inputs"]
+    assert inputs["features"]["num_channels"] == 2 * 192 + 2
+    assert inputs["covariates"]["channel_def"] == {"0": "age", "1": "sex = F", "2": "sex = M"}
+    coldframe("predict", "--bundle", made, "--input", exams["b"], "--device", "cpu", "--allow-unordered", "--out", tmp_path / "one.csv")
+    coldframe("predict", "--run", tmp_path / "run", "--cache", caches["b"], "--out", tmp_path / "two.csv")
+    assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
