@@ -104,9 +104,8 @@ TEST_P(Streams, AModelNamesThemInItsOwnOrder) {
 }
 
 TEST_P(Streams, AnInstantHasTheFirstValueOfTheFramesThatAreThere) {
-  ExamFeatures exam =
-      exam_of("a", 0, {"FA", "FA", "FA", "ICGA", "ICGA", "ICGA"}, {0, 1, 2, 0, 1, 2},
-              {1, 0, 1, 1, 1, 1});
+  ExamFeatures exam = exam_of("a", 0, {"FA", "FA", "FA", "ICGA", "ICGA", "ICGA"},
+                              {0, 1, 2, 0, 1, 2}, {1, 0, 1, 1, 1, 1});
   exam.info.frame_columns[1].values = {"", "gone", "c", "a", "b", ""};
   exam.info.frame_source = {"f0", "f1", "f2", "f3", "f4", "f5"};
   write({exam});
