@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "train_temporal/metrics/calibration.h"
 
@@ -45,20 +46,25 @@ struct Standing {
   Line step;
 };
 
+constexpr std::size_t kFactors = 512;  // of at most 2 each; their product does not overflow
+
 Standing evaluate(const Line& line, std::span<const double> x, std::span<const int> positive) {
-  double likelihood = 0, g0 = 0, g1 = 0, h00 = 0, h01 = 0, h11 = 0;
+  double likelihood = 0, product = 1, g0 = 0, g1 = 0, h00 = 0, h01 = 0, h11 = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double eta = line.intercept + line.slope * x[i];
     const double small = std::exp(-std::abs(eta));  // never overflows
     const double p = (eta > 0 ? 1.0 : small) / (1.0 + small), weight = p * (1.0 - p);
     const double error = (positive[i] ? 1.0 : 0.0) - p;
-    likelihood += (positive[i] ? eta : 0.0) - std::max(eta, 0.0) - std::log1p(small);
+    likelihood += (positive[i] ? eta : 0.0) - std::max(eta, 0.0);
+    product *= 1.0 + small;  // one logarithm of many factors
+    if (i % kFactors == kFactors - 1) likelihood -= std::log(std::exchange(product, 1.0));
     g0 += error;
     g1 += error * x[i];
     h00 += weight;
     h01 += weight * x[i];
     h11 += weight * x[i] * x[i];
   }
+  likelihood -= std::log(product);
   const double determinant = h00 * h11 - h01 * h01;
   return {likelihood, {(h11 * g0 - h01 * g1) / determinant, (h00 * g1 - h01 * g0) / determinant}};
 }

@@ -76,6 +76,8 @@ struct Parts {
     for (const FoldScores& fold : given) folds.push_back(sorted_by_score(fold));
     for (FoldScores& pool : pooled) pool = sorted_by_score(pool);
   }
+  // A repeat of one fold is pooled as it is.
+  bool are_pooled() const { return folds.size() == pooled.size(); }
 };
 
 // All figures are computed together, which saves some work, fewer one by one.
@@ -123,7 +125,8 @@ void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<
     }
   };
   write(parts.folds, &MetricTable::Row::fold);
-  write(parts.pooled, &MetricTable::Row::pooled);
+  if (!parts.are_pooled()) return write(parts.pooled, &MetricTable::Row::pooled);
+  for (MetricTable::Row& row : block.without) row.pooled = row.fold;
 }
 
 // The class with the fewest pairs decides; see MetricTable::pairs. A patient with exams of the
@@ -162,7 +165,7 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
   table.metrics.assign(metrics.begin(), metrics.end());
   const Parts parts(folds);
   table.per_fold = figures_of(parts.folds, table.metrics);
-  table.pooled = figures_of(parts.pooled, table.metrics);
+  table.pooled = parts.are_pooled() ? table.per_fold : figures_of(parts.pooled, table.metrics);
   std::vector<MetricTable::Row> as_they_are;
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});

@@ -165,24 +165,8 @@ CalibrationLine line_of(const ScoredExams& exams) {
   return calibration_line(positive.score, positive.positive);
 }
 
-}  // namespace
-
-std::vector<int> decide(std::span<const double> probability, std::size_t classes,
-                        double threshold) {
-  std::vector<int> decision(probability.size() / classes);
-  for (std::size_t i = 0; i < decision.size(); ++i) {
-    const auto row = probability.subspan(i * classes, classes);
-    if (classes == 2) {
-      decision[i] = row[1] >= threshold;
-    } else {
-      decision[i] = static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
-    }
-  }
-  return decision;
-}
-
-Figure compute_metric(Metric metric, const ScoredExams& exams) {
-  if (const Figure problem = unusable(exams); !problem.defined()) return problem;
+// Of exams that are usable.
+Figure figure_of(Metric metric, const ScoredExams& exams) {
   switch (metric) {
     case Metric::kAuroc:
       return mean_over_classes(exams, auroc);
@@ -233,23 +217,42 @@ Figure compute_metric(Metric metric, const ScoredExams& exams) {
   return Figure::none("unknown metric");
 }
 
+}  // namespace
+
+std::vector<int> decide(std::span<const double> probability, std::size_t classes,
+                        double threshold) {
+  std::vector<int> decision(probability.size() / classes);
+  for (std::size_t i = 0; i < decision.size(); ++i) {
+    const auto row = probability.subspan(i * classes, classes);
+    if (classes == 2) {
+      decision[i] = row[1] >= threshold;
+    } else {
+      decision[i] = static_cast<int>(std::max_element(row.begin(), row.end()) - row.begin());
+    }
+  }
+  return decision;
+}
+
+Figure compute_metric(Metric metric, const ScoredExams& exams) {
+  const Figure problem = unusable(exams);
+  return problem.defined() ? figure_of(metric, exams) : problem;
+}
+
 std::vector<Figure> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped) {
+  const Figure problem = unusable(exams);
   std::vector<Figure> figures;
   for (Metric metric : metrics_for(exams.classes, exams.scale)) {
     if (metric == skipped) {
       figures.push_back(Figure::none("skipped"));
-      continue;
+    } else if (!problem.defined()) {
+      figures.push_back(problem);
+    } else if (metric == Metric::kCalibrationSlope) {
+      const CalibrationLine line = line_of(exams);
+      figures.push_back(line.slope);
+      figures.push_back(line.intercept);
+    } else if (metric != Metric::kCalibrationIntercept) {  // comes with the slope
+      figures.push_back(figure_of(metric, exams));
     }
-    if (metric != Metric::kCalibrationSlope && metric != Metric::kCalibrationIntercept) {
-      figures.push_back(compute_metric(metric, exams));
-      continue;
-    }
-    if (metric == Metric::kCalibrationIntercept) continue;  // comes with the slope
-    const Figure problem = unusable(exams);
-    const CalibrationLine line =
-        problem.defined() ? line_of(exams) : CalibrationLine{problem, problem};
-    figures.push_back(line.slope);
-    figures.push_back(line.intercept);
   }
   return figures;
 }

@@ -9,8 +9,8 @@
 namespace coldframe::temporal {
 
 // One without a name for a path: whatever is there, and words in which no part is NAME=PATH. Else
-// two or more, sorted by name. ConfigError: a name twice or alone, a cache twice, paths with and without
-// names.
+// two or more, sorted by name. ConfigError: a name twice or alone, a cache twice, paths with and
+// without names.
 std::vector<cache::NamedCache> named_caches(const std::string& words);
 
 }  // namespace coldframe::temporal
