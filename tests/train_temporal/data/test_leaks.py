@@ -26,4 +26,4 @@ def test_a_cache_whose_parts_are_not_finished_is_warned_of(tmp_path):
     result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run",
                        *quick("--folds", 1, "--epochs", 1))
     assert result.returncode == 0, result.stderr
-    assert "parts of an extraction share this cache" in result.stdout + result.stderr
+    assert "parts of an extraction share the cache" in result.stdout + result.stderr
