@@ -125,6 +125,8 @@ def test_every_stream_keeps_a_recipe_of_its_own(tmp_path):
     assert "streams.FA.weights.sha256" in report and "streams.ICGA.weights.sha256" in report
     done = coldframe("predict", "--run", tmp_path / "run", "--cache", several, "--out", tmp_path / "p.csv")
     assert done.returncode == 0, done.stderr
+    done = coldframe("bundle", "make", tmp_path / "run", "--out", tmp_path / "b", "--license", "mit")
+    assert done.returncode == 2 and "recipes of their own" in done.stderr, done.stderr
     for caches, stream, found in [(in_several(folders[1], exams, features, recipes[:1] * 2), "ICGA", '"aa", the run "bb"'),
                                   (in_several(folders[2], exams, features, recipes[::-1]), "FA", '"bb", the run "aa"')]:
         done = coldframe("evaluate", "--run", tmp_path / "run", "--cache", caches)
