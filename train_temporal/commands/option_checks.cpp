@@ -153,8 +153,6 @@ void check_model_options(const TrainOptions& options) {
         "--search tries settings on one frame, and --single-frame best chooses among three; name "
         "first, middle or last, or leave --search out");
   }
-  if (options.required.asked() && options.launch.several())
-    throw ConfigError("--require is for one process; leave it out where several share every fit");
   check_order(options);
   check_streams(options);
   check_width(options);

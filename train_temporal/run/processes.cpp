@@ -24,6 +24,8 @@ int in_processes(TrainOptions& options, const std::function<int(ProcessGroup*)>&
   if (options.jobs > 1) {
     throw ConfigError("--jobs is for one process; several, as here, share the work of every fit");
   }
+  if (options.required.asked())
+    throw ConfigError("--require is for one process; leave it out where several share every fit");
   set_log_rank(options.launch.rank);
   options.device = own_device(options.device, options.launch.local_rank);
   ProcessGroup group(options.launch);
