@@ -70,9 +70,8 @@ void add_cohort(html::Page& page, const RunReport& report, const std::string& of
   }
   if (report.characteristics.empty()) return;
   std::vector<std::string> header = {"", ""};
-  if (report.characteristics.front().cells.size() > 1)
-    header.insert(header.end(), report.classes.begin(), report.classes.end());
-  header.push_back("all");
+  const std::vector<std::string> columns = characteristic_columns(report);
+  header.insert(header.end(), columns.begin(), columns.end());
   std::vector<std::vector<std::string>> rows;
   for (const Characteristic& one : report.characteristics) {
     rows.push_back({one.column, one.row});

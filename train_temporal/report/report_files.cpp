@@ -66,8 +66,11 @@ class FigureTable {
       add(of, std::string(metric_key(one.metric)), one.primary());
   }
   void add(const std::vector<std::string>& of, const ShareAt& share) {
-    const auto known = [](double x) { return std::isnan(x) ? Figure::none("") : Figure::of(x); };
-    add(of, "survival", {known(share.value), known(share.low), known(share.high)});
+    const auto known = [](double x, bool is) { return is ? Figure::of(x) : Figure::none(""); };
+    const bool bounded = share.low < share.high;
+    add(of, "survival",
+        {known(share.value, !std::isnan(share.value)), known(share.low, bounded),
+         known(share.high, bounded)});
   }
   void add(const std::vector<std::string>& of, const DeLong& delong) {
     add(of, "auroc", delong.estimate);
@@ -123,9 +126,8 @@ std::string figures_csv(const RunReport& report) {
 
 std::string characteristics_csv(const RunReport& report) {
   std::vector<std::string> header = {"column", "row"};
-  if (report.characteristics.front().cells.size() > 1)
-    header.insert(header.end(), report.classes.begin(), report.classes.end());
-  header.push_back("all");
+  const std::vector<std::string> columns = characteristic_columns(report);
+  header.insert(header.end(), columns.begin(), columns.end());
   std::string csv = csv_row(header);
   for (const Characteristic& one : report.characteristics) {
     std::vector<std::string> row = {one.column, one.row};

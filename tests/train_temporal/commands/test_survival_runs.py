@@ -66,7 +66,7 @@ def value(model, name):
 def run(request, cache, tmp_path_factory):
     out = tmp_path_factory.mktemp(request.param) / "run"
     return request.param, out, *train(cache, out, "days:died", "--task", request.param, "--compare", "mean,shuffled",
-                                      "--subgroups", "site", "--figures")
+                                      "--subgroups", "site", "--characteristics", "site", "--figures")
 
 
 def test_only_what_sees_the_order_ranks_the_events(run):
@@ -105,7 +105,14 @@ def test_figures_equal_scikit_survival(run):
     report = (out / "report.html").read_text()
     assert "Survival by predicted risk" in report and "At horizons" in report and "By site" in report and "ROC and" not in report
     assert {p.name for p in (out / "figures").iterdir()} == {
-        "survival.svg", "survival.png", "calibration.svg", "calibration.png", "figures.csv", "flow.csv", "flow.svg", "flow.png", "tables.tex"}
+        "survival.svg", "survival.png", "calibration.svg", "calibration.png", "figures.csv", "flow.csv", "flow.svg", "flow.png", "tables.tex",
+        "characteristics.csv"}
+    described = pd.read_csv(out / "figures" / "characteristics.csv")
+    assert list(described) == ["column", "row", "without an event", "with an event", "all"]
+    assert described["with an event"][0] == str(table.event.sum()) and described["all"][0] == "238"
+    figures = pd.read_csv(out / "figures" / "figures.csv")
+    lowest = figures[(figures.group == "lowest third of risk") & (figures.figure == "survival")]
+    assert lowest.value.tolist() == pytest.approx(groups[0]["survival"]) and (lowest.low.isna() | (lowest.low < lowest.value)).all()
 
 
 def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):

@@ -13,14 +13,15 @@ namespace {
 
 constexpr std::size_t kFewNumbers = 5;  // of no more different ones each is a category
 
-using Groups = std::vector<std::vector<std::size_t>>;  // the exams of each class, then all
+// The exams of each class, or without an event and with it; then all.
+using Groups = std::vector<std::vector<std::size_t>>;
 
 Groups groups_of_exams(const Labels& labels, const std::vector<std::size_t>& used) {
-  Groups groups(labels.classes.size() + 1);
+  Groups groups((labels.is_survival() ? labels.strata() : labels.classes.size()) + 1);
   for (std::size_t exam : used) {
     if (labels.value[exam] == kUnlabeled) continue;
     groups.back().push_back(exam);
-    if (!labels.per_frame && labels.has_classes())
+    if (!labels.per_frame && groups.size() > 1)
       groups[static_cast<std::size_t>(labels.value[exam])].push_back(exam);
   }
   if (labels.per_frame) groups = {groups.back()};
