@@ -62,8 +62,7 @@ std::vector<LabelOptions> wanted_labels(const TargetOptions& options,
   if (!known.empty() && !options.positive.empty() &&
       std::ranges::none_of(known, &Target::is_survival))
     throw ConfigError(
-        concat("--positive says which value means that an event came, and the run "
-               "learnt ",
+        concat("--positive says which value means that an event came, and the run learnt ",
                names_of(known), "; its classes stay as they are, leave it out"));
   for (std::size_t t = 0; t < known.size(); ++t) {
     wanted[t].event = known[t].event;

@@ -85,7 +85,6 @@ Trainer::Trainer(const FitTask& task)
       pieces_(first_pieces(task)),
       best_parameters_(optimizer_.parameters().clone()) {
   early_stop_.patience = task.options.patience;
-  early_stop_.blind = !objective_.judges(task.split.validation);
   model_->precision.type = task.options.precision;
   if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
     fused_ = std::make_unique<FusedStep>(*model_, task_.config, dataset_, optimizer_.gradients(),
@@ -280,6 +279,7 @@ void Trainer::run_epoch() {
   agree_on_vit_budget();
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
+  early_stop_.blind = !objective_.judges(task_.split.validation);
   if (early_stop_.update(losses.validation, losses.figure)) {
     best_parameters_.copy_(optimizer_.parameters());
   }
@@ -322,7 +322,6 @@ void Trainer::restore(const FitState& state) {
   history_ = state.history;
   early_stop_ = state.early_stop;
   early_stop_.patience = task_.options.patience;
-  early_stop_.blind = !objective_.judges(task_.split.validation);
   pieces_ = state.pieces;
   loss_scale_ = state.loss_scale;
   if (vit_) vit_->set_learnt_budget(state.vit_budget);

@@ -290,7 +290,7 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   return report;
 }
 
-// Of times to an event all else is a way to learn it: labels are compared exam by exam.
+// A time to an event may be learnt in several ways; labels are compared exam by exam.
 bool asks_the_same(const Target& a, const Target& b) {
   if (a.is_survival()) return b.is_survival() && a.name == b.name && a.event == b.event;
   return a == b;
