@@ -14,7 +14,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
 #include "train_temporal/run/apply/prediction_table.h"
-#include "train_temporal/run/arrangement.h"
+#include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
 
 namespace coldframe::temporal {

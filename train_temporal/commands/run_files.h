@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/run_folder.h"

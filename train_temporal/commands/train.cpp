@@ -28,8 +28,8 @@
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
-#include "train_temporal/run/arrangement.h"
-#include "train_temporal/run/covariates.h"
+#include "train_temporal/run/cohort/arrangement.h"
+#include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/processes.h"
 #include "train_temporal/run/results/held_out.h"
@@ -291,23 +291,20 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
     if (model.model == kSingle && !cohort_.targets.per_frame())
       result.models.back().frame = options_.single_frame;
   }
-  for (const FoldResult& fold : models.front().folds) {
+  for (const FoldResult& fold : models.front().folds)
     result.choices.push_back(choice_of(fold, target, cohort_));
-  }
   return result;
 }
 
 StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
                                 const std::vector<FinishedFit>& fits) const {
   StudyReport study;
-  for (std::size_t t = 0; t < cohort_.targets.size(); ++t) {
+  for (std::size_t t = 0; t < cohort_.targets.size(); ++t)
     study.targets.push_back(report_on(t, models));
-  }
   evaluate_study(study);
   RunReport& result = study.targets.front();
-  for (const FinishedFit& fit : fits) {
+  for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));
-  }
   Json settings = config();
   for (const char* key : {"cache", "labels", "recipe"}) settings.erase(key);
   count_settings(settings);
@@ -318,9 +315,7 @@ StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
                       {"peak memory", human_bytes(peak_resident_bytes())},
                       {"features", placement_.text},
                       {"device", device_name(device_)}};
-  for (auto& fact : to_facts(memory_use(fits, experiment()))) {
-    result.resources.push_back(fact);
-  }
+  for (auto& fact : to_facts(memory_use(fits, experiment()))) result.resources.push_back(fact);
   return study;
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/files/json.h"
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/options/options.h"
 

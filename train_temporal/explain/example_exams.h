@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/results/results.h"
 
 namespace coldframe::temporal {

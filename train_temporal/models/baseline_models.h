@@ -1,7 +1,7 @@
 // The GRU's baselines: frames without order, and metadata without frames.
 #pragma once
 
-#include "train_temporal/models/frame_inputs.h"
+#include "train_temporal/models/inputs/frame_inputs.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {

@@ -4,7 +4,7 @@
 #include <stdexcept>
 
 #include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/covariate_inputs.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/ordered/tcn_model.h"
 #include "train_temporal/models/ordered/transformer_model.h"

@@ -29,7 +29,7 @@ class SequenceModel : public torch::nn::Module {
   virtual bool uses_features() const { return true; }
 
   // forward() with what is known of the exams besides their frames: behind the features, or as a
-  // term of its own (models/covariate_inputs.h).
+  // term of its own (models/inputs/covariate_inputs.h).
   torch::Tensor outputs(torch::Tensor features, const SequenceBatch& batch, const Dropout& dropout);
 
   MixedPrecision precision;  // of compute_logits() while gradients are wanted

@@ -5,9 +5,9 @@
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
-#include "train_temporal/report/report_charts.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 #include "train_temporal/report/study.h"
 
 namespace coldframe::temporal {

@@ -7,8 +7,8 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
-#include "train_temporal/report/report_charts.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,9 +1,9 @@
 #include "train_temporal/report/study.h"
 
 #include "common/text/text.h"
-#include "train_temporal/report/report_charts.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {

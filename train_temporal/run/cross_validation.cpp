@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"
-#include "train_temporal/run/covariates.h"
+#include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/starts.h"

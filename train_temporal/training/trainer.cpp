@@ -12,7 +12,7 @@
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "common/torch/device_memory.h"
-#include "train_temporal/models/covariate_inputs.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/training/checkpoint.h"
 #include "train_temporal/training/memory_plan.h"

@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/covariate_inputs.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/training/objective/mixup.h"
 
 namespace coldframe::temporal {

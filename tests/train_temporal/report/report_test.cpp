@@ -9,7 +9,7 @@
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train_temporal/models/covariate_inputs.h"
 #include "train_temporal/models/fused/fused_gru.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/kernels/kernels.h"
 #include "train_temporal/models/ordered/gru_model.h"
 

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "train_temporal/models/frame_inputs.h"
+#include "train_temporal/models/inputs/frame_inputs.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train_temporal/report/questions.h"
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 
 namespace coldframe::temporal {
 

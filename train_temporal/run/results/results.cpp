@@ -9,6 +9,7 @@
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
+#include "train_temporal/run/results/overview.h"
 #include "train_temporal/splits/label_values.h"
 #include "train_temporal/tasks/survival.h"
 

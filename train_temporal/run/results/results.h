@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "train_temporal/report/study.h"
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cross_validation.h"
 #include "train_temporal/run/results/asked.h"
 

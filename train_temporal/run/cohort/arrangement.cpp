@@ -1,4 +1,4 @@
-#include "train_temporal/run/arrangement.h"
+#include "train_temporal/run/cohort/arrangement.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 constexpr double kSecondsOfDay = 86400;
 
 // The words stand for `train --visits` and for a run that was trained so.
-[[noreturn]] void refuse(const std::string& column, const std::string& why) {
+[[noreturn]] void refuse_visits(const std::string& column, const std::string& why) {
   throw ConfigError(concat("visits are joined by '", column, "' (train --visits), ", why));
 }
 
@@ -32,15 +32,16 @@ std::vector<double> read_times(const std::vector<cache::ExamInfo>& exams,
     if (texts[i].empty()) continue;
     const auto time = parse_timestamp(texts[i]);
     if (!time)
-      refuse(column, concat("and '", texts[i], "' of exam '", exams[i].id,
-                            "' is no time; expected a date (2024-03-01) or a number of days"));
+      refuse_visits(column,
+                    concat("and '", texts[i], "' of exam '", exams[i].id,
+                           "' is no time; expected a date (2024-03-01) or a number of days"));
     times.back() = time->absolute ? time->seconds : time->seconds * kSecondsOfDay;
     first.emplace(time->absolute, i);
   }
   if (first.size() < 2) return times;
-  refuse(column, concat("and '", texts[first[false]], "' of exam '", exams[first[false]].id,
-                        "' is a number of days, '", texts[first[true]], "' of exam '",
-                        exams[first[true]].id, "' a date; expected one kind in all exams"));
+  refuse_visits(column, concat("and '", texts[first[false]], "' of exam '", exams[first[false]].id,
+                               "' is a number of days, '", texts[first[true]], "' of exam '",
+                               exams[first[true]].id, "' a date; expected one kind in all exams"));
 }
 
 std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column) {
@@ -50,8 +51,8 @@ std::vector<double> times_of(const cache::CacheReader& cache, const std::string&
     return read_times(cache.exams(), exam_column(cache.exams(), nullptr, column, "visits"), column);
   }
   if (column != kStartTime)
-    refuse(column, concat("and the cache has no such column of exams; it has ",
-                          names.empty() ? "none" : join(names, ", ")));
+    refuse_visits(column, concat("and the cache has no such column of exams; it has ",
+                                 names.empty() ? "none" : join(names, ", ")));
   std::vector<double> times;
   for (const cache::ExamInfo& exam : cache.exams()) times.push_back(exam.start_time);
   return times;
@@ -64,7 +65,8 @@ std::map<std::string, std::vector<std::size_t>> exams_by_patient(const cache::Ca
   for (std::size_t i = 0; i < cache.exams().size(); ++i)
     if (!cache.exams()[i].patient.empty()) exams[cache.exams()[i].patient].push_back(i);
   if (!exams.empty() || cache.exams().empty()) return exams;
-  refuse(column, "and this cache names no patients; extract it again with a `patient` column");
+  refuse_visits(column,
+                "and this cache names no patients; extract it again with a `patient` column");
 }
 
 void require_times(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
@@ -72,8 +74,9 @@ void require_times(const cache::CacheReader& cache, const std::vector<std::size_
   if (exams.size() == 1) return;
   for (const std::size_t exam : exams) {
     if (std::isfinite(times[exam])) continue;
-    refuse(column, concat("and exam '", cache.exams()[exam].id, "' has no time, and its patient ",
-                          "has ", exams.size(), " exams; give it one"));
+    refuse_visits(column,
+                  concat("and exam '", cache.exams()[exam].id, "' has no time, and its patient ",
+                         "has ", exams.size(), " exams; give it one"));
   }
 }
 

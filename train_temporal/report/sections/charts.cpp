@@ -1,4 +1,4 @@
-#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/sections/charts.h"
 
 #include <algorithm>
 #include <cmath>

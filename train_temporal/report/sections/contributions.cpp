@@ -2,7 +2,7 @@
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
-#include "train_temporal/report/report_charts.h"
+#include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,4 +1,4 @@
-#include "train_temporal/models/frame_inputs.h"
+#include "train_temporal/models/inputs/frame_inputs.h"
 
 #include <cmath>
 #include <string>

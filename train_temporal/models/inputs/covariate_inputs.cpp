@@ -1,4 +1,4 @@
-#include "train_temporal/models/covariate_inputs.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train_temporal/report/report_sections.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "common/charts/flow_chart.h"
 #include "common/text/text.h"
-#include "train_temporal/report/report_charts.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 

@@ -4,8 +4,8 @@
 
 #include "common/text/table.h"
 #include "common/text/text.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -8,7 +8,6 @@
 #include "cache/read/reader.h"
 #include "common/files/csv.h"
 #include "train_temporal/data/covariates.h"
-#include "train_temporal/report/report.h"
 #include "train_temporal/run/options/options.h"
 #include "train_temporal/splits/split.h"
 
@@ -22,7 +21,7 @@ struct Cohort {
   std::vector<std::size_t> patient_number;
   std::vector<std::string> notes;  // for the log: what was decided or left out
   std::vector<std::string> warnings;
-  std::vector<CovariateColumn> covariates = {};  // of --covariates, see run/covariates.h
+  std::vector<CovariateColumn> covariates = {};  // of --covariates, see covariates.h
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
   std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }
@@ -38,9 +37,5 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
 
 // Splits as the options ask; `how` describes it in a few words. Adds warnings to the cohort's.
 std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::string& how);
-
-// Describes the exams given by index, as one target sees them.
-DataOverview overview(const Cohort& cohort, std::size_t target,
-                      const std::vector<std::size_t>& used);
 
 }  // namespace coldframe::temporal

@@ -7,9 +7,9 @@
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/survival/survival_metrics.h"
-#include "train_temporal/report/report_charts.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -1,7 +1,7 @@
 // What the models know of a visit besides its images.
 #include "common/text/text.h"
-#include "train_temporal/report/report_sections.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 

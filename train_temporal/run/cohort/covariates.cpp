@@ -1,4 +1,4 @@
-#include "train_temporal/run/covariates.h"
+#include "train_temporal/run/cohort/covariates.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "train_temporal/run/cohort.h"
+#include "train_temporal/run/cohort/cohort.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/run/arrangement.h"
+#include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/split_parts.h"
@@ -218,6 +218,26 @@ void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
              "one patient, or leave the labels of all but one empty"));
 }
 
+void warn_of_unfinished(const std::vector<cache::NamedCache>& caches,
+                        std::vector<std::string>& warnings) {
+  for (const cache::NamedCache& each : caches)
+    if (!cache::part_record_paths(cache::locate(each.path)).empty())
+      warnings.push_back(concat("parts of an extraction share the cache '", each.path.string(),
+                                "' (.part-*.json), and exams may be missing; run "
+                                "`coldframe cache finish` first"));
+}
+
+// A value per exam or per frame, as the run learnt it.
+void require_same_rows(const Targets& targets, const std::vector<Target>& known) {
+  for (std::size_t t = 0; t < known.size(); ++t) {
+    if (targets[t].per_frame == known[t].per_frame) continue;
+    const char* trained = known[t].per_frame ? "frame" : "exam";
+    throw ConfigError(concat("the run learnt one value of '", known[t].name, "' per ", trained,
+                             ", but this cache has one per ",
+                             known[t].per_frame ? "exam" : "frame"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) const {
@@ -234,12 +254,7 @@ std::vector<std::string> Cohort::of_labeled(const std::vector<std::string>& valu
 Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& known) {
   const std::vector<cache::NamedCache> caches = named_caches(options.cache.string());
   Cohort cohort{cache::CacheReader(caches, cache::Detail::kWithoutPaths), {}, {}, {}, {}, {}, {}};
-  for (const cache::NamedCache& each : caches)
-    if (!cache::part_record_paths(cache::locate(each.path)).empty())
-      cohort.warnings.push_back(concat("parts of an extraction share the cache '",
-                                       each.path.string(),
-                                       "' (.part-*.json), and exams may be missing; run "
-                                       "`coldframe cache finish` first"));
+  warn_of_unfinished(caches, cohort.warnings);
   if (!options.arrangement.visits.empty() && options.exam_is_patient)
     throw ConfigError(
         "--visits joins the exams of a patient, and --exam-is-patient says that each has one; give "
@@ -254,13 +269,7 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
   arrange(cohort.cache, options.arrangement);
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
-  for (std::size_t t = 0; t < known.size(); ++t) {
-    if (cohort.targets[t].per_frame == known[t].per_frame) continue;
-    const char* trained = known[t].per_frame ? "frame" : "exam";
-    throw ConfigError(concat("the run learnt one value of '", known[t].name, "' per ", trained,
-                             ", but this cache has one per ",
-                             known[t].per_frame ? "exam" : "frame"));
-  }
+  require_same_rows(cohort.targets, known);
   if (!options.arrangement.visits.empty() && cohort.targets.per_frame())
     throw ConfigError(concat("--visits joins exams, and '", cohort.targets.names(),
                              "' has a value per frame, of one exam; leave the option out"));
@@ -287,65 +296,6 @@ std::vector<Split> divide(Cohort& cohort, const TrainOptions& options, std::stri
   cohort.warnings.insert(cohort.warnings.end(), set.warnings.begin(), set.warnings.end());
   warn_of_copies(cohort, set.splits);
   return std::move(set.splits);
-}
-
-namespace {
-
-ExamFlow flow_of(const Cohort& cohort, const Labels& labels, const std::vector<std::size_t>& used) {
-  std::set<std::string> read, failed;
-  ExamFlow flow;
-  for (std::size_t i = 0; i < cohort.exams().size(); ++i) {
-    read.insert(cohort.exams()[i].id);
-    if (present_frames(cohort.exams()[i]) == 0)
-      ++flow.without_frame;
-    else
-      flow.without_label += labels.value[i] == kUnlabeled;
-  }
-  for (const cache::Failure& failure : cohort.cache.failures())
-    if (!read.contains(failure.exam)) failed.insert(failure.exam);
-  flow.failed = failed.size();
-  flow.found = read.size() + failed.size();
-  flow.used = static_cast<std::size_t>(std::ranges::count_if(
-      used, [&](std::size_t exam) { return labels.value[exam] != kUnlabeled; }));
-  flow.in_no_part = flow.found - flow.failed - flow.without_frame - flow.without_label - flow.used;
-  return flow;
-}
-
-}  // namespace
-
-DataOverview overview(const Cohort& cohort, std::size_t target,
-                      const std::vector<std::size_t>& used) {
-  const Labels& labels = cohort.targets[target];
-  DataOverview data;
-  std::vector<std::size_t> labels_of(labels.classes.size());
-  std::vector<std::set<std::size_t>> patients(labels.classes.size());
-  std::set<std::size_t> all_patients;
-  for (std::size_t exam : used) {
-    if (labels.value[exam] == kUnlabeled) continue;
-    ++data.exams;
-    all_patients.insert(cohort.patient_number[exam]);
-    data.frames_per_exam.push_back(present_frames(cohort.exams()[exam]));
-    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
-      const double label = labels.at(exam, row);
-      if (std::isnan(label)) {
-        ++data.masked_frames;
-      } else if (labels.has_classes()) {
-        ++labels_of[static_cast<std::size_t>(label)];
-        patients[static_cast<std::size_t>(label)].insert(cohort.patient_number[exam]);
-      } else {
-        data.numbers.push_back(labels.is_survival() ? time_of(label) : label);
-        data.events += labels.is_survival() && has_event(label);
-      }
-    }
-  }
-  data.patients = all_patients.size();
-  data.unlabeled = labels.unlabeled;
-  data.flow = flow_of(cohort, labels, used);
-  for (std::size_t c = 0; c < labels_of.size(); ++c) {
-    data.exams_per_class.emplace_back(labels.classes[c], labels_of[c]);
-    data.patients_per_class.push_back(patients[c].size());
-  }
-  return data;
 }
 
 }  // namespace coldframe::temporal
