@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "train_temporal/report/report.h"
 #include "train_temporal/run/results/asked.h"
 
 namespace coldframe::temporal {
