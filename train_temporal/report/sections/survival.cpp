@@ -202,8 +202,8 @@ std::string horizons_section(const RunReport& report) {
 }  // namespace
 
 std::string survival_chart(const RunReport& report) {
-  html::Chart chart{concat("Without '", report.event, "', by predicted risk, with ",
-                           fixed(100 * report.bootstrap.level, 0), " % intervals"),
+  html::Chart chart{concat("Without '", report.event, "', by risk [",
+                           fixed(100 * report.bootstrap.level, 0), " %]"),
                     report.target,
                     "share without an event",
                     {}};
