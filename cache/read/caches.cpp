@@ -33,7 +33,20 @@ Json joined(const std::vector<Json>& parts, const std::vector<std::string>& name
   return json;
 }
 
+// A cache that says itself whose stream its frames are has to say the same.
+void require_own_stream(const ExamInfo& part, const std::string& stream) {
+  const auto own = std::ranges::find(part.frame_columns, kStreamColumn, &FrameColumn::name);
+  if (own == part.frame_columns.end()) return;
+  for (const std::string& value : own->values)
+    if (!value.empty() && value != stream)
+      throw DataError(concat("the cache that is given as ", stream, " has frames whose column '",
+                             kStreamColumn, "' says ", value, " (exam '", part.id,
+                             "'); a cache of several streams is given alone, with --streams ",
+                             kStreamColumn));
+}
+
 void append_frame_columns(ExamInfo& exam, const ExamInfo& part, const std::string& stream) {
+  require_own_stream(part, stream);
   const std::size_t before = exam.frames();
   std::vector<FrameColumn> added = part.frame_columns;
   std::erase_if(added, [](const FrameColumn& one) { return one.name == kStreamColumn; });
@@ -198,6 +211,14 @@ std::vector<std::uint64_t> Caches::checksums_of(std::span<const Part> parts) con
     checksums.push_back(xxh3_64(std::as_bytes(std::span(own))));
   }
   return checksums;
+}
+
+std::vector<std::uint64_t> Caches::clean_checksums(std::size_t exam) const {
+  if (!several()) return {one().checksums(exam).front()};
+  std::vector<std::uint64_t> sums;
+  for (const Part& part : parts_[exam])
+    sums.push_back(caches_[part.cache].checksums(part.exam).front());
+  return sums;
 }
 
 void Caches::require_agreed(const std::string& column) const {

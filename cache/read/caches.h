@@ -27,6 +27,7 @@ class Caches {
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const {
     return several() ? checksums_[exam] : one().checksums(exam);
   }
+  std::vector<std::uint64_t> clean_checksums(std::size_t exam) const;
   const std::vector<std::string>& names() const { return names_; }  // empty: one cache
   std::size_t find(const std::string& id) const;
   // The only cache, or the first.

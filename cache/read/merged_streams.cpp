@@ -178,6 +178,25 @@ bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> pl
   return false;
 }
 
+StreamMatches count_matches(std::span<const ExamInfo> stored, const MergedStreams& merged) {
+  StreamMatches matches;
+  for (std::size_t e = 0; e < stored.size(); ++e) {
+    std::map<std::size_t, std::set<std::size_t>> at;  // streams at an instant
+    std::set<std::size_t> streams;
+    for (std::size_t frame = 0; frame < merged.places[e].size(); ++frame) {
+      if (!stored[e].present[frame]) continue;
+      const auto& [instant, stream] = merged.places[e][frame];
+      at[instant].insert(stream);
+      streams.insert(stream);
+    }
+    matches.exams += !streams.empty();
+    matches.matched_exams += streams.size() > 1;
+    matches.instants += at.size();
+    for (const auto& [instant, there] : at) matches.matched_instants += there.size() > 1;
+  }
+  return matches;
+}
+
 void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t streams, std::size_t value_bytes, std::span<const std::byte> rows,
                 std::span<std::byte> merged) {

@@ -44,6 +44,12 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
 bool has_stream(const ExamInfo& stored, std::span<const MergedStreams::Place> places,
                 std::size_t stream);
 
+// Exams and instants with a frame, and those of more than one stream.
+struct StreamMatches {
+  std::size_t exams = 0, matched_exams = 0, instants = 0, matched_instants = 0;
+};
+StreamMatches count_matches(std::span<const ExamInfo> stored, const MergedStreams& merged);
+
 // The merged rows of an exam, [instants, merged_width()], from those stored. `value_bytes`: of a
 // feature, 2 (float16) or 4 (float32).
 void merge_rows(const ExamInfo& stored, std::span<const MergedStreams::Place> places,

@@ -164,6 +164,10 @@ const std::vector<std::uint64_t>& CacheReader::checksums(std::size_t exam) const
   return state_->cache.checksums(exam);
 }
 
+std::vector<std::uint64_t> CacheReader::clean_checksums(std::size_t exam) const {
+  return state_->cache.clean_checksums(exam);
+}
+
 std::vector<std::string> CacheReader::provenance(std::size_t exam) const {
   std::vector<std::string> facts;
   const auto parts = state_->parts(exam);
@@ -205,6 +209,10 @@ std::string CacheReader::disputed_in(const std::string& column) const {
   if (!state_->merged) return "";
   const auto found = state_->merged->disputed.find(column);
   return found == state_->merged->disputed.end() ? "" : found->second;
+}
+
+StreamMatches CacheReader::stream_matches() const {
+  return count_matches(state_->cache.exams(), *state_->merged);
 }
 
 bool CacheReader::has_stream(std::size_t exam, std::size_t stream) const {

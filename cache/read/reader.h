@@ -16,6 +16,7 @@
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
 #include "cache/format/storage_type.h"
+#include "cache/read/merged_streams.h"
 
 namespace coldframe::cache {
 
@@ -69,6 +70,7 @@ class CacheReader {
   // The first exam of which frames of one instant have different values in this frame column; "":
   // none.
   std::string disputed_in(const std::string& column) const;
+  StreamMatches stream_matches() const;
   // True where what is read as this exam has a frame of streams()[stream].
   bool has_stream(std::size_t exam, std::size_t stream) const;
 
@@ -87,6 +89,8 @@ class CacheReader {
   // XXH3-64 of the exam's rows as stored: one per view, equal for equal features in equal storage,
   // and behind them, where there is a cut, one per view of it.
   const std::vector<std::uint64_t>& checksums(std::size_t exam) const;
+  // The first of these, of each cache that the exam's own frames come from.
+  std::vector<std::uint64_t> clean_checksums(std::size_t exam) const;
 
   // Tells what is read as this exam from anything else: revision and digest of its source, and of
   // exams that are joined or merged, these of each part, its checksums, and the instant and stream

@@ -175,7 +175,8 @@ int run_predict(const std::vector<std::string>& arguments) {
   Applied applied(options);
   check_explain(options, applied.ensemble());
   cache::CacheReader cache(named_caches(applied.features().string()));
-  arrange(cache, applied.ensemble().card().arrangement);
+  for (const std::string& warning : arrange(cache, applied.ensemble().card().arrangement))
+    log_warning(warning);
   const Outcome outcome = predict(applied, cache, options);
   std::cout << (options.json
                     ? summary_json(applied.ensemble(), cache, outcome, options).dump(2) + "\n"

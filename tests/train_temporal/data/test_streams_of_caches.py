@@ -206,3 +206,32 @@ def test_visits_of_a_patient_are_joined_over_caches_of_streams(tmp_path):
     train(one, tmp_path / "one", "--epochs", 2, "--visits", "day")
     train_several(several, tmp_path / "several", "--epochs", 2, "--visits", "day")
     assert filecmp.cmp(tmp_path / "one" / "predictions.csv", tmp_path / "several" / "predictions.csv", shallow=False)
+
+
+def test_caches_that_do_not_meet_are_warned_of(cohort, tmp_path):
+    *_, exams, features = cohort
+
+    def apart(stream, part):
+        part["id"] += "_" + stream
+
+    caches = in_several(tmp_path, exams, features, change=apart)
+    done = train_several(caches, tmp_path / "run", "--epochs", 1)
+    assert "0 of 96 exams have more than one" in done.stderr and "no exam has more than one of the streams" in done.stderr, done.stderr
+    done = coldframe("predict", "--run", tmp_path / "run", "--cache", caches, "--out", tmp_path / "p.csv")
+    assert done.returncode == 0 and "no exam has more than one of the streams" in done.stderr, done.stderr
+
+    def late(stream, part):
+        part["time_s"] = [t + 0.01 * (stream == "ICGA") for t in part["time_s"]]
+        part.pop("start", None)
+
+    (tmp_path / "late").mkdir()
+    timed = [k for k in range(len(exams)) if None not in exams[k]["time_s"]][:14]
+    caches = in_several(tmp_path / "late", [exams[k] for k in timed], [features[k] for k in timed], change=late)
+    done = train_several(caches, tmp_path / "late" / "run", "--epochs", 1)
+    assert "no two streams have a frame at the same instant" in done.stderr, done.stderr
+
+
+def test_a_cache_of_several_streams_is_none_of_one(cohort, tmp_path):
+    one, several, *_ = cohort
+    done = train_several(f"FA={one},{several.split(',')[1]}", tmp_path / "run", expect=3)
+    assert "is given as FA has frames whose column 'stream' says ICGA" in done.stderr, done.stderr

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
 #include "train_temporal/splits/exam_column.h"
@@ -107,16 +108,36 @@ void require_file_names(const std::vector<std::string>& streams) {
                                "' cannot name a file; expected letters, digits, -, _ and +"));
 }
 
+// Tells how far streams meet, in exams and at instants; warns where they never do.
+std::vector<std::string> tell_matches(const cache::CacheReader& cache) {
+  const cache::StreamMatches matches = cache.stream_matches();
+  log_info(concat("streams ", join(cache.streams(), ", "), ": ", matches.matched_exams, " of ",
+                  plural(matches.exams, "exam"), " have more than one, ", matches.matched_instants,
+                  " of ", plural(matches.instants, "instant"), " a frame of more than one"));
+  if (matches.matched_exams == 0)
+    return {concat("no exam has more than one of the streams ", join(cache.streams(), ", "),
+                   "; caches of streams are matched by the ids of exams, which have to be alike, "
+                   "and each part now counts as an exam of its own")};
+  if (matches.matched_instants == 0)
+    return {
+        "no two streams have a frame at the same instant (within a millisecond), so that one is "
+        "missing at every instant; look at the exams' start and frame times"};
+  return {};
+}
+
 }  // namespace
 
-void arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
+std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement) {
+  std::vector<std::string> warnings;
   require_named(cache.cache_names(), arrangement);
   if (!arrangement.streams.empty()) {
     const bool one = cache.cache_names().empty();
     cache.merge_streams(one ? arrangement.streams : cache::kStreamColumn, arrangement.stream_names);
     require_file_names(cache.streams());
+    warnings = tell_matches(cache);
   }
   if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits);
+  return warnings;
 }
 
 std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,

@@ -14,8 +14,9 @@ namespace coldframe::temporal {
 // The name for exams' start times, where no column has it.
 inline constexpr const char* kStartTime = "start_time";
 
-// Merges and joins the exams of `cache` as it is asked. ConfigError and DataError say why not.
-void arrange(cache::CacheReader& cache, const Arrangement& arrangement);
+// Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet.
+// ConfigError and DataError say why not.
+std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement);
 
 // Warns of streams that held-out exams have and no exam of their fold's training part.
 std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,

@@ -187,8 +187,10 @@ std::map<std::size_t, std::size_t> copies_across(const Cohort& cohort,
   std::map<std::uint64_t, std::size_t> first;  // by checksum
   std::map<std::size_t, std::size_t> copy_of;
   for (std::size_t exam : cohort.labeled()) {
-    const auto [known, added] = first.emplace(cohort.cache.checksums(exam).front(), exam);
-    if (!added) copy_of[exam] = known->second;
+    for (const std::uint64_t sum : cohort.cache.clean_checksums(exam)) {
+      const auto [known, added] = first.emplace(sum, exam);
+      if (!added && known->second != exam) copy_of[exam] = known->second;
+    }
   }
   std::map<std::size_t, std::size_t> across;
   for (const Split& split : splits) {
@@ -266,7 +268,8 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
         concat("the cache has a column '", cache::kStreamsColumn,
                "' of its own, which stays: subgroups by it are not those of the streams that exams "
                "have; extract the exams without it for these"));
-  arrange(cohort.cache, options.arrangement);
+  for (std::string& warning : arrange(cohort.cache, options.arrangement))
+    cohort.warnings.push_back(std::move(warning));
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
   require_same_rows(cohort.targets, known);

@@ -189,7 +189,12 @@ void apply_caches(TargetOptions& data) {
         "--streams names the streams of one cache, and --cache NAME=PATH,… a cache of each; give "
         "one of them");
   arrangement.streams = cache::kStreamColumn;
-  for (const cache::NamedCache& cache : caches) arrangement.stream_names.push_back(cache.name);
+  std::vector<std::string> words;  // in one order, whatever that of the command line
+  for (const cache::NamedCache& cache : caches) {
+    arrangement.stream_names.push_back(cache.name);
+    words.push_back(concat(cache.name, "=", cache.path.string()));
+  }
+  data.cache = join(words, ",");
 }
 
 void apply_words(const Words& words, TrainOptions& options) {
