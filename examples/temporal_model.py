@@ -278,9 +278,9 @@ def read_survival(target, outputs):
     """[..., 1 + horizons]: the risk, then the probability of no event up to each of the target's horizons."""
     horizons, times = torch.tensor(target["horizons"]), torch.tensor(target["times"], dtype=torch.float64)
     hazards = torch.tensor(target["hazards"], dtype=torch.float64)
-    if target["task"] == "cox":  # the baseline's cumulative hazard rises evenly between its times
+    if target["task"] == "cox":  # the baseline's cumulative hazard is a step function
         risk = target["mean"] + outputs
-        baseline = torch.from_numpy(np.interp(horizons, [0, *target["times"]], [0, *target["hazards"]]))
+        baseline = torch.cat([torch.zeros(1), hazards])[torch.searchsorted(times, horizons.to(times), right=True)]
         return torch.cat([risk, (-(baseline.log() + risk).exp()).exp()], -1)  # exact where the baseline is 0
     each = torch.nn.functional.softplus(outputs + hazards)  # of the interval (start, end]
     starts = torch.cat([torch.zeros(1).to(times), times[:-1]])

@@ -212,11 +212,15 @@ Target target_from_json(const Json& json) {
     target.intervals = json.at("intervals").get<std::size_t>();
   }
   const bool fine = target.has_classes() ? target.classes.size() >= 2 : target.classes.empty();
+  const auto follows = [](double a, double b) { return !(a < b && std::isfinite(b)); };
   const bool timed =
-      !target.is_survival() || (!target.horizons.empty() && target.intervals <= 1000);
+      !target.is_survival() ||
+      (!target.horizons.empty() && target.horizons.front() > 0 && target.intervals <= 1000 &&
+       std::isfinite(target.horizons.front()) &&
+       std::ranges::adjacent_find(target.horizons, follows) == target.horizons.end());
   if (fine && timed && (!target.binary() || target.classes.size() == 2)) return target;
-  throw DataError(concat("target '", target.name, "': ", plural(target.classes.size(), "class"),
-                         timed ? "" : " and no horizon", " for the task ", word));
+  throw DataError(concat("target '", target.name, "': ", target.classes.size(), " classes",
+                         timed ? "" : " and no ascending horizons", " for the task ", word));
 }
 
 std::filesystem::path backbone_folder(const std::filesystem::path& model) {

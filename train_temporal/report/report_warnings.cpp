@@ -36,15 +36,18 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
 // Folds hold out few events, or nobody who is followed for long.
 void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty() || report.scale != Scale::kTime) return;
-  for (const MetricSummary& figure : report.models.front().summary) {
+  const auto take = [&](const MetricSummary& figure, const std::string& where) {
     const auto lacking = std::ranges::find_if_not(figure.per_fold, &Figure::defined);
-    if (!figure.by_fold || lacking == figure.per_fold.end()) continue;
+    if (!figure.by_fold || lacking == figure.per_fold.end()) return;
     const auto count = figure.per_fold.size() - static_cast<std::size_t>(std::ranges::count_if(
                                                     figure.per_fold, &Figure::defined));
     warnings.push_back(concat(count, " of ", figure.per_fold.size(), " folds have no ",
-                              metric_title(figure.metric), " (", lacking->undefined,
+                              metric_title(figure.metric), where, " (", lacking->undefined,
                               "): it is the mean over the others"));
-  }
+  };
+  for (const MetricSummary& figure : report.models.front().summary) take(figure, "");
+  for (const HorizonFigures& at : report.survival.horizons)
+    take(at.auroc, " at " + exact(at.horizon));
 }
 
 void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {

@@ -9,8 +9,6 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr double kLeastEventsOfStep = 5, kMostSteps = 100;
-
 // The exams with one time; sums are over all that are followed as long or longer.
 struct RiskSet {
   double time = 0;
@@ -130,17 +128,11 @@ void fit_baseline(Reading& reading, std::span<const double> z, std::span<const d
   reading.mean = -std::accumulate(z.begin(), z.end(), 0.0) / static_cast<double>(z.size());
   const RiskSets all = risk_sets(z, label);
   const double unit = std::exp(all.shift + reading.mean);  // weights are of exp(z − shift)
-  double left = 0, of_step = 0, hazard = 0;
-  for (const RiskSet& set : all.sets) left += set.events;
-  const double wanted = std::max(kLeastEventsOfStep, left / kMostSteps);
+  double hazard = 0;
   for (std::size_t s = all.sets.size(); s-- > 0;) {
     const RiskSet& set = all.sets[s];
     if (set.events == 0) continue;
     hazard += set.events / (set.at_risk * unit);
-    of_step += set.events;
-    left -= set.events;
-    if (left > 0 && std::min(left, of_step) < wanted) continue;
-    of_step = 0;
     reading.times.push_back(set.time);
     reading.hazards.push_back(hazard);
   }
@@ -213,12 +205,8 @@ double hazards_loss(std::span<const double> z, double label, const Reading& read
 std::vector<double> baseline_at(const Target& target, const Reading& reading) {
   std::vector<double> hazards;
   for (const double horizon : target.horizons) {
-    const auto above = std::ranges::upper_bound(reading.times, horizon);
-    const auto steps = static_cast<std::size_t>(above - reading.times.begin());
-    double hazard = steps > 0 ? reading.hazards[steps - 1] : 0;
-    if (steps < reading.times.size())
-      hazard += share_before(reading, steps, horizon) * (reading.hazards[steps] - hazard);
-    hazards.push_back(hazard);
+    const auto steps = std::ranges::upper_bound(reading.times, horizon) - reading.times.begin();
+    hazards.push_back(steps > 0 ? reading.hazards[static_cast<std::size_t>(steps) - 1] : 0);
   }
   return hazards;
 }

@@ -34,8 +34,7 @@ CoxLoss cox_loss(std::span<const double> z, std::span<const double> label);
 bool has_comparable_pair(std::span<const double> label);
 
 // Cox: Reading::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
-// the cumulative hazard of an exam with the part's mean output. Of its steps at most a hundred
-// stay, of five events or more each, so that a model does not hold its patients' times.
+// the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
 void fit_baseline(Reading& reading, std::span<const double> z, std::span<const double> label);
 
 // Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], each
@@ -52,8 +51,8 @@ double hazards_loss(std::span<const double> z, double label, const Reading& read
 // For each row of outputs [n, Target::outputs()] the risk, then the probability of no event up to
 // each of the target's horizons. The risk is Cox's logarithm of the relative hazard; of
 // discrete-time hazards it is the mean over the intervals' ends of the cumulative hazard −log S,
-// the mortality of Ishwaran et al. 2008. Within an interval, and between two times of Cox's
-// baseline, log S falls evenly; behind the last time S stays.
+// the mortality of Ishwaran et al. 2008. Within an interval log S falls evenly; Cox's falls
+// at the times of events. Behind the last time S stays.
 std::vector<double> survival_scores(const Target& target, const Reading& reading,
                                     std::span<const double> outputs);
 

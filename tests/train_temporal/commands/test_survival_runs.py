@@ -147,16 +147,18 @@ def test_predict_and_evaluate_at_other_horizons(run, cache, tmp_path):
     assert coldframe("train", "--list", out).stdout.count("harrell_c") == 1
 
 
-def test_a_model_keeps_no_time_of_fewer_than_five_patients(run, cache):
-    _, out, _, table, _ = run
-    died = set(table.exam[table.event == 1])
-    splits = pd.read_csv(out / "splits.csv")
-    for path in sorted((out / "models").glob("*.safetensors")):
-        _, card = temporal_model.load(path)
-        training = splits[(splits.fold == card["fold"]) & (splits.part == "train")]
-        events = table.label[table.exam.isin(training.exam) & table.exam.isin(died)]
-        counts = np.histogram(events, [-1, *np.nextafter(card["targets"][0]["times"], np.inf)])[0]
-        assert counts.sum() == len(events) and counts.min() >= 5, counts
+def test_events_at_yearly_visits_are_predicted_for_no_other_time(tmp_path):
+    """Between two visits nobody has the event, and Breslow's baseline stays as it is."""
+    exams, features = made_exams(90, seed=3, name="visits")
+    for number, entry in enumerate(exams):
+        entry["columns"] |= {"days": str(365 * (1 + number % 3)), "died": str(int(number % 4 == 0))}
+    cache = make_cache(tmp_path, exams, features)
+    done = coldframe("train", "--cache", cache, "--target", "days:died", "--out", tmp_path / "run", "--horizons", "100,364,365,700,730",
+                     *quick("--folds", 3, "--epochs", 2))
+    assert done.returncode == 0, done.stderr
+    table = pd.read_csv(tmp_path / "run" / "predictions.csv")
+    assert (table[["survival_100", "survival_364"]] == 1).all(axis=None) and (table.survival_365 < 1).all()
+    assert table.survival_700.equals(table.survival_365) and (table.survival_730 < table.survival_700).all()
 
 
 def test_runs_of_one_event_are_compared_whatever_the_task(cache, tmp_path):

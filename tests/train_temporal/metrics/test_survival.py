@@ -120,11 +120,8 @@ def test_cox_loss_and_baseline(cases):
         assert ours["cox"]["gradient"][len(time) // 2] == pytest.approx((two[0] - two[1]) / 2e-5 * len(time), abs=1e-5)
         assert ours["cox"]["mean"] == pytest.approx(-risk.mean())
         breslow = BreslowEstimator().fit(risk - risk.mean(), event, time).cum_baseline_hazard_
-        steps = np.searchsorted(breslow.x, ours["cox"]["times"])
-        close(ours["cox"]["hazards"], breslow.y[steps])
-        # Five patients or more stand behind each time that a model keeps.
-        events = np.histogram(time[event], [-1, *np.nextafter(ours["cox"]["times"], np.inf)])[0]
-        assert events.sum() == event.sum() and len(events) <= 100 and (events.min() >= 5 or len(events) == 1)
+        np.testing.assert_array_equal(ours["cox"]["times"], np.unique(time[event]))
+        close(ours["cox"]["hazards"], breslow.y[np.searchsorted(breslow.x, ours["cox"]["times"])])
         assert ours["cox"]["comparable"] == (concordance_index_censored(event, time, risk)[1:3] != (0, 0))
 
 

@@ -1,6 +1,7 @@
 #include "train_temporal/run/apply/ensemble.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "common/cli/error.h"
@@ -102,12 +103,12 @@ void Ensemble::take_horizons(const std::vector<Target>& targets) {
       trained.card.targets[t].horizons = targets[t].horizons;
 }
 
-// Nothing is known of hazards behind the last event.
+// Nothing is known of hazards behind the last event, of the model whose training ends first.
 void Ensemble::warn_of_late_horizons(double horizon) const {
-  double last = 0;
+  double last = std::numeric_limits<double>::infinity();
   for (const TrainedModel& trained : models_)
     for (const Reading& reading : trained.card.readings)
-      if (!reading.times.empty()) last = std::max(last, reading.times.back());
+      if (!reading.times.empty()) last = std::min(last, reading.times.back());
   if (horizon > last)
     log_warning(concat("--horizons ", exact(horizon), ": no event of the training came after ",
                        exact(last), "; predictions are of no event up to that time"));
