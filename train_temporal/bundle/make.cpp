@@ -145,10 +145,11 @@ Json facts_of(const MakeOptions& options, const std::string& license, Ensemble& 
   return facts;
 }
 
-// The run's figures. Its warnings may name exams and patients, and are left out.
+// The run's figures. Its warnings may name exams and patients, a comparison other runs; they are
+// left out.
 Json metrics_of(const fs::path& run) {
   Json metrics = read_json_file(run / "summary.json");
-  for (const char* key : {"memory", "seconds", "warnings", "split"}) metrics.erase(key);
+  for (const char* key : {"memory", "seconds", "warnings", "split", "against"}) metrics.erase(key);
   if (metrics.contains("targets"))
     for (Json& target : metrics["targets"])
       for (const char* key : {"warnings", "split"}) target.erase(key);

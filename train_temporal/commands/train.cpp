@@ -340,6 +340,7 @@ int run_train(const std::vector<std::string>& arguments) {
     if (start) return run.run(leads ? &*folder : nullptr);
     if (group != nullptr) group->leave();
     log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+    if (leads) tell_comparison(options);
     return 0;
   });
 }

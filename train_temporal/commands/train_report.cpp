@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <set>
 
 #include "common/cli/error.h"
@@ -141,20 +142,35 @@ std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
   return warnings;
 }
 
-std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
-                                 Json& summary) {
-  if (options.against.empty()) return {};
+namespace {
+
+StudyReport compare(const std::filesystem::path& run, const TrainOptions& options) {
   Questions questions;
   questions.prevalence = options.questions.prevalence;
   questions.at_specificity = options.questions.at_specificity;
   questions.at_sensitivity = options.questions.at_sensitivity;
+  return compare_held_out(run, options.against, {options.resamples, options.seed}, questions);
+}
+
+}  // namespace
+
+void tell_comparison(const TrainOptions& options) {
+  if (options.against.empty()) return;
+  const StudyReport both = compare(options.out, options);
+  std::cout << (options.json ? metrics_json(both).dump(2) + "\n" : summary_text(both));
+}
+
+std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
+                                 Json& summary) {
+  if (options.against.empty()) return {};
   try {
-    const StudyReport both = compare_held_out(folder.file(""), options.against,
-                                              {options.resamples, options.seed}, questions);
+    const StudyReport both = compare(folder.file(""), options);
     summary["against"] = metrics_json(both);
     write_file_atomically(folder.file("against.html"), render_report(both));
     return "\n" + summary_text(both);
-  } catch (const DataError& error) {
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error& error) {
     log_warning(concat("not compared with '", options.against.string(), "': ", error.what()));
     return {};
   }

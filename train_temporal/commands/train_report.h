@@ -32,6 +32,9 @@ void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& 
 std::string compare_with_earlier(const TrainOptions& options, const RunFolder& folder,
                                  Json& summary);
 
+// Prints the comparison of a run that was finished before, where --against asks for one.
+void tell_comparison(const TrainOptions& options);
+
 // Warns of fits that diverged, and of those of the main model that kept the weights of their first
 // epoch, or those that they went on from.
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,

@@ -95,6 +95,8 @@ def test_training_ends_with_the_comparison_that_was_asked_for(made, tmp_path):
     compared = coldframe("evaluate", "--run", tmp_path / "new", "--against", made[1], "--json", "--bootstrap", 50)
     assert json.loads(done.stdout)["against"] == json.loads(compared.stdout) == summary_of(tmp_path / "new")["against"]
     assert "run new against run run" in (tmp_path / "new" / "against.html").read_text()
+    done = coldframe(*words, made[1], *quick("--folds", 3, "--epochs", 2, "--resume"))
+    assert done.returncode == 0 and json.loads(done.stdout) == json.loads(compared.stdout), done.stderr
     (tmp_path / "no-run").mkdir()
     done = coldframe(*words, tmp_path / "no-run", *quick("--folds", 3, "--epochs", 2, "--overwrite"))
     assert done.returncode == 2 and "not a finished run" in done.stderr, done.stderr

@@ -307,8 +307,9 @@ void require_same_question(const std::vector<Target>& a, const std::string& name
 }
 
 void require_comparable(const fs::path& run, const std::vector<Target>& targets) {
-  const FinishedRun other = read_run(run, run);
-  require_same_question(targets, "this run", other.targets, other.name);
+  FinishedRun runs[2] = {{"this run", targets, {}}, read_run(run, run)};
+  require_same_question(targets, runs[0].name, runs[1].targets, runs[1].name);
+  take_common_horizons(runs);
 }
 
 StudyReport compare_held_out(const fs::path& run, const fs::path& against,

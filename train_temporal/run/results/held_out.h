@@ -14,7 +14,8 @@ namespace coldframe::temporal {
 StudyReport compare_held_out(const std::filesystem::path& run, const std::filesystem::path& against,
                              const BootstrapOptions& bootstrap, const Questions& questions);
 
-// ConfigError unless `run` is a finished run that learnt these targets.
+// ConfigError unless `run` is a finished run that learnt these targets; DataError where times to an
+// event have no horizon in common.
 void require_comparable(const std::filesystem::path& run, const std::vector<Target>& targets);
 
 // ConfigError unless both learnt the same targets; a time to an event by any task, up to any
