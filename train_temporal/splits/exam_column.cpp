@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
@@ -12,9 +13,21 @@
 namespace coldframe::temporal {
 namespace {
 
+// "1.0", but neither a code like 007 nor 1E2.
+bool is_plain_number(std::string_view value) {
+  if (value.starts_with('-')) value.remove_prefix(1);
+  const auto digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  if (value.size() > 1 && value[0] == '0' && digit(value[1])) return false;
+  return !value.empty() && digit(value[0]) && digit(value.back()) &&
+         std::ranges::all_of(value, [&](char letter) { return digit(letter) || letter == '.'; });
+}
+
 // Each by itself, so that the values of other exams change no spelling.
 std::vector<std::string> spelt(std::vector<std::string> values) {
-  for (std::string& value : values) value = one_spelling(cleaned(value));
+  for (std::string& value : values) {
+    value = cleaned(value);
+    if (is_plain_number(value)) value = one_spelling(value);
+  }
   return values;
 }
 

@@ -24,7 +24,7 @@ std::string frames_chart(const RunReport& report);
 // Times to an event: Kaplan–Meier by third of risk; predicted against observed at horizons.
 std::string survival_chart(const RunReport& report);
 std::string survival_calibration_chart(const RunReport& report);
-// The exams of a cohort, found → left out → used → parts of the split; report_cohort.cpp.
+// The exams of a cohort, found → left out → used → parts of the split; cohort.cpp.
 std::string flow_chart(const RunReport& report);
 // Predicted against true numbers, with the line on which both are equal.
 std::string scatter_chart(const RunReport& report);

@@ -33,7 +33,10 @@ void add_arms(html::FlowChart& flow, const RunReport& report) {
     return fold.train_exams + fold.validation_exams + fold.test_exams > report.data.flow.used;
   };
   if (folds.empty() || std::ranges::any_of(folds, beyond)) return;
-  if (folds.size() > 1) flow.division = concat("in each of ", folds.size(), " folds");
+  const std::size_t repeats = folds.back().repeat + 1;
+  if (folds.size() > 1)
+    flow.division = concat("in each of ", folds.size() / repeats, " folds",
+                           repeats > 1 ? concat(", ", repeats, " times") : "");
   const auto add = [&](const char* name, std::size_t FoldChoice::*exams,
                        std::size_t FoldChoice::*patients) {
     flow.arms.push_back(
