@@ -24,7 +24,7 @@ void extend(std::vector<Value>& to, const std::vector<Value>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-// What all caches have alike, or what each has under its name.
+// Gives what all caches have alike, or the part of each under its name.
 Json joined(const std::vector<Json>& parts, const std::vector<std::string>& names) {
   if (std::ranges::all_of(parts, [&](const Json& part) { return part == parts.front(); }))
     return parts.front();

@@ -60,7 +60,8 @@ std::string spelt(std::string_view html) {
   return latex;
 }
 
-// What lies between `open` and `close` from `at` on, which moves behind it; nothing at the end.
+// Gives the text between `open` and `close` from `at` on, which moves behind it; nothing at the
+// end.
 std::string_view next(std::string_view text, std::size_t& at, std::string_view open,
                       std::string_view close) {
   at = std::min(text.find(open, at), text.size());

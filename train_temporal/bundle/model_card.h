@@ -1,4 +1,4 @@
-// What a bundle says of itself to people and the Hugging Face hub: README.md.
+// README.md tells people and the Hugging Face hub about a bundle.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a bundle says of itself to MONAI's tools: configs/metadata.json.
+// configs/metadata.json tells MONAI's tools about a bundle.
 #pragma once
 
 #include "common/files/json.h"

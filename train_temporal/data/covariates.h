@@ -1,5 +1,5 @@
-// What a visit knows besides its images, age or sex: columns of exams become numbers for a model by
-// what the training part of a fit shows of them, and nothing else.
+// Covariates, age or sex, are known of a visit besides its images: columns of exams become numbers
+// for a model by what the training part of a fit shows of them, and nothing else.
 #pragma once
 
 #include <span>

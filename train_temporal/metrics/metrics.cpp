@@ -165,7 +165,7 @@ CalibrationLine line_of(const ScoredExams& exams) {
   return calibration_line(positive.score, positive.positive);
 }
 
-// Of exams that are usable.
+// Takes exams that are usable.
 Figure figure_of(Metric metric, const ScoredExams& exams) {
   switch (metric) {
     case Metric::kAuroc:

@@ -80,7 +80,7 @@ inline bool reads_in_order(ModelKind architecture) {
   return is_recurrent(architecture) || architecture == ModelKind::kTransformer ||
          architecture == ModelKind::kTcn;
 }
-// Where none are asked for: one GRU or LSTM, two layers of a transformer, three blocks of a TCN,
+// The default: one GRU or LSTM, two layers of a transformer, three blocks of a TCN,
 // whose last frame sees 28 before it.
 inline std::int64_t default_layers(ModelKind architecture) {
   if (architecture == ModelKind::kTcn) return 3;

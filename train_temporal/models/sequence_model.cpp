@@ -54,7 +54,7 @@ void add_covariate_head(SequenceModel& model, const ModelConfig& config) {
   model.covariate_head->weight.zero_();
 }
 
-// What a missing feature counts as, [D]; undefined where none can be.
+// Gives the value of a missing feature, [D]; undefined where none can be.
 torch::Tensor mean_features(const SequenceModel& model, const Dataset& dataset) {
   if (dataset.streams == 0) return {};
   return model.named_buffers()["feature_mean"].narrow(0, 0, dataset.features.size(1));

@@ -33,7 +33,7 @@ class SequenceModel : public torch::nn::Module {
   torch::Tensor outputs(torch::Tensor features, const SequenceBatch& batch, const Dropout& dropout);
 
   MixedPrecision precision;  // of compute_logits() while gradients are wanted
-  // Of every exam of the dataset, [exams, K] on the CPU, as the model's card encodes it; undefined
+  // [exams, K] on the CPU, of every exam of the dataset, as the model's card encodes it; undefined
   // where the model takes none.
   torch::Tensor covariates;
   torch::nn::Linear covariate_head{nullptr};  // [C, K], where they go beside the head

@@ -17,13 +17,13 @@ constexpr double kDecayActivations = 2.2, kDecayLayerActivations = 12;
 constexpr double kEncoderActivations = 7.5, kEncoderLayerActivations = 10.6;
 constexpr double kEncoderLayerGrid = 4;  // of the padded batch
 constexpr double kTcnActivations = 6.5, kTcnBlockActivations = 11;
-// Where streams are weighed: of each stream and at all, while it is done, in training and in
-// evaluation, and what training keeps of it. FrameInputs::weigh_streams() has so many tensors.
+// Streams that are weighed take these: of each stream and at all, while it is done, in training and
+// in evaluation, and what training keeps of it. FrameInputs::weigh_streams() has so many tensors.
 struct Gates {
   double each, once;
 };
 constexpr Gates kGates{8, 4}, kGatesKept{4, 3}, kGatesEvaluation{7, 4};
-// Of these nothing stays in evaluation but what one layer needs.
+// Evaluation keeps nothing of these but what one layer needs.
 constexpr double kEncoderEvaluation = 8, kEncoderGridEvaluation = 5.5, kTcnEvaluation = 10.2;
 
 }  // namespace
@@ -49,7 +49,7 @@ double StepValues::parameters() const {
     const double inputs = double(config_.covariates);
     return (inputs + 1) * H_ + (H_ + 1) * C_;
   }
-  // Of each stream with its own bias: S · d + S are the D columns.
+  // Each stream has a bias of its own: S · d + S are the D columns.
   const double projection = (config_.gated ? 2 * D_ : D_ + 1) * H_;
   const double around = projection + (W_ + 1) * C_;
   if (reads_in_order(config_.architecture)) return around + ordered_parameters();

@@ -22,7 +22,7 @@ class StepValues {
   // FusedGru's, of n frames of b exams; training takes both.
   double forward(double n, double b) const;
   double backward(double n, double b) const;
-  // Where autograd decides what stays. `longest`: frames of an exam. `keeps`: in training.
+  // Autograd decides what stays. `longest`: frames of an exam. `keeps`: in training.
   double by_autograd(double n, double b, double longest, bool keeps) const;
 
  private:

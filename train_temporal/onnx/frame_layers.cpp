@@ -22,7 +22,7 @@ torch::Tensor reordered(const torch::Tensor& rows, const std::vector<std::int64_
 
 }  // namespace
 
-// As OrderedModel::time_features().
+// Equals OrderedModel::time_features().
 Value FrameLayers::with_time(const Value& x) {
   const Value& time = time_ =
       graph_.input("time", {kBatch, kFrames, std::int64_t{temporal::kTimeColumns}});
@@ -49,7 +49,7 @@ Value FrameLayers::encode(Value x) {
   return x;
 }
 
-// As TcnModel::encode_next(), of one frame or several.
+// Equals TcnModel::encode_next(), of one frame or several.
 Value FrameLayers::convolve(const Value& x, std::int64_t layer) {
   const std::string block = concat("tcn.", layer, ".");
   Value y = x;
@@ -79,7 +79,7 @@ Value FrameLayers::norm(const Value& x, const std::string& name) {
                     {{"axis", std::int64_t{-1}}, {"epsilon", 1e-5f}});
 }
 
-// As TransformerModel::encode(), of whole sequences.
+// Equals TransformerModel::encode(), of whole sequences.
 Value FrameLayers::transform(Value x) {
   const std::int64_t hidden = config_.hidden;
   if (config_.time) {

@@ -49,7 +49,7 @@ class TemporalGraph : FrameLayers {
     return per_frame ? Dimensions{kBatch, kFrames, width} : Dimensions{kBatch, width};
   }
 
-  // As FrameInputs: missing features, NaN, are 0 once standardised.
+  // Equals FrameInputs: missing features, NaN, are 0 once standardised.
   Value without_missing(const Value& x) {
     return graph_.add("Where", {graph_.add("IsNaN", {x}), graph_.constant(0.0), x});
   }

@@ -118,7 +118,7 @@ struct OperatingFigure {
   std::optional<double> threshold = {};  // read off the held-out exams themselves
 };
 
-// What the models know of a visit besides its images, and how many of the exams lack it.
+// The models know this of a visit besides its images; so many of the exams lack it.
 struct CovariateFacts {
   std::string name, kind;  // "age", "number"; "sex", "category: F, M"
   std::size_t missing = 0;

@@ -67,7 +67,7 @@ class FigureTable {
   }
   void add(const std::vector<std::string>& of, const ShareAt& share) {
     const auto known = [](double x, bool is) { return is ? Figure::of(x) : Figure::none(""); };
-    const bool bounded = share.low < share.high;
+    const bool bounded = share.has_interval();
     add(of, "survival",
         {known(share.value, !std::isnan(share.value)), known(share.low, bounded),
          known(share.high, bounded)});

@@ -33,10 +33,18 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
   }
 }
 
+// Calls `take` with each figure of the main model, and with where it is: "", or " at 365".
+template <typename Take>
+void visit_figures(const RunReport& report, const Take& take) {
+  for (const MetricSummary& figure : report.models.front().summary) take(figure, "");
+  for (const HorizonFigures& at : report.survival.horizons)
+    take(at.auroc, " at " + exact(at.horizon));
+}
+
 // Folds hold out few events, or nobody who is followed for long.
 void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty() || report.scale != Scale::kTime) return;
-  const auto take = [&](const MetricSummary& figure, const std::string& where) {
+  visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     const auto lacking = std::ranges::find_if_not(figure.per_fold, &Figure::defined);
     if (!figure.by_fold || lacking == figure.per_fold.end()) return;
     const auto count = figure.per_fold.size() - static_cast<std::size_t>(std::ranges::count_if(
@@ -44,10 +52,7 @@ void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& 
     warnings.push_back(concat(count, " of ", figure.per_fold.size(), " folds have no ",
                               metric_title(figure.metric), where, " (", lacking->undefined,
                               "): it is the mean over the others"));
-  };
-  for (const MetricSummary& figure : report.models.front().summary) take(figure, "");
-  for (const HorizonFigures& at : report.survival.horizons)
-    take(at.auroc, " at " + exact(at.horizon));
+  });
 }
 
 void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
@@ -55,13 +60,10 @@ void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string
   const ModelResult& model = report.models.front();
   const bool times = report.scale == Scale::kTime;
   std::vector<std::string> figures;
-  const auto take = [&](const MetricSummary& figure, const std::string& where) {
+  visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     if (ranks_across_folds(model, figure))
       figures.push_back(concat(times ? "" : "the ", metric_title(figure.metric), where));
-  };
-  for (const MetricSummary& figure : model.summary) take(figure, "");
-  for (const HorizonFigures& at : report.survival.horizons)
-    take(at.auroc, " at " + exact(at.horizon));
+  });
   if (figures.empty()) return;
   warnings.push_back(concat(
       join(figures, ", "), figures.size() > 1 ? " rank" : " ranks",

@@ -38,7 +38,7 @@ struct Experiment {
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
   FitTask task(const FitName& fit, const Split& split) const;
-  // What a fit learns of covariates from its training part; empty where its model takes none.
+  // A fit learns this of covariates from its training part; empty where its model takes none.
   CovariateEncoding encoding(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
   // With --tune: the share of one fit of what features and weights leave of the budget or, where

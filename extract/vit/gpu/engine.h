@@ -52,7 +52,7 @@ class Engine {
   // images [B, 3, S, S] float, normalised, on the device -> the same.
   torch::Tensor forward_images(const torch::Tensor& images);
 
-  // What each kind of layer does and takes in a pass over `batch` images, launched and not
+  // Measures each kind of layer in a pass over `batch` images, launched and not
   // replayed; it computes whatever lies in the workspace. Behind forward_frames(), which has warmed
   // libraries up. Waits for the device.
   std::vector<LayerCost> measure_layers(std::int64_t batch);

@@ -23,7 +23,7 @@ class LayerClock {
  public:
   explicit LayerClock(const torch::Device& device);
 
-  // What was launched since the last mark, on the current stream, is counted as this layer.
+  // Counts all that was launched since the last mark, on the current stream, as this layer.
   void mark(const char* layer, double operations, double bytes);
 
   // Waits for the device. Layers come in the order of their first marks.

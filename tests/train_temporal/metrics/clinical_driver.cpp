@@ -6,8 +6,7 @@
 #include <map>
 
 #include "common/files/csv.h"
-#include "common/files/json.h"
-#include "common/text/text.h"
+#include "tests/train_temporal/metrics/driver_json.h"
 #include "train_temporal/metrics/clinical/delong.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
 
@@ -15,16 +14,6 @@ namespace {
 
 using namespace coldframe;
 using namespace coldframe::temporal;
-
-double number(const std::string& text) {
-  double value = std::nan("");
-  parse_double(text, value);
-  return value;
-}
-
-Json to_json(const Figure& figure) {
-  return figure.defined() ? Json(figure.value) : Json(figure.undefined);
-}
 
 Json to_json(const Estimate& estimate) {
   return {to_json(estimate.value), to_json(estimate.low), to_json(estimate.high)};

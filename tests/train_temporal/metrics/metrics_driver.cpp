@@ -1,13 +1,13 @@
 // metrics_driver SCORES.csv THRESHOLD …: reads the columns label,p0,p1,… of each file and prints
 // every figure and curve as a line of JSON, undefined figures as their reason. A first column
 // `grade` instead of `label` makes the classes ordinal, `number` a regression.
-#include <cmath>
 #include <iostream>
 #include <stdexcept>
 
 #include "common/files/csv.h"
 #include "common/files/json.h"
 #include "common/text/text.h"
+#include "tests/train_temporal/metrics/driver_json.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/tasks/target.h"
@@ -21,16 +21,6 @@ Json to_json(const Curve& curve) {
   Json thresholds = Json::array();
   for (double threshold : curve.threshold) thresholds.push_back(json_number(threshold));
   return {{"x", curve.x}, {"y", curve.y}, {"threshold", thresholds}};
-}
-
-Json to_json(const Figure& figure) {
-  return figure.defined() ? Json(figure.value) : Json(figure.undefined);
-}
-
-double number(const std::string& text) {
-  double value = std::nan("");
-  parse_double(text, value);
-  return value;
 }
 
 Json figures_of(const ScoredExams& exams) {

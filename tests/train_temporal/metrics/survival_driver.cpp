@@ -4,8 +4,7 @@
 #include <iostream>
 
 #include "common/files/csv.h"
-#include "common/files/json.h"
-#include "common/text/text.h"
+#include "tests/train_temporal/metrics/driver_json.h"
 #include "train_temporal/metrics/survival/concordance.h"
 #include "train_temporal/metrics/survival/survival_metrics.h"
 #include "train_temporal/tasks/survival.h"
@@ -14,16 +13,6 @@ namespace {
 
 using namespace coldframe;
 using namespace coldframe::temporal;
-
-double number(const std::string& text) {
-  double value = std::nan("");
-  parse_double(text, value);
-  return value;
-}
-
-Json to_json(const Figure& figure) {
-  return figure.defined() ? Json(figure.value) : Json(figure.undefined);
-}
 
 Json to_json(const KaplanMeier& curve) {
   return {{"time", curve.time},

@@ -17,6 +17,9 @@ struct Outcomes {
 // NaN: undefined.
 struct ShareAt {
   double value = 1, low = 1, high = 1;
+
+  // Greenwood's variance is 0 where all are without an event, or none is.
+  bool has_interval() const { return low < high; }
 };
 
 // A step function: 1 before the first time, and from each time on its value.

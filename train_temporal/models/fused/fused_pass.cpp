@@ -22,7 +22,8 @@ float share(const Packing& batch, std::int64_t sequence) {
   return 1.0f / static_cast<float>(batch.frames[static_cast<std::size_t>(sequence)]);
 }
 
-// What one of two mixed frames lacks counts as the mean, which is 0; what both lack stays NaN.
+// A feature that one of two mixed frames lacks counts as the mean, which is 0; one that both lack
+// stays NaN.
 float mixed(float own, float partner, float share) {
   if (std::isnan(own) != std::isnan(partner)) (std::isnan(own) ? own : partner) = 0;
   return share * own + (1 - share) * partner;

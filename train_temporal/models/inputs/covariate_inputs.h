@@ -1,4 +1,4 @@
-// How the covariates of exams (data/covariates.h) reach a model: their K numbers stand behind the
+// The covariates of exams (data/covariates.h) reach a model so: their K numbers stand behind the
 // features of every frame, or a linear term of them is added to the outputs, which is what they
 // would be to a linear head beside the pooled frames (late fusion). Any model takes them so.
 #pragma once

@@ -51,7 +51,7 @@ torch::Tensor FrameInputs::weigh_streams(const torch::Tensor& x) {
   const torch::Tensor score = torch::stack(scores);                                    // [S, N, H]
   const torch::Tensor there = x.narrow(1, streams * width, streams).t().unsqueeze(2);  // [S, N, 1]
   const torch::Tensor weight = there * (score - std::get<0>(score.detach().max(0, true))).exp();
-  // Where no stream is left, as in a control that sees another one alone, the sum is 0.
+  // The sum is 0 where no stream is left, as in a control that sees another one alone.
   constexpr double kNothing = 1e-12;
   return (weight * torch::stack(values)).sum(0) / weight.sum(0).clamp_min(kNothing);
 }

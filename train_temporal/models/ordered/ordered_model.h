@@ -35,10 +35,10 @@ class OrderedModel : public SequenceModel {
   // Ends a constructor: tensors are drawn and stored in the order in which they are registered.
   void register_head();
 
-  // What pooling sees of each frame, [N, W], from inputs [N, I].
+  // Gives pooling its row of each frame, [N, W], from inputs [N, I].
   virtual torch::Tensor encode(torch::Tensor x, const SequenceBatch& batch,
                                const Dropout& dropout) = 0;
-  // Of one more frame, [1, I] → [1, W]; see SequenceModel::step().
+  // Encodes one more frame, [1, I] → [1, W]; see SequenceModel::step().
   virtual torch::Tensor encode_next(torch::Tensor x, const torch::Tensor& time,
                                     std::vector<torch::Tensor>& state);
 

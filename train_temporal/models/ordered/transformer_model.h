@@ -70,7 +70,7 @@ class TransformerModel final : public OrderedModel {
  private:
   torch::Tensor encode(torch::Tensor x, const SequenceBatch& batch,
                        const Dropout& dropout) override;
-  // Of each packed row, from 0 for the first of its exam. [N] float64
+  // Counts from 0 for the first row of each packed exam. [N] float64
   torch::Tensor places(const SequenceBatch& batch) const;
 
   torch::nn::Linear time{nullptr};

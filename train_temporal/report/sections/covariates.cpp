@@ -1,4 +1,4 @@
-// What the models know of a visit besides its images.
+// The section on covariates: columns, how they are taken, and how many exams lack them.
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"

@@ -1,4 +1,4 @@
-// What a run took of the machine while it trained (--monitor).
+// The charts of memory and load while a run trained (--monitor).
 #include <algorithm>
 #include <cmath>
 

@@ -32,13 +32,13 @@ std::string subgroups_text(const RunReport& report);
 // The flow of exams and the table of characteristics; cohort.cpp.
 void add_cohort(html::Page& page, const RunReport& report, const std::string& of);
 Json characteristics_json(const RunReport& report);
-// What is known besides the images; covariates.cpp.
+// The covariates; covariates.cpp.
 void add_covariates(html::Page& page, const RunReport& report);
 Json covariates_json(const RunReport& report);
 std::string covariate_names(const RunReport& report);  // "age and sex"
 void add_shift(html::Page& page, const RunReport& report);
 void add_data(html::Page& page, const RunReport& report, const std::string& of);
-// What was drawn of the machine; machine.cpp.
+// The charts of the machine; machine.cpp.
 std::string machine_charts(const RunReport& report);
 void add_run(html::Page& page, const RunReport& report);
 

@@ -110,20 +110,15 @@ std::string log_rank_text(const SurvivalFigures& figures) {
                 " degrees of freedom, p ", p_text(test.p));
 }
 
-// Greenwood's variance is 0 where all are without an event, or none is.
-bool has_interval(const ShareAt& share) {
-  return share.low < share.high;
-}
-
 std::string share_text(const ShareAt& share) {
   if (std::isnan(share.value)) return "–";
   if (share.value == 1) return "1.000, no event so far";
-  if (!has_interval(share)) return concat(fixed(share.value, 3), ", no interval");
+  if (!share.has_interval()) return concat(fixed(share.value, 3), ", no interval");
   return concat(fixed(share.value, 3), " [", fixed(share.low, 3), ", ", fixed(share.high, 3), "]");
 }
 
 double bound_of(const ShareAt& share, double bound) {
-  return has_interval(share) ? bound : std::nan("");
+  return share.has_interval() ? bound : std::nan("");
 }
 
 // Behind a rank figure at a horizon that is not a mean over folds as others are.

@@ -11,6 +11,7 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "common/text/timestamp.h"
+#include "train_temporal/run/options/named_caches.h"
 #include "train_temporal/splits/exam_column.h"
 
 namespace coldframe::temporal {
@@ -97,13 +98,9 @@ void require_named(std::vector<std::string> names, const Arrangement& arrangemen
                              "; give a cache for each of these, by its name"));
 }
 
-// Controls are named after streams, and files and folders after controls.
 void require_file_names(const std::vector<std::string>& streams) {
-  const auto fine = [](unsigned char letter) {
-    return std::isalnum(letter) || letter == '-' || letter == '_' || letter == '+';
-  };
   for (const std::string& name : streams)
-    if (!std::ranges::all_of(name, fine))
+    if (!names_stream(name))
       throw ConfigError(concat("--streams: the stream '", name,
                                "' cannot name a file; expected letters, digits, -, _ and +"));
 }

@@ -1,4 +1,4 @@
-// How the exams of a cache become sequences: frames of several streams become one input, and the
+// The exams of a cache become sequences: frames of several streams become one input, and the
 // visits of a patient one sequence.
 #pragma once
 

@@ -25,7 +25,7 @@ struct Cohort {
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }
   std::vector<std::size_t> labeled() const { return targets.labeled_exams(); }
-  // Of a column's values those of labelled exams.
+  // Keeps those of a column's values that are of labelled exams.
   std::vector<std::string> of_labeled(const std::vector<std::string>& values) const;
   // exam_column() of the cache and --labels.
   std::vector<std::string> column(const std::string& name, const std::string& option) const;

@@ -16,14 +16,14 @@ namespace coldframe::temporal {
 std::vector<CovariateColumn> read_covariates(Cohort& cohort, const std::vector<Split>& splits,
                                              const TrainOptions& options);
 
-// What a fit takes: the exams' encoded covariates, and a configuration with room for them.
+// A fit takes these: the exams' encoded covariates, and a configuration with room for them.
 void take_covariates(FitTask& task, const CovariateEncoding& encoding,
                      const std::vector<CovariateColumn>& columns, bool at_frames);
 
 Json covariates_json(const std::vector<CovariateColumn>& columns,
                      bool at_frames);  // for config.json
 
-// What a report says of them, of the exams given by index.
+// A report says this of them, of the exams given by index.
 std::vector<CovariateFacts> covariate_facts(const std::vector<CovariateColumn>& columns,
                                             const std::vector<std::size_t>& used);
 

@@ -22,7 +22,7 @@ struct CovariateChoice {
   bool asked() const { return !columns.empty(); }
 };
 
-// What the options of covariates are given, before parsing.
+// The words of the options of covariates, before parsing.
 struct CovariateWords {
   std::vector<std::string> columns;
   std::string at;

@@ -20,18 +20,18 @@ bool is_there(const std::string& words) {
   return fs::exists(location.path, error) || fs::exists(location.shard_folder(), error);
 }
 
-bool names_stream(const std::string& name) {
-  return !name.empty() && std::ranges::all_of(name, [](unsigned char letter) {
-    return std::isalnum(letter) || letter == '-' || letter == '_' || letter == '+';
-  });
-}
-
 fs::path place_of(const fs::path& path) {
   std::error_code error;
   return fs::weakly_canonical(path, error);
 }
 
 }  // namespace
+
+bool names_stream(const std::string& name) {
+  return !name.empty() && std::ranges::all_of(name, [](unsigned char letter) {
+    return std::isalnum(letter) || letter == '-' || letter == '_' || letter == '+';
+  });
+}
 
 std::vector<cache::NamedCache> named_caches(const std::string& words) {
   std::vector<cache::NamedCache> caches;
