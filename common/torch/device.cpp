@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
@@ -97,9 +98,7 @@ torch::Device prepared(int index) {
   return device;
 }
 
-}  // namespace
-
-torch::Device resolve_device(const std::string& word) {
+torch::Device chosen_device(const std::string& word) {
   if (word == "cpu") return torch::Device(torch::kCPU);
   if (word == "auto") {
     if (prepare_cuda().empty()) return prepared(0);
@@ -119,6 +118,28 @@ torch::Device resolve_device(const std::string& word) {
                              "; the last is cuda:", count - 1));
   }
   return prepared(index);
+}
+
+// Calls each of MKL's vector functions for the first time, while no other thread does. They choose
+// their kernels at that call, and of two threads in it at once one may compute its part by a kernel
+// with errors of 1e-5 (pytorch/pytorch, issue 188792: oneMKL 2024.2, which LibTorch 2.11 carries).
+// The list is that of ATen/cpu/vml.h.
+void settle_vector_functions() {
+  using Function = at::Tensor (*)(const at::Tensor&);
+  constexpr Function kFunctions[] = {at::acos,   at::asin, at::atan, at::cos,  at::erf,   at::erfc,
+                                     at::erfinv, at::exp,  at::log,  at::log2, at::log10, at::sqrt,
+                                     at::sin,    at::tan,  at::tanh, at::trunc};
+  for (const auto type : {torch::kFloat, torch::kDouble})
+    for (const Function function : kFunctions) function(torch::ones({1}, type));
+}
+
+}  // namespace
+
+torch::Device resolve_device(const std::string& word) {
+  const torch::Device device = chosen_device(word);
+  static std::once_flag settled;
+  std::call_once(settled, settle_vector_functions);
+  return device;
 }
 
 std::string device_name(const torch::Device& device) {
