@@ -1,7 +1,7 @@
 #include "train_temporal/report/report_files.h"
 
 #include <cmath>
-#include <regex>
+#include <set>
 
 #include "common/charts/svg_file.h"
 #include "common/files/csv.h"
@@ -171,12 +171,20 @@ std::vector<std::pair<std::string, std::string>> report_files(const StudyReport&
 }
 
 bool is_report_file(const std::string& name) {
-  static const std::regex drawing(
-      "([0-9]+-)?(flow|predictions|survival|roc|precision_recall|roc_of_models|confusion|scores|"
-      "calibration|"
-      "decision_curve)(-[0-9]+)?\\.(svg|png)");
-  static const std::regex table("([0-9]+-)?(figures|characteristics|flow|decision_curve)\\.csv");
-  return std::regex_match(name, drawing) || std::regex_match(name, table) || name == kLatexFile;
+  static const std::set<std::string> drawings{
+      "flow",          "predictions", "survival", "roc",         "precision_recall",
+      "roc_of_models", "confusion",   "scores",   "calibration", "decision_curve"};
+  static const std::set<std::string> tables{"figures", "characteristics", "flow", "decision_curve"};
+  const std::filesystem::path path = name;
+  std::string stem = path.stem().string(), ending = path.extension().string();
+  std::int64_t number = 0;
+  if (const auto dash = stem.find('-'); parse_int(stem.substr(0, dash), number) && number >= 0)
+    stem.erase(0, dash == std::string::npos ? dash : dash + 1);  // of the target
+  if (ending == ".csv") return tables.contains(stem);
+  if (const auto dash = stem.find('-');
+      dash != std::string::npos && parse_int(stem.substr(dash + 1), number) && number >= 0)
+    stem.erase(dash);  // of a drawing that a page has several times
+  return name == kLatexFile || ((ending == ".svg" || ending == ".png") && drawings.contains(stem));
 }
 
 }  // namespace coldframe::temporal

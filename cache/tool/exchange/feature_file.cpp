@@ -4,11 +4,12 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
-#include <regex>
 
 #include "cache/format/float16.h"
 #include "common/cli/error.h"
+#include "common/cli/error_context.h"
 #include "common/files/bytes/byte_cursor.h"
+#include "common/files/bytes/npy_header.h"
 #include "common/files/bytes/zip_archive.h"
 #include "common/files/csv.h"
 #include "common/files/json.h"
@@ -17,14 +18,8 @@
 namespace coldframe::cache::tool {
 namespace {
 
-constexpr std::size_t kMostHeader = 4096;
 constexpr std::uint64_t kMostJson = 100'000'000;  // as the reference implementation of safetensors
 constexpr std::uint64_t kMostColumns = 1u << 20;
-
-std::string value_of(const std::string& header, const char* pattern) {
-  std::smatch found;
-  return std::regex_search(header, found, std::regex(pattern)) ? found[1].str() : "";
-}
 
 // The entry `features`, or the only one; `names` are those that could be meant.
 std::string choose_array(const std::vector<std::string>& names) {
@@ -65,32 +60,19 @@ void FeatureFile::set_shape(std::int64_t rows, std::int64_t columns, std::uint64
 }
 
 void FeatureFile::open_npy(std::uint64_t begin, std::uint64_t end) {
-  std::vector<std::byte> head(12);
-  const bool enough = end - begin >= head.size() && file_.read_some(begin, head) == head.size();
-  require(enough && std::memcmp(head.data(), "\x93NUMPY", 6) == 0,
-          "not a .npy file; write it with numpy.save");
-  const int version = std::to_integer<int>(head[6]);
-  require(version >= 1 && version <= 3, concat("version ", version, " of the .npy format"));
-  const std::uint64_t length_bytes = version == 1 ? 2 : 4;
-  const std::uint64_t length = ByteCursor(head).number_at(8, length_bytes);
-  data_ = begin + 8 + length_bytes + length;
-  require(length <= kMostHeader && data_ <= end, "its header is damaged");
-  const std::string header = file_.read(begin + 8 + length_bytes, length);
-
-  const std::string type = value_of(header, "'descr'\\s*:\\s*'([^']*)'");
+  const NpyHeader header =
+      in_context(path_.string(), [&] { return read_npy_header(file_, begin); });
+  data_ = header.data;
+  require(data_ <= end, "its header is damaged");
+  const std::string& type = header.type;
   bytes_ = type == "<f2" ? 2 : type == "<f4" ? 4 : type == "<f8" ? 8 : 0;
   require(bytes_ != 0, concat("its values are '", type,
                               "' where '<f2', '<f4' or '<f8' (little-endian floats) was expected"));
-  require(value_of(header, "'fortran_order'\\s*:\\s*(\\w+)") == "False",
-          "is in Fortran order; save numpy.ascontiguousarray(x)");
-  const std::string shape = value_of(header, "'shape'\\s*:\\s*\\(([^)]*)\\)");
-  std::int64_t rows = -1, columns = -1;
-  std::vector<std::string> sizes = split(shape, ',');
-  if (trim(sizes.back()).empty()) sizes.pop_back();  // a tuple may end in a comma
-  const bool two = sizes.size() == 2 && parse_int(trim(sizes[0]), rows) &&
-                   parse_int(trim(sizes[1]), columns) && rows >= 0 && columns >= 0;
-  require(two, concat("has the shape (", shape, ") where (frames, dimension) was expected"));
-  set_shape(rows, columns, end - data_);
+  require(!header.fortran_order, "is in Fortran order; save numpy.ascontiguousarray(x)");
+  const std::vector<std::int64_t>& shape = header.shape;
+  require(shape.size() == 2 && shape[0] >= 0 && shape[1] >= 0,
+          concat("has the shape (", header.shape_text, ") where (frames, dimension) was expected"));
+  set_shape(shape[0], shape[1], end - data_);
 }
 
 void FeatureFile::open_npz() {

@@ -8,7 +8,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
-#include "common/files/bytes/byte_cursor.h"
+#include "common/files/bytes/npy_header.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/image/value_scale.h"
@@ -17,9 +17,6 @@
 namespace coldframe::frames {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
-constexpr auto kNpySignature = "\x93NUMPY"sv;
 constexpr std::int64_t kMaxArrayFrames = std::int64_t{1} << 20;
 // A file that is cut off may have this many frames fewer than its header states.
 constexpr std::int64_t kMostLostFrames = 1 << 16;
@@ -38,7 +35,7 @@ constexpr std::array kNumberTypes{NumberType{"u1", Number::kU8, 1, Depth::k8},
                                   NumberType{"f4", Number::kF32, 4, Depth::kWide},
                                   NumberType{"f8", Number::kF64, 8, Depth::kWide}};
 
-struct NpyHeader {
+struct NpyFrames {
   NumberType type = kNumberTypes[0];
   bool swapped = false;
   std::int64_t frames = 1, height = 0, width = 0, channels = 1;
@@ -50,48 +47,22 @@ struct NpyHeader {
   std::uint64_t frame_bytes() const { return frame_values() * type.bytes; }
 };
 
-// What stands behind a key of the header, a Python dictionary of three entries.
-std::string_view value_behind(std::string_view header, std::string_view key) {
-  const std::size_t at = header.find(concat('\'', key, '\''));
-  if (at == std::string_view::npos)
-    throw DataError(concat("its header is damaged: it has no '", key, "'"));
-  std::string_view value = header.substr(at + key.size() + 2);
-  const std::size_t start = value.find_first_not_of(": ");
-  return start == std::string_view::npos ? "" : value.substr(start);
-}
-
-void read_type(std::string_view header, NpyHeader& array) {
-  std::string_view text = value_behind(header, "descr");
-  const std::size_t end = text.starts_with('\'') ? text.find('\'', 1) : std::string_view::npos;
-  text = end == std::string_view::npos ? "" : text.substr(1, end - 1);
+void set_type(const std::string& text, NpyFrames& array) {
   const auto known = std::find_if(kNumberTypes.begin(), kNumberTypes.end(), [&](const auto& type) {
     return text.size() == 3 && text.substr(1) == type.name;
   });
   if (known == kNumberTypes.end())
     throw DataError(
-        concat("its numbers are of type ", text.empty() ? "(a record)"sv : text,
+        concat("its numbers are of type ", text.empty() ? "(a record)" : text,
                "; uint8, uint16, float32 and float64 are read: convert it with astype()"));
   array.type = *known;
   array.swapped = text[0] == (std::endian::native == std::endian::little ? '>' : '<');
 }
 
-std::vector<std::int64_t> read_shape(std::string_view header) {
-  std::string_view text = value_behind(header, "shape");
-  const std::size_t end = text.find(')');
-  if (!text.starts_with('(') || end == std::string_view::npos)
-    throw DataError("its header is damaged: its shape is no list");
-  std::vector<std::int64_t> shape;
-  for (const std::string& part : split(text.substr(1, end - 1), ',')) {
-    if (trim(part).empty()) continue;
-    shape.emplace_back();
-    if (!parse_int(trim(part), shape.back()) || shape.back() < 1)
-      throw DataError(
-          concat("its shape is (", text.substr(1, end - 1), "), expected lengths from 1"));
-  }
-  return shape;
-}
-
-void set_shape(const std::vector<std::int64_t>& shape, NpyHeader& array) {
+void set_shape(const NpyHeader& header, NpyFrames& array) {
+  const std::vector<std::int64_t>& shape = header.shape;
+  if (std::any_of(shape.begin(), shape.end(), [](std::int64_t length) { return length < 1; }))
+    throw DataError(concat("its shape is (", header.shape_text, "), expected lengths from 1"));
   const bool colour = shape.size() == 4 && shape[3] == 3;
   if (shape.size() != 2 && shape.size() != 3 && !colour) {
     std::vector<std::string> lengths;
@@ -117,23 +88,14 @@ void set_shape(const std::vector<std::int64_t>& shape, NpyHeader& array) {
         concat("it has ", array.frames, " frames; at most ", kMaxArrayFrames, " are read"));
 }
 
-NpyHeader read_npy_header(const ByteSource& file) {
-  constexpr std::uint64_t kLongestHeader = 1 << 16;
-  const std::string start = file.read(0, std::min<std::uint64_t>(12, file.size()));
-  const ByteCursor in(start, std::endian::little);
-  const bool is_first = in.u8(6) == 1;
-  const std::uint64_t at = is_first ? 10 : 12, length = is_first ? in.u16(8) : in.u32(8);
-  if (in.u8(6) < 1 || in.u8(6) > 3 || length > kLongestHeader)
-    throw DataError(concat("its header is of version ", in.u8(6), " and ", length,
-                           " bytes long; versions 1 to 3 of at most ", kLongestHeader,
-                           " bytes are read"));
-  const std::string header = file.read(at, length);
-  NpyHeader array;
-  array.offset = at + length;
-  read_type(header, array);
-  if (value_behind(header, "fortran_order").starts_with("True"))
+NpyFrames read_frames_header(const ByteSource& file) {
+  const NpyHeader header = read_npy_header(file);
+  NpyFrames array;
+  array.offset = header.data;
+  set_type(header.type, array);
+  if (header.fortran_order)
     throw DataError("it is in Fortran's order; store numpy.ascontiguousarray() of it");
-  set_shape(read_shape(header), array);
+  set_shape(header, array);
   const std::uint64_t there = file.size() - array.offset, frame = array.frame_bytes();
   const auto whole =
       static_cast<std::int64_t>(std::min<std::uint64_t>(there / frame, kMaxArrayFrames));
@@ -168,7 +130,7 @@ class NpySource : public Source {
  public:
   NpySource(std::filesystem::path path, const ReaderOptions& options)
       : path_(std::move(path)), scale_{options.window} {
-    guarded([&] { header_ = read_npy_header(InputFile(path_, refuse_unnamed)); });
+    guarded([&] { header_ = read_frames_header(InputFile(path_, refuse_unnamed)); });
     scale_.depth = header_.type.depth;
   }
 
@@ -234,7 +196,7 @@ class NpySource : public Source {
 
   std::filesystem::path path_;
   ValueScale scale_;
-  NpyHeader header_;
+  NpyFrames header_;
 };
 
 }  // namespace

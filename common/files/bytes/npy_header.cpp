@@ -1,0 +1,67 @@
+#include "common/files/bytes/npy_header.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/files/bytes/byte_cursor.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+namespace {
+
+constexpr std::uint64_t kLongestHeader = 1 << 16;
+
+// What stands behind a key of the header, a Python dictionary of three entries.
+std::string_view value_behind(std::string_view header, std::string_view key) {
+  const std::size_t at = header.find(concat('\'', key, '\''));
+  if (at == std::string_view::npos)
+    throw DataError(concat("its header is damaged: it has no '", key, "'"));
+  std::string_view value = header.substr(at + key.size() + 2);
+  const std::size_t start = value.find_first_not_of(": ");
+  return start == std::string_view::npos ? "" : value.substr(start);
+}
+
+std::string type_of(std::string_view header) {
+  const std::string_view value = value_behind(header, "descr");
+  const std::size_t end = value.starts_with('\'') ? value.find('\'', 1) : std::string_view::npos;
+  return end == std::string_view::npos ? "" : std::string(value.substr(1, end - 1));
+}
+
+void read_shape(std::string_view header, NpyHeader& array) {
+  const std::string_view value = value_behind(header, "shape");
+  const std::size_t end = value.find(')');
+  if (!value.starts_with('(') || end == std::string_view::npos)
+    throw DataError("its header is damaged: its shape is no list");
+  array.shape_text = value.substr(1, end - 1);
+  for (const std::string& part : split(array.shape_text, ',')) {
+    if (trim(part).empty()) continue;  // a tuple may end in a comma
+    std::int64_t length = -1;
+    array.shape.push_back(parse_int(trim(part), length) && length >= 0 ? length : -1);
+  }
+}
+
+}  // namespace
+
+NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
+  const std::uint64_t there = file.size() - std::min(begin, file.size());
+  const std::string start = file.read(begin, std::min<std::uint64_t>(12, there));
+  const ByteCursor in(start, std::endian::little);
+  if (!in.holds(0, kNpySignature))
+    throw DataError("it does not begin as a .npy file does; write it with numpy.save");
+  const bool is_first = in.u8(6) == 1;
+  const std::uint64_t at = is_first ? 10 : 12, length = is_first ? in.u16(8) : in.u32(8);
+  if (in.u8(6) < 1 || in.u8(6) > 3 || length > kLongestHeader)
+    throw DataError(concat("its header is of version ", in.u8(6), " and ", length,
+                           " bytes long; versions 1 to 3 of at most ", kLongestHeader,
+                           " bytes are read"));
+  if (at + length > there) throw DataError("it is truncated: it ends within its header");
+  const std::string header = file.read(begin + at, length);
+  NpyHeader array;
+  array.type = type_of(header);
+  array.data = begin + at + length;
+  array.fortran_order = value_behind(header, "fortran_order").starts_with("True");
+  read_shape(header, array);
+  return array;
+}
+
+}  // namespace coldframe
