@@ -4,6 +4,7 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <span>
 
@@ -24,11 +25,11 @@ struct Model {
 
 // Five shapes: widths, tokens, kinds of layers, and parts that are trained.
 constexpr Model kModels[] = {
-    {"vit_small_patch16_224", 224, 6, 6, 0, 0, 4},
+    {"vit_small_patch16_224", 224, 4, 4, 0, 0, 4},
     {"vit_tiny_patch16_224", 224, 8, 4, 4, 0, 6, vit::Pooling::kMean},
     {"vit_small_patch14_dinov2", 224, 6, 4, 2, 0, 3, vit::Pooling::kClsMean},
     {"vit_base_patch32_224", 224, 4, 4, 0, 0, 4},
-    {"vit_small_patch16_224", 224, 6, 6, 0, 8, 4},
+    {"vit_small_patch16_224", 224, 4, 4, 0, 8, 4},
 };
 // More kinds of layers, of which each step is compared.
 constexpr Model kOthers[] = {
@@ -38,6 +39,15 @@ constexpr Model kOthers[] = {
     {"vit_base_patch16_siglip_224", 112, 2, 1, 1, 0, 2, vit::Pooling::kMap},
     {"vit_small_patch14_dinov2", 518, 2, 1, 1, 0, 1},
 };
+
+// What LibTorch takes is told to the byte but for oneDNN's buffers, which are small beside several
+// frames: where there are none, fewer frames show as much.
+bool is_exact(bool half) {
+  return !half || !bfloat16_products_have_buffers();
+}
+std::int64_t frames_of(const Model& model, bool half) {
+  return is_exact(half) ? std::min<std::int64_t>(model.frames, half ? 1 : 2) : model.frames;
+}
 
 ChainShape shape_of(const Model& model, bool half) {
   ChainShape shape;
@@ -69,12 +79,12 @@ TEST(Costs, EveryStepTakesWhatItIsPredictedToTake) {
     for (const Model& model : models) {
       for (const bool half : {false, true}) {
         const ChainShape shape = shape_of(model, half);
-        const std::vector<StepCost> predicted = chunk_cost(shape, model.frames).chain;
-        const std::vector<StepCost> measured =
-            plan::MeasuredVit(shape, torch::kCPU).steps(model.frames);
+        const std::int64_t frames = frames_of(model, half);
+        const std::vector<StepCost> predicted = chunk_cost(shape, frames).chain;
+        const std::vector<StepCost> measured = plan::MeasuredVit(shape, torch::kCPU).steps(frames);
         const std::vector<std::string> names = step_names(shape);
         ASSERT_EQ(predicted.size(), measured.size());
-        const double most = half ? 0.05 : 0.015;
+        const double most = is_exact(half) ? 0.015 : 0.05;
         for (std::size_t i = 0; i < predicted.size(); ++i) {
           const StepCost &a = predicted[i], &b = measured[i];
           SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", names[i]));
@@ -110,7 +120,8 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
   for (const Model& model : kModels) {
     for (const bool half : {false, true}) {
       const ChainShape shape = shape_of(model, half);
-      const ChunkCost cost = chunk_cost(shape, model.frames);
+      const std::int64_t frames = frames_of(model, half);
+      const ChunkCost cost = chunk_cost(shape, frames);
       const auto none =
           simulate(make_schedule(Strategy::kNone, cost.chain, cost.input), cost.chain, cost.input);
       const std::uint64_t least = least_memory(cost.chain, cost.input);
@@ -120,11 +131,11 @@ TEST(Costs, PeaksOfSchedulesAreAsPredicted) {
                                         planned.budget * static_cast<double>(none.peak - least));
         const Schedule schedule = make_schedule(planned.strategy, cost.chain, cost.input, budget);
         const Use predicted = simulate(schedule, cost.chain, cost.input);
-        const Use measured = vit.follow(schedule, model.frames);
+        const Use measured = vit.follow(schedule, frames);
         const double quotient = ratio(predicted.peak, measured.peak);
         SCOPED_TRACE(concat(model.name, half ? " bf16 " : " fp32 ", planned.name));
-        EXPECT_GE(quotient, 0.97);
-        EXPECT_LE(quotient, 1.05);
+        EXPECT_GE(quotient, is_exact(half) ? 0.99 : 0.97);
+        EXPECT_LE(quotient, is_exact(half) ? 1.01 : 1.05);
         if (planned.strategy == Strategy::kOptimal) {
           EXPECT_LE(measured.peak, 1.01 * static_cast<double>(budget));
         }

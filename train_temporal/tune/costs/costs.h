@@ -42,6 +42,10 @@ struct ChainShape {
   std::uint64_t attention_bytes() const;
 };
 
+// LibTorch gives products of bfloat16 to oneDNN, which works in buffers, where the processor has
+// AVX-512 (ATen's mkldnn_bf16_device_check); elsewhere it computes them in place, ten times slower.
+bool bfloat16_products_have_buffers();
+
 // "patch embedding", "block 3 attention", "block 3 MLP", …, "norm and pooling"; blocks from 0.
 std::vector<std::string> step_names(const ChainShape& shape);
 // The trained steps and their input, for a chunk of frames. Times are operations.

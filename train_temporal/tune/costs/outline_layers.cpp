@@ -37,6 +37,15 @@ std::uint64_t gradient_buffer(std::uint64_t threads, std::uint64_t rows, std::ui
 
 }  // namespace
 
+bool bfloat16_products_have_buffers() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
+#else
+  return true;
+#endif
+}
+
 OutlineLayers::OutlineLayers(Tape& tape, const ChainShape& shape, std::uint64_t frames)
     : tape_(tape),
       shape_(shape),
@@ -57,7 +66,7 @@ Outline OutlineLayers::linear(const Outline& x, std::uint64_t in, std::uint64_t 
   const auto rows = x.elements / in;
   op.work =
       2.0 * static_cast<double>(rows * in * out) + kWorkPerValue * static_cast<double>(in * out);
-  if (tape_.half() && !shape_.cuda) {
+  if (tape_.half() && !shape_.cuda && bfloat16_products_have_buffers()) {
     const auto threads = static_cast<std::uint64_t>(shape_.threads);
     op.forward_temporary = product_buffer(threads);
     op.backward_temporary =
