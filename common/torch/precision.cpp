@@ -52,4 +52,9 @@ torch::ScalarType scalar_type(Precision precision) {
   return torch::kFloat32;
 }
 
+std::vector<double> doubles(const torch::Tensor& tensor) {
+  const torch::Tensor values = tensor.detach().cpu().to(torch::kFloat64).contiguous();
+  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
+}
+
 }  // namespace coldframe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "common/torch/tensor.h"
 
@@ -12,5 +13,8 @@ enum class Precision { kFp32, kBf16, kFp16 };
 Precision parse_precision(const std::string& word, const torch::Device& device);  // also "auto"
 std::string to_string(Precision precision);  // "fp32", "bf16", "fp16"
 torch::ScalarType scalar_type(Precision precision);
+
+// The values of a tensor on any device, in its order.
+std::vector<double> doubles(const torch::Tensor& tensor);
 
 }  // namespace coldframe

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "common/torch/precision.h"
+
 namespace coldframe::temporal {
 namespace {
 
@@ -27,11 +29,6 @@ struct Path {
     return make_batch(dataset, std::vector<BatchItem>(points, item));
   }
 };
-
-std::vector<double> doubles(const torch::Tensor& tensor) {
-  const torch::Tensor values = tensor.detach().cpu().to(torch::kFloat64).contiguous();
-  return {values.data_ptr<double>(), values.data_ptr<double>() + values.numel()};
-}
 
 // The mean feature in every frame, in which streams are there or not as in the exam's.
 torch::Tensor baseline(const Path& path, const torch::Tensor& mean, const torch::Tensor& features) {

@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "common/torch/precision.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -74,9 +75,7 @@ std::vector<double> OnlineModel::step(const torch::Tensor& features, double time
     const torch::Tensor time = torch::from_blob(row.data(), {1, kTimeColumns});
     pooled = pool(model_.step(features.unsqueeze(0), time, state_));
   }
-  const torch::Tensor outputs =
-      at::linear(pooled.to(torch::kFloat32), head_, head_bias_).to(torch::kFloat64).contiguous();
-  return {outputs.data_ptr<double>(), outputs.data_ptr<double>() + outputs.numel()};
+  return doubles(at::linear(pooled.to(torch::kFloat32), head_, head_bias_));
 }
 
 torch::Tensor OnlineModel::pool(const torch::Tensor& frame) {

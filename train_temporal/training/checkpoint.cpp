@@ -3,6 +3,7 @@
 #include "common/cli/error.h"
 #include "common/files/json.h"
 #include "common/text/text.h"
+#include "common/torch/precision.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -47,12 +48,6 @@ StateDict with_prefix(const StateDict& tensors, const std::string& prefix) {
     if (name.starts_with(prefix)) result[name.substr(prefix.size())] = tensor;
   }
   return result;
-}
-
-std::vector<double> doubles(const torch::Tensor& tensor) {
-  const torch::Tensor values = tensor.to(torch::kFloat64).contiguous().flatten();
-  const double* data = values.data_ptr<double>();
-  return {data, data + values.numel()};
 }
 
 SafetensorsFile read_file(const std::filesystem::path& path) {

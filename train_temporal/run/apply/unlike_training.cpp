@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "common/torch/precision.h"
 #include "common/torch/safetensors.h"
 #include "train_temporal/data/dataset.h"
 
@@ -153,8 +154,7 @@ std::vector<double> UnlikeTraining::distances(const Moments& moments, const Exam
     const torch::Tensor pace = moments.pace[length ? 0 : 1];
     distance = ((row_of(length ? exams.length : exams.interval) - pace[0]) / pace[1]).abs();
   }
-  distance = distance.contiguous();
-  return {distance.data_ptr<double>(), distance.data_ptr<double>() + distance.numel()};
+  return doubles(distance);
 }
 
 UnlikeTraining::UnlikeTraining(const cache::CacheReader& cache, const std::vector<Split>& splits) {
@@ -259,8 +259,7 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
   moments.variance = take("variance", torch::kFloat64, {moments.axes.size(0) + 1});
   moments.pace = take("pace", torch::kFloat64, {2, 2});
   for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
-    const torch::Tensor known = take(concat("held_out.", kTraitNames[t]), torch::kFloat64, {-1});
-    unlike.held_out_[t] = {known.data_ptr<double>(), known.data_ptr<double>() + known.numel()};
+    unlike.held_out_[t] = doubles(take(concat("held_out.", kTraitNames[t]), torch::kFloat64, {-1}));
   }
   return unlike;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "train_temporal/data/covariates.h"
+#include "train_temporal/report/report.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/training/trainer.h"
 
