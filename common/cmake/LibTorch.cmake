@@ -15,15 +15,12 @@ target_include_directories(coldframe_libtorch SYSTEM INTERFACE
   ${COLDFRAME_TORCH_INCLUDE} ${COLDFRAME_TORCH_INCLUDE}/torch/csrc/api/include)
 # libcudart and libcupti, which torch_cpu itself needs, lie in the wheel's nvidia folder.
 file(GLOB nvidia_lib ${COLDFRAME_TORCH_LIB}/../../nvidia/cu*/lib)
-target_link_libraries(coldframe_libtorch INTERFACE ${COLDFRAME_TORCH_CPU} ${COLDFRAME_C10} Threads::Threads)
-
-# Compiles these sources of `target` with OpenMP, which at::parallel_for needs (common/torch/parallel.h). At run time
-# it is the wheel's own libgomp.so.1 that both use.
+# Without OpenMP, ATen/Parallel.h would turn at::parallel_for into a plain loop without a word. At run time both use the
+# wheel's own libgomp.so.1.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-function(coldframe_parallel_sources target)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${OpenMP_CXX_FLAGS}" SKIP_PRECOMPILE_HEADERS ON)
-  target_link_libraries(${target} PUBLIC ${OpenMP_gomp_LIBRARY})
-endfunction()
+target_compile_options(coldframe_libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>)
+target_link_libraries(coldframe_libtorch INTERFACE
+  ${COLDFRAME_TORCH_CPU} ${COLDFRAME_C10} ${OpenMP_gomp_LIBRARY} Threads::Threads)
 target_link_options(coldframe_libtorch INTERFACE
   -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags)
 list(APPEND CMAKE_BUILD_RPATH ${COLDFRAME_TORCH_LIB} ${nvidia_lib})

@@ -1,15 +1,15 @@
 # coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
-# our warnings as errors and the repository root as its include path. A target that links
-# coldframe_torch shares the one precompiled LibTorch header.
+# our warnings as errors and the repository root as its include path.
 #
-# Several sources of a target are compiled as one (CMake's unity builds), because most of the time goes into headers
-# that they share. Names in the unnamed namespaces of one room therefore differ from file to file.
-# -DCOLDFRAME_UNITY=OFF compiles each file by itself. COLD marks code that runs once a job (options, reports): it is
+# Several sources of a target are compiled as one (CMake's unity builds), and the headers that most of them include are
+# compiled once for all (headers.h, with LibTorch's for targets that link it), because most of the time goes into headers.
+# Names in the unnamed namespaces of one room therefore differ from file to file.
+# -DCOLDFRAME_UNITY=OFF compiles each file by itself, with what it includes itself. COLD marks code that runs once a job (options, reports): it is
 # compiled with -O1, which takes a third less time, as programs' mains and tests are.
 find_package(Threads REQUIRED)
 
 function(coldframe_own_code target)
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${COLDFRAME_UNITY} UNITY_BUILD_BATCH_SIZE 14)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${COLDFRAME_UNITY} UNITY_BUILD_BATCH_SIZE 20)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Werror>)
@@ -20,17 +20,25 @@ endfunction()
 
 # These sources hold vector code that is compiled for a processor of their own.
 function(coldframe_sources_apart)
-  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 endfunction()
 
 function(coldframe_compile_quickly target)
   target_compile_options(${target} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
 endfunction()
 
+function(coldframe_share_headers target owner)
+  if(COLDFRAME_UNITY)
+    target_precompile_headers(${target} REUSE_FROM ${owner})
+  endif()
+endfunction()
+
 function(coldframe_link target)
   target_link_libraries(${target} PUBLIC ${ARGN})
-  if("coldframe_torch" IN_LIST ARGN)
-    target_precompile_headers(${target} REUSE_FROM coldframe_torch_pch)
+  if("coldframe_torch" IN_LIST ARGN OR "coldframe_libtorch" IN_LIST ARGN)
+    coldframe_share_headers(${target} coldframe_torch_headers)
+  else()
+    coldframe_share_headers(${target} coldframe_headers)
   endif()
 endfunction()
 

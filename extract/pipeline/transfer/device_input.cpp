@@ -1,11 +1,11 @@
 #include "extract/pipeline/transfer/device_input.h"
 
+#include <ATen/Parallel.h>
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "common/torch/parallel.h"
 #include "extract/cuda/library.h"
 
 namespace coldframe::extract {

@@ -62,7 +62,7 @@ std::string bare_name(std::string type, const std::string& model_type) {
     return found == processor_of_model().end() ? "" : std::string(found->second);
   }
   for (const std::string_view end : {"Fast", "ImageProcessor", "FeatureExtractor"})
-    if (type.ends_with(end)) type.resize(type.size() - end.size());
+    if (type.ends_with(end)) type.erase(type.size() - end.size());
   return type == "BEiT" ? "Beit" : type;
 }
 

@@ -1,12 +1,13 @@
 #include "extract/vit/cpu/engine.h"
 
+#include <ATen/Parallel.h>
+
 #include <atomic>
 #include <cmath>
 #include <cstring>
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "common/torch/parallel.h"
 #include "extract/vit/positions/starting_tokens.h"
 
 namespace coldframe::vit::cpu {

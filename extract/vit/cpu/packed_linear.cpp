@@ -1,9 +1,10 @@
 #include "extract/vit/cpu/packed_linear.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <bit>
 
-#include "common/torch/parallel.h"
 #include "extract/vit/cpu/tiles.h"
 
 namespace coldframe::vit::cpu {

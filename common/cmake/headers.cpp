@@ -1,0 +1,1 @@
+// Exists so that CMake has a source for which to compile the shared headers.

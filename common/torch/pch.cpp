@@ -1,1 +1,0 @@
-// Exists so that CMake has a source for which to compile the shared LibTorch header.
