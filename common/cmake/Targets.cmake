@@ -1,11 +1,12 @@
 # coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
 # our warnings as errors and the repository root as its include path.
 #
-# Several sources of a target are compiled as one (CMake's unity builds), and the headers that most of them include are
-# compiled once for all (headers.h, with LibTorch's for targets that link it), because most of the time goes into headers.
-# Names in the unnamed namespaces of one room therefore differ from file to file.
-# -DCOLDFRAME_UNITY=OFF compiles each file by itself, with what it includes itself. COLD marks code that runs once a job (options, reports): it is
-# compiled with -O1, which takes a third less time, as programs' mains and tests are.
+# Most of the time goes into headers that many sources include. Several sources of a target are therefore compiled as one
+# (CMake's unity builds), and the headers that most of them include are compiled once for all (headers.h, with LibTorch's
+# for targets that link it). Names in the unnamed namespaces of one room differ from file to file.
+# -DCOLDFRAME_UNITY=OFF compiles each file by itself, with what it includes itself. COLD marks code whose own loops take
+# no time, since it runs once a job (options, reports) or LibTorch's operators do the work: it is compiled with -O1, which
+# takes a third less time, as programs' mains and tests are.
 find_package(Threads REQUIRED)
 
 function(coldframe_own_code target)
@@ -33,6 +34,7 @@ function(coldframe_share_headers target owner)
   endif()
 endfunction()
 
+# A target that uses LibTorch names coldframe_torch itself, not only what links it.
 function(coldframe_link target)
   target_link_libraries(${target} PUBLIC ${ARGN})
   if("coldframe_torch" IN_LIST ARGN OR "coldframe_libtorch" IN_LIST ARGN)

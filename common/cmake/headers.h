@@ -1,4 +1,4 @@
-// What most sources include of the standard library and of JSON: precompiled, it costs a tenth.
+// Headers of the standard library and of JSON that most sources include.
 #pragma once
 
 #include <algorithm>

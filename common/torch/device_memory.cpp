@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <regex>
 
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
@@ -52,18 +53,13 @@ void bound_cuda_workspaces() {
 
 std::uint64_t cuda_workspace(const char* setting) {
   if (setting == nullptr) return kHopperWorkspace;
-  const std::vector<std::string> parts = split(setting, ':');
-  const auto number = [&](std::size_t part, std::int64_t& value) {
-    return part < parts.size() && parse_int(parts[part], value) && value >= 0 && value < 10'000'000;
-  };
+  static const std::regex each(":([0-9]{1,7}):([0-9]{1,7})");
+  const std::string text = setting;
   std::uint64_t bytes = 0;
   bool found = false;
-  for (std::size_t part = 1; part < parts.size(); ++part) {
-    std::int64_t kibibytes = 0, count = 0;
-    if (!number(part, kibibytes) || !number(part + 1, count)) continue;
-    bytes += 1024 * static_cast<std::uint64_t>(kibibytes * count);
+  for (std::sregex_iterator pair(text.begin(), text.end(), each), end; pair != end; ++pair) {
+    bytes += 1024 * std::stoull((*pair)[1].str()) * std::stoull((*pair)[2].str());
     found = true;
-    ++part;
   }
   return found ? bytes : kHopperWorkspace;
 }

@@ -14,7 +14,7 @@ Precision parse_precision(const std::string& word, const torch::Device& device);
 std::string to_string(Precision precision);  // "fp32", "bf16", "fp16"
 torch::ScalarType scalar_type(Precision precision);
 
-// The values of a tensor on any device, in its order.
+// The values of a tensor on any device, in row-major order.
 std::vector<double> doubles(const torch::Tensor& tensor);
 
 }  // namespace coldframe

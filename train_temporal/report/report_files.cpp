@@ -151,6 +151,10 @@ std::string flow_csv(const ExamFlow& flow) {
   return csv;
 }
 
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> report_files(const StudyReport& study) {
@@ -175,16 +179,16 @@ bool is_report_file(const std::string& name) {
       "flow",          "predictions", "survival", "roc",         "precision_recall",
       "roc_of_models", "confusion",   "scores",   "calibration", "decision_curve"};
   static const std::set<std::string> tables{"figures", "characteristics", "flow", "decision_curve"};
-  const std::filesystem::path path = name;
-  std::string stem = path.stem().string(), ending = path.extension().string();
-  std::int64_t number = 0;
-  if (const auto dash = stem.find('-'); parse_int(stem.substr(0, dash), number) && number >= 0)
-    stem.erase(0, dash == std::string::npos ? dash : dash + 1);  // of the target
+  const auto dot = name.rfind('.');
+  if (dot == name.npos || name == kLatexFile) return name == kLatexFile;
+  const std::string ending = name.substr(dot);
+  std::string stem = name.substr(0, dot);
+  if (const auto dash = stem.find('-'); dash != stem.npos && is_number(stem.substr(0, dash)))
+    stem.erase(0, dash + 1);  // of the target
   if (ending == ".csv") return tables.contains(stem);
-  if (const auto dash = stem.find('-');
-      dash != std::string::npos && parse_int(stem.substr(dash + 1), number) && number >= 0)
+  if (const auto dash = stem.rfind('-'); dash != stem.npos && is_number(stem.substr(dash + 1)))
     stem.erase(dash);  // of a drawing that a page has several times
-  return name == kLatexFile || ((ending == ".svg" || ending == ".png") && drawings.contains(stem));
+  return (ending == ".svg" || ending == ".png") && drawings.contains(stem);
 }
 
 }  // namespace coldframe::temporal

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <limits>
 
 #include "cache/format/float16.h"
@@ -60,8 +59,8 @@ void FeatureFile::set_shape(std::int64_t rows, std::int64_t columns, std::uint64
 }
 
 void FeatureFile::open_npy(std::uint64_t begin, std::uint64_t end) {
-  const NpyHeader header =
-      in_context(path_.string(), [&] { return read_npy_header(file_, begin); });
+  const NpyHeader header = in_context(
+      path_.string(), [&] { return read_npy_header(InputFile(path_, refuse_unnamed), begin); });
   data_ = header.data;
   require(data_ <= end, "its header is damaged");
   const std::string& type = header.type;

@@ -33,8 +33,9 @@ void read_shape(std::string_view header, NpyHeader& array) {
   if (!value.starts_with('(') || end == std::string_view::npos)
     throw DataError("its header is damaged: its shape is no list");
   array.shape_text = value.substr(1, end - 1);
-  for (const std::string& part : split(array.shape_text, ',')) {
-    if (trim(part).empty()) continue;  // a tuple may end in a comma
+  std::vector<std::string> parts = split(array.shape_text, ',');
+  if (trim(parts.back()).empty()) parts.pop_back();  // a tuple may end in a comma
+  for (const std::string& part : parts) {
     std::int64_t length = -1;
     array.shape.push_back(parse_int(trim(part), length) && length >= 0 ? length : -1);
   }
@@ -59,7 +60,10 @@ NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
   NpyHeader array;
   array.type = type_of(header);
   array.data = begin + at + length;
-  array.fortran_order = value_behind(header, "fortran_order").starts_with("True");
+  const std::string_view order = value_behind(header, "fortran_order");
+  array.fortran_order = order.starts_with("True");
+  if (!array.fortran_order && !order.starts_with("False"))
+    throw DataError("its header is damaged: its 'fortran_order' is neither True nor False");
   read_shape(header, array);
   return array;
 }

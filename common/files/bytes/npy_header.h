@@ -1,4 +1,4 @@
-// What stands before the values in a file of NumPy's (numpy.lib.format, "NPY format", versions 1 to
+// What stands before the values in a .npy file (numpy.lib.format, "NPY format", versions 1 to
 // 3).
 #pragma once
 

@@ -74,6 +74,7 @@ def test_damaged_npy_files_end_in_one_error(tmp_path):
     cases = [content[:n] for n in (0, 5, 9, 11, 40, 127, 128, 159)] + [content + b"x"]
     cases += [content.replace(b"(2, 4)", shape) for shape in (b"(2,-4)", b"(-2,4)", b"(9e9,)", b"(2, 0)")]
     cases += [b"\x93NUMPY\x02\x00\xff\xff\xff\xff" + content[10:], content.replace(b"(2, 4)", b"(4611686018427387904, 4)")]
+    cases += [content.replace(b"(2, 4)", b"(2,,4)"), content.replace(b"False", b"Xrue ")]
     for damaged in cases:
         (tmp_path / "f.npy").write_bytes(damaged)
         refusal("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")

@@ -100,6 +100,8 @@ def header(text):
     (header("{'descr': '|O', 'fortran_order': False, 'shape': (4, 5)}"), "type |O"),
     (header("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (4, 5)}"), "a record"),
     (header("{'descr': '|u1', 'fortran_order': True, 'shape': (4, 5)}"), "Fortran"),
+    (header("{'descr': '|u1', 'fortran_order': Xrue, 'shape': (4, 5)}"), "neither True nor False"),
+    (header("{'descr': '|u1', 'fortran_order': False, 'shape': (4,,5)}"), "lengths from 1"),
     (header("{'descr': '|u1', 'fortran_order': False, 'shape': (4,)}"), "shape is [4]"),
     (header("{'descr': '|u1', 'fortran_order': False, 'shape': (4, 5, 6, 4)}"), "shape is [4, 5, 6, 4]"),
     (header("{'descr': '|u1', 'fortran_order': False, 'shape': (4, 0)}"), "lengths from 1"),

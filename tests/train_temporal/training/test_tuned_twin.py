@@ -95,4 +95,7 @@ def test_tuning_learns_what_frozen_features_do_not_show(tmp_path):
         paid = "Tuning the ViT paid" in done.stdout
         assert paid == (target == "label"), done.stdout
     assert figures["label"][0] - figures["label"][1] > 0.1
-    assert 0.45 <= figures["coin"][0] <= 0.55
+    # An AUROC of n exams, half of them positive, that nothing tells has the variance (n + 1) / 3n² (Mann and Whitney
+    # 1947); where in it these lie depends on the processor's rounding.
+    error = ((240 + 1) / 3) ** 0.5 / 240
+    assert abs(figures["coin"][0] - 0.5) <= 3 * error

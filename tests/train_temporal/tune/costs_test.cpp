@@ -40,8 +40,8 @@ constexpr Model kOthers[] = {
     {"vit_small_patch14_dinov2", 518, 2, 1, 1, 0, 1},
 };
 
-// What LibTorch takes is told to the byte but for oneDNN's buffers, which are small beside several
-// frames: where there are none, fewer frames show as much.
+// Predictions are exact but for oneDNN's buffers, which are estimates and weigh little beside
+// several frames. Without them, one or two frames suffice.
 bool is_exact(bool half) {
   return !half || !bfloat16_products_have_buffers();
 }

@@ -43,7 +43,7 @@ struct ChainShape {
 };
 
 // LibTorch gives products of bfloat16 to oneDNN, which works in buffers, where the processor has
-// AVX-512 (ATen's mkldnn_bf16_device_check); elsewhere it computes them in place, ten times slower.
+// instructions for them (AVX-512 and the like); elsewhere it computes in place, ten times slower.
 bool bfloat16_products_have_buffers();
 
 // "patch embedding", "block 3 attention", "block 3 MLP", …, "norm and pooling"; blocks from 0.

@@ -1,5 +1,7 @@
 #include "train_temporal/tune/costs/outline_layers.h"
 
+#include <ATen/core/dispatch/Dispatcher.h>
+
 #include <algorithm>
 
 #include "extract/vit/positions/grid.h"
@@ -38,12 +40,11 @@ std::uint64_t gradient_buffer(std::uint64_t threads, std::uint64_t rows, std::ui
 }  // namespace
 
 bool bfloat16_products_have_buffers() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq");
-#else
-  return true;
-#endif
+  static const bool has = c10::Dispatcher::singleton()
+                              .findSchemaOrThrow("mkldnn::_is_mkldnn_bf16_supported", "")
+                              .typed<bool()>()
+                              .call();
+  return has;
 }
 
 OutlineLayers::OutlineLayers(Tape& tape, const ChainShape& shape, std::uint64_t frames)
