@@ -15,12 +15,11 @@ target_include_directories(coldframe_libtorch SYSTEM INTERFACE
   ${COLDFRAME_TORCH_INCLUDE} ${COLDFRAME_TORCH_INCLUDE}/torch/csrc/api/include)
 # libcudart and libcupti, which torch_cpu itself needs, lie in the wheel's nvidia folder.
 file(GLOB nvidia_lib ${COLDFRAME_TORCH_LIB}/../../nvidia/cu*/lib)
-# Without OpenMP, ATen/Parallel.h would turn at::parallel_for into a plain loop without a word. At run time LibTorch and our
-# code share the wheel's libgomp.so.1.
+# Without OpenMP, ATen/Parallel.h would turn at::parallel_for into a plain loop without a word. At run time LibTorch
+# and our code share the wheel's libgomp.so.1.
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 target_compile_options(coldframe_libtorch INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${OpenMP_CXX_FLAGS}>)
-target_link_options(coldframe_libtorch INTERFACE ${OpenMP_CXX_FLAGS})
 target_link_libraries(coldframe_libtorch INTERFACE ${COLDFRAME_TORCH_CPU} ${COLDFRAME_C10} Threads::Threads)
-target_link_options(coldframe_libtorch INTERFACE
+target_link_options(coldframe_libtorch INTERFACE ${OpenMP_CXX_FLAGS}
   -Wl,--allow-shlib-undefined -Wl,--disable-new-dtags)
 list(APPEND CMAKE_BUILD_RPATH ${COLDFRAME_TORCH_LIB} ${nvidia_lib})

@@ -1,12 +1,12 @@
 # coldframe_library(NAME SOURCES... [LINK ...]) and coldframe_program(...): our own code, with
 # our warnings as errors and the repository root as its include path.
 #
-# Most of the time goes into headers that many sources include. Several sources of a target are therefore compiled as one
-# (CMake's unity builds), and the headers that most of them include are compiled once for all (headers.h, with LibTorch's
-# for targets that link it). Names in the unnamed namespaces of one room differ from file to file.
+# Most of the time goes into headers that many sources include. Several sources of a target are therefore compiled as
+# one (CMake's unity builds), so that names in the unnamed namespaces of one room differ from file to file, and the
+# headers that most of them include are compiled once for all (headers.h, with LibTorch's for targets that link it).
 # -DCOLDFRAME_UNITY=OFF compiles each file by itself, with what it includes itself. COLD marks code whose own loops take
-# no time, since it runs once a job (options, reports) or LibTorch's operators do the work: it is compiled with -O1, which
-# takes a third less time, as programs' mains and tests are.
+# no time, since it runs once a job (options, reports) or LibTorch's operators do the work: it is compiled with -O1,
+# which takes a third less time, as programs' mains and tests are.
 find_package(Threads REQUIRED)
 
 function(coldframe_own_code target)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLongestHeader = 1 << 16;
 
-// What stands behind a key of the header, a Python dictionary of three entries.
+// Returns what stands behind a key of the header, a Python dictionary of three entries.
 std::string_view value_behind(std::string_view header, std::string_view key) {
   const std::size_t at = header.find(concat('\'', key, '\''));
   if (at == std::string_view::npos)

@@ -1,5 +1,5 @@
-// What stands before the values in a .npy file (numpy.lib.format, "NPY format", versions 1 to
-// 3).
+// Reads what stands before the values in a .npy file (numpy.lib.format, "NPY format", versions 1
+// to 3).
 #pragma once
 
 #include <cstdint>
