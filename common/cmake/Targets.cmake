@@ -62,17 +62,29 @@ function(coldframe_program target)
   coldframe_link(${target} ${arg_LINK})
 endfunction()
 
-# coldframe_test(NAME SOURCES... [LINK ...]): one GoogleTest program, each of its tests a CTest case. (What headers
-# define is tested as -O1 makes it.)
+# coldframe_test(NAME SOURCES... [LINK ...] [APART SUITE...]): one GoogleTest program, which CTest starts once for all of
+# its cases: most of a case would be that start. The suites in APART kill, fork or limit a process, or take long: each is
+# a CTest entry of its own, NAME.SUITE. The others have the label `quick`. (What headers define is tested as -O1 makes it.)
 function(coldframe_test target)
-  cmake_parse_arguments(arg "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LINK;APART" ${ARGN})
   find_package(GTest REQUIRED)
-  include(GoogleTest)
   add_executable(${target} ${arg_SOURCES})
   coldframe_own_code(${target})
   coldframe_compile_quickly(${target})
   coldframe_link(${target} ${arg_LINK})
   target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  gtest_discover_tests(${target} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120)
+
+  set(entries ${target})
+  list(TRANSFORM arg_APART REPLACE "(.+)" "*\\1.*" OUTPUT_VARIABLE patterns)  # parametrised suites have a prefix
+  list(JOIN patterns ":" others)
+  add_test(NAME ${target} COMMAND ${target} "--gtest_filter=-${others}")
+  foreach(suite ${arg_APART})
+    add_test(NAME ${target}.${suite} COMMAND ${target} "--gtest_filter=*${suite}.*")
+    list(APPEND entries ${target}.${suite})
+  endforeach()
+  # A brief program names the cases that fail, and how many passed; a suite that nobody has is a mistake in the list.
+  set_tests_properties(${entries} PROPERTIES ENVIRONMENT GTEST_BRIEF=1
+    FAIL_REGULAR_EXPRESSION "\\[  PASSED  \\] 0 tests")
+  set_tests_properties(${target} PROPERTIES LABELS quick)
 endfunction()

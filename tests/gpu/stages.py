@@ -12,6 +12,9 @@ import time
 import typing
 
 
+KERNELS = "*Kernels*:Numbers.*:CudaLibrary.*"  # of tests/vit_tests
+
+
 @dataclasses.dataclass
 class Context:
     root: pathlib.Path   # of the repository
@@ -57,7 +60,8 @@ def sanitizer(context):
     tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not pathlib.Path(tool).exists():
         return {"compute-sanitizer": "not on this machine"}
-    text = context.run(tool, "--error-exitcode", 9, context.build / "tests/cuda_kernels_test", "--gtest_brief=1")
+    text = context.run(tool, "--error-exitcode", 9, context.build / "tests/vit_tests", "--gtest_brief=1",
+                       f"--gtest_filter={KERNELS}")
     return {"compute-sanitizer": text.strip().splitlines()[-1]}
 
 
@@ -272,14 +276,14 @@ class Stage:
 
 
 STAGES = [
-    Stage("kernels", 1, 60, gtest("cuda_kernels_test")),
-    Stage("engine", 1, 90, gtest("gpu_engine_test", "*OnGpu*")),
-    Stage("transfer", 1, 40, gtest("transfer_test")),
-    Stage("backbone", 1, 60, gtest("vit_tests", "*Gpu*")),
+    Stage("kernels", 1, 60, gtest("vit_tests", KERNELS)),
+    Stage("engine", 1, 90, gtest("vit_tests", "GpuEngineOnGpu.*")),
+    Stage("transfer", 1, 40, gtest("vit_tests", "*Staging*")),
+    Stage("backbone", 1, 60, gtest("vit_tests", "*OnAGpu*")),
     Stage("sanitizer", 1, 90, sanitizer),
     Stage("vit small at 224", 1, 120, vit("vit_small_patch16_224", 224, 256)),
     Stage("vit small at 392", 1, 110, vit("vit_small_patch14_reg4_dinov2", 392, 128)),
-    Stage("input", 2, 30, gtest("extract_test", "*Gpu*")),
+    Stage("input", 2, 30, gtest("extract_tests", "*Gpu*")),
     Stage("parity", 2, 100, parity),
     Stage("out of memory", 2, 40, out_of_memory),
     Stage("kill", 2, 40, kill),

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <iostream>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/scratch_folder.h"
@@ -21,6 +20,7 @@
 #include "common/torch/device.h"
 #include "extract/pipeline/gathering.h"
 #include "extract/plan/recipe.h"
+#include "tests/support/driver.h"
 
 namespace coldframe::extract {
 namespace {
@@ -121,7 +121,7 @@ void decode_exams(const Input& input, std::size_t decoders, DecodedQueue& queue,
       decoders);
 }
 
-int run(const std::vector<std::string>& words) {
+int run_host_path(const std::vector<std::string>& words) {
   std::vector<std::int64_t> numbers{60000, 1, 256, 12, 384};
   for (std::size_t i = 0; i < words.size(); ++i)
     if (i >= numbers.size() || !parse_int(words[i], numbers[i]) || numbers[i] < 1)
@@ -156,9 +156,7 @@ int run(const std::vector<std::string>& words) {
   return 0;
 }
 
+const testing::Driver kHostPath{"host_path", run_host_path};
+
 }  // namespace
 }  // namespace coldframe::extract
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::extract::run);
-}

@@ -10,10 +10,10 @@
 #include <iostream>
 #include <iterator>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
+#include "tests/support/driver.h"
 
 namespace coldframe::vit {
 namespace {
@@ -24,7 +24,7 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_engine_speed(const std::vector<std::string>& arguments) {
   if (arguments.size() != 7)
     throw ConfigError("usage: engine_speed WEIGHTS IMAGES SIZE BATCH POOL PRECISION THREADS");
   at::set_num_threads(std::stoi(arguments[6]));
@@ -57,9 +57,7 @@ int run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+const testing::Driver kEngineSpeed{"vit_engine_speed", run_engine_speed};
+
 }  // namespace
 }  // namespace coldframe::vit
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::vit::run);
-}

@@ -13,11 +13,11 @@
 #include <iomanip>
 #include <iostream>
 
-#include "common/cli/cli.h"
 #include "extract/vit/cpu/engine.h"
 #include "extract/vit/positions/starting_tokens.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
+#include "tests/support/driver.h"
 
 namespace coldframe::vit::cpu {
 namespace {
@@ -203,9 +203,7 @@ int run(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+const testing::Driver kInstructionSets{"vit_instruction_sets", run};
+
 }  // namespace
 }  // namespace coldframe::vit::cpu
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::vit::cpu::run);
-}

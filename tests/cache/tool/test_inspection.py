@@ -72,3 +72,18 @@ def test_show_names_what_is_near_or_failed(cache):
     assert "cannot be decoded" in refusal("show", cache[0], "broken")
     assert "no view 'x'" in refusal("show", cache[0], "5", "--view", "x")
     assert "2 were expected" in refusal("show", cache[0])
+
+
+def test_names_cannot_steer_a_terminal(tmp_path):
+    """Control characters and marks of direction are shown as escapes, which JSON reads as the characters themselves."""
+    name = "\x1b[2J\u009b31m\u202egnp.x"
+    for number, cache in enumerate(["a", "b"]):
+        np.save(tmp_path / "f.npy", np.eye(4, dtype=np.float32)[number : number + 2])
+        (tmp_path / "f.csv").write_text(f"exam\n{name}\n{name}{cache}\n")
+        run("import", tmp_path / f"{cache}.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", name)
+    both = [tmp_path / "a.h5", tmp_path / "b.h5"]
+    texts = [tool("diff", *both).stdout, tool("info", both[0]).stdout, tool("ls", both[0]).stdout, refusal("show", both[0], name + "?")]
+    for text in texts:
+        assert r"\u001b[2J\u009b31m\u202egnp.x" in text and not set("\x1b\u009b\u202e") & set(text), text
+    assert tool_json("ls", both[0])[0]["id"] == name
+    assert tool_json("diff", *both)["different"][0]["exam"] == name

@@ -286,8 +286,8 @@ TEST(CudaLibrary, AMissingOneIsNoError) {
   std::string problem;
   EXPECT_EQ(find_in_library("libcoldframe_of_nowhere.so", "anything", problem), nullptr);
   EXPECT_EQ(problem, "this build has none");
-  EXPECT_EQ(find_in_library("cuda_kernels_test", "anything", problem), nullptr);  // a program
-  EXPECT_NE(problem.find("cuda_kernels_test"), std::string::npos) << problem;
+  EXPECT_EQ(find_in_library("vit_tests", "anything", problem), nullptr);  // a program
+  EXPECT_NE(problem.find("vit_tests"), std::string::npos) << problem;
 }
 
 }  // namespace

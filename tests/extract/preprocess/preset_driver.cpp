@@ -2,10 +2,13 @@
 #include <iostream>
 
 #include "extract/plan/preset.h"
+#include "tests/support/driver.h"
 
-int main() {
-  using namespace coldframe;
-  for (const extract::Preset& preset : extract::presets()) {
+namespace coldframe::extract {
+namespace {
+
+int print_presets(const std::vector<std::string>&) {
+  for (const Preset& preset : presets()) {
     const Json line{{"name", preset.name},
                     {"architecture", preset.architecture},
                     {"pooling", preset.pooling ? Json(word_for(vit::kPoolings, *preset.pooling))
@@ -14,4 +17,10 @@ int main() {
                     {"source", preset.source}};
     std::cout << line.dump() << "\n";
   }
+  return 0;
 }
+
+const testing::Driver kPresetDriver{"preset_driver", print_presets};
+
+}  // namespace
+}  // namespace coldframe::extract

@@ -8,11 +8,11 @@
 #include <iostream>
 #include <iterator>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/torch/tensor.h"
 #include "extract/options/options.h"
 #include "extract/preprocess/preprocessing.h"
+#include "tests/support/driver.h"
 
 namespace coldframe::extract {
 namespace {
@@ -51,7 +51,7 @@ void write(const torch::Tensor& values, std::ofstream& out) {
             static_cast<std::streamsize>(values.nbytes()));
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_folder(const std::vector<std::string>& arguments) {
   if (arguments.size() < 4 || (arguments[0] != "pixels" && arguments[0] != "features"))
     throw ConfigError("usage: folder_driver pixels|features PICTURES OUT OPTION…");
   std::vector<std::string> words{"--input", "unread", "--out", "unwritten"};
@@ -73,9 +73,7 @@ int run(const std::vector<std::string>& arguments) {
   return out ? 0 : 3;
 }
 
+const testing::Driver kFolderDriver{"folder_driver", run_folder};
+
 }  // namespace
 }  // namespace coldframe::extract
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::extract::run);
-}

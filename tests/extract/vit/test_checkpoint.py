@@ -6,16 +6,13 @@ import os
 import pathlib
 import pickle
 import shutil
-import subprocess
 
 import numpy
 import pytest
 import safetensors.torch
 import torch
 
-REPO = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
-DRIVER = BUILD / "tests" / "vit_driver"
+import served
 
 TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
          torch.int8, torch.uint8, torch.bool]
@@ -23,7 +20,7 @@ TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int6
 
 def convert(path):
     out = path.with_suffix(".safetensors")
-    done = subprocess.run([str(DRIVER), "convert", str(path), str(out)], capture_output=True, text=True)
+    done = served.run("vit_driver", "convert", path, out)
     if done.returncode:
         raise RuntimeError(done.stderr)
     return safetensors.torch.load_file(out)

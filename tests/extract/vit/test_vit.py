@@ -1,9 +1,6 @@
 """The native ViT against timm, on the same weights and images."""
 
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy
 import pytest
@@ -11,11 +8,8 @@ import safetensors.torch
 import timm
 import torch
 
+import served
 from timm_models import build, images_of
-
-REPO = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
-DRIVER = BUILD / "tests" / "vit_driver"
 
 FP32_TOLERANCE = 1e-4
 HALF_COSINE = 0.999
@@ -23,9 +17,8 @@ HALF_COSINE = 0.999
 
 def run_driver(tmp_path, images, **settings):
     images.contiguous().numpy().tofile(tmp_path / "images.bin")
-    command = [str(DRIVER), "features", f"input={tmp_path / 'images.bin'}", f"output={tmp_path / 'features.bin'}",
-               f"size={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items())]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = served.run("vit_driver", "features", f"input={tmp_path / 'images.bin'}", f"output={tmp_path / 'features.bin'}",
+                      f"size={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items()))
     if done.returncode:
         raise RuntimeError(done.stderr)
     description = json.loads(done.stdout)

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from timm_models import build, expected_features, images_of
-from vit_features import BUILD, FP32_DIFFERENCE, Refused, cosine, difference, run
+from vit_features import FP32_DIFFERENCE, Refused, cosine, difference, run
 
 # With registers, with a norm before the blocks (CLIP), with rotary positions, without a class token, with a map pooling;
 # the last two run on LibTorch's operators: norms behind attention and perceptron, and two of each side by side.
@@ -34,9 +34,9 @@ def kept(model, images, name, block, **settings):
         folder = pathlib.Path(folder)
         safetensors.torch.save_file({key: value.contiguous() for key, value in model.state_dict().items()}, folder / "w.safetensors")
         images.contiguous().numpy().tofile(folder / "images.bin")
-        described = run([BUILD / "tests" / "vit_driver", "features", f"input={folder / 'images.bin'}",
-                         f"output={folder / 'out.bin'}", f"weights={folder / 'w.safetensors'}", f"architecture={name}",
-                         f"size={images.shape[-1]}", f"cut={block}", *(f"{key}={value}" for key, value in settings.items())])
+        described = run("vit_driver", "features", f"input={folder / 'images.bin'}", f"output={folder / 'out.bin'}",
+                        f"weights={folder / 'w.safetensors'}", f"architecture={name}", f"size={images.shape[-1]}",
+                        f"cut={block}", *(f"{key}={value}" for key, value in settings.items()))
         rows = torch.from_numpy(numpy.fromfile(folder / "out.bin", numpy.float32)).view(len(images), -1)
     features, tokens = rows[:, :described["dimension"]], rows[:, described["dimension"]:]
     return features, tokens.reshape(len(images), *described["cut_shape"]) if block else tokens

@@ -15,6 +15,7 @@
 #include "common/torch/tensor.h"
 #include "extract/vit/backbone.h"
 #include "extract/vit/checkpoint/checkpoint.h"
+#include "tests/support/driver.h"
 
 namespace coldframe::vit {
 namespace {
@@ -69,7 +70,7 @@ int features(const std::vector<std::string>& arguments) {
   return out ? 0 : 3;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_vit(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments[0] == "features") return features(arguments);
   if (arguments.size() == 3 && arguments[0] == "convert") {
     write_safetensors(arguments[2], load_checkpoint(arguments[1]), {});
@@ -78,9 +79,7 @@ int run(const std::vector<std::string>& arguments) {
   throw ConfigError("usage: vit_driver features KEY=VALUE… | convert FILE OUT");
 }
 
+const testing::Driver kVitDriver{"vit_driver", run_vit};
+
 }  // namespace
 }  // namespace coldframe::vit
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::vit::run);
-}

@@ -2,16 +2,19 @@
 are from others."""
 
 import json
-import os
 import pathlib
-import subprocess
+import sys
 import tempfile
 
 import numpy
 import torch
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
+sys.path.append(str(REPO / "tests" / "support"))
+
+import served  # noqa: E402
+
+BUILD = served.BUILD
 
 FP32_DIFFERENCE = 1e-5  # relative to the largest feature
 HALF_COSINE = 0.9999
@@ -21,8 +24,8 @@ class Refused(Exception):
     pass
 
 
-def run(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+def run(driver, *words):
+    done = served.run(driver, *words)
     if done.returncode:
         raise Refused(done.stderr.strip())
     return json.loads(done.stdout)
@@ -33,10 +36,9 @@ def features(weights, images, **settings):
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         images.contiguous().numpy().tofile(folder / "images.bin")
-        description = run([BUILD / "tests" / "vit_driver", "features", f"input={folder / 'images.bin'}",
-                           f"output={folder / 'features.bin'}", *([f"weights={weights}"] if weights else []),
-                           f"size={images.shape[-2]}", f"width={images.shape[-1]}",
-                           *(f"{key}={value}" for key, value in settings.items())])
+        description = run("vit_driver", "features", f"input={folder / 'images.bin'}", f"output={folder / 'features.bin'}",
+                          *([f"weights={weights}"] if weights else []), f"size={images.shape[-2]}",
+                          f"width={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items()))
         found = torch.from_numpy(numpy.fromfile(folder / "features.bin", dtype=numpy.float32))
     return found.view(len(images), description["dimension"]), description
 
@@ -50,8 +52,8 @@ def from_folder(pictures, *options, computes=True):
             for picture in pictures:
                 numpy.array(picture.shape[1::-1], numpy.int32).tofile(file)
                 file.write(numpy.ascontiguousarray(picture).tobytes())
-        description = run([BUILD / "tests" / "folder_driver", "features" if computes else "pixels",
-                           folder / "pictures.bin", folder / "out.bin", *options])
+        description = run("folder_driver", "features" if computes else "pixels", folder / "pictures.bin",
+                          folder / "out.bin", *options)
         found = torch.from_numpy(numpy.fromfile(folder / "out.bin", dtype=numpy.float32))
     size = description["image_size"]
     count = len(pictures) * 3 * size * size

@@ -3,23 +3,21 @@
 // INSIDE bytes of constants in the file itself.
 #include <iostream>
 
-#include "common/cli/cli.h"
-#include "common/cli/error.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
+#include "tests/support/driver.h"
 #include "train_temporal/onnx/export.h"
 #include "train_temporal/onnx/vit_graph.h"
 #include "train_temporal/run/run_folder.h"
 
-using namespace coldframe;
-
+namespace coldframe::onnx {
 namespace {
 
 void export_run(const std::vector<std::string>& words) {
   std::vector<temporal::TrainedModel> models;
   for (const auto& file : temporal::model_files(words[1]))
     models.push_back(temporal::read_model(file));
-  for (const auto& file : onnx::export_models(models, words.size() > 3 ? words[3] : "", words[2]))
+  for (const auto& file : export_models(models, words.size() > 3 ? words[3] : "", words[2]))
     std::cout << file.string() << "\n";
 }
 
@@ -30,18 +28,15 @@ void export_vit(const std::vector<std::string>& words) {
   const ImageSize size = std::stol(words[3]);
   vit::RandomSource source(0);
   vit::VisionTransformer model(vit::Scope(source), architecture, size);
-  onnx::vit_graph(*model, size, features).write(words[5], {}, std::stoul(words[4]));
+  vit_graph(*model, size, features).write(words[5], {}, std::stoul(words[4]));
 }
+
+int run(const std::vector<std::string>& words) {
+  (words.at(0) == "run" ? export_run : export_vit)(words);
+  return 0;
+}
+
+const testing::Driver kOnnxDriver{"onnx_driver", run};
 
 }  // namespace
-
-int main(int count, char** arguments) {
-  const std::vector<std::string> words(arguments + 1, arguments + count);
-  try {
-    (words.front() == "run" ? export_run : export_vit)(words);
-    return 0;
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << "\n";
-    return 3;
-  }
-}
+}  // namespace coldframe::onnx

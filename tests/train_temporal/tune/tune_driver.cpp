@@ -13,6 +13,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/torch/cpu_memory.h"
+#include "tests/support/driver.h"
 #include "train_temporal/models/sequence_model.h"
 #include "train_temporal/tune/tuned_vit.h"
 
@@ -153,9 +154,7 @@ int run(const std::vector<std::string>& arguments) {
   return step(read_json_file(arguments[1]), arguments[0] == "merge");
 }
 
+const testing::Driver kTuneDriver{"tune_driver", run};
+
 }  // namespace
 }  // namespace coldframe::tune
-
-int main(int argc, char** argv) {
-  return coldframe::run_main(argc, argv, coldframe::tune::run);
-}
