@@ -1,4 +1,4 @@
-"""What holds for all tests in Python: PyTorch's first calls, the folder of support/shared.py, and how long tests took."""
+"""What holds for all tests in Python: threads that wait, the folder of support/shared.py, and how long tests took."""
 
 import os
 import shutil
@@ -7,6 +7,9 @@ import tempfile
 import shared
 
 SLOW = 20  # seconds
+# OpenMP's threads wait asleep: beside other tests, those that spin took half of the processor's time. libgomp reads this
+# when it is loaded, and programs inherit it.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def settle_vector_functions():
