@@ -33,8 +33,8 @@ void budget_cuda(const std::string& word, std::uint64_t bytes) {
   ::setenv(kCudaSettings, allocator_settings(given ? given : "", share).c_str(), 1);
 }
 
-// Two workspaces of 4 MiB and eight of 16 KiB.
-constexpr char kWorkspaces[] = "CUBLAS_WORKSPACE_CONFIG", kBoundedWorkspaces[] = ":4096:2:16:8";
+// Two buffers of 4 MiB.
+constexpr char kWorkspaces[] = "CUBLAS_WORKSPACE_CONFIG", kBoundedWorkspaces[] = ":4096:2";
 constexpr std::uint64_t kHopperWorkspace = 32u << 20;
 constexpr char kLtWorkspace[] = "CUBLASLT_WORKSPACE_SIZE";  // in KiB
 

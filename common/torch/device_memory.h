@@ -24,9 +24,11 @@ std::string allocator_settings(const std::string& given, double share);
 
 // cuBLAS computes in a workspace for each of its handles, one for each thread and stream, and
 // cuBLASLt in another; LibTorch takes them from its allocator and keeps them. On Hopper and later
-// they would be 32 MiB each, on others 8.1: with this, which has to come before LibTorch opens its
-// CUDA half, they are 8.1 everywhere, unless the user set CUBLAS_WORKSPACE_CONFIG. Source: LibTorch
-// 2.11, ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize(), setWorkspaceForHandle().
+// they would be 32 MiB each, on others 8.1 in buffers of two sizes, with which results may differ
+// from run to run. This sets two buffers of 4 MiB, with which they do not, unless the user set
+// CUBLAS_WORKSPACE_CONFIG. It has to come before LibTorch opens its CUDA half. Sources: LibTorch
+// 2.11, ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize(), setWorkspaceForHandle();
+// cuBLAS's manual, "Results Reproducibility".
 void bound_cuda_workspaces();
 // Bytes of a workspace by that setting; nothing, or nonsense: LibTorch's own on Hopper.
 std::uint64_t cuda_workspace(const char* setting);

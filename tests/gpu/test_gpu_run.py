@@ -1,4 +1,5 @@
 """What tests/gpu/pack packs starts where there is nothing else, and tests/gpu/run writes its page, failures first."""
+import argparse
 import importlib.machinery
 import importlib.util
 import json
@@ -74,11 +75,64 @@ def test_the_page_tells_failures_first_and_goes_on(tmp_path):
         context.run("sh", "-c", "echo reason; exit 3")
 
     def stall(context):
-        context.run("sleep", 600)
+        context.run("sh", "-c", f"sleep 600 & echo $! >{tmp_path}/child; echo so far; wait")
 
     context = stages.Context(root=HERE, build=BUILD, device="cpu", out=out, work=folder)
     results = [run.run_stage(stages.Stage(name, 1, seconds, body), context)
                for name, seconds, body in [("fine", 60, lambda _: {"rate": 3}), ("broken", 60, fail), ("stuck", 1, stall)]]
     page = run.page({"device": "cpu"}, results).splitlines()
     assert page[2] == "FAILED broken: RuntimeError: sh ended with 3: reason"
-    assert page[3] == "FAILED stuck: took longer than 1 s" and page[4] == "1 of 3 stages passed"
+    assert page[3] == "FAILED stuck: took longer than 1 s; stuck.log ends with: so far" and page[4] == "1 of 3 stages passed"
+    child = pathlib.Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    assert not child.exists() or child.read_text().split()[2] == "Z", "a child of the stage that hung goes on"
+
+
+def test_the_system_python_gives_way_to_that_of_the_test_environment(tmp_path):
+    done = subprocess.run(["/usr/bin/python3", HERE / "run", "--here", "--device", "cpu", "--only", "kernels", "--out", tmp_path],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "torch: 2.11" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_peer_that_does_not_start_fails_the_benchmark(tmp_path, monkeypatch, capsys):
+    sys.path.insert(0, str(HERE.parents[0] / "benchmarks/vit"))
+    gpu = importlib.import_module("gpu")
+    monkeypatch.setattr(gpu, "compare", lambda *_: ["timm compile"])
+    monkeypatch.setattr(sys, "argv", ["gpu.py", "--model", "vit_tiny_patch16_224"])
+    with pytest.raises(SystemExit, match="did not start.*timm compile"):
+        gpu.main()
+
+    options = argparse.Namespace(build=tmp_path, batch=1, precision="fp32", device="cpu", engine=[], peers=["eager"])
+    monkeypatch.setattr(gpu, "Contender", lambda command: failing(command) if "eager" in command else "runs")
+    running, missing = gpu.start(options, "vit_tiny_patch16_224", 32, "cls", tmp_path)
+    assert missing == ["timm eager"] and set(running) == {"engine", "matrix product", "copy"}
+    assert "timm eager: no GPU" in capsys.readouterr().err
+
+
+def failing(command):
+    raise RuntimeError("no GPU")
+
+
+def test_the_benchmark_goes_on_from_the_turns_that_it_kept(tmp_path, monkeypatch, capsys):
+    sys.path.insert(0, str(HERE.parents[0] / "benchmarks/vit"))
+    gpu = importlib.import_module("gpu")
+    options = argparse.Namespace(batch=4, precision="fp32", device="cpu", passes=2, rounds=2, state=tmp_path / "turns.json")
+    first = {"engine": Counted(limit=2), "copy": Counted()}
+    with pytest.raises(TimeoutError):  # in its second turn: the first call warms up
+        gpu.take_turns(options, first, "vit", 32)
+    again = {"engine": Counted(), "copy": Counted()}
+    gpu.take_turns(options, again, "vit", 32)
+    assert [again[name].calls for name in again] == [2, 1] and [len(again[name].times) for name in again] == [2, 2]
+    assert capsys.readouterr().out.count("round 1: ") == 2
+
+
+class Counted:
+    """A contender that ends at its `limit`th turn."""
+
+    def __init__(self, limit=10**9):
+        self.calls, self.limit, self.times = 0, limit, []
+
+    def ask(self, line):
+        self.calls += 1
+        if self.calls > self.limit:
+            raise TimeoutError
+        return [0.5]

@@ -27,8 +27,10 @@ std::unique_ptr<Engine> make_engine(const VisionTransformerImpl& model,
                                     Precision precision) {
   const cuda::GpuKernels* const kernels = cuda::kernels();
   if (!kernels) {
-    log_info(concat("no CUDA kernels (", cuda::kernel_library().problem,
-                    "): computing with LibTorch's operators"));
+    log_warning(
+        concat("the GPU computes with LibTorch's operators, which takes longer: no CUDA kernels (",
+               cuda::kernel_library().problem,
+               "); build with CUDA 13, which common/bootstrap installs where there is a GPU"));
     return nullptr;
   }
   auto reason = refusal(model.architecture);

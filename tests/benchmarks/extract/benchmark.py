@@ -38,7 +38,7 @@ def make_weights():
 
 def make_jpegs(exams, frames=8, side=1024):
     """Fundus-like: a bright disc, vessels of low-pass noise, grain; about 300 kB each at quality 92."""
-    folder = WORK / f"jpegs-{exams}x{frames}"
+    folder = WORK / f"jpegs-{exams}x{frames}-{side}"
     manifest = folder / "exams.csv"
     if manifest.exists():
         return manifest
@@ -128,6 +128,7 @@ def main():
     parser.add_argument("--precision", default="auto", help="of coldframe")
     parser.add_argument("--peers", nargs="+", default=["fp32", "bf16"], help="precisions of timm, or compile")
     parser.add_argument("--exams", type=int, default=40, help="of 8 generated JPEGs each")
+    parser.add_argument("--side", type=int, default=1024, help="of these, in pixels")
     parser.add_argument("--only", choices=["clips", "jpegs"])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, os.cpu_count()])
     parser.add_argument("--device", help="of both, e.g. cuda (default: what each finds)")
@@ -140,7 +141,7 @@ def main():
     if pocus.exists() and args.only != "jpegs":
         compare("clips (pocus)", pocus, weights, 12, args)
     if args.only != "clips":
-        compare("JPEGs of 1024×1024", make_jpegs(args.exams), weights, 0, args)
+        compare(f"JPEGs of {args.side}×{args.side}", make_jpegs(args.exams, side=args.side), weights, 0, args)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,13 @@ most memory; for the engine also its rate from and to host memory with overlappe
 its share of the device's own limit (a large matrix product of that precision in the same rounds) and the least cosine
 to timm in fp32, and for each kind of layer how near it comes to the product's and to a copy's rate. The engine counts normalising uint8 frames in, its peers get normalised images.
   tests/benchmarks/vit/run --device cuda [--batch 256] [--rounds 8] [--engine residual=bf16 mlp_rows=8192 …]
+Each turn is printed as it ends. A contender that does not start fails the run behind the others' figures.
 It needs the PyTorch wheel, timm, safetensors and numpy in $PYTHON (python3), and build/tests/vit_gpu_speed built with
 CUDA kernels, or the folder that tests/gpu/run unpacked (--build). --device cpu tries the script out.
 """
 
 import argparse
+import json
 import pathlib
 import statistics
 import subprocess
@@ -56,7 +58,7 @@ class Contender:
 
 
 def start(options, name, size, pool, folder):
-    """Name -> contender; those that do not start are told and left out."""
+    """(Name -> contender, names of those that did not start)"""
     files = [folder / "weights.safetensors", folder / "frames.bin"]
     engine = [options.build / "tests/vit_gpu_speed", *files, size, options.batch, pool, options.precision, options.device]
     peer = [sys.executable, HERE / "gpu_peer.py"]
@@ -64,13 +66,33 @@ def start(options, name, size, pool, folder):
     commands = {"engine": engine} | {f"engine {setting}": [*engine, *setting.split(",")] for setting in options.engine}
     commands |= {f"timm {kind}": [*peer, kind, *rest] for kind in options.peers}
     commands |= {label: [*peer, kind, *rest] for label, kind in LIMITS.items()}
-    running = {}
+    running, missing = {}, []
     for label, command in commands.items():
         try:
             running[label] = Contender(command)
         except RuntimeError as error:
-            print(f"{label}: {error}", file=sys.stderr)
-    return running
+            missing.append(label)
+            print(f"{label}: {error}", file=sys.stderr, flush=True)
+    return running, missing
+
+
+def take_turns(options, running, name, size):
+    """Measures all contenders in turn, prints each turn, and keeps it for a run that goes on from here (--state)."""
+    kept = json.loads(options.state.read_text()) if options.state and options.state.exists() else {}
+    key = f"{name} {size} {options.batch} {options.precision} {options.device} {options.passes}"
+    times = kept.setdefault(key, {})
+    for label, contender in running.items():
+        contender.ask(f"run {options.passes}")  # warms up: clocks, graphs
+        contender.times = times.setdefault(label, [])
+    for turn in range(options.rounds):
+        labels = list(running)
+        for label in labels[turn % len(labels):] + labels[:turn % len(labels)]:
+            if len(times[label]) > turn:
+                continue
+            times[label].append(running[label].ask(f"run {options.passes}")[0])
+            print(f"  round {turn + 1}: {label} {options.batch / times[label][-1]:.1f}", flush=True)
+            if options.state:
+                options.state.write_text(json.dumps(kept))
 
 
 def compare(options, name, size, folder):
@@ -79,14 +101,8 @@ def compare(options, name, size, folder):
     safetensors.torch.save_file(weights, folder / "weights.safetensors")
     frames = torch.randint(256, (options.batch, size, size, 3), dtype=torch.uint8)
     frames.numpy().tofile(folder / "frames.bin")
-    running = start(options, name, size, models.pooling(model), folder)
-    for turn in range(options.rounds + 1):  # the first one warms up: clocks, graphs
-        labels = list(running)
-        for label in labels[turn % len(labels):] + labels[:turn % len(labels)]:
-            seconds = running[label].ask(f"run {options.passes}")[0]
-            if turn:
-                running[label].times.append(seconds)
-
+    running, missing = start(options, name, size, models.pooling(model), folder)
+    take_turns(options, running, name, size)
     print(f"{name} at {size}, batch {options.batch}, {options.precision}, {options.rounds} rounds of {options.passes} "
           f"passes\n{'':30}{'median':>10}{'best':>10}  images/s   tensors    taken MiB")
     rates = {}
@@ -100,6 +116,7 @@ def compare(options, name, size, folder):
     tell_layers(options, running)
     for contender in running.values():
         contender.close()
+    return missing
 
 
 def conclude(options, running, rates, model, frames, folder, size):
@@ -153,11 +170,15 @@ def main():
                         help="further settings of the engine to measure; several of one contender by commas")
     parser.add_argument("--peers", nargs="*", default=["eager", "compile"], choices=["eager", "compile"])
     parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[2] / "build")
+    parser.add_argument("--state", type=pathlib.Path, help="file of the turns so far: the same command goes on from them")
     options = parser.parse_args()
+    missing = []
     for name, size in [(options.model, options.size)] if options.model else MODELS:
         torch.manual_seed(1)
         with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
-            compare(options, name, size, pathlib.Path(temporary))
+            missing += compare(options, name, size, pathlib.Path(temporary))
+    if missing:
+        sys.exit(f"did not start, so that nothing is compared with them: {', '.join(missing)}")
 
 
 if __name__ == "__main__":

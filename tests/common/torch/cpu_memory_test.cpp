@@ -131,8 +131,9 @@ TEST(DeviceMemory, BoundsTheWorkspacesOfCublasUnlessTheUserDid) {
   ::unsetenv("CUBLAS_WORKSPACE_CONFIG");
   EXPECT_EQ(cuda_workspace(nullptr), 32 * kMebibyte);
   bound_cuda_workspaces();
-  EXPECT_EQ(cuda_workspace(now().c_str()), 8 * kMebibyte + kMebibyte / 8);
-  EXPECT_EQ(cuda_training_workspaces(), 2 * (9 * kMebibyte + kMebibyte / 8));
+  EXPECT_EQ(now(), ":4096:2");
+  EXPECT_EQ(cuda_workspace(now().c_str()), 8 * kMebibyte);
+  EXPECT_EQ(cuda_training_workspaces(), 2 * 9 * kMebibyte);
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
   bound_cuda_workspaces();
   EXPECT_EQ(now(), ":16:8");
