@@ -1,6 +1,5 @@
 """Caches and runs for the cross-checks of train_temporal."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -8,8 +7,9 @@ import sys
 import numpy as np
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(REPO / "examples"))
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", REPO / "build"))
+sys.path += [str(REPO / "examples"), str(REPO / "tests" / "support")]
+from loaded_program import BUILD, loaded  # noqa: E402
+
 PROGRAM = BUILD / "bin" / "coldframe-train_temporal"
 MAKE_CACHE = BUILD / "tests" / "make_cache"
 
@@ -65,10 +65,11 @@ def ramp_cache(folder, count=60, **options):
     return make_cache(folder, *ramp_exams(count, **options), recipe=recipe, name=name)
 
 
-def coldframe(*words, **options):
-    return subprocess.run(
-        [str(PROGRAM), *map(str, words)], capture_output=True, text=True, **options
-    )
+def coldframe(*words, cwd=None, **options):
+    """`options`, those of subprocess.run(), are for a process that is started anew."""
+    if options:
+        return subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, cwd=cwd, **options)
+    return loaded(PROGRAM).run(words, cwd)
 
 
 def quick(*words):

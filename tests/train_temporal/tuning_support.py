@@ -1,13 +1,12 @@
 """Made exams whose label frozen random-weight features hardly show, and cut caches of them."""
 import csv
-import subprocess
 
 import numpy as np
 import safetensors.torch
 import timm
 import torch
 from PIL import Image
-from training_support import BUILD, coldframe, quick
+from training_support import BUILD, coldframe, loaded, quick
 
 EXTRACT = BUILD / "bin" / "coldframe-extract"
 SIDE, PATCH = 64, 16
@@ -46,8 +45,7 @@ def made_exams(folder, count, frames=2, seed=0):
 
 
 def extract(exams, out, *words):
-    result = subprocess.run([str(word) for word in [EXTRACT, "--input", exams, "--out", out, *words]],
-                            capture_output=True, text=True)
+    result = loaded(EXTRACT).run(["--input", exams, "--out", out, *words])
     assert result.returncode == 0, result.stderr
     return out
 

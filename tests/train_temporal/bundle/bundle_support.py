@@ -1,6 +1,5 @@
 """A study of made exams, and bundles of it."""
 import os
-import subprocess
 import sys
 import types
 
@@ -9,12 +8,13 @@ import pathlib
 import pytest
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from training_support import PROGRAM, quick  # noqa: E402
+import training_support  # noqa: E402
+from training_support import quick  # noqa: E402
 from tuning_support import PIXELS, extract, made_exams, tiny_vit  # noqa: E402
 
 
 def coldframe(*words, expect=0, **environment):
-    done = subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, env=os.environ | environment)
+    done = training_support.coldframe(*words, **({"env": os.environ | environment} if environment else {}))
     assert done.returncode == expect, done.stdout + done.stderr
     return done
 

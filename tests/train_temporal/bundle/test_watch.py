@@ -7,8 +7,9 @@ import subprocess
 
 import numpy as np
 import pytest
-from bundle_support import PROGRAM, bundle, coldframe, made_exams, study
+from bundle_support import bundle, coldframe, made_exams, study
 from test_privacy import store
+from training_support import PROGRAM
 from tuning_support import PIXELS
 
 ARRIVALS = 8

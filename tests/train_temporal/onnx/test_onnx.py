@@ -1,7 +1,6 @@
 """ONNX files that our encoder writes, checked by onnx and computed by ONNX Runtime: equal to our models, whole and frame
 by frame."""
 import json
-import subprocess
 import sys
 
 import numpy as np
@@ -9,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from training_support import BUILD, REPO, coldframe, exam, make_cache, quick
+from training_support import BUILD, REPO, coldframe, exam, loaded, make_cache, quick
 
 import temporal_model
 
@@ -40,7 +39,7 @@ MODELS = {
 
 
 def driver(*words):
-    return subprocess.run([str(BUILD / "tests" / "onnx_driver"), *map(str, words)], capture_output=True, text=True)
+    return loaded(BUILD / "tests" / "onnx_driver").run(words)
 
 
 def session(path):
