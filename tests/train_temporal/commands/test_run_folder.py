@@ -51,6 +51,14 @@ def made(tmp_path_factory):
     return cache, folder / "run"
 
 
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
+    """The run that no signal stopped."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    assert train(made[0], out, *LONG).returncode == 0
+    return out
+
+
 def test_the_splits_of_a_repeated_run_give_all_its_models(made, tmp_path):
     cache, _ = made
     first, second = tmp_path / "a", tmp_path / "b"
@@ -61,10 +69,9 @@ def test_the_splits_of_a_repeated_run_give_all_its_models(made, tmp_path):
     assert content(first) == content(second)
 
 
-def test_an_interrupted_replacement_can_be_resumed(made, tmp_path):
+def test_an_interrupted_replacement_can_be_resumed(made, whole, tmp_path):
     cache, finished = made
-    whole, out = tmp_path / "whole", tmp_path / "run"
-    assert train(cache, whole, *LONG).returncode == 0
+    out = tmp_path / "run"
     for more in ([], ["--overwrite"]):
         shutil.copytree(finished, out)
         interrupt(command(cache, out, *LONG, "--overwrite"), out)
@@ -72,7 +79,7 @@ def test_an_interrupted_replacement_can_be_resumed(made, tmp_path):
         result = train(cache, out, *LONG, "--resume", *more)
         assert result.returncode == 0, result.stderr
         assert content(out) == content(whole) and entries(out) == entries(whole)
-        assert entries(tmp_path) == ["run", "whole"]
+        assert entries(tmp_path) == ["run"]
         shutil.rmtree(out)
 
 
@@ -232,10 +239,8 @@ def test_the_first_failure_stops_the_other_fits(tmp_path):
 
 
 
-def test_a_damaged_fit_is_named_and_can_be_done_anew(made, tmp_path):
-    cache, _ = made
-    whole, out = tmp_path / "whole", tmp_path / "run"
-    assert train(cache, whole, *LONG).returncode == 0
+def test_a_damaged_fit_is_named_and_can_be_done_anew(made, whole, tmp_path):
+    cache, out = made[0], tmp_path / "run"
     interrupt(command(cache, out, *LONG), out)
     record = next((tmp_path / "run.unfinished" / "state").glob("*.record"))
     content_of = bytearray(record.read_bytes())

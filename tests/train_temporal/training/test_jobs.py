@@ -41,11 +41,20 @@ def test_fits_side_by_side_give_the_same_bytes(cache, tmp_path):
     assert content(tmp_path / "2") == one and content(tmp_path / "3") == one
 
 
+FITS = ["--folds", 3, "--epochs", 800, "--patience", 0, "--threads", 2]
+
+
+@pytest.fixture(scope="module")
+def whole(cache, tmp_path_factory):
+    """The run that no signal stopped."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    run(words(cache, out, *FITS), out)
+    return out
+
+
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
-def test_several_fits_in_flight_are_resumed(cache, tmp_path, sent):
-    fits = ["--folds", 3, "--epochs", 800, "--patience", 0, "--threads", 2]
-    run(words(cache, tmp_path / "whole", *fits), tmp_path / "whole")
-    command = words(cache, tmp_path / "cut", *fits)
+def test_several_fits_in_flight_are_resumed(cache, whole, tmp_path, sent):
+    command = words(cache, tmp_path / "cut", *FITS)
     state = tmp_path / "cut.unfinished" / "state"
     for _ in range(8):  # a signal that fell between fits is sent once more
         process = subprocess.Popen([PROGRAM, *map(str, command), "--jobs", "2"], stderr=subprocess.DEVNULL)
@@ -57,7 +66,7 @@ def test_several_fits_in_flight_are_resumed(cache, tmp_path, sent):
             break
         shutil.rmtree(tmp_path / "cut.unfinished")
     run([*command, "--resume", "--jobs", 3], tmp_path / "cut")
-    assert content(tmp_path / "cut") == content(tmp_path / "whole")
+    assert content(tmp_path / "cut") == content(whole)
 
 
 def losses(folder):

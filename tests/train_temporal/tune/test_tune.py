@@ -1,13 +1,14 @@
 """A whole step of tuning, the end of a ViT with a GRU and its loss, against timm's ViT and PyTorch's GRU: loss, features,
 and every gradient. And what is merged after a step: extract's features of it are timm's after the same step."""
+import copy
+import functools
 import json
-import subprocess
 import sys
 
 import pytest
 import safetensors.torch
 import torch
-from training_support import BUILD, REPO
+from training_support import BUILD, REPO, loaded
 
 from temporal_model import TemporalModel
 
@@ -103,11 +104,20 @@ class Twin:
                     "rows": str(self.folder / "rows.safetensors"), "cut": self.cut, "blocks": self.blocks,
                     "frames": FRAMES, "labels": LABELS, "output": str(output), **settings}
         (self.folder / "settings.json").write_text(json.dumps(settings))
-        done = subprocess.run([BUILD / "tests" / "tune_driver", what, self.folder / "settings.json"],
-                              capture_output=True, text=True)
+        done = loaded(BUILD / "tests" / "tune_driver").run([what, self.folder / "settings.json"])
         assert done.returncode == 0, done.stderr
         self.said = json.loads(done.stdout)
         return safetensors.torch.load_file(output)
+
+    @functools.cached_property
+    def whole(self):
+        """The driver's step at once."""
+        return self.drive("step")
+
+    @functools.cached_property
+    def stepped(self):
+        """Loss, features and head after step() from the driver's head, whose weights do not depend on its ways."""
+        return self.step(part_of(self.whole, "head:weight:"))
 
     def step(self, head_weights):
         """Loss and gradients, of the head's and the ViT's parameters; leaves them in .grad."""
@@ -142,9 +152,9 @@ def expect_near(found, expected, tolerance=1e-5):
         assert (found[name] - value).abs().max() <= tolerance * scale, name
 
 
-@pytest.fixture(params=MODELS)
-def twin(request, tmp_path):
-    return Twin(tmp_path, *MODELS[request.param])
+@pytest.fixture(scope="module", params=MODELS)
+def twin(request, tmp_path_factory):
+    return Twin(tmp_path_factory.mktemp(request.param), *MODELS[request.param])
 
 
 def timm_gradients(model, names):
@@ -155,8 +165,9 @@ def timm_gradients(model, names):
 
 @pytest.mark.parametrize("ways", [{}, {"strategy": "mlp", "chunk": 2}], ids=["at once", "in chunks"])
 def test_a_step_is_that_of_timm_and_pytorch(twin, ways):
-    result = twin.drive("step", **ways)
-    loss, features, head = twin.step(part_of(result, "head:weight:"))
+    result = twin.drive("step", **ways) if ways else twin.whole
+    loss, features, head = twin.stepped
+    expect_near(part_of(result, "head:weight:"), part_of(twin.whole, "head:weight:"), 0)
     assert abs(result["loss"] - loss) <= 1e-5 * loss
     expect_near({"features": result["features"]}, {"features": features.detach()})
     expect_near(part_of(result, "head:gradient:"), {name: p.grad for name, p in head.named_parameters()})
@@ -169,15 +180,16 @@ def test_a_step_is_that_of_timm_and_pytorch(twin, ways):
 
 def test_what_is_merged_after_a_step_is_timms_after_the_same(twin):
     merged = twin.drive("merge", rate=0.5)
-    twin.step(part_of(twin.drive("step"), "head:weight:"))
+    assert twin.stepped
+    moved = copy.deepcopy(twin.model)
     with torch.no_grad():
-        for name, parameter in twin.model.named_parameters():
+        for (name, parameter), before in zip(moved.named_parameters(), twin.model.parameters(), strict=True):
             block = int(name.split(".")[1]) if name.startswith("blocks.") else None
-            trained = block >= len(twin.model.blocks) - twin.blocks if block is not None else (
+            trained = block >= len(moved.blocks) - twin.blocks if block is not None else (
                 twin.cut == 0 or name.startswith(("norm.", "fc_norm.", "attn_pool.")))
-            if trained and parameter.grad is not None:
-                parameter -= 0.5 * parameter.grad
-        expected = pooled(twin.model, twin.images, twin.pool)
+            if trained and before.grad is not None:
+                parameter -= 0.5 * before.grad
+        expected = pooled(moved, twin.images, twin.pool)
     folder = twin.folder / "merged"
     folder.mkdir()
     safetensors.torch.save_file(merged, folder / "model.safetensors")
