@@ -2,7 +2,8 @@
 // take 0.2 s to load and 0.1 s to unload, which is most of a short test.) main() and what is static
 // in the program itself run anew for each, in a child. COLDFRAME_TEST_COMMANDS is a socket; each of
 // its messages is two descriptors, for standard output and error, and words that end in a zero
-// byte: the folder to run in and argv. The answer is the child's wait status.
+// byte: variables of the environment (NAME=VALUE), the folder to run in (from the root), and argv.
+// The answer is the child's wait status.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -92,9 +93,11 @@ int __libc_start_main(Main* program, int count, char** arguments, void (*init)(v
         dup2(streams[i], i + 1);
         close(streams[i]);
       }
-      if (chdir(words[0]) != 0) _exit(127);
+      int first = 0;
+      while (first + 1 < given && words[first][0] != '/') putenv(words[first++]);
+      if (chdir(words[first++]) != 0) _exit(127);
       on_exit(leave, NULL);
-      return start(program, given - 1, words + 1, init, fini, NULL, stack_end);
+      return start(program, given - first, words + first, init, fini, NULL, stack_end);
     }
     for (int i = 0; i < kStreams; ++i) close(streams[i]);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

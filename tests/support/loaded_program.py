@@ -1,6 +1,6 @@
 """Programs that have loaded their libraries and wait for command lines: most of a short test is their start and end.
 
-Signals, environments, standard input and times are for processes of their own (subprocess)."""
+Signals, standard input, times, and variables that libraries read as they are loaded are for processes of their own."""
 import atexit
 import functools
 import os
@@ -23,10 +23,12 @@ class LoadedProgram:
             env=os.environ | {"LD_PRELOAD": str(BUILD / "tests" / "loaded_program.so"), "COLDFRAME_TEST_COMMANDS": str(theirs.fileno())})
         theirs.close()
 
-    def run(self, words, cwd=None, text=True):
-        """Returns what subprocess.run([program, *words], capture_output=True, text=text, cwd=cwd) does."""
+    def run(self, words, cwd=None, text=True, variables={}):
+        """Returns what subprocess.run([program, *words], capture_output=True, text=text, cwd=cwd) does, with further
+        variables in its environment."""
         command = [self.program, *map(str, words)]
-        message = b"".join(os.fsencode(word) + b"\0" for word in [os.path.abspath(cwd or "."), *command])
+        before = [*(f"{name}={value}" for name, value in variables.items()), os.path.abspath(cwd or ".")]
+        message = b"".join(os.fsencode(word) + b"\0" for word in [*before, *command])
         assert len(message) < 1 << 16, "loaded_program.c reads no more"
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             socket.send_fds(self.commands, [message], [output.fileno(), errors.fileno()])

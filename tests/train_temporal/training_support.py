@@ -65,11 +65,11 @@ def ramp_cache(folder, count=60, **options):
     return make_cache(folder, *ramp_exams(count, **options), recipe=recipe, name=name)
 
 
-def coldframe(*words, cwd=None, **options):
-    """`options`, those of subprocess.run(), are for a process that is started anew."""
+def coldframe(*words, cwd=None, variables={}, **options):
+    """`options`, further ones of subprocess.run(), are for a process that is started anew."""
     if options:
         return subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, cwd=cwd, **options)
-    return loaded(PROGRAM).run(words, cwd)
+    return loaded(PROGRAM).run(words, cwd, variables=variables)
 
 
 def quick(*words):

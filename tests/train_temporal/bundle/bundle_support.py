@@ -1,5 +1,4 @@
 """A study of made exams, and bundles of it."""
-import os
 import sys
 import types
 
@@ -13,8 +12,8 @@ from training_support import quick  # noqa: E402
 from tuning_support import PIXELS, extract, made_exams, tiny_vit  # noqa: E402
 
 
-def coldframe(*words, expect=0, **environment):
-    done = training_support.coldframe(*words, **({"env": os.environ | environment} if environment else {}))
+def coldframe(*words, expect=0, **variables):
+    done = training_support.coldframe(*words, variables=variables)
     assert done.returncode == expect, done.stdout + done.stderr
     return done
 

@@ -1,6 +1,5 @@
 """--figures: drawings and tables for a paper."""
 import html
-import os
 import re
 from xml.etree import ElementTree
 
@@ -88,6 +87,6 @@ def test_figures_are_files_of_their_own(made, tmp_path):
 
 def test_without_the_program_for_them_png_files_are_left_out_with_a_word(made, tmp_path):
     done = coldframe("evaluate", "--run", made[1], "--cache", made[0], "--bootstrap", 50, "--figures", "--out", tmp_path / "out",
-                     env={**os.environ, "PATH": str(tmp_path)})
+                     variables={"PATH": tmp_path})
     assert done.returncode == 0 and "rsvg-convert (Debian: librsvg2-bin) is not installed" in done.stderr
     assert {path.suffix for path in (tmp_path / "out" / "figures").iterdir()} == {".svg", ".csv", ".tex"}
