@@ -23,11 +23,12 @@ def test_a_flipped_byte_is_refused_by_name(made, tmp_path):
         assert all("damaged or altered" in line for line in found)
         for path, offsets in places.items():
             flip(path, offsets[which])
-    weights = copy / "backbone/model.safetensors"
-    flip(weights, 7_000_000)
     refused = ["predict", "--bundle", copy, "--input", made.exams, "--out", tmp_path / "p.csv"]
-    assert "'backbone/model.safetensors'" in coldframe(*refused, expect=3).stderr and not (tmp_path / "p.csv").exists()
-    flip(weights, 7_000_000)
+    for path in [*places, copy / "SHA256SUMS"]:
+        flip(path, path.stat().st_size // 2)
+        assert f"'{path.relative_to(copy)}'" in coldframe(*refused, expect=3).stderr
+        flip(path, path.stat().st_size // 2)
+    assert not (tmp_path / "p.csv").exists()
     coldframe("bundle", "verify", copy)
     (copy / "extract.ini").unlink()
     (copy / "notes.txt").write_text("mine")

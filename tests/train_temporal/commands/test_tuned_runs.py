@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 
 import numpy as np
 import pandas as pd
@@ -206,6 +207,7 @@ def killed(command, state, writes):
     while process.poll() is None and len(seen) < writes:
         with contextlib.suppress(FileNotFoundError):  # a file is replaced, or the run has ended, just now
             seen.update((path.name, path.stat().st_mtime_ns) for path in state.glob("*"))
+        time.sleep(0.002)  # the run needs the core
     process.kill()
     return process.wait() != 0
 

@@ -135,9 +135,9 @@ def test_points_of_the_curve_lie_within_intervals_that_narrow(tmp_path):
 
 
 def test_intervals_of_points_and_predictive_values_hold_the_truth(tmp_path):
-    """Of binormal scores the truth is known; 400 samples, of which 95 % should hold it."""
+    """Of binormal scores the truth is known; 150 samples, of which 95 % should hold it."""
     random, cases, shift, prevalence = np.random.default_rng(1), [], 1.5, 0.1
-    for _ in range(400):
+    for _ in range(150):
         label = np.arange(120) % 3 == 0
         z = shift * label + random.normal(size=120) - shift / 2
         cases.append(alone(label, 1 / (1 + np.exp(-z)), random.uniform(size=120)))
@@ -150,7 +150,7 @@ def test_intervals_of_points_and_predictive_values_hold_the_truth(tmp_path):
         for name, value in truth.items():
             _, low, high = ours[name]["share"] if "at" in name else ours[name]
             held[name] += low <= value <= high
-    shares = {name: count / 400 for name, count in held.items()}
+    shares = {name: count / 150 for name, count in held.items()}
     assert all(0.92 <= share <= 0.995 for share in shares.values()), shares
 
 

@@ -1,4 +1,4 @@
-"""Every metric of train_temporal equals scikit-learn's to 1e-9, on 1000 random cases with ties and
+"""Every metric of train_temporal equals scikit-learn's to 1e-9, on 400 random cases with ties and
 one-class cases, and on degenerate scores."""
 
 import json
@@ -90,7 +90,7 @@ def binary_case(seed):
     return label, probability, threshold
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(4))
 def test_binary_metrics_equal_scikit_learn(tmp_path, block):
     cases = [binary_case(seed) for seed in range(50 * block, 50 * block + 50)]
     for case, ours in zip(cases, run_driver(tmp_path, cases), strict=True):
@@ -139,7 +139,7 @@ def multi_class_case(seed):
     return label, probability, 0.5
 
 
-@pytest.mark.parametrize("block", range(10))
+@pytest.mark.parametrize("block", range(4))
 def test_multi_class_metrics_equal_scikit_learn(tmp_path, block):
     cases = [multi_class_case(seed) for seed in range(50 * block, 50 * block + 50)]
     for (label, probability, _), ours in zip(cases, run_driver(tmp_path, cases), strict=True):
