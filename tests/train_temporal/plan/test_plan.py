@@ -1,4 +1,5 @@
 """`coldframe plan`: its figures hang together, and its answers are those of its table."""
+import functools
 import json
 import re
 
@@ -13,6 +14,7 @@ GIB = 2**30
 TINY = "vit_tiny_patch16_224"
 
 
+@functools.cache
 def plan(*words):
     done = coldframe("plan", *words, "--json")
     assert done.returncode in (0, 1), done.stderr

@@ -19,7 +19,7 @@ import vit_features  # noqa: E402
 MEAN, STD = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
 EXAMS, FRAMES, LABELS = 2, 3, [1, 0]
 # name, arguments of timm, pooling, cut, blocks that are trained
-SMALL = {"img_size": 48, "depth": 3}
+SMALL, NARROW = {"img_size": 48, "depth": 3}, {"depth": 2, "embed_dim": 192, "num_heads": 3}
 MODELS = {
     "tiny": ("vit_tiny_patch16_224", SMALL, "cls", 0, 3),
     "tiny_last_two": ("vit_tiny_patch16_224", SMALL, "cls", 1, 2),
@@ -27,12 +27,12 @@ MODELS = {
     "registers": ("vit_small_patch14_reg4_dinov2", {"img_size": 42, "depth": 3}, "cls+mean", 1, 2),
     "layer_scale": ("vit_small_patch14_dinov2", {"img_size": 42, "depth": 2}, "cls", 0, 2),
     "eva": ("eva02_tiny_patch14_224", {"img_size": 42, "depth": 2}, "mean", 0, 2),
-    "clip": ("vit_base_patch32_clip_quickgelu_224", {"img_size": 64, "depth": 2}, "cls", 0, 2),
+    "clip": ("vit_base_patch32_clip_quickgelu_224", {"img_size": 64, **NARROW}, "cls", 0, 2),
     "swiglu": ("vit_small_plus_patch16_dinov3", {"img_size": 48, "depth": 2}, "cls", 1, 1),
-    "post_norm": ("vit_base_patch16_rpn_224", {"img_size": 48, "depth": 2}, "mean", 0, 2),
-    "siglip": ("vit_base_patch16_siglip_224", {"img_size": 48, "depth": 2}, "map", 1, 1),
+    "post_norm": ("vit_base_patch16_rpn_224", {"img_size": 48, **NARROW}, "mean", 0, 2),
+    "siglip": ("vit_base_patch16_siglip_224", {"img_size": 48, **NARROW}, "map", 1, 1),
     "mixed_rotary": ("vit_small_patch16_rope_mixed_224", {"img_size": 48, "depth": 2}, "cls", 0, 2),
-    "beit": ("beit_base_patch16_224", {"img_size": 48, "depth": 2}, "mean", 0, 2),
+    "beit": ("beit_base_patch16_224", {"img_size": 48, **NARROW}, "mean", 0, 2),
 }
 
 
