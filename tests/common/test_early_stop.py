@@ -7,18 +7,21 @@ import subprocess
 
 import pytest
 
+import shared
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 EXTRACT = ["--random-weights", 0, "--architecture", "vit_tiny_patch16_224", "--image-size", 32, "--pool", "mean",
-           "--mean", 0.5, "--std", 0.5, "--device", "cpu"]
+           "--mean", 0.5, "--std", 0.5, "--device", "cpu", "--precision", "fp32", "--threads", 2, "--decode-threads", 3,
+           "--batch", 4]
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    run(BUILD / "bin" / "coldframe-make-exams", "--out", folder / "exams", "--exams", 12, "--seed", 1)
-    run(BUILD / "bin" / "coldframe", "extract", "--input", folder / "exams" / "exams.csv", "--out", folder / "x.cache", *EXTRACT)
-    return folder
+@pytest.fixture
+def made():
+    """(the manifest of exams, their cache)"""
+    exams = shared.made_by(BUILD / "bin" / "coldframe-make-exams", "--out", shared.OUT, "--exams", 12, "--seed", 1) / "exams.csv"
+    return exams, shared.made_by(BUILD / "bin" / "coldframe", "extract", "--input", exams, "--out", shared.OUT, *EXTRACT,
+                                 name="x.cache")
 
 
 def run(*words, expect=0, **options):
@@ -28,8 +31,9 @@ def run(*words, expect=0, **options):
 
 
 def jobs(made, out):
-    return {"extract": ["extract", "--input", made / "exams" / "exams.csv", "--out", out, *EXTRACT],
-            "train": ["train", "--cache", made / "x.cache", "--out", out, "--target", "label", "--folds", 2, "--epochs", 2]}
+    exams, cache = made
+    return {"extract": ["extract", "--input", exams, "--out", out, *EXTRACT],
+            "train": ["train", "--cache", cache, "--out", out, "--target", "label", "--folds", 2, "--epochs", 2]}
 
 
 def pending_interrupt():
@@ -58,4 +62,4 @@ def test_before_the_program_is_there(made, tmp_path, job):
 
 
 def test_tools_that_cannot_be_continued_end_at_once(made):
-    run(BUILD / "bin" / "coldframe-cache", "verify", made / "x.cache", expect=-signal.SIGINT, preexec_fn=pending_interrupt)
+    run(BUILD / "bin" / "coldframe-cache", "verify", made[1], expect=-signal.SIGINT, preexec_fn=pending_interrupt)

@@ -22,6 +22,7 @@ from timm_models import build, save_folder  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 NAME, SIZE, MEAN, STD = "vit_tiny_patch16_224", 48, 0.45, 0.25
+MANY = 40  # exams
 PIXELS = ["--pool", "mean", "--mean", MEAN, "--std", STD, "--image-size", SIZE, "--resize", "squash",
           "--device", "cpu", "--precision", "fp32", "--quiet", "--json"]
 RANDOM = ["--random-weights", "0", "--architecture", NAME, *PIXELS]
@@ -133,16 +134,22 @@ def shards(out):
     return sorted(out.parent.glob(f"{out.name}.shards/shard-*.h5"))
 
 
-@pytest.mark.parametrize("sent, code", [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 75)])
-def test_a_job_that_ends_early_goes_on_from_its_shards(cohort, tmp_path, sent, code):
-    """A shard holds 64 MiB of a cut, and the 64 exams fill nearly four."""
-    torch.jit.script(torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())).save(str(tmp_path / "means.pt"))
+@pytest.fixture(scope="module")
+def large_job(cohort):
+    """Its command up to --out, and the cache that it makes undisturbed. A shard holds 64 MiB of a cut; these exams fill 2.5."""
+    torch.jit.script(torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())).save(str(cohort.folder / "means.pt"))
     manifest = cohort.folder / "many.csv"
-    rows = [f"M{exam},{2 * (exam % 2)}-{t}.png,{t}" for exam in range(64) for t in range(3)]
+    rows = [f"M{exam},{2 * (exam % 2)}-{t}.png,{t}" for exam in range(MANY) for t in range(3)]
     manifest.write_text("\n".join(["exam,path,time", *rows]) + "\n")
     pixels = [384 if word == SIZE else word for word in PIXELS[2:]]
-    options = ["extract", "--input", manifest, "--backbone", tmp_path / "means.pt", *pixels, *VIEWS, "--cut", 0, "--out"]
-    coldframe(*options, tmp_path / "scratch.h5")
+    options = ["extract", "--input", manifest, "--backbone", cohort.folder / "means.pt", *pixels, *VIEWS, "--cut", 0, "--out"]
+    coldframe(*options, cohort.folder / "scratch.h5")
+    return options, cohort.folder / "scratch.h5"
+
+
+@pytest.mark.parametrize("sent, code", [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 75)])
+def test_a_job_that_ends_early_goes_on_from_its_shards(large_job, tmp_path, sent, code):
+    options, scratch = large_job
     out = tmp_path / "x.h5"
     for _ in range(2):
         before = len(shards(out))
@@ -154,10 +161,10 @@ def test_a_job_that_ends_early_goes_on_from_its_shards(cohort, tmp_path, sent, c
         assert job.returncode in (0, code), error  # 0: it was through when the signal came
         assert out.exists() if job.returncode == 0 else len(shards(out)) > before
     done = json.loads(coldframe(*options, out))
-    assert done["extracted"]["exams"] < 64 == done["unchanged"] + done["extracted"]["exams"]
-    assert all_data(out) == all_data(tmp_path / "scratch.h5")
+    assert done["extracted"]["exams"] < MANY == done["unchanged"] + done["extracted"]["exams"]
+    assert all_data(out) == all_data(scratch)
     again = json.loads(coldframe(*options, out))
-    assert (again["unchanged"], again["extracted"]["exams"]) == (64, 0)
+    assert (again["unchanged"], again["extracted"]["exams"]) == (MANY, 0)
 
 
 def test_another_cut_is_another_recipe(cohort, tmp_path):

@@ -1,5 +1,6 @@
 """Runs preprocess_driver and makes test pictures."""
 
+import functools
 import os
 import pathlib
 import subprocess
@@ -10,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 
 
+@functools.cache
 def picture(width, height, seed=0, grey=False):
     """Noise over gradients: every weight and every clamp of a resampler shows in it."""
     rng = np.random.default_rng([seed, width, height])
@@ -19,7 +21,9 @@ def picture(width, height, seed=0, grey=False):
         wave = 127 + 127 * np.sin(x / (3 + channel) + y / (5 - channel))
         noise = rng.integers(0, 256, (height, width))
         planes.append(np.where(rng.random((height, width)) < 0.5, wave, noise).astype(np.uint8))
-    return planes[0] if grey else np.stack(planes, axis=-1)
+    made = planes[0] if grey else np.stack(planes, axis=-1)
+    made.flags.writeable = False
+    return made
 
 
 def arguments(size, resize="shortest", crop_pct=1.0, interpolation="bicubic", resampler="pillow",

@@ -113,7 +113,7 @@ def test_torch_resampler_equals_torchvision_v2_on_tensors(layout, interpolation)
     for size, squash in ((224, False), (392, True), (98, True)):
         for width, height in SIZES:
             rgb = picture(width, height, seed=2)
-            tensor = torch.from_numpy(rgb).permute(2, 0, 1)
+            tensor = torch.from_numpy(rgb.copy()).permute(2, 0, 1)
             if layout == "contiguous":
                 tensor = tensor.contiguous()
             target = (size, size) if squash else size

@@ -13,7 +13,7 @@ import vit_features
 PUBLISHED = vit_features.REPO / "extract" / "vit" / "published"
 
 # One model for each of the differences that the readable model has a switch for.
-TIMM = ["vit_so400m_patch14_siglip_gap_224", "vit_base_patch16_rpn_224", "vit_small_patch16_rope_ape_224",
+TIMM = ["vit_base_patch16_siglip_gap_224", "vit_base_patch16_rpn_224", "vit_small_patch16_rope_ape_224",
         "vit_small_patch16_rope_mixed_224", "vit_small_plus_patch16_dinov3", "vit_base_patch32_clip_quickgelu_224",
         "vit_base_patch16_siglip_224", "beit_base_patch16_224", "eva02_small_patch14_224", "deit_tiny_distilled_patch16_224",
         "aimv2_large_patch14_224", "vit_base_patch16_xp_224", "vit_small_patch16_18x2_224", "vit_pe_core_tiny_patch16_384",
