@@ -14,8 +14,9 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 EXAMS, FRAMES, SIDE = 23, 3, 32
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests/support")]
 
+import loaded_program  # noqa: E402
 from read_cache import Cache  # noqa: E402
 
 
@@ -44,14 +45,17 @@ def environment(**variables):
 
 
 def extract(folder, out, *extra, expect=0, **variables):
-    done = subprocess.run(command(folder, out, *extra), capture_output=True, text=True, env=environment(**variables))
+    words, clean = command(folder, out, *extra), environment(**variables)
+    if clean == dict(os.environ):
+        done = loaded_program.coldframe(*words[1:])
+    else:
+        done = subprocess.run(words, capture_output=True, text=True, env=clean)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
 def cache(verb, path, *extra, expect=0):
-    done = subprocess.run([str(word) for word in (BUILD / "bin/coldframe-cache", verb, path, *extra)], capture_output=True,
-                          text=True)
+    done = loaded_program.coldframe("cache", verb, path, *extra)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return json.loads(done.stdout) if "--json" in extra else done.stdout + done.stderr
 

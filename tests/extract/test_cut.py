@@ -14,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+import loaded_program
 from cache_data import all_data
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "vit"))
@@ -34,7 +35,7 @@ def command(*arguments):
 
 
 def coldframe(*arguments, expect=0):
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}"
     return done.stdout if expect in (0, 1) else done.stderr
 

@@ -16,6 +16,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from torchvision import transforms
 
+import loaded_program
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 SHARED = ROOT.parent / "shared"
@@ -24,7 +26,7 @@ RANDOM = ["--random-weights", "0", "--architecture", "vit_tiny_patch16_224", "--
 
 
 def coldframe(*arguments, expect=0):
-    done = subprocess.run([BUILD / "bin" / "coldframe", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}"
     return done
 

@@ -2,9 +2,7 @@
 
 import csv
 import json
-import os
 import pathlib
-import subprocess
 import sys
 
 import numpy as np
@@ -12,8 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
+import loaded_program
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 SIDE, FRAMES = 32, 12
 sys.path.insert(0, str(ROOT / "examples"))
 
@@ -42,10 +41,8 @@ def job(tmp_path):
 
 def extract(job, out, *extra, expect=0):
     backbone = [] if "--random-weights" in extra else ["--backbone", job / "hungry.pt"]
-    done = subprocess.run(
-        [BUILD / "bin/coldframe", "extract", "--input", job / "in", "--out", job / out, *backbone,
-         "--image-size", str(SIDE), "--mean", "0.5", "--std", "0.5", "--json", *extra],
-        capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe("extract", "--input", job / "in", "--out", job / out, *backbone, "--image-size", SIDE,
+                                    "--mean", 0.5, "--std", 0.5, "--json", *extra)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

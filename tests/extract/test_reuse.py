@@ -1,25 +1,21 @@
 """`extract --reuse`: further views and thumbnails beside features that an older cache has already."""
 
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 from PIL import Image
 
+import loaded_program
 from cache_data import all_data
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 RANDOM = ["--random-weights", "0", "--architecture", "vit_tiny_patch16_224", "--pool", "mean", "--mean", "0.5",
           "--std", "0.5", "--image-size", "32", "--device", "cpu", "--precision", "fp32", "--quiet", "--json"]
 VIEWS = ["--views", "2", "--augment", "flip,brightness=0.2", "--thumbnails", "32"]
 
 
 def coldframe(*arguments, expect=0):
-    done = subprocess.run([BUILD / "bin" / "coldframe", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}"
     return done
 

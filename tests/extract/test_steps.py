@@ -2,9 +2,6 @@
 with Pillow's."""
 
 import json
-import os
-import pathlib
-import subprocess
 
 import h5py
 import numpy as np
@@ -13,8 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+import loaded_program
+
 SIZE = 16
 RESAMPLER = "pillow" if int(PIL.__version__.split(".")[0]) >= 13 else "pillow12"
 
@@ -28,10 +25,9 @@ def backbone(tmp_path_factory):
 
 
 def extract(backbone, source, out, *extra, expect=0):
-    done = subprocess.run([BUILD / "bin/coldframe", "extract", "--input", source, "--out", out, "--backbone", backbone,
-                           "--image-size", str(SIZE), "--resize", "squash", "--resampler", RESAMPLER, "--mean", "0",
-                           "--std", "1", "--store", "float32", "--device", "cpu", "--batch", "3", "--json", *extra],
-                          capture_output=True, text=True, timeout=120)
+    done = loaded_program.coldframe("extract", "--input", source, "--out", out, "--backbone", backbone, "--image-size", SIZE,
+                                    "--resize", "squash", "--resampler", RESAMPLER, "--mean", 0, "--std", 1, "--store", "float32",
+                                    "--device", "cpu", "--batch", 3, "--json", *extra)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return json.loads(done.stdout) if done.stdout else done.stderr
 

@@ -2,23 +2,20 @@
 
 import io
 import json
-import os
-import pathlib
-import subprocess
 
 import h5py
 import numpy as np
 import pytest
 from PIL import Image
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
+import loaded_program
+
 RANDOM = ["--random-weights", "0", "--architecture", "vit_tiny_patch16_224", "--pool", "mean", "--mean", "0.5",
           "--std", "0.5", "--image-size", "32", "--device", "cpu", "--precision", "fp32", "--quiet"]
 
 
 def coldframe(*arguments, expect=0):
-    done = subprocess.run([BUILD / "bin" / "coldframe", *map(str, arguments)], capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe(*arguments)
     assert done.returncode == expect, f"exit {done.returncode}, expected {expect}\n{done.stdout}\n{done.stderr}"
     return done
 

@@ -1,16 +1,14 @@
 """What `coldframe extract` and `coldframe cache info` tell of weights, failures and exams that are no longer in the input."""
 import hashlib
 import json
-import os
-import pathlib
-import subprocess
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", pathlib.Path(__file__).resolve().parents[2] / "build"))
+import loaded_program
+
 
 
 class Brightness(torch.nn.Module):
@@ -30,7 +28,7 @@ def job(tmp_path):
 
 
 def coldframe(*words, expect=0):
-    done = subprocess.run([BUILD / "bin" / "coldframe", *map(str, words)], capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe(*words)
     assert done.returncode == expect, done.stdout + done.stderr
     return done
 

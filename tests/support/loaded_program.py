@@ -30,6 +30,7 @@ class LoadedProgram:
         before = [*(f"{name}={value}" for name, value in variables.items()), os.path.abspath(cwd or ".")]
         message = b"".join(os.fsencode(word) + b"\0" for word in [*before, *command])
         assert len(message) < 1 << 16, "loaded_program.c reads no more"
+        self.commands.settimeout(600)  # a program that hangs
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             socket.send_fds(self.commands, [message], [output.fileno(), errors.fileno()])
             status = self.commands.recv(4)
@@ -51,3 +52,11 @@ def loaded(program):
     found = LoadedProgram(program)
     atexit.register(found.close)
     return found
+
+
+def coldframe(*words, variables={}):
+    """What `coldframe WORDS…` does, by the program that it becomes."""
+    command, *rest = words
+    if command in ("extract", "cache"):
+        return loaded(BUILD / "bin" / f"coldframe-{command}").run(rest, variables=variables)
+    return loaded(BUILD / "bin" / "coldframe-train_temporal").run(words, variables=variables)

@@ -2,7 +2,6 @@
 compared with Pillow's pixels, and all that deals with caches meets a cache of several views."""
 
 import json
-import subprocess
 
 import h5py
 import numpy as np
@@ -11,8 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
+import loaded_program
 import read_cache
-from augment_helper import BUILD, noise, view, with_numpy, with_pillow
+from augment_helper import noise, view, with_numpy, with_pillow
 
 SIZE = 16
 RESAMPLER = "pillow" if int(PIL.__version__.split(".")[0]) >= 13 else "pillow12"
@@ -20,7 +20,7 @@ GEOMETRY = "flip,vflip,rotate=20,scale=0.5:1"
 
 
 def coldframe(*words, expect=0):
-    done = subprocess.run([BUILD / "bin/coldframe", *map(str, words)], capture_output=True, text=True, timeout=120)
+    done = loaded_program.coldframe(*words)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 

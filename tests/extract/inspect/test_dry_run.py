@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import loaded_program
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 SHARED = ROOT.parent / "shared"
 
 
 def dry_run(source, *extra, expect=0):
-    done = subprocess.run([BUILD / "bin/coldframe", "extract", "--input", source, "--dry-run", *extra],
-                          capture_output=True, text=True, timeout=300)
+    done = loaded_program.coldframe("extract", "--input", source, "--dry-run", *extra)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -144,9 +145,9 @@ def test_frames_and_size_are_estimated_within_a_tenth_of_the_jobs(tmp_path, more
     rows.append("clip,clip.gif,patient-9,1,the northern hospital")
     (tmp_path / "m.csv").write_text("\n".join(rows) + "\n")
     estimate = json.loads(dry_run(tmp_path / "m.csv", "--json", *more).stdout)["totals"]
-    job = subprocess.run([BUILD / "bin/coldframe", "extract", "--input", tmp_path / "m.csv", "--out", tmp_path / "x.h5", "--json",
-                          "--architecture", "vit_small_patch16_224", "--random-weights", "0", "--pool", "cls", "--mean", "0",
-                          "--std", "1", "--image-size", "16", "--device", "cpu", *more], capture_output=True, text=True)
+    job = loaded_program.coldframe("extract", "--input", tmp_path / "m.csv", "--out", tmp_path / "x.h5", "--json",
+                                   "--architecture", "vit_small_patch16_224", "--random-weights", 0, "--pool", "cls", "--mean", 0,
+                                   "--std", 1, "--image-size", 16, "--device", "cpu", *more)
     assert job.returncode == 0, job.stderr
     made = json.loads(job.stdout)["cached"]
     assert estimate["selected"] == made["frames"]

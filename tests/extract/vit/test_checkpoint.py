@@ -12,7 +12,7 @@ import pytest
 import safetensors.torch
 import torch
 
-import served
+from loaded_program import BUILD, loaded
 
 TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16,
          torch.int8, torch.uint8, torch.bool]
@@ -20,7 +20,7 @@ TYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int6
 
 def convert(path):
     out = path.with_suffix(".safetensors")
-    done = served.run("vit_driver", "convert", path, out)
+    done = loaded(BUILD / "tests" / "vit_driver").run(["convert", path, out])
     if done.returncode:
         raise RuntimeError(done.stderr)
     return safetensors.torch.load_file(out)

@@ -8,7 +8,7 @@ import safetensors.torch
 import timm
 import torch
 
-import served
+from loaded_program import BUILD, loaded
 from timm_models import build, images_of
 
 FP32_TOLERANCE = 1e-4
@@ -17,8 +17,9 @@ HALF_COSINE = 0.999
 
 def run_driver(tmp_path, images, **settings):
     images.contiguous().numpy().tofile(tmp_path / "images.bin")
-    done = served.run("vit_driver", "features", f"input={tmp_path / 'images.bin'}", f"output={tmp_path / 'features.bin'}",
-                      f"size={images.shape[-1]}", *(f"{key}={value}" for key, value in settings.items()))
+    done = loaded(BUILD / "tests" / "vit_driver").run(
+        ["features", f"input={tmp_path / 'images.bin'}", f"output={tmp_path / 'features.bin'}", f"size={images.shape[-1]}",
+         *(f"{key}={value}" for key, value in settings.items())])
     if done.returncode:
         raise RuntimeError(done.stderr)
     description = json.loads(done.stdout)

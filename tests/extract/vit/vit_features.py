@@ -12,9 +12,7 @@ import torch
 REPO = pathlib.Path(__file__).resolve().parents[3]
 sys.path.append(str(REPO / "tests" / "support"))
 
-import served  # noqa: E402
-
-BUILD = served.BUILD
+from loaded_program import BUILD, loaded  # noqa: E402
 
 FP32_DIFFERENCE = 1e-5  # relative to the largest feature
 HALF_COSINE = 0.9999
@@ -25,7 +23,7 @@ class Refused(Exception):
 
 
 def run(driver, *words):
-    done = served.run(driver, *words)
+    done = loaded(BUILD / "tests" / driver).run(words)
     if done.returncode:
         raise Refused(done.stderr.strip())
     return json.loads(done.stdout)
