@@ -93,7 +93,8 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
       "extract again exams whose ids name another source or patient than the cached ones");
   add("part", po::value(&options.part)->value_name("I/N"),
       "extract the I-th of N parts of the exams alone, counted from 0, into a cache that all parts "
-      "share; off: all exams (default: as SLURM's array and srun say, see extract/README.md)");
+      "share; off: all exams (default: as SLURM's array, srun and torchrun say, see "
+      "extract/README.md)");
   add("survey", po::value(&options.survey)->value_name("FILE"),
       "what --dry-run --json printed: parts then have about as many frames");
   add("dry-run", po::bool_switch(&options.dry_run),

@@ -22,41 +22,21 @@ Part part_of_text(const std::string& text) {
   return {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(count), "--part"};
 }
 
-// Numbers of the environment, all of them or none.
-class Variables {
- public:
-  explicit Variables(const Environment& environment) : environment_(environment) {}
-
-  bool has(const char* name) const { return environment_(name) != nullptr; }
-
-  // `with`: the variable that makes this one needed.
-  std::int64_t number(const char* name, const char* with) const {
-    const char* const text = environment_(name);
-    if (!text)
-      throw ConfigError(concat(with, " is set and ", name, " is not, so that the number of parts ",
-                               "is unknown; give --part I/N, or --part off for all exams"));
-    std::int64_t value = 0;
-    if (!parse_int(text, value))
-      throw ConfigError(concat(name, "='", text, "': expected a whole number; give --part I/N"));
-    return value;
-  }
-
- private:
-  const Environment& environment_;
-};
-
 struct Place {
   std::int64_t index = 0, count = 1;
 };
 
-Place place_in_array(const Variables& variables) {
+Place place_in_array(const Environment& environment) {
   constexpr const char* kTask = "SLURM_ARRAY_TASK_ID";
-  if (!variables.has(kTask)) return {};
-  const std::int64_t task = variables.number(kTask, kTask);
-  const std::int64_t first = variables.number("SLURM_ARRAY_TASK_MIN", kTask);
-  const std::int64_t last = variables.number("SLURM_ARRAY_TASK_MAX", kTask);
-  const std::int64_t step = variables.number("SLURM_ARRAY_TASK_STEP", kTask);
-  const std::int64_t count = variables.number("SLURM_ARRAY_TASK_COUNT", kTask);
+  if (environment(kTask) == nullptr) return {};
+  const auto number = [&](const char* name) {
+    return environment_number(environment, name, kTask);
+  };
+  const std::int64_t task = number(kTask);
+  const std::int64_t first = number("SLURM_ARRAY_TASK_MIN");
+  const std::int64_t last = number("SLURM_ARRAY_TASK_MAX");
+  const std::int64_t step = number("SLURM_ARRAY_TASK_STEP");
+  const std::int64_t count = number("SLURM_ARRAY_TASK_COUNT");
   const bool even = step > 0 && count > 0 && (last - first) / step + 1 == count && task >= first &&
                     task <= last && (task - first) % step == 0;
   if (!even)
@@ -67,46 +47,35 @@ Place place_in_array(const Variables& variables) {
   return {(task - first) / step, count};
 }
 
-Place place_in_step(const Variables& variables) {
-  constexpr const char* kProcess = "SLURM_PROCID";
-  // A batch script has SLURM_PROCID, too; only srun's processes have a step's number.
-  if (!variables.has("SLURM_STEP_ID") || !variables.has(kProcess)) return {};
-  // The step's own number of tasks, where it is told: that of the job may be another.
-  const char* const tasks =
-      variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-  const Place place{variables.number(kProcess, kProcess), variables.number(tasks, kProcess)};
-  if (place.index < 0 || place.index >= place.count)
-    throw ConfigError(concat("SLURM_PROCID=", place.index, " of ", tasks, "=", place.count,
-                             ": no such process; give --part I/N"));
-  return place;
+Part part_of_environment(const Environment& environment, const JobStep& step) {
+  const Place array = place_in_array(environment);
+  const std::int64_t count = array.count * step.count;
+  if (count > kMostParts)
+    throw ConfigError(concat("the environment makes ", count, " parts; at most ", kMostParts,
+                             " are possible, so give --part I/N"));
+  if (environment("JOB_COMPLETION_INDEX") != nullptr && count == 1)
+    throw ConfigError(
+        "JOB_COMPLETION_INDEX is set, which does not say of how many; give --part "
+        "$JOB_COMPLETION_INDEX/N with the job's completions as N, or --part off for all exams");
+  if (count == 1) return {};
+  std::vector<std::string> sources;
+  if (array.count > 1) sources.emplace_back("SLURM_ARRAY_TASK_ID");
+  if (step.several()) sources.push_back(step.source);
+  return {static_cast<std::uint32_t>(array.index * step.count + step.index),
+          static_cast<std::uint32_t>(count), join(sources, " and ")};
 }
 
 }  // namespace
 
 Part choose_part(const std::string& option, const Environment& environment) {
   if (option == "off") return {};
-  const Variables variables(environment);
-  const Place step = place_in_step(variables);
-  if (!option.empty() && step.count > 1)
+  const JobStep step = job_step(environment);
+  if (option.empty()) return part_of_environment(environment, step);
+  if (step.several())
     throw ConfigError(concat("--part ", option, " in a step of ", step.count, " tasks: each would ",
                              "extract the same part; start it with --ntasks=1, or leave --part "
                              "out"));
-  if (!option.empty()) return part_of_text(option);
-  const Place array = place_in_array(variables);
-  const std::int64_t count = array.count * step.count;
-  if (count > kMostParts)
-    throw ConfigError(concat("the environment makes ", count, " parts; at most ", kMostParts,
-                             " are possible, so give --part I/N"));
-  if (variables.has("JOB_COMPLETION_INDEX") && count == 1)
-    throw ConfigError(
-        "JOB_COMPLETION_INDEX is set, which does not say of how many; give --part "
-        "$JOB_COMPLETION_INDEX/N with the job's completions as N, or --part off for all exams");
-  if (count == 1) return {};
-  std::vector<std::string> sources;
-  if (array.count > 1) sources.push_back("SLURM_ARRAY_TASK_ID");
-  if (step.count > 1) sources.push_back("SLURM_PROCID");
-  return {static_cast<std::uint32_t>(array.index * step.count + step.index),
-          static_cast<std::uint32_t>(count), join(sources, " and ")};
+  return part_of_text(option);
 }
 
 std::vector<std::uint32_t> assign_parts(std::size_t exams, std::span<const std::uint64_t> frames,

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "cache/maintain/parts.h"
+#include "common/system/job_step.h"
 #include "extract/frames/input/exam_list.h"
 
 namespace coldframe::extract {
@@ -21,14 +21,11 @@ struct Part {
 
 using cache::kMostParts;
 
-using Environment = std::function<const char*(const char* name)>;  // null: not set
-
 // `option` is --part: "I/N" with I from 0 to N − 1, "off" for the whole, or "": then the
-// environment says it. SLURM_ARRAY_TASK_ID with _MIN, _STEP and _COUNT of its kind, and within a
-// job step SLURM_PROCID and SLURM_NTASKS (the tasks of each array element share its part);
-// Kubernetes' JOB_COMPLETION_INDEX does not say of how many. Nothing set: the whole. ConfigError
-// names what is partly set, is no number, or does not go together, such as one --part for several
-// tasks.
+// environment says it. SLURM_ARRAY_TASK_ID with _MIN, _STEP and _COUNT of its kind, and the process
+// of a job_step() (those of each array element share its part); Kubernetes' JOB_COMPLETION_INDEX
+// does not say of how many. Nothing set: the whole. ConfigError names what is partly set, is no
+// number, or does not go together, such as one --part for several tasks.
 Part choose_part(const std::string& option, const Environment& environment);
 
 // The part of each of these exams, each exam in just one, by `frames` of each (empty: alike), so

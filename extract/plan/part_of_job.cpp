@@ -1,7 +1,5 @@
 #include "extract/plan/part_of_job.h"
 
-#include <cstdlib>
-
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/fingerprint.h"
@@ -11,7 +9,7 @@ namespace coldframe::extract {
 
 Part part_of_job(const ExtractOptions& options, const cache::Location& location) {
   if (options.recheck > 0) return {};
-  Part part = choose_part(options.part, [](const char* name) { return std::getenv(name); });
+  Part part = choose_part(options.part, from_environment);
   if (!part.shared()) {
     cache::require_unshared(location);
     return part;

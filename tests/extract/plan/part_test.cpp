@@ -50,6 +50,7 @@ TEST(Part, IsSaidByTheOptionOrTheEnvironment) {
   Variables both = array(3, 0, 7, 1, 8);
   both.insert(step.begin(), step.end());
   expect_part(choose_part("", environment(both)), 13, 32);
+  expect_part(choose_part("", environment({{"RANK", "2"}, {"WORLD_SIZE", "3"}})), 2, 3);
   step.erase("SLURM_STEP_ID");  // a batch script, of which there is one
   expect_part(choose_part("", environment(step)), 0, 1);
 }
@@ -71,6 +72,7 @@ TEST(Part, RefusesWhatIsPartlySetOrDoesNotGoTogether) {
       HasSubstr("--ntasks=1"));
   EXPECT_THAT(refusal("", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "2"}}),
               HasSubstr("SLURM_NTASKS is not"));
+  EXPECT_THAT(refusal("", {{"RANK", "2"}}), HasSubstr("WORLD_SIZE is not"));
   EXPECT_THAT(refusal("", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "4"}, {"SLURM_NTASKS", "4"}}),
               HasSubstr("no such process"));
 }
