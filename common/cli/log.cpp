@@ -13,7 +13,6 @@ namespace coldframe {
 namespace {
 
 std::atomic<bool> quiet{false};
-std::atomic<int> log_rank{0};
 
 // One write per message, so that lines of several threads never mix. A progress line that stands on
 // the terminal is cleared first; it comes back with its next update.
@@ -49,21 +48,15 @@ void log_info_once(const std::string& message) {
 }
 
 void log_warning(std::string_view message) {
-  if (log_rank == 0) write_line("warning: ", "\x1b[33m", message);
+  write_line("warning: ", "\x1b[33m", message);
 }
 
 void log_error(std::string_view message) {
-  const std::string who = log_rank > 0 ? "rank " + std::to_string(log_rank) + ": " : "";
-  write_line("error: ", "\x1b[31m", who + std::string(message));
+  write_line("error: ", "\x1b[31m", message);
 }
 
 void set_quiet(bool value) {
   quiet = value;
-}
-
-void set_log_rank(int rank) {
-  log_rank = rank;
-  if (rank > 0) quiet = true;
 }
 
 bool is_quiet() {

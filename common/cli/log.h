@@ -14,10 +14,6 @@ void log_error(std::string_view message);  // "error: …", red on a terminal un
 void set_quiet(bool quiet);
 bool is_quiet();
 
-// This process's rank in a job: the others beside rank 0 say errors alone, and their rank with
-// them.
-void set_log_rank(int rank);
-
 // True when stderr is a terminal that may be written over and coloured (NO_COLOR is honoured for
 // colour).
 bool stderr_is_terminal();

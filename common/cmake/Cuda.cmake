@@ -1,5 +1,5 @@
 # Sets COLDFRAME_HAS_CUDA. The .cu files take raw pointers and a stream and include no LibTorch
-# header; the plugins for graphs and sums include LibTorch's, which are written for CUDA 13.
+# header; the plugin for graphs includes those of LibTorch, which are written for CUDA 13.
 function(coldframe_is_cuda_13 result nvcc)
   execute_process(COMMAND ${nvcc} --version OUTPUT_VARIABLE told ERROR_QUIET)
   if(NOT told MATCHES "release 13\\.")

@@ -28,7 +28,6 @@ ROOMS = {
     "common": COMMON,
     "common/system": COMMON,
     "common/torch": COMMON | {"common/torch"},
-    "common/processes": COMMON | {"common/torch", "common/processes"},
     "cache": COMMON | {"cache", "cache/hdf5"},
     "cache/hdf5": COMMON | {"cache/format/format.h", "cache/hdf5"},
     "cache/tool": COMMON | {"cache", "cache/tool"},
@@ -51,8 +50,7 @@ ROOMS = {
     "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
                                        "train_temporal/models", "train_temporal/models/kernels",
                                        "train_temporal/tasks"},
-    "train_temporal/training": COMMON | {"common/torch",
-                                         "common/processes"} | EVALUATION | MODELS,
+    "train_temporal/training": COMMON | {"common/torch"} | EVALUATION | MODELS,
     # The one room of training that reaches into extract.
     "train_temporal/tune": COMMON | {"common/torch", "extract/vit",
                                      "extract/preprocess/normalization.h", "train_temporal/data",
@@ -70,7 +68,7 @@ ROOMS = {
     "train_temporal/onnx": COMMON | {"common/torch", "extract/vit", "train_temporal/data",
                                      "train_temporal/models", "train_temporal/onnx",
                                      "train_temporal/tasks", "train_temporal/tune"},
-    "train_temporal/run": COMMON | {"common/torch", "common/processes", "cache",
+    "train_temporal/run": COMMON | {"common/torch", "cache",
                                     "train_temporal/report", "train_temporal/run",
                                     "train_temporal/tensorboard"} | EVALUATION | MODELS,
     # A finished study as one folder, which predicts from exams as they come.
@@ -79,7 +77,7 @@ ROOMS = {
                                        "train_temporal/bundle", "train_temporal/data",
                                        "train_temporal/models", "train_temporal/onnx",
                                        "train_temporal/run", "train_temporal/tasks"},
-    "train_temporal/commands": COMMON | {"common/torch", "common/processes", "cache",
+    "train_temporal/commands": COMMON | {"common/torch", "cache",
                                          "train_temporal/bundle",
                                          "train_temporal/commands", "train_temporal/explain",
                                          "train_temporal/plan",
@@ -90,7 +88,7 @@ ROOMS = {
 
 # Headers of libraries, and the only places that may include them.
 LIBRARIES = {
-    r"(torch|ATen|c10|caffe2)/": ["common/torch/", "common/processes/", "extract/", "train_temporal/"],
+    r"(torch|ATen|c10|caffe2)/": ["common/torch/", "extract/", "train_temporal/"],
     r"torch/torch\.h": [],  # common/torch/tensor.h, which compiles faster
     r"(hdf5\.h|H5)": ["cache/hdf5/"],
     r"opencv2/": ["extract/", "examples/"],

@@ -4,7 +4,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
-#include "common/processes/launch.h"
+#include "common/system/job_step.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/command.h"
@@ -17,7 +17,7 @@ struct Verb {
   const char* name;
   const char* summary;
   int (*run)(const std::vector<std::string>& arguments);
-  bool several = false;  // whether torchrun and srun may start several processes of it
+  bool several = false;  // whether several processes may share its work
 };
 
 constexpr Verb kVerbs[] = {
@@ -44,7 +44,7 @@ int dispatch(const std::vector<std::string>& arguments) {
   }
   for (const Verb& verb : kVerbs) {
     if (arguments[0] != verb.name) continue;
-    if (!verb.several && coldframe::launch_from_environment().several()) {
+    if (!verb.several && coldframe::job_step(coldframe::from_environment).several()) {
       throw coldframe::ConfigError(coldframe::concat(
           verb.name, " runs in one process; start it without torchrun, and with srun --ntasks=1"));
     }

@@ -179,16 +179,6 @@ void add_streams_alone(TrainOptions& options, const std::vector<std::string>& st
   for (const std::string& name : streams) options.compare.push_back(kOnlyPrefix + name);
 }
 
-void check_shared_loss(const Targets& targets) {
-  for (const Labels& one : targets) {
-    if (one.task != Task::kCox) continue;
-    throw ConfigError(concat("Cox's loss of '", one.name,
-                             "' compares the exams of a whole batch, which processes divide with "
-                             "--tune; tune in one process, or learn --target ",
-                             one.name, ":", one.event, ":hazards"));
-  }
-}
-
 void check_task_options(const TrainOptions& options, const Targets& targets) {
   const LossOptions& loss = options.fit.objective.loss;
   if (std::ranges::none_of(targets, [&](const Labels& one) { return applies(loss, one.task); })) {

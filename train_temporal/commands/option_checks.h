@@ -18,9 +18,6 @@ std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
-// ConfigError for a loss that processes cannot share where each tunes the ViT for its own exams.
-void check_shared_loss(const Targets& targets);
-
 // Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
 void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
 

@@ -15,7 +15,6 @@
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
-#include "common/torch/device_memory.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/list/run_list.h"
 #include "train_temporal/commands/option_checks.h"
@@ -26,12 +25,13 @@
 #include "train_temporal/data/residence.h"
 #include "train_temporal/data/stored_rows.h"
 #include "train_temporal/explain/example_exams.h"
+#include "train_temporal/models/model_file.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/cohort/covariates.h"
+#include "train_temporal/run/devices.h"
 #include "train_temporal/run/memory_use.h"
-#include "train_temporal/run/processes.h"
 #include "train_temporal/run/results/held_out.h"
 #include "train_temporal/run/results/results.h"
 #include "train_temporal/run/search/search.h"
@@ -42,19 +42,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-torch::Device budgeted_device(const TrainOptions& options) {
-  bound_cuda_workspaces();
-  budget_device_memory(options.device, options.memory_budget);
-  return resolve_device(options.device);
+std::string device_names(const std::vector<torch::Device>& devices) {
+  std::vector<std::string> names;
+  for (const torch::Device& device : devices) names.push_back(device_name(device));
+  return join(names, ", ");
 }
 
 class TrainingRun {
  public:
-  // `folder`: what is to be trained goes there; null: another process leads, or nothing does.
-  TrainingRun(const TrainOptions& options, ProcessGroup* group, const RunFolder* folder)
+  // `folder`: what is to be trained goes there; null: nothing is, but for --benchmark.
+  TrainingRun(const TrainOptions& options, const RunFolder* folder)
       : options_(options),
-        group_(group),
-        device_(budgeted_device(options)),
+        devices_(prepare_devices(options)),
+        datasets_(on_each({}, devices_)),
         cohort_(open_cohort(options.data, {})),
         asked_(ask(cohort_, options.questions)),
         splits_(divide(cohort_, options, split_text_)) {
@@ -71,16 +71,15 @@ class TrainingRun {
     add_streams_alone(options_, cohort_.cache.streams());
     check_task_options(options_, cohort_.targets);
     if (!options_.against.empty()) require_comparable(options_.against, cohort_.targets.list());
-    if (group_ != nullptr && options_.tune.asked()) check_shared_loss(cohort_.targets);
-    warn_of_emulated_precision(options.fit.precision, device_);
+    warn_of_emulated_precision(options.fit.precision, devices_.front());
     resolve_model();
     tuned_ = open_vit(options_, cohort_);
-    if (group_ == nullptr || group_->leads()) check_earlier_run(experiment(), cohort_);
+    check_earlier_run(experiment(), cohort_);
     const auto views = training_views(cohort_.cache, options.views);
     if (views.size() > 1)
       log_info(concat("training draws one of ", views.size(),
                       " views of each exam per epoch (--views clean for the clean one alone)"));
-    if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, device_);
+    if (folder != nullptr && !folder->finished()) monitor_ = start_monitor(options_, devices_);
     const auto begun = Clock::now();
     load_features(views);
     load_seconds_ = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -88,7 +87,7 @@ class TrainingRun {
   }
 
   Json config() const;
-  int run(RunFolder* folder);  // null: another process leads and writes
+  int run(RunFolder& folder);
   int benchmark() const;
   void require_affordable() const { temporal::require_affordable(experiment(), load_seconds_); }
 
@@ -97,19 +96,20 @@ class TrainingRun {
   void resolve_search();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {dataset_, cohort_.targets, cohort_.covariates, splits_,       options_,    base_,
-            device_,  group_,          settings_,          found_.chosen, tuned_.get()};
+    return {datasets_, cohort_.targets, cohort_.covariates, splits_,     options_,
+            base_,     settings_,       found_.chosen,      tuned_.get()};
   }
-  void search(const RunFolder* folder);
+  bool train(RunFolder& folder);  // false: another process has published the run
+  void search(const RunFolder& folder);
   void warn_of_fits(const std::vector<FinishedFit>& fits);
   StudyReport report(const std::vector<ModelFolds>& models,
                      const std::vector<FinishedFit>& fits) const;
   RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
 
   TrainOptions options_;
-  ProcessGroup* group_;
   Clock::time_point started_ = Clock::now();
-  torch::Device device_;
+  std::vector<torch::Device> devices_;
+  std::vector<Dataset> datasets_;  // for each of them
   std::string split_text_;
   Cohort cohort_;
   Asked asked_;
@@ -120,7 +120,6 @@ class TrainingRun {
   SearchResult found_;
   std::unique_ptr<tune::TunedSource> tuned_;  // of --tune
   Placement placement_;
-  Dataset dataset_;
   std::unique_ptr<Monitor> monitor_;
   double load_seconds_ = 0;
 };
@@ -129,9 +128,11 @@ void TrainingRun::load_features(const std::vector<std::string>& views) {
   const auto exams = cohort_.labeled();
   placement_ = place_features(options_.features,
                               stored_bytes(cohort_.cache, exams, RowKind::kFeatures) * views.size(),
-                              device_, options_.memory_budget);
+                              devices_.front(), options_.memory_budget);
   log_info("features: " + placement_.text);
-  dataset_ = load_dataset(cohort_.cache, exams, source_kinds_, device_, views, placement_.where);
+  datasets_ = on_each(
+      load_dataset(cohort_.cache, exams, source_kinds_, devices_.front(), views, placement_.where),
+      devices_);
 }
 
 void TrainingRun::resolve_model() {
@@ -168,12 +169,11 @@ void TrainingRun::resolve_search() {
   settings_ = draw_settings(main, options_.fit, options_.search, options_.seed);
 }
 
-void TrainingRun::search(const RunFolder* folder) {
+void TrainingRun::search(const RunFolder& folder) {
   if (settings_.empty()) return;
   log_info(search_cost(experiment()));
   found_ = search_settings(experiment(), folder);
-  if (folder == nullptr) return;
-  write_file_atomically(folder->file("search.csv"), search_csv(found_, experiment()));
+  write_file_atomically(folder.file("search.csv"), search_csv(found_, experiment()));
 }
 
 Json TrainingRun::config() const {
@@ -213,11 +213,11 @@ Json TrainingRun::config() const {
   if (tuned_) json["tune"] = tune_json(options_, *tuned_);
   json["search"] = Json::array();
   for (const Setting& setting : settings_) json["search"].push_back(to_json(setting));
-  json["views"] = dataset_.views;
+  json["views"] = datasets_.front().views;
   if (const Json questions = questions_json(options_.questions); !questions.empty())
     json["questions"] = questions;
   json["bootstrap"] = options_.resamples;
-  json["device"] = device_.str();
+  json["device"] = devices_.front().is_cuda() ? "cuda" : "cpu";
   json["memory_budget"] = options_.memory_budget;
   json["threads_per_fit"] = kThreadsPerFit;
   json["data_digest"] = data_digest(cohort_, splits_);
@@ -227,14 +227,22 @@ Json TrainingRun::config() const {
   return json;
 }
 
-int TrainingRun::run(RunFolder* writable) {
+int TrainingRun::run(RunFolder& folder) {
+  try {
+    if (train(folder)) return 0;
+  } catch (const Error&) {  // the others were faster, or thought this process lost
+    if (!folder.published_by_another()) throw;
+  }
+  log_info(concat("'", options_.out.string(), "' is finished; another process wrote the report"));
+  return 0;
+}
+
+bool TrainingRun::train(RunFolder& folder) {
   log_info(concat("training ", join(options_.models(), ", "), " on ", cohort_.targets.labeled(),
                   " exams: ", split_text_));
-  search(writable);
-  const auto fits = run_fits(experiment(), writable);
-  if (group_ != nullptr) group_->leave();
-  if (writable == nullptr) return 0;
-  RunFolder& folder = *writable;
+  search(folder);
+  const auto fits = run_fits(experiment(), folder);
+  if (!folder.wait_to_report()) return false;
   warn_of_fits(fits);
   const auto models = assemble(fits, cohort_.targets, options_.seeds, asked_.questions.threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
@@ -251,14 +259,14 @@ int TrainingRun::run(RunFolder* writable) {
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
   result.targets.front().examples =
-      explain_examples(models.front(), cohort_, dataset_, folder.file(""));
+      explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""));
   const std::string page = render_report(result);
   write_file_atomically(folder.file("report.html"), page);
   if (options_.questions.figures) write_figures(folder.file(""), result, page);
   folder.publish();
   std::cout << (options_.json ? summary.dump(2) + "\n" : summary_text(result) + beside);
   log_info(concat("report: ", (folder.out() / "report.html").string()));
-  return 0;
+  return true;
 }
 
 int TrainingRun::benchmark() const {
@@ -314,7 +322,7 @@ StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
   result.resources = {{"time", human_duration(seconds.count())},
                       {"peak memory", human_bytes(peak_resident_bytes())},
                       {"features", placement_.text},
-                      {"device", device_name(device_)}};
+                      {"device", device_names(devices_)}};
   for (auto& fact : to_facts(memory_use(fits, experiment()))) result.resources.push_back(fact);
   return study;
 }
@@ -326,23 +334,15 @@ int run_train(const std::vector<std::string>& arguments) {
   TrainOptions options;
   if (!parse_train_options(arguments, options)) return 0;
   check_model_options(options);
-  return in_processes(options, [&](ProcessGroup* group) {
-    if (options.benchmark) return TrainingRun(options, group, nullptr).benchmark();
-    const bool leads = group == nullptr || group->leads();
-    std::optional<RunFolder> folder;
-    if (leads) folder.emplace(options.out, options.existing);
-    TrainingRun run(options, group, leads ? &*folder : nullptr);
-    require_same_everywhere(group, run.config());
-    if (leads && !folder->finished()) run.require_affordable();
-    bool start = leads && folder->start(run.config());
-    if (leads && !start && options.questions.figures) require_figures(options.out);
-    if (group != nullptr) start = group->broadcast(start);
-    if (start) return run.run(leads ? &*folder : nullptr);
-    if (group != nullptr) group->leave();
-    log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
-    if (leads) tell_comparison(options);
-    return 0;
-  });
+  if (options.benchmark) return TrainingRun(options, nullptr).benchmark();
+  RunFolder folder(options.out, options.existing);
+  TrainingRun run(options, &folder);
+  if (!folder.finished()) run.require_affordable();
+  if (folder.start(run.config())) return run.run(folder);
+  if (options.questions.figures) require_figures(options.out);
+  log_info(concat("'", options.out.string(), "' is finished; nothing to resume"));
+  tell_comparison(options);
+  return 0;
 }
 
 }  // namespace coldframe::temporal

@@ -66,19 +66,19 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   task.threads = plan.threads_per_fit;
 
   TrainBenchmark result;
-  result.device = device_name(experiment.device);
+  result.device = device_name(experiment.device());
   result.model = options.model;
   result.exams = split.train.size();
   result.batch = options.fit.batch;
-  result.frames_per_exam = mean_frames(experiment.dataset, split.train);
+  result.frames_per_exam = mean_frames(experiment.dataset(), split.train);
   result.load_seconds = load_seconds;
-  result.features_bytes = experiment.dataset.loaded_bytes();
+  result.features_bytes = experiment.dataset().loaded_bytes();
   result.fits = plan.fits;
   result.side_by_side = plan.side_by_side;
   result.predicted_run_bytes = predicted_peak(experiment);
 
   at::set_num_threads(kThreadsPerFit);
-  reset_device_memory_peak(experiment.device);
+  reset_device_memory_peak(experiment.device());
   Trainer trainer(task);
   result.at_once = trainer.pieces().training;
   result.predicted_bytes = result.features_bytes + predict_memory(task, trainer.pieces()).total() +
@@ -87,7 +87,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   // Predicts the test part, too: that may take more than the validation part.
   if (trainer.finish().history.empty()) throw DataError(kDivergedAtOnce);
   result.at_once = trainer.pieces().training;
-  result.measured_bytes = peak_device_memory(experiment.device);
+  result.measured_bytes = peak_device_memory(experiment.device());
   result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
                                static_cast<double>(plan.fits) /
                                static_cast<double>(plan.side_by_side);
@@ -109,7 +109,7 @@ void require_affordable(const Experiment& experiment, double load_seconds) {
   const auto predicted = static_cast<double>(predicted_peak(experiment));
   if (required.times()) {
     const TrainBenchmark measured = measure_training(experiment, load_seconds);
-    reset_device_memory_peak(experiment.device);
+    reset_device_memory_peak(experiment.device());
     check("an epoch takes", measured.epoch_seconds, required.epoch_seconds, "epoch", seconds);
     check("the run takes at most", measured.longest_run_seconds, required.run_seconds, "run",
           human_duration);

@@ -82,11 +82,13 @@ FoldCurve curve_of(const FinishedFit& fit) {
   return curve;
 }
 
-std::unique_ptr<Monitor> start_monitor(const TrainOptions& options, const torch::Device& device) {
+std::unique_ptr<Monitor> start_monitor(const TrainOptions& options,
+                                       const std::vector<torch::Device>& devices) {
   if (options.monitor.empty()) return nullptr;
   MonitorOptions settings;
   settings.csv = options.monitor;
-  if (device.is_cuda()) settings.gpus = {cuda_driver::pci_bus_id(device.index())};
+  for (const torch::Device& device : devices)
+    if (device.is_cuda()) settings.gpus.push_back(cuda_driver::pci_bus_id(device.index()));
   return std::make_unique<Monitor>(settings);
 }
 

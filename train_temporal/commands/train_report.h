@@ -22,7 +22,8 @@ FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& c
 FoldCurve curve_of(const FinishedFit& fit);
 
 // Null without --monitor.
-std::unique_ptr<Monitor> start_monitor(const TrainOptions& options, const torch::Device& device);
+std::unique_ptr<Monitor> start_monitor(const TrainOptions& options,
+                                       const std::vector<torch::Device>& devices);
 // Ends it; the report gets what its CSV says.
 void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& report,
                  Json& summary);

@@ -21,23 +21,22 @@ inline constexpr int kThreadsPerFit = 1;
 
 // Everything that the fits of a run share.
 struct Experiment {
-  const Dataset& dataset;
+  std::span<const Dataset> datasets;  // for each device; threads of fits take them in turn
   const Targets& targets;
   const std::vector<CovariateColumn>& covariates;
   const std::vector<Split>& splits;
   const TrainOptions& options;
-  ModelConfig base;  // as the options and the cache make it, before set_model()
-  torch::Device device;
-  ProcessGroup* group = nullptr;         // with which this process shares every fit; null: alone
+  ModelConfig base;                      // as the options and the cache make it, before set_model()
   std::vector<Setting> settings = {};    // of --search
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
   const tune::TunedSource* tuned = nullptr;  // of --tune
 
-  bool leads() const { return group == nullptr || group->leads(); }
+  const Dataset& dataset() const { return datasets.front(); }
+  const torch::Device& device() const { return dataset().device; }
   bool searches() const { return settings.size() > 1 && chosen.empty(); }
   ModelConfig config(const FitName& fit) const;
   std::uint64_t fit_seed(const Split& split, std::size_t seed) const;
-  FitTask task(const FitName& fit, const Split& split) const;
+  FitTask task(const FitName& fit, const Split& split, std::size_t thread = 0) const;
   // A fit learns this of covariates from its training part; empty where its model takes none.
   CovariateEncoding encoding(const FitName& fit, const Split& split) const;
   std::size_t searched_fits() const;  // with --search: before those of the run
@@ -65,18 +64,21 @@ std::size_t best_of(std::span<const FinishedFit> fits);
 // Counts the fits, --search's included, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
+  std::size_t on_a_device = 1;  // of those side by side
 };
 FitPlan plan_fits(const Experiment& experiment);
 
 // All fits of a run, with --tune those that tuned ones go on from before: by model, then split,
 // then seed, with the setting that was chosen for the split; of `single` on several frames
 // best_of() them. Those whose record exists are not repeated; one that was interrupted continues
-// from its last checkpoint. Interrupted after a signal, when the current epochs have been saved. Of
-// several processes the one that leads has the folder; the others get null for it, and fits without
-// what is in their records.
-std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder* folder);
+// from its last checkpoint. Interrupted after a signal, when the current epochs have been saved.
+//
+// Processes that share the folder each take fits that no other one is at, and wait until the
+// others' are done. A fit depends on nothing but its name and the configuration, and its record is
+// published atomically, so that a fit done twice (RunFolder::take() says when) gives the same run.
+std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder);
 // The same for given fits; `verb` is what the progress bar says.
-void run_fits(const Experiment& experiment, const RunFolder* folder, const char* verb,
+void run_fits(const Experiment& experiment, const RunFolder& folder, const char* verb,
               std::vector<FinishedFit>& fits);
 
 }  // namespace coldframe::temporal

@@ -55,24 +55,24 @@ std::uint64_t vit_step(const Experiment& experiment) {
 
 std::uint64_t predicted_peak(const Experiment& experiment) {
   const FitPlan plan = plan_fits(experiment);
-  const std::uint64_t features = experiment.dataset.loaded_bytes();
+  const std::uint64_t features = experiment.dataset().loaded_bytes();
   const std::uint64_t most = most_of_fits(experiment, [&](FitTask task) {
     task.threads = plan.threads_per_fit;
     return predicted_fit(task, experiment.options.memory_budget, features);
   });
-  return features + plan.side_by_side * (most + vit_step(experiment)) + vit_tensors(experiment);
+  return features + plan.on_a_device * (most + vit_step(experiment)) + vit_tensors(experiment);
 }
 
 std::uint64_t least_memory(const Experiment& experiment) {
   const std::uint64_t most = most_of_fits(experiment, [](const FitTask& task) {
     return predict_memory(task, {1, 1}).total();
   });
-  return experiment.dataset.loaded_bytes() + most + vit_tensors(experiment);
+  return experiment.dataset().loaded_bytes() + most + vit_tensors(experiment);
 }
 
 MemoryUse memory_use(const std::vector<FinishedFit>& fits, const Experiment& experiment) {
   const std::size_t batch = experiment.options.fit.batch;
-  MemoryUse use{peak_device_memory(experiment.device), predicted_peak(experiment),
+  MemoryUse use{peak_device_memory(experiment.device()), predicted_peak(experiment),
                 experiment.options.memory_budget, batch, batch};
   for (const FinishedFit& fit : fits)
     use.at_once = std::min(use.at_once, fit.record.pieces.training);

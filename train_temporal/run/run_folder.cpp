@@ -10,7 +10,9 @@
 
 #include "cache/format/recipe.h"
 #include "common/cli/error.h"
+#include "common/cli/interrupt.h"
 #include "common/files/atomic_file.h"
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -24,6 +26,7 @@ constexpr const char* kReplacedFolder = "replaced";
 constexpr const char* kRecordSuffix = ".record";
 constexpr const char* kCheckpointSuffix = ".checkpoint";
 constexpr const char* kControlsFolder = "controls";
+constexpr const char* kReport = "report";  // the claim of who writes it
 
 fs::path without_trailing_slash(const fs::path& path) {
   return path.has_filename() ? path : path.parent_path();
@@ -76,6 +79,13 @@ std::vector<fs::path> models_in(const fs::path& folder) {
   return files;
 }
 
+void require_equal(const fs::path& run, const Json& its, const Json& now, const char* instead) {
+  const auto changes = cache::differences(its, now, {"the run has", "now"});
+  if (changes.empty()) return;
+  throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
+                           join(changes, "\n  "), "\nuse the same options and data, or ", instead));
+}
+
 void create_folders(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
@@ -105,7 +115,7 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
     throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
                              "' would grow there; choose another name"));
   }
-  if (existing.resume || existing.overwrite) return;
+  if (existing.resume || existing.overwrite || existing.shared) return;
   if (fs::exists(out_)) {
     throw ConfigError(concat("--out '", shown,
                              "' is a finished run; choose another name, or "
@@ -127,18 +137,33 @@ void RunFolder::lock() {
   if (lock_ < 0) {
     throw SystemError(concat("cannot create '", path.string(), "': ", std::strerror(errno)));
   }
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(lock_, (shared() ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0) return;
+  if (errno == EWOULDBLOCK) {
     throw SystemError(concat("another process is training '", out_.string(),
-                             "'; wait for it or choose another --out"));
+                             "'; wait for it, choose another --out, or start all with --shared"));
   }
+  if (shared()) return;  // claims need no locks
+  throw SystemError(concat("cannot lock '", path.string(), "': ", std::strerror(errno),
+                           "; with --shared a run needs no locks"));
+}
+
+void RunFolder::join_others(const Json& config) {
+  create_folders(working_ / kStateFolder);
+  lock();
+  AtomicFile file(working_ / kConfigFile);
+  file.append(config.dump(2) + "\n");
+  file.finish_if_new();
+  require_equal(working_, read_json_file(working_ / kConfigFile), config,
+                "another --out, or remove it first");
+  claims_ = std::make_unique<Claims>(working_ / kStateFolder);
+  if (!fs::exists(out_)) return;
+  claims_.reset();
+  fs::remove_all(working_);  // the run was published before we made this folder anew
 }
 
 void RunFolder::require_same(const fs::path& run, const Json& config, const char* instead) const {
-  const auto changes = cache::differences(without_questions(read_json_file(run / kConfigFile)),
-                                          without_questions(config), {"the run has", "now"});
-  if (changes.empty()) return;
-  throw ConfigError(concat("the run in '", run.string(), "' was started otherwise:\n  ",
-                           join(changes, "\n  "), "\nuse the same options and data, or ", instead));
+  require_equal(run, without_questions(read_json_file(run / kConfigFile)),
+                without_questions(config), instead);
 }
 
 void RunFolder::require_answered(const Json& config) const {
@@ -164,6 +189,7 @@ void RunFolder::clear() const {
 }
 
 bool RunFolder::finished() const {
+  if (shared()) return fs::exists(out_);
   return existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_);
 }
 
@@ -173,6 +199,14 @@ bool RunFolder::start(const Json& config) {
     require_answered(config);
     remove_leftovers();
     return false;
+  }
+  if (shared()) {
+    try {
+      join_others(config);
+    } catch (const Error&) {  // the folder may have got its last name meanwhile
+      if (!published_by_another()) throw;
+    }
+    return !finished() || start(config);
   }
   create_folders(working_);
   lock();
@@ -193,12 +227,48 @@ bool RunFolder::start(const Json& config) {
 }
 
 void RunFolder::publish() {
-  publish_folder(working_, out_);
+  if (shared()) {
+    rename_durably(working_, out_);  // fails where another process has done so: `out_` is not empty
+  } else {
+    publish_folder(working_, out_);
+  }
+  claims_.reset();
   remove_leftovers();
 }
 
+bool RunFolder::wait_to_report() const {
+  for (Waiting waiting; !published_by_another(); waiting.pause()) {
+    if (take(kReport)) return true;
+    if (stop_requested())
+      throw Interrupted("stopped while another process writes the report; all fits are done");
+  }
+  return false;
+}
+
+bool RunFolder::published_by_another() const {
+  return shared() && !fs::exists(status_of(working_ / kConfigFile)) && fs::exists(status_of(out_));
+}
+
+bool RunFolder::take(const std::string& work) const {
+  if (!claims_ || claims_->take(work)) return true;
+  require_there();
+  return false;
+}
+
+void RunFolder::require_there() const {
+  if (fs::exists(status_of(working_ / kConfigFile))) return;
+  throw SystemError(concat("'", working_.string(), "' is gone; start the run anew"));
+}
+
+void RunFolder::release(const std::string& work) const {
+  if (claims_) claims_->release(work);
+}
+
 void RunFolder::remove_leftovers() const {
-  for (const char* name : {kReplacedFolder, kStateFolder, kLockFile}) fs::remove_all(out_ / name);
+  std::error_code
+      ignored;  // on NFS a file stays as long as a process that was overtaken has it open
+  for (const char* name : {kReplacedFolder, kStateFolder, kLockFile})
+    fs::remove_all(out_ / name, ignored);
 }
 
 void publish_folder(const fs::path& working, const fs::path& out) {

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "common/files/claims.h"
 #include "common/files/json.h"
 
 namespace coldframe::temporal {
@@ -25,9 +27,10 @@ struct FitName {
 
 // A run of the same name is continued if it is unfinished, or replaced if it is finished; an
 // unfinished one of which no fit is done is in nobody's way. With both, an unfinished one is
-// continued and then replaces the finished one.
+// continued and then replaces the finished one. `shared`: this process joins those that are at the
+// run, or begins it for others.
 struct ExistingRun {
-  bool resume = false, overwrite = false;
+  bool resume = false, overwrite = false, shared = false;
 };
 
 class RunFolder {
@@ -40,12 +43,27 @@ class RunFolder {
   RunFolder& operator=(const RunFolder&) = delete;
 
   bool finished() const;  // and to be resumed: start() will find nothing left to do
+  bool shared() const { return existing_.shared; }
 
-  // Creates the unfinished folder with config.json and nothing else, or, resuming, checks that the
-  // configuration is the same (ConfigError lists the differences). Takes a lock: SystemError when
-  // another process works on this run. False when the run is finished: nothing is left to do.
+  // Creates the unfinished folder with config.json and nothing else, or, resuming or joining,
+  // checks that the configuration is the same (ConfigError lists the differences). Takes a lock:
+  // SystemError when another process works on this run, unless all share it. False when the run is
+  // finished: nothing is left to do.
   bool start(const Json& config);
-  void publish();  // the state goes last, so that a run that dies on the way can be resumed
+  // Waits until this process is the one to write the report and publish the run. False when another
+  // one has published it; Interrupted after a stop request.
+  bool wait_to_report() const;
+  // Only one of the processes that share a run publishes it. The state goes last, so that a run
+  // that dies on the way can be resumed.
+  void publish();
+  // One of the others has published the run.
+  bool published_by_another() const;
+
+  // False when another process does this fit, or writes the report. Of a run that is not shared
+  // this process does everything. SystemError when the run's folder is gone.
+  bool take(const std::string& work) const;
+  void require_there() const;
+  void release(const std::string& work) const;
 
   const std::filesystem::path& out() const { return out_; }
   std::filesystem::path file(const std::string& name) const { return working_ / name; }
@@ -56,6 +74,7 @@ class RunFolder {
 
  private:
   void lock();
+  void join_others(const Json& config);
   void require_same(const std::filesystem::path& run, const Json& config,
                     const char* instead) const;
   // ConfigError where a question is not among those that the finished run was asked.
@@ -66,6 +85,7 @@ class RunFolder {
   std::filesystem::path out_, working_;
   ExistingRun existing_;
   int lock_ = -1;
+  std::unique_ptr<Claims> claims_;  // of a shared run
 };
 
 // Renames `working` to `out`. What lies there moves into `working` first and is removed at the end:

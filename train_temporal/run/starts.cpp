@@ -74,17 +74,15 @@ std::string thawed(const std::string& model, const TrainOptions& options) {
   return model.starts_with(prefix) ? model.substr(prefix.size()) : model;
 }
 
-std::shared_ptr<const StateDict> start_of(const Experiment& experiment, const RunFolder* folder,
+std::shared_ptr<const StateDict> start_of(const Experiment& experiment, const RunFolder& folder,
                                           const FitName& fit) {
   if (!experiment.options.tune.asked()) return nullptr;
   const bool from_run = !experiment.options.tune.from.empty();
   const bool frozen = fit.model.starts_with(kFrozen);
   if (!tunes(fit.model) && !(frozen && from_run)) return nullptr;
-  auto weights = std::make_shared<StateDict>();
-  if (folder == nullptr || !experiment.leads()) return weights;
-  *weights = frozen ? state_dict(*read_model(earlier_model(experiment, fit)).model)
-                    : read_record(folder->record(frozen_fit(fit, experiment.options))).weights;
-  return weights;
+  return std::make_shared<StateDict>(
+      frozen ? state_dict(*read_model(earlier_model(experiment, fit)).model)
+             : read_record(folder.record(frozen_fit(fit, experiment.options))).weights);
 }
 
 void check_earlier_run(const Experiment& experiment, const Cohort& cohort) {

@@ -19,9 +19,8 @@ FitName frozen_fit(const FitName& tuned, const TrainOptions& options);
 std::string thawed(const std::string& model, const TrainOptions& options);
 
 // The weights that a fit goes on from: of a tuned one those of its frozen_fit(), of that one those
-// in the run --from names. Null where it starts anew; empty where another process leads, or where
-// there is no folder.
-std::shared_ptr<const StateDict> start_of(const Experiment& experiment, const RunFolder* folder,
+// in the run --from names. Null where it starts anew.
+std::shared_ptr<const StateDict> start_of(const Experiment& experiment, const RunFolder& folder,
                                           const FitName& fit);
 
 // ConfigError unless the run --from names has a model of every fit that goes on from it, of the

@@ -49,17 +49,13 @@ Kept kept(std::string_view content, std::int64_t most) {
 
 EventFile::EventFile(const std::filesystem::path& path, std::int64_t keep) : path_(path) {
   create_folders_durably(path.parent_path());
-  Kept whole;
-  if (std::filesystem::exists(path)) whole = kept(read_text_file(path, kMaxBytes), keep);
-  descriptor_ = ::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail(path, "create");
-  const auto size = static_cast<off_t>(whole.bytes);
-  if (::ftruncate(descriptor_, size) != 0 || ::lseek(descriptor_, size, SEEK_SET) != size) {
-    const int error = errno;
-    ::close(descriptor_);
-    errno = error;
-    fail(path, "cut back");
-  }
+  std::string content;
+  if (std::filesystem::exists(path)) content = read_text_file(path, kMaxBytes);
+  const Kept whole = kept(content, keep);
+  // A new file: a process that was thought lost may still write to the old one.
+  write_file_atomically(path, content.substr(0, whole.bytes));
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor_ < 0) fail(path, "write");
   steps_ = whole.steps;
   if (whole.bytes == 0) pending_ = version_record(now());
 }

@@ -13,8 +13,8 @@ namespace coldframe::temporal {
 
 class EventFile {
  public:
-  // Creates `path` and its folder, or keeps of what is there the whole events of the first `keep`
-  // steps and cuts off the rest: steps that will be done again, and an event torn by a kill.
+  // Creates `path` and its folder. Of what is there it keeps the whole events of the first `keep`
+  // steps and leaves out the rest: steps that will be done again, and an event torn by a kill.
   // SystemError.
   EventFile(const std::filesystem::path& path, std::int64_t keep);
   ~EventFile();  // what was not flushed is written if it can be

@@ -73,8 +73,6 @@ auto checked(const std::filesystem::path& path, const Read& read) {
   }
 }
 
-}  // namespace
-
 Json state_json(const FitState& state) {
   Json json;
   json["seed"] = state.seed;
@@ -105,6 +103,8 @@ void read_state(const Json& json, FitState& state) {
   state.loss_scale = {scale.at(0).get<double>(), scale.at(1).get<std::size_t>()};
   state.vit_budget = json.value("vit_budget", std::uint64_t{0});
 }
+
+}  // namespace
 
 void write_checkpoint(const std::filesystem::path& path, const FitState& state) {
   write_sealed_safetensors(path,

@@ -13,9 +13,6 @@ namespace coldframe::temporal {
 
 void write_checkpoint(const std::filesystem::path& path, const FitState& state);
 FitState read_checkpoint(const std::filesystem::path& path);  // DataError
-// All of it but its tensors.
-Json state_json(const FitState& state);
-void read_state(const Json& json, FitState& state);  // throws what nlohmann-json does
 
 Json fit_json(const FitOptions& fit);  // for the run's configuration
 

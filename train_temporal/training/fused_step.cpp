@@ -5,18 +5,21 @@
 namespace coldframe::temporal {
 namespace {
 
-// More processes than that get a shard each, as long as there are exams; the sum then has more
-// parts than that of one process.
-std::size_t shard_count(std::size_t exams, std::size_t processes) {
-  if (processes > kMostShards) return std::min(exams, processes);
+std::size_t shard_count(std::size_t exams) {
   return std::clamp<std::size_t>(exams / kExamsPerShard, 1, kMostShards);
+}
+
+std::span<const BatchItem> shard_of(std::span<const BatchItem> items, std::size_t shard,
+                                    std::size_t count) {
+  const std::size_t from = items.size() * shard / count, to = items.size() * (shard + 1) / count;
+  return items.subspan(from, to - from);
 }
 
 }  // namespace
 
 FusedStep::FusedStep(const SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
-                     const torch::Tensor& gradients, ThreadTeam& team, Share share)
-    : dataset_(dataset), gradients_(gradients), team_(team), share_(share), model_(model, config) {}
+                     const torch::Tensor& gradients, ThreadTeam& team)
+    : dataset_(dataset), gradients_(gradients), team_(team), model_(model, config) {}
 
 void FusedStep::add_shard() {
   auto shard = std::make_unique<Shard>(model_);
@@ -38,20 +41,14 @@ LossSum FusedStep::compute(std::span<const BatchItem> items, const Objective& ob
   model_.prepare(team_);
   for (auto& shard : shards_) shard->written = false;
   const std::size_t piece = micro_batch > 0 ? std::min(micro_batch, items.size()) : items.size();
-  // A process keeps its shards for all pieces, so that sums have one order.
-  const std::size_t shards = shard_count(piece, share_.size);
-  const std::size_t begin = share_.begin(shards), end = share_.end(shards);
   for (std::size_t start = 0; start < items.size(); start += piece) {
     const auto part = items.subspan(start, std::min(piece, items.size() - start));
-    const std::size_t count = shard_count(part.size(), share_.size);
-    const std::size_t own = std::min(end, count) - std::min(begin, count);
-    while (shards_.size() < own) add_shard();
-    team_.run(own, [&](std::size_t i) {
-      const std::size_t shard = begin + i;
-      const std::size_t from = part.size() * shard / count, to = part.size() * (shard + 1) / count;
-      run_shard(*shards_[i], part.subspan(from, to - from), objective, total, dropout);
+    const std::size_t count = shard_count(part.size());
+    while (shards_.size() < count) add_shard();
+    team_.run(count, [&](std::size_t i) {
+      run_shard(*shards_[i], shard_of(part, i, count), objective, total, dropout);
     });
-    for (std::size_t i = 0; i < own; ++i) sum += shards_[i]->loss;
+    for (std::size_t i = 0; i < count; ++i) sum += shards_[i]->loss;
   }
   parts_.clear();
   for (const auto& shard : shards_) {
@@ -68,12 +65,12 @@ BatchOutputs FusedStep::outputs(std::span<const BatchItem> items, const Dropout&
   BatchOutputs all;
   for (std::size_t start = 0; start < items.size(); start += piece) {
     const auto part = items.subspan(start, std::min(piece, items.size() - start));
-    const std::size_t count = shard_count(part.size(), 1);
+    const std::size_t count = shard_count(part.size());
     while (shards_.size() < count) add_shard();
     std::vector<BatchOutputs> of(count);
     team_.run(count, [&](std::size_t i) {
       Shard& shard = *shards_[i];
-      const auto own = Share{i, count}.of(part);
+      const auto own = shard_of(part, i, count);
       pack(dataset_, {own.begin(), own.end()}, shard.packing);
       add_outputs(of[i], shard.packing, shard.pass.forward(dataset_, shard.packing, dropout),
                   width);

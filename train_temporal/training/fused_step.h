@@ -19,11 +19,10 @@ class FusedStep {
  public:
   // `gradients`: [P], laid out as the storage that the model's parameters share.
   FusedStep(const SequenceModel& model, const ModelConfig& config, const Dataset& dataset,
-            const torch::Tensor& gradients, ThreadTeam& team, Share share = {});
+            const torch::Tensor& gradients, ThreadTeam& team);
 
-  // Writes the gradients of the mean loss over `items`, or this process's share of them; arguments
-  // as accumulate_gradients() has them. They are the sum of gradient_parts(), of which the first is
-  // `gradients`.
+  // Writes the gradients of the mean loss over `items`; arguments as accumulate_gradients() has
+  // them. They are the sum of gradient_parts(), of which the first is `gradients`.
   LossSum compute(std::span<const BatchItem> items, const Objective& objective,
                   const Dropout& dropout, std::size_t micro_batch);
   // training_outputs() of the same.
@@ -52,7 +51,6 @@ class FusedStep {
   const Dataset& dataset_;
   torch::Tensor gradients_;
   ThreadTeam& team_;
-  const Share share_;
   FusedGru model_;
   std::vector<std::unique_ptr<Shard>> shards_;
   std::vector<float*> parts_;  // of the shards written in this step

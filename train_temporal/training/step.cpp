@@ -24,13 +24,12 @@ void differentiate(const torch::Tensor& outputs, const SequenceBatch& batch,
 
 LossSum accumulate_gradients(SequenceModel& model, const Dataset& dataset,
                              std::span<const BatchItem> items, const Objective& objective,
-                             const Dropout& dropout, std::size_t micro_batch, Share share) {
+                             const Dropout& dropout, std::size_t micro_batch) {
   const LossSum total = objective.weights_of(items);
   LossSum sum = total;
   const std::size_t piece = micro_batch > 0 ? micro_batch : items.size();
-  const std::size_t end = share.end(items.size());
-  for (std::size_t start = share.begin(items.size()); start < end; start += piece) {
-    const auto part = items.subspan(start, std::min(piece, end - start));
+  for (std::size_t start = 0; start < items.size(); start += piece) {
+    const auto part = items.subspan(start, std::min(piece, items.size() - start));
     const SequenceBatch batch = make_batch(dataset, {part.begin(), part.end()});
     differentiate(compute_logits(model, dataset, batch, dropout), batch, objective, total, sum);
   }

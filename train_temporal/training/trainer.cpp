@@ -26,13 +26,11 @@ namespace {
 
 std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   auto model = make_model(task.config, task.seed);
-  if (task.start && !task.start->empty())
-    load_weights("the weights to start from", *model, *task.start);
+  if (task.start) load_weights("the weights to start from", *model, *task.start);
   model->to(task.dataset.device);
   model->covariates = task.covariates;
   torch::NoGradGuard no_grad;
   if (!task.start) model->set_statistics(input_statistics(task.dataset, task.split.train));
-  Ranks(task.group).adopt(*model);
   return model;
 }
 
@@ -73,7 +71,6 @@ void halve(std::size_t& size, const char* at, const FitTask& task) {
 
 Trainer::Trainer(const FitTask& task)
     : task_(task),
-      ranks_(task.group),
       vit_(task.tuned != nullptr ? make_vit(task) : nullptr),
       source_(new_source(task, vit_.get())),
       dataset_(source_->window()),
@@ -88,7 +85,7 @@ Trainer::Trainer(const FitTask& task)
   model_->precision.type = task.options.precision;
   if (!vit_ && !model_->precision.active() && FusedGru::supports(*model_)) {
     fused_ = std::make_unique<FusedStep>(*model_, task_.config, dataset_, optimizer_.gradients(),
-                                         *team_, ranks_.share());
+                                         *team_);
   }
   const auto left = device_memory_left(task.dataset.device);
   if (!left) return;
@@ -98,13 +95,6 @@ Trainer::Trainer(const FitTask& task)
     log_info(concat("the memory budget is predicted to hold ", plural(pieces_.training, "exam"),
                     " of a step at a time"));
   }
-}
-
-// A checkpoint has room for one rank's: the others would compute in another way after a resume.
-void Trainer::agree_on_vit_budget() {
-  if (!vit_) return;
-  const std::uint64_t own = vit_->learnt_budget(), least = ranks_.least(own);
-  if (least != own) vit_->set_learnt_budget(least);
 }
 
 bool Trainer::finished() const {
@@ -164,7 +154,8 @@ std::vector<std::size_t> Trainer::order_of(std::size_t epoch) const {
 }
 
 void Trainer::update_parameters(double learning_rate) {
-  const std::span<float* const> parts = summed_gradients();
+  std::span<float* const> parts;
+  if (fused_) parts = fused_->gradient_parts();
   const bool scaled = task_.options.precision == torch::kFloat16;
   if (scaled) optimizer_.gradients().div_(loss_scale_.factor);
   const double norm = optimizer_.clip_gradients(task_.options.clip, *team_, parts);
@@ -175,28 +166,14 @@ void Trainer::update_parameters(double learning_rate) {
 // The sums over a batch are the same in pieces of any size, but for rounding.
 LossSum Trainer::gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
   for (;;) {
-    LossSum sum = objective_.weights_of(items);
-    bool enough_memory = true;
     try {
-      sum = try_gradients(items, epoch);
+      return try_gradients(items, epoch);
     } catch (const c10::OutOfMemoryError&) {
-      enough_memory = false;
+      if (fused_) fused_->release();
+      pieces_.training = std::min(pieces_.training, items.size());
+      halve(pieces_.training, "training", task_);
     }
-    if (ranks_.add_up(sum, enough_memory)) return sum;
-    if (fused_) fused_->release();
-    pieces_.training = std::min(pieces_.training, items.size());
-    halve(pieces_.training, "training", task_);
   }
-}
-
-// Gives what the optimizer has to add up: nothing more when the processes have done it.
-std::span<float* const> Trainer::summed_gradients() {
-  std::span<float* const> parts;
-  if (fused_) parts = fused_->gradient_parts();
-  if (!ranks_.several()) return parts;
-  float* own = fused_ ? nullptr : optimizer_.gradients().data_ptr<float>();
-  ranks_.add_up(fused_ ? parts : std::span<float* const>(&own, 1), optimizer_.gradients());
-  return {};
 }
 
 LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t epoch) {
@@ -210,24 +187,15 @@ LossSum Trainer::try_gradients(const std::vector<BatchItem>& items, std::size_t 
   }
   optimizer_.zero_gradients();
   LossSum sum;
-  const Share share = ranks_.share();
-  source_->train(share.of(std::span(items)), epoch, [&] {
+  source_->train(items, epoch, [&] {
     if (objective_.couples())
       objective_.couple(training_outputs(*model_, dataset_, items, dropout, pieces_.training));
-    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training,
-                               share);
+    sum = accumulate_gradients(*model_, dataset_, items, objective_, dropout, pieces_.training);
   });
   return sum;
 }
 
 std::vector<double> Trainer::predict(const std::vector<std::size_t>& exams) {
-  const Share share = ranks_.share();
-  const auto at = [&](std::size_t i) { return exams.begin() + static_cast<std::ptrdiff_t>(i); };
-  return ranks_.concatenate(
-      predict_share({at(share.begin(exams.size())), at(share.end(exams.size()))}));
-}
-
-std::vector<double> Trainer::predict_share(const std::vector<std::size_t>& exams) {
   const auto groups = in_groups(exams, std::max(task_.options.batch, source_->exams_at_once()));
   source_->plan(groups);
   std::vector<double> all;
@@ -275,8 +243,6 @@ void Trainer::run_epoch() {
   }
   const std::chrono::duration<double> whole = Clock::now() - begun;
   last_epoch_ = {std::move(logits), training.count(), whole.count(), steps_per_epoch()};
-  ranks_.adopt(losses);
-  agree_on_vit_budget();
   diverged_ = !std::isfinite(losses.train) || !std::isfinite(losses.validation);
   if (diverged_) return;
   early_stop_.blind = !objective_.judges(task_.split.validation);
@@ -330,13 +296,6 @@ void Trainer::restore(const FitState& state) {
   optimizer_.first_moment().copy_(state.first_moment);
   optimizer_.second_moment().copy_(state.second_moment);
   best_parameters_.copy_(state.best_parameters);
-}
-
-void Trainer::adopt_state() {
-  if (!ranks_.several()) return;
-  FitState state = this->state();
-  ranks_.adopt(state);
-  restore(state);
 }
 
 PieceSizes first_pieces(const FitTask& task) {

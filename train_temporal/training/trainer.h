@@ -14,7 +14,6 @@
 #include "train_temporal/training/objective/early_stop.h"
 #include "train_temporal/training/optimizer.h"
 #include "train_temporal/training/prediction.h"
-#include "train_temporal/training/ranks.h"
 #include "train_temporal/training/step.h"
 #include "train_temporal/tune/tuned_vit.h"
 
@@ -100,12 +99,10 @@ struct FitTask {
   ModelConfig config;
   FitOptions options;
   std::uint64_t seed;
-  std::size_t threads = 1;        // of the CPU; results do not depend on it
-  ProcessGroup* group = nullptr;  // with which this process shares the work; null: alone
+  std::size_t threads = 1;  // of the CPU; results do not depend on it
   const tune::TunedSource* tuned =
       nullptr;  // the ViT that is trained too; null: features as cached
-  // The weights to go on from, which epoch 0 measures and does not change; null: new ones. Of
-  // several processes the one that leads has them, the others an empty table.
+  // The weights to go on from, which epoch 0 measures and does not change; null: new ones.
   std::shared_ptr<const StateDict> start = nullptr;
   torch::Tensor covariates = {};  // SequenceModel::covariates
 };
@@ -140,8 +137,6 @@ class Trainer {
   FitState state() const;
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
-  // All processes go on with the state of rank 0, which has restored one or not.
-  void adopt_state();
   const std::vector<EpochLosses>& history() const { return history_; }
   const PieceSizes& pieces() const { return pieces_; }
   const LastEpoch& last_epoch() const { return last_epoch_; }  // empty after restore()
@@ -152,19 +147,15 @@ class Trainer {
   std::vector<BatchItem> batch_items(std::span<const std::size_t> exams, std::size_t epoch) const;
   std::size_t view_of(std::size_t exam, std::size_t epoch) const;
   void update_parameters(double learning_rate);
-  void agree_on_vit_budget();
   double loss_of(const std::vector<std::size_t>& exams);
   LossSum gradients(const std::vector<BatchItem>& items, std::size_t epoch);
   LossSum try_gradients(const std::vector<BatchItem>& items, std::size_t epoch);
   std::vector<double> predict(const std::vector<std::size_t>& exams);
-  std::vector<double> predict_share(const std::vector<std::size_t>& exams);
   std::vector<double> predict_loaded(const std::vector<std::size_t>& exams);
-  std::span<float* const> summed_gradients();
   std::vector<std::size_t> order_of(std::size_t epoch) const;
   std::int64_t steps_per_epoch() const;
 
   FitTask task_;
-  Ranks ranks_;
   std::unique_ptr<tune::TunedVit> vit_;  // null where features are as cached
   std::unique_ptr<FeatureSource> source_;
   const Dataset& dataset_;  // the source's window

@@ -32,10 +32,10 @@ def cache(tmp_path_factory):
     return ramp_cache(tmp_path_factory.mktemp("jobs"), 60, ragged=True)
 
 
-def test_fits_side_by_side_give_the_same_bytes(cache, tmp_path):
+def test_fits_side_by_side_and_on_several_devices_give_the_same_bytes(cache, tmp_path):
     fits = ["--folds", 3, "--seeds", 2, "--compare", "mean,transformer,tcn", "--epochs", 6]
-    for jobs in (1, 2, 3):
-        run(words(cache, tmp_path / str(jobs), *fits, "--jobs", jobs, "--threads", 2), tmp_path / str(jobs))
+    for name, more in {"1": ["--jobs", 1], "2": ["--device", "cpu,cpu"], "3": ["--jobs", 3]}.items():
+        run(words(cache, tmp_path / name, *fits, *more, "--threads", 2), tmp_path / name)
     one = content(tmp_path / "1")
     assert len(one) >= 9
     assert content(tmp_path / "2") == one and content(tmp_path / "3") == one

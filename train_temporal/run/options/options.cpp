@@ -31,7 +31,7 @@ struct Words {
   std::string features = "auto";
   std::string pool, time = "auto", time_encoding = "log", fusion = "concat", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
-  bool resume = false, overwrite = false;
+  bool resume = false, overwrite = false, shared = false;
   CovariateWords covariates;
   std::string views = "auto", folds = "0";
 };
@@ -39,8 +39,8 @@ struct Words {
 void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
   auto add = description.add_options();
   add("jobs", number(options.jobs),
-      "fits side by side, which share threads and budget; 0: one per thread, or one on a GPU and "
-      "under a budget");
+      "fits side by side, which share threads and budget; 0: one per thread, one on each GPU "
+      "(--device cuda takes all), or one under a budget");
   add("features", text(words.features, "WHERE")->default_value(words.features),
       "device, memory or stream (from the cache, as they are wanted); auto: the first where they "
       "fit");
@@ -197,6 +197,21 @@ void apply_caches(TargetOptions& data) {
   data.cache = join(words, ",");
 }
 
+// Processes that a launcher starts together would else train the same run, each for itself.
+void check_shared(const Words& words, const TrainOptions& options) {
+  if (options.step.several() && !words.shared)
+    throw ConfigError(concat(options.step.count, " processes are started together (",
+                             options.step.source,
+                             "); with --shared they divide the run's fits among them, otherwise "
+                             "start one"));
+  if (words.shared && words.overwrite)
+    throw ConfigError(
+        "--shared joins the run that is there, and --overwrite replaces it; remove it yourself, or "
+        "choose another --out");
+  if (words.shared && !words.monitor.empty())
+    throw ConfigError("--monitor watches one process, and several share the run; leave it out");
+}
+
 void apply_words(const Words& words, TrainOptions& options) {
   require_given(words.cache, "cache");
   require_given(options.data.target, "target");
@@ -214,13 +229,14 @@ void apply_words(const Words& words, TrainOptions& options) {
   if (options.benchmark && (options.required.asked() || !words.monitor.empty()))
     throw ConfigError(
         "--benchmark prints what a run takes; --require and --monitor are of the run");
+  check_shared(words, options);
   options.features = choice<Residence>("features", words.features,
                                        {{"auto", Residence::kAuto},
                                         {"device", Residence::kDevice},
                                         {"memory", Residence::kMemory},
                                         {"stream", Residence::kStream}});
   apply_folds(words.folds, options);
-  options.existing = {words.resume, words.overwrite};
+  options.existing = {words.resume, words.overwrite, words.shared};
   options.pool_given = !words.pool.empty();
   if (options.pool_given) {
     options.architecture.pool = choice<TemporalPool>("temporal-pool", words.pool,
@@ -290,6 +306,9 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add("out", text(words.out, "RUN"), "the run folder to make");
   add("resume", po::bool_switch(&words.resume), "continue an interrupted run");
   add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");
+  add("shared", po::bool_switch(&words.shared),
+      "share the run's fits with every other process that is started with the same command, on any "
+      "machine that sees RUN; the last to finish writes the report");
   add_split(splits, words, options);
   add_model(model, words, options);
   add_fit(fit, words, options);
@@ -315,6 +334,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
                                                  {"Report", report},
                                                  {"Machine", machine}});
   if (!parse_command_line(kTrainHelp, description, arguments)) return false;
+  options.step = job_step(from_environment);
   apply_words(words, options);
   check_bounds(options);
   return true;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/processes/launch.h"
+#include "common/system/job_step.h"
 #include "train_temporal/report/questions.h"
 #include "train_temporal/run/options/covariate_options.h"
 #include "train_temporal/run/options/requirements.h"
@@ -74,7 +74,7 @@ struct TrainOptions {
   Requirements required;            // ends a run before it begins where they do not hold
   std::filesystem::path monitor;    // CSV of the machine's load; empty: none
   bool json = false;
-  Launch launch;  // from the environment
+  JobStep step;  // from the environment
 
   std::vector<std::string> models() const;  // the main one first, then those compared
   bool trains(const std::string& model) const;

@@ -13,21 +13,15 @@ bool diverged_at_once(const FinishedFit& fit) {
   return fit.record.history.empty();
 }
 
-// The choice of the process that leads, which alone has the records.
 std::vector<std::size_t> choose(const std::vector<FinishedFit>& tried,
                                 const Experiment& experiment) {
   const std::size_t settings = experiment.settings.size();
   std::vector<std::size_t> chosen;
   for (std::size_t split = 0; split < experiment.splits.size(); ++split) {
-    double best = 0;
-    if (experiment.leads()) {
-      const auto fits = std::span(tried).subspan(split * settings, settings);
-      best = static_cast<double>(best_of(fits));
-      if (diverged_at_once(fits[best_of(fits)])) best = -1;
-    }
-    if (experiment.group != nullptr) best = experiment.group->sum(best);
-    if (best < 0) throw DataError(concat("no setting of --search: ", kDivergedAtOnce));
-    chosen.push_back(static_cast<std::size_t>(best));
+    const auto fits = std::span(tried).subspan(split * settings, settings);
+    chosen.push_back(best_of(fits));
+    if (diverged_at_once(fits[chosen.back()]))
+      throw DataError(concat("no setting of --search: ", kDivergedAtOnce));
   }
   return chosen;
 }
@@ -48,7 +42,7 @@ std::string cell_of(const Json& value) {
 
 }  // namespace
 
-SearchResult search_settings(const Experiment& experiment, const RunFolder* folder) {
+SearchResult search_settings(const Experiment& experiment, const RunFolder& folder) {
   SearchResult result;
   const std::size_t settings = experiment.settings.size();
   if (settings < 2) return result;
@@ -59,7 +53,7 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder* fold
     }
   }
   run_fits(experiment, folder, "search", result.tried);
-  if (experiment.leads()) warn_of_diverged(result.tried);
+  warn_of_diverged(result.tried);
   result.chosen = choose(result.tried, experiment);
   return result;
 }

@@ -18,7 +18,7 @@ struct SearchResult {
 // is better is decided as early stopping does it; a setting whose loss is not finite in the first
 // epoch is the worst. DataError where all are so. Resumes, and is stopped, as run_fits() is; fits
 // with the chosen settings need not be repeated there. Nothing when there is one setting.
-SearchResult search_settings(const Experiment& experiment, const RunFolder* folder);
+SearchResult search_settings(const Experiment& experiment, const RunFolder& folder);
 
 // What the search costs, for the log.
 std::string search_cost(const Experiment& experiment);

@@ -12,7 +12,7 @@
 namespace coldframe::temporal {
 
 // Gives every item its partner and the share of its own, max(λ, 1 − λ) with λ from Beta(α, α). They
-// depend on the seed, the epoch, the exam and the batch, never on micro-batches or processes.
+// depend on the seed, the epoch, the exam and the batch, never on micro-batches.
 void draw_partners(std::span<BatchItem> items, const Dataset& dataset, double alpha,
                    std::uint64_t seed, std::uint64_t epoch);
 

@@ -1,0 +1,200 @@
+#include "train_temporal/run/fit_workers.h"
+
+#include <c10/core/DeviceGuard.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+
+#include "common/cli/error.h"
+#include "common/cli/error_context.h"
+#include "common/cli/interrupt.h"
+#include "common/cli/progress.h"
+#include "common/files/claims.h"
+#include "common/files/patience.h"
+#include "common/text/text.h"
+#include "common/threads/threads.h"
+#include "common/torch/cpu_memory.h"
+#include "train_temporal/run/epoch_events.h"
+#include "train_temporal/run/starts.h"
+
+namespace coldframe::temporal {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// A kill loses at most this much work, or this many times what a checkpoint takes to write.
+constexpr std::chrono::seconds kCheckpointEvery{5};
+constexpr int kShareOfCheckpoints = 50;
+
+struct FitFiles {
+  fs::path record, checkpoint, events;
+};
+
+// Runs one fit to its end and writes its record. False when a signal came or another fit failed:
+// its state is saved.
+bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
+             const std::atomic<bool>& stopping) {
+  const auto& [record, checkpoint, events_file] = files;
+  Trainer trainer(task);
+  if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
+  EpochEvents events(events_file, trainer);
+  auto saved = Clock::now();
+  Clock::duration pause = kCheckpointEvery;
+  while (!trainer.finished()) {
+    trainer.run_epoch();
+    events.add(trainer);
+    const bool stop = (stopping || stop_requested()) && !trainer.finished();
+    const auto now = Clock::now();
+    if (stop || now - saved > pause) {
+      events.flush();
+      write_checkpoint(checkpoint, trainer.state());
+      saved = Clock::now();
+      pause = std::max<Clock::duration>(kCheckpointEvery, kShareOfCheckpoints * (saved - now));
+    }
+    if (stop) return false;
+  }
+  events.flush();
+  in_context(record.stem().string(), [&] {
+    const FitResult result = trainer.finish();
+    if (result.history.empty() && !may_diverge) throw DataError(kDivergedAtOnce);
+    write_record(record, result, task.seed);
+  });
+  fs::remove(checkpoint);
+  return true;
+}
+
+// Threads that take one fit after another. The first error stops all and is rethrown.
+class FitWorkers {
+ public:
+  FitWorkers(const Experiment& experiment, const RunFolder& folder, const char* verb,
+             std::vector<FinishedFit>& fits)
+      : experiment_(experiment),
+        folder_(folder),
+        fits_(fits),
+        taken_(fits.size()),
+        progress_(verb, "fits", fits.size()) {}
+
+  void run() {
+    const FitPlan plan = plan_fits(experiment_);
+    threads_per_fit_ = plan.threads_per_fit;
+    share_ = memory_share(plan.side_by_side);
+    run_threads(plan.side_by_side, [this] { work(); });
+    if (error_) std::rethrow_exception(error_);
+    progress_.finish();
+  }
+  std::size_t done() const { return done_; }
+
+ private:
+  // Each of several fits gets its own share of the budget: what fits is then not up to chance. 0:
+  // all.
+  std::uint64_t memory_share(std::size_t side_by_side) const {
+    const std::uint64_t budget = experiment_.options.memory_budget;
+    if (budget == 0 || side_by_side < 2 || !experiment_.device().is_cpu()) return 0;
+    const std::uint64_t taken = std::min(cpu_memory().live, budget);
+    return std::max<std::uint64_t>((budget - taken) / side_by_side, 1);
+  }
+
+  void work() {
+    try {
+      const std::size_t thread = threads_++;
+      const auto& datasets = experiment_.datasets;
+      const c10::DeviceGuard device(datasets[thread % datasets.size()].device);
+      const CpuMemoryShare share(share_);
+      at::set_num_threads(kThreadsPerFit);
+      Waiting waiting;
+      while (!stopping_ && !stop_requested()) {
+        const Next next = take();
+        if (!next.left) break;
+        if (!next.fit) {
+          waiting.pause();
+          continue;
+        }
+        if (!do_fit(*next.fit, thread)) break;
+        ++done_;
+        progress_.add();
+        waiting = {};
+      }
+    } catch (...) {  // the first error is the one reported
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+      stopping_ = true;
+    }
+  }
+
+  struct Next {
+    FinishedFit* fit = nullptr;  // null: other processes are at all that are left
+    bool left = false;
+  };
+
+  // A fit whose record is there is taken, too: it is to be read.
+  Next take() {
+    const std::lock_guard lock(mutex_);
+    Next next;
+    for (std::size_t i = 0; i < fits_.size(); ++i) {
+      if (taken_[i]) continue;
+      next.left = true;
+      const FitName& name = fits_[i].name;
+      if (!fs::exists(status_of(folder_.record(name))) && !folder_.take(name.stem())) continue;
+      taken_[i] = true;
+      next.fit = &fits_[i];
+      break;
+    }
+    return next;
+  }
+
+  bool do_fit(FinishedFit& fit, std::size_t thread) {
+    FitTask task = experiment_.task(fit.name, *fit.split, thread);
+    task.start = start_of(experiment_, folder_, fit.name);
+    task.threads = threads_per_fit_;
+    const FitFiles files{folder_.record(fit.name), folder_.checkpoint(fit.name),
+                         folder_.events(fit.name)};
+    const bool searches = experiment_.searches();
+    folder_.require_there();
+    if (!fs::exists(files.record) && !run_fit(task, files, searches, stopping_)) return false;
+    folder_.release(fit.name.stem());
+    fit.record = read_record(files.record);
+    fit.record.weights.clear();
+    check(task, fit);
+    return true;
+  }
+
+  void check(const FitTask& task, const FinishedFit& fit) const {
+    const auto classes = static_cast<std::size_t>(task.config.classes);
+    const bool fits =
+        fit.record.seed == task.seed &&
+        fit.record.validation_logits.size() == task.targets.rows(task.split.validation) * classes &&
+        fit.record.test_logits.size() == task.targets.rows(task.split.test) * classes &&
+        (experiment_.searches() || !fit.record.history.empty());
+    if (!fits) {
+      throw DataError(concat("'", folder_.record(fit.name).string(),
+                             "' belongs to another run; start again with --overwrite"));
+    }
+  }
+
+  const Experiment& experiment_;
+  const RunFolder& folder_;
+  std::vector<FinishedFit>& fits_;
+  std::vector<bool> taken_;
+  Progress progress_;
+  std::size_t threads_per_fit_ = 1;
+  std::uint64_t share_ = 0;
+  std::atomic<std::size_t> threads_{0}, done_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+std::size_t work_on(const Experiment& experiment, const RunFolder& folder, const char* verb,
+                    std::vector<FinishedFit>& fits) {
+  FitWorkers workers(experiment, folder, verb, fits);
+  workers.run();
+  return workers.done();
+}
+
+}  // namespace coldframe::temporal
