@@ -8,19 +8,6 @@
 
 namespace coldframe::extract {
 
-namespace {
-
-std::vector<std::byte> stored(std::span<const float> values, cache::StorageType storage) {
-  std::vector<std::byte> bytes(values.size() * cache::value_bytes(storage));
-  if (storage == cache::StorageType::kFloat16)
-    cache::to_half(values, {reinterpret_cast<std::uint16_t*>(bytes.data()), values.size()});
-  else
-    std::ranges::copy(std::as_bytes(values), bytes.begin());
-  return bytes;
-}
-
-}  // namespace
-
 ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
                            std::vector<std::string> views, std::optional<cache::Cut> cut)
     : dimension_(dimension),
@@ -28,13 +15,24 @@ ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&
       views_(std::move(views)),
       cut_(std::move(cut)) {}
 
-void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row) {
-  if (failed_.contains(place.task)) return;
+std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) const {
+  if (!cut_ || cut_->is_pixels()) return {};
+  const auto tokens = row.subspan(static_cast<std::size_t>(dimension_));
+  std::vector<std::byte> bytes(tokens.size() * cache::value_bytes(cut_->storage));
+  if (cut_->storage == cache::StorageType::kFloat16)
+    cache::to_half(tokens, {reinterpret_cast<std::uint16_t*>(bytes.data()), tokens.size()});
+  else
+    std::ranges::copy(std::as_bytes(tokens), bytes.begin());
+  return bytes;
+}
+
+void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row,
+                               std::vector<std::byte>&& tokens) {
+  if (dropped_.contains(place.task)) return;
   Pending& exam = pending_[place.task];
   const auto feature = row.first(static_cast<std::size_t>(dimension_));
   const Row to{place.view, place.slot};
-  if (cut_ && !cut_->is_pixels())
-    exam.cuts.emplace(to, stored(row.subspan(feature.size()), cut_->storage));
+  if (!tokens.empty()) exam.cuts.emplace(to, std::move(tokens));
   if (place.tiles == 1) {
     std::ranges::copy(feature, row_of(exam, to).begin());
     ++exam.complete;
@@ -52,11 +50,9 @@ std::span<float> ExamAssembly::row_of(Pending& exam, const Row& row) const {
   return std::span(values).subspan(end - width, width);
 }
 
-void ExamAssembly::add_pixels(const FramePlace& place, std::span<const std::uint8_t> pixels) {
-  if (failed_.contains(place.task)) return;
-  const auto bytes = std::as_bytes(pixels);
-  pending_[place.task].cuts.emplace(Row{place.view, place.slot},
-                                    std::vector<std::byte>(bytes.begin(), bytes.end()));
+void ExamAssembly::add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels) {
+  if (dropped_.contains(place.task)) return;
+  pending_[place.task].cuts.emplace(Row{place.view, place.slot}, std::move(pixels));
 }
 
 void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const float> feature) {
@@ -84,9 +80,13 @@ void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
 }
 
 void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
-  pending_.erase(task);
-  failed_.insert(task);
+  drop(task);
   release_(std::move(failure));
+}
+
+void ExamAssembly::drop(std::size_t task) {
+  pending_.erase(task);
+  dropped_.insert(task);
 }
 
 cache::ExamFeatures ExamAssembly::put_together(Pending&& pending) const {

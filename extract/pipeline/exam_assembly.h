@@ -30,15 +30,21 @@ class ExamAssembly {
   ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
                std::vector<std::string> views = {"clean"}, std::optional<cache::Cut> cut = {});
 
-  // A frame's feature, and behind it the tokens that enter the cut, if it is one of tokens.
-  void add_feature(const FramePlace& place, std::span<const float> row);
+  // The tokens behind a feature as the cut stores them; {} where it is none of tokens. It may run
+  // beside any other call: rounding them to float16 takes longer than all else here.
+  std::vector<std::byte> stored_tokens(std::span<const float> row) const;
+  // A frame's feature, with what may lie behind it, and what stored_tokens() made of the same row.
+  void add_feature(const FramePlace& place, std::span<const float> row,
+                   std::vector<std::byte>&& tokens = {});
   // A frame's pixels, before its feature, for a cut that is one of pixels.
-  void add_pixels(const FramePlace& place, std::span<const std::uint8_t> pixels);
+  void add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels);
   // After its last frame was decoded; `thumbnails` as ExamFeatures has them. Of frames whose
   // features are known no others come.
   void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
                 KnownFeatures known = {});
-  void add_failure(std::size_t task, cache::Failure failure);  // its features are dropped
+  void add_failure(std::size_t task, cache::Failure failure);  // drops its features
+  void drop(std::size_t task);  // what there is of it, and what still comes out of a batch
+  std::size_t unfinished() const { return pending_.size(); }  // exams of which memory holds a part
 
  private:
   using Row = std::pair<std::size_t, std::size_t>;  // view, slot
@@ -68,7 +74,7 @@ class ExamAssembly {
   std::vector<std::string> views_;
   std::optional<cache::Cut> cut_;
   std::map<std::size_t, Pending> pending_;  // by task
-  std::set<std::size_t> failed_;            // features of these may still come out of a batch
+  std::set<std::size_t> dropped_;           // features of these may still come out of a batch
 };
 
 }  // namespace coldframe::extract

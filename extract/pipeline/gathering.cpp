@@ -25,13 +25,16 @@ Gathering::Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::Sh
 
 void Gathering::add_pixels(const DecodedFrame& frame) {
   if (!keeps_pixels_) return;
+  const auto pixels = std::as_bytes(std::span(frame.pixels));
+  std::vector<std::byte> stored(pixels.begin(), pixels.end());
   const std::lock_guard lock(mutex_);
-  assembly_.add_pixels(frame.place, frame.pixels);
+  assembly_.add_pixels(frame.place, std::move(stored));
 }
 
 void Gathering::add_feature(const FramePlace& place, std::span<const float> row) {
+  std::vector<std::byte> tokens = assembly_.stored_tokens(row);
   const std::lock_guard lock(mutex_);
-  assembly_.add_feature(place, row);
+  assembly_.add_feature(place, row, std::move(tokens));
   ++computed_;
 }
 
@@ -39,6 +42,7 @@ void Gathering::add_exam(DecodedExam&& exam) {
   const std::lock_guard lock(mutex_);
   for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
   if (exam.as_before) {
+    assembly_.drop(exam.task);
     ++unchanged_;
     progress_.add();
     return;
@@ -59,6 +63,11 @@ void Gathering::tell_rate() {
 }
 
 double Gathering::seconds() const {
+std::size_t Gathering::unfinished() {
+  const std::lock_guard lock(mutex_);
+  return assembly_.unfinished();
+}
+
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
 }
 

@@ -27,7 +27,8 @@ class Gathering {
   void add_pixels(const DecodedFrame& frame);
   void add_feature(const FramePlace& place, std::span<const float> row);
   void add_exam(DecodedExam&& exam);
-  void tell_rate();  // to people; not for every frame
+  void tell_rate();          // to people; not for every frame
+  std::size_t unfinished();  // exams of which memory holds a part
 
   double seconds() const;
   PipelineResult finish();  // after all devices are done

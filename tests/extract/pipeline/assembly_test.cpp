@@ -129,6 +129,17 @@ TEST_F(Assembly, AFailureDropsEarlyAndLateFeatures) {
   EXPECT_EQ(exam_at(1).info.id, "fine");
 }
 
+TEST_F(Assembly, NothingStaysOfAnExamThatIsDropped) {
+  feature(0, 0, 1);
+  feature(1, 0, 2);
+  EXPECT_EQ(assembly.unfinished(), 2u);
+  assembly.drop(0);
+  EXPECT_EQ(assembly.unfinished(), 1u);
+  feature(0, 1, 3);  // of a batch that was under way
+  assembly.add_pixels({0, 1}, {});
+  EXPECT_EQ(assembly.unfinished(), 1u);
+}
+
 TEST_F(Assembly, KnownFeaturesAreNotWaitedFor) {
   assembly =
       ExamAssembly(2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
@@ -155,7 +166,9 @@ TEST_F(Assembly, TokensBehindAFeatureBecomeItsCut) {
   const cache::Cut cut{4, {3, 1}};
   assembly = ExamAssembly(
       2, [this](Finished&& finished) { released.push_back(std::move(finished)); }, {"clean"}, cut);
-  assembly.add_feature({0, 1}, std::vector{7.0f, 8.0f, 1.0f, 2.0f, -1.0f});
+  const std::vector row{7.0f, 8.0f, 1.0f, 2.0f, -1.0f};
+  EXPECT_EQ(assembly.stored_tokens(row), kHalves);
+  assembly.add_feature({0, 1}, row, assembly.stored_tokens(row));
   assembly.add_exam(0, exam("tokens", {0, 1}));
   ASSERT_EQ(released.size(), 1u);
   const cache::ViewFeatures& view = exam_at(0).views.at(0);
@@ -169,12 +182,14 @@ TEST_F(Assembly, PixelsAndKnownRowsBecomeTheCut) {
   assembly = ExamAssembly(
       2, [this](Finished&& finished) { released.push_back(std::move(finished)); },
       {"clean", "view1"}, cut);
-  const auto add = [&](const FramePlace& place, std::vector<std::uint8_t> pixels) {
-    assembly.add_pixels(place, pixels);
+  const auto add = [&](const FramePlace& place, int first) {
+    std::vector<std::byte> pixels;
+    for (int i = first; i < first + 3; ++i) pixels.push_back(static_cast<std::byte>(i));
+    assembly.add_pixels(place, std::move(pixels));
     assembly.add_feature(place, std::vector{1.0f, 2.0f});
   };
-  add({0, 0, 1, 1}, {1, 2, 3});
-  add({0, 1, 1, 1}, {4, 5, 6});
+  add({0, 0, 1, 1}, 1);
+  add({0, 1, 1, 1}, 4);
   KnownFeatures known{{{9, 9, 9, 9}}, {1, 1}};
   known.cuts.resize(1);
   for (unsigned char i = 11; i < 17; ++i) known.cuts[0].push_back(std::byte{i});
