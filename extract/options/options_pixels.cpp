@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "common/cli/cli.h"
@@ -29,6 +30,32 @@ std::array<float, 3> parse_channels(const std::string& option, const std::string
     values[channel] = static_cast<float>(value);
   }
   return values;
+}
+
+// "0.485,0.456,0.406", each number divided by `by`.
+std::string channels_text(const std::array<float, 3>& values, double by) {
+  return concat(values[0] / by, ",", values[1] / by, ",", values[2] / by);
+}
+
+// Behind constants for levels of 0…255 all images are alike. No mean of pixels of 0…1 is above 1,
+// and their deviation is at most 0.5; a --std of 1 leaves them as they are.
+void refuse_constants_of_levels(const std::array<float, 3>& mean, const std::array<float, 3>& std) {
+  constexpr float kGreatestMean = 1, kGreatestStd = 3, kGreatestOfPixels = 0.5;
+  constexpr double kLevels = 255;
+  const auto above = [](const std::array<float, 3>& values, float greatest) {
+    return std::ranges::any_of(values, [&](float value) { return std::abs(value) > greatest; });
+  };
+  const bool wrong_mean = above(mean, kGreatestMean), wrong_std = above(std, kGreatestStd);
+  if (!wrong_mean && !wrong_std) return;
+  const bool scale_std = wrong_std || (wrong_mean && above(std, kGreatestOfPixels));
+  const bool of_levels = !above(mean, kLevels) && !above(std, kLevels);
+  throw ConfigError(
+      concat("mean ", channels_text(mean, 1), " and std ", channels_text(std, 1),
+             of_levels ? " are for levels of 0…255" : " are for other numbers than 0…1",
+             ", and pixels are scaled to 0…1 before; give ",
+             of_levels ? concat("--mean ", channels_text(mean, wrong_mean ? kLevels : 1), " --std ",
+                                channels_text(std, scale_std ? kLevels : 1))
+                       : "a --mean and a --std of 0…1"));
 }
 
 std::shared_ptr<const preprocess::Mask> load_mask(const std::string& path,
@@ -100,6 +127,7 @@ void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
   if (!resampler.empty()) p.resampler = choice("resampler", resampler, kResamplers);
   if (!mean.empty()) p.mean = parse_channels("mean", mean, false);
   if (!std.empty()) p.std = parse_channels("std", std, true);
+  refuse_constants_of_levels(p.mean, p.std);
   if (!(p.crop_pct > 0 && p.crop_pct <= 1))
     throw ConfigError(concat("--crop-pct ", p.crop_pct, ": expected more than 0 and at most 1"));
 }

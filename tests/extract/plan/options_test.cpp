@@ -211,6 +211,14 @@ TEST(ExtractOptions, TheSaltMayComeFromTheEnvironment) {
 
 TEST(ExtractOptions, ExifIsOneKeyThatOldRecipesLack) {
   MeanBackbone backbone;
+        BadLine{kRandom + "--pool cls --mean 123.675,116.28,103.53 --std 58.395,57.12,57.375",
+                "give --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225"},
+        BadLine{kRandom + "--pool cls --mean 127.5 --std 1",
+                "--mean 0.5,0.5,0.5 --std 0.00392157,0.00392157,0.00392157"},
+        BadLine{kRandom + "--pool cls --mean 127.5 --std 0.5", "--std 0.5,0.5,0.5"},
+        BadLine{kRandom + "--pool cls --mean 0.5 --std 127.5", "--mean 0.5,0.5,0.5 --std 0.5,0.5"},
+        BadLine{kRandom + "--pool cls --mean 32768 --std 9000", "other numbers than 0…1"},
+        BadLine{"--input a --dry-run --mean 127.5", "levels of 0…255"},
   const auto plain = make_recipe(small_options(), backbone);
   EXPECT_EQ(plain.features["reading"].dump(), R"({"exif":"upright"})");
   auto old = small_options();
