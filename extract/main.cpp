@@ -87,11 +87,12 @@ void check_recipe(const cache::Recipe& now, const std::optional<cache::CacheRead
            now.features.value(pointer, nothing);
   };
   const bool config_decides = differs("/preprocessing") || differs("/backbone/pooling") ||
-                              differs("/backbone/architecture");
+                              differs("/backbone/projection") || differs("/backbone/architecture");
   const std::string stated = options.config.empty() || !config_decides
                                  ? ""
                                  : concat(" (where none is given, '", options.config.string(),
-                                          "' beside the weights says what holds)");
+                                          "' beside the weights says what holds; --pool goes "
+                                          "before its pooling and projection)");
   throw CacheError(concat(options.out.string(),
                           " was made with another recipe; give the same options", stated,
                           " or another --out:\n  ", join(found, "\n  ")));

@@ -60,13 +60,15 @@ void describe_backbone(Words& words, po::options_description& description) {
       "gelu, gelu_tanh, quick_gelu or silu (default likewise)");
   add("preset", text(words.preset, "NAME"), preset_names().c_str());
   add("pool", text(words.pool, "KIND"),
-      "cls, mean (of the patches), cls+mean, register-mean, map (SigLIP's attention pooling), or "
-      "none: every token of the frame, one behind the other");
+      "cls, mean (of the patches), cls+mean, register-mean, prefix-mean (of class token and "
+      "registers, as a distilled DeiT has it), map (SigLIP's attention pooling), or none: every "
+      "token of the frame, one behind the other");
   add("layers", text(words.layers, "N,N,…"),
       "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
       "probing: 9,10,11,12 (default: the last block)");
   add("projection", po::bool_switch(&words.projection),
-      "project the pooled features to the space that a CLIP's images share with its texts");
+      "project the pooled features to the space that a CLIP's images share with its texts, as a "
+      "CLIP's config does by itself where neither --pool nor --layers is given");
 }
 
 void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
@@ -211,10 +213,12 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
+// A config's projection belongs to its pooling: who names tokens gets them as they are.
 void apply_features(const Words& words, vit::FeatureOptions& features) {
+  const bool names_tokens = !words.pool.empty() || !words.layers.empty();
   if (!words.pool.empty()) features.pooling = vit::parse_pooling(words.pool);
   if (!words.layers.empty()) features.layers = vit::parse_layers(words.layers);
-  features.projection = words.projection;
+  features.projection = words.projection || (features.projection && !names_tokens);
 }
 
 void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {

@@ -17,7 +17,9 @@ void follow_config(const vit::ModelConfig& config, ExtractOptions& options) {
   if (said.mean) pixels.mean = *said.mean;
   if (said.std) pixels.std = *said.std;
   options.config = config.file;
-  if (!config.pool.empty()) options.backbone.features.pooling = vit::parse_pooling(config.pool);
+  if (config.pool.empty()) return;
+  options.backbone.features.pooling = vit::parse_pooling(config.pool);
+  options.backbone.features.projection = config.projection;
 }
 
 }  // namespace coldframe::extract

@@ -36,6 +36,20 @@ bool of_last_block_alone(const FeatureOptions& options, const Architecture& arch
   return layers_of(options, architecture) == std::vector{architecture.depth};
 }
 
+bool takes_class_token(Pooling pooling) {
+  return pooling == Pooling::kCls || pooling == Pooling::kClsMean;
+}
+
+std::optional<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
+                                          std::int64_t patches) {
+  const std::int64_t prefix = architecture.prefix_tokens();
+  if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
+    return TokenRange{prefix, prefix + patches};
+  if (pooling == Pooling::kRegisterMean) return TokenRange{prefix - architecture.registers, prefix};
+  if (pooling == Pooling::kPrefixMean) return TokenRange{0, prefix};
+  return std::nullopt;
+}
+
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,
                              std::int64_t patches) {
   if (pooling == Pooling::kClsMean) return 2 * architecture.width;
@@ -52,10 +66,12 @@ void check_features(const FeatureOptions& options, const Architecture& architect
   if (pooling == Pooling::kMap && !architecture.attention_pool)
     refuse(
         "needs an attention pooling (SigLIP), which this backbone lacks; use --pool mean or cls");
-  if ((pooling == Pooling::kCls || pooling == Pooling::kClsMean) && !architecture.class_token)
+  if (takes_class_token(pooling) && !architecture.class_token)
     refuse("needs a class token, which this backbone lacks; use --pool mean");
   if (pooling == Pooling::kRegisterMean && architecture.registers == 0)
     refuse("needs registers, which this backbone lacks; use --pool mean or cls");
+  if (pooling == Pooling::kPrefixMean && architecture.prefix_tokens() == 0)
+    refuse("needs a class token or registers, which this backbone lacks; use --pool mean");
   if (!options.layers.empty() && options.layers.back() > architecture.depth)
     throw ConfigError(concat("--layers names block ", options.layers.back(),
                              ", and the backbone has ", architecture.depth));

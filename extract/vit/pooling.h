@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,14 @@
 
 namespace coldframe::vit {
 
-enum class Pooling { kCls, kMean, kClsMean, kRegisterMean, kMap, kNone };
-inline const WordTable<Pooling> kPoolings{
-    {"cls", Pooling::kCls},          {"mean", Pooling::kMean},
-    {"cls+mean", Pooling::kClsMean}, {"register-mean", Pooling::kRegisterMean},
-    {"map", Pooling::kMap},          {"none", Pooling::kNone}};
+enum class Pooling { kCls, kMean, kClsMean, kRegisterMean, kPrefixMean, kMap, kNone };
+inline const WordTable<Pooling> kPoolings{{"cls", Pooling::kCls},
+                                          {"mean", Pooling::kMean},
+                                          {"cls+mean", Pooling::kClsMean},
+                                          {"register-mean", Pooling::kRegisterMean},
+                                          {"prefix-mean", Pooling::kPrefixMean},
+                                          {"map", Pooling::kMap},
+                                          {"none", Pooling::kNone}};
 Pooling parse_pooling(const std::string& word);
 std::string to_string(Pooling pooling);
 
@@ -39,6 +43,18 @@ std::vector<std::int64_t> layers_of(const FeatureOptions& options,
                                     const Architecture& architecture);
 
 bool of_last_block_alone(const FeatureOptions& options, const Architecture& architecture);
+
+// The class token is the first feature of kCls and of kClsMean.
+bool takes_class_token(Pooling pooling);
+
+// The tokens, from `begin` to before `end`, whose mean is a feature of an image of `patches`
+// patches; nothing where pooling takes none.
+struct TokenRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t count() const { return end - begin; }
+};
+std::optional<TokenRange> averaged_tokens(Pooling pooling, const Architecture& architecture,
+                                          std::int64_t patches);
 
 // The features that pooling makes of the tokens of one block, of images of `patches` patches.
 std::int64_t pooled_features(Pooling pooling, const Architecture& architecture,

@@ -120,12 +120,9 @@ torch::Tensor VisionTransformerImpl::forward_head(const torch::Tensor& tokens, P
     return attn_pool->forward(architecture.pool_prefix ? tokens : tokens.slice(1, prefix));
   std::vector<torch::Tensor> pooled;  // each [B, D], or all tokens
   if (pooling == Pooling::kNone) pooled = {tokens};
-  if (pooling == Pooling::kRegisterMean)
-    pooled = {tokens.slice(1, prefix - architecture.registers, prefix).mean(1)};
-  if (pooling == Pooling::kCls || pooling == Pooling::kClsMean)
-    pooled.push_back(tokens.select(1, 0));
-  if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
-    pooled.push_back(tokens.slice(1, prefix).mean(1));
+  if (takes_class_token(pooling)) pooled.push_back(tokens.select(1, 0));
+  if (const auto range = averaged_tokens(pooling, architecture, tokens.size(1) - prefix))
+    pooled.push_back(tokens.slice(1, range->begin, range->end).mean(1));
   if (fc_norm)
     for (torch::Tensor& features : pooled) features = fc_norm->forward(features);
   return torch::cat(pooled, 1).flatten(1);

@@ -263,7 +263,8 @@ std::int64_t projection_features(const StateDict& projection) {
   const auto weight = projection.find("projection.weight");
   if (weight == projection.end())
     throw ConfigError(
-        "--projection: these weights have none; leave it out, or give a whole CLIP's checkpoint");
+        "these weights have no projection: leave out --projection where it is given, give --pool "
+        "for the features before it, or a whole CLIP's checkpoint");
   return weight->second.size(0);
 }
 

@@ -211,12 +211,10 @@ class VitGraph {
     }
     std::vector<Value> pooled;
     if (pooling == Pooling::kNone) pooled = {tokens};
-    if (pooling == Pooling::kRegisterMean)
-      pooled = {mean_of(tokens, prefix - shape_.registers, prefix)};
-    if (pooling == Pooling::kCls || pooling == Pooling::kClsMean)
+    if (vit::takes_class_token(pooling))
       pooled.push_back(graph_.reshape(graph_.slice(tokens, 1, 0, 1), {0, shape_.width}));
-    if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
-      pooled.push_back(mean_of(tokens, prefix, all));
+    if (const auto range = vit::averaged_tokens(pooling, shape_, grid_.patches()))
+      pooled.push_back(mean_of(tokens, range->begin, range->end));
     if (model_.fc_norm)
       for (Value& features : pooled) features = norm(features, *model_.fc_norm);
     if (pooling == Pooling::kNone) return graph_.reshape(pooled.front(), {0, all * shape_.width});

@@ -67,6 +67,12 @@ std::optional<std::string> word(const Json& object, const char* key) {
   return value->get<std::string>();
 }
 
+bool lists(const Json& object, const char* key, std::string_view word) {
+  const Json* value = find_value(object, key);
+  return value != nullptr && value->is_array() &&
+         std::ranges::find(*value, Json(word)) != value->end();
+}
+
 std::optional<std::array<float, 3>> channels(const Json& object, const char* key) {
   const Json* value = find_value(object, key);
   if (value == nullptr) return std::nullopt;

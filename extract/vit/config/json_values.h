@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/files/json.h"
 
@@ -17,6 +18,8 @@ std::optional<double> fraction(const Json& object, const char* key);
 std::optional<double> epsilon(const Json& object, const char* key);
 std::optional<bool> truth(const Json& object, const char* key);
 std::optional<std::string> word(const Json& object, const char* key);
+// True where the list under the key holds the word.
+bool lists(const Json& object, const char* key, std::string_view word);
 // One finite number for all channels, or three; deviations are more than 0.
 std::optional<std::array<float, 3>> channels(const Json& object, const char* key);
 std::optional<std::array<float, 3>> deviations(const Json& object, const char* key);

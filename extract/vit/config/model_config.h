@@ -32,7 +32,8 @@ struct ModelConfig {
   // The fields of `architecture` that names and shapes show as well, and that the weights must
   // have.
   std::vector<std::string> compared;
-  std::string pool;  // a word of --pool, "" if it is not said
+  std::string pool;         // a word of --pool, "" if it is not said
+  bool projection = false;  // of these to the space that images share with texts
   PixelConfig pixels;
 };
 

@@ -35,6 +35,7 @@ void read_own_tower(const Json& model, const Json& vision, ModelConfig& config) 
   config.model = "open_clip's ViT";
   config.scheme = "open_clip";
   config.pool = own_pool(word(vision, "pool_type").value_or("tok"));
+  config.projection = true;
   shape.width = *whole_number(vision, "width");
   shape.depth = *whole_number(vision, "layers");
   shape.patch = side(vision, "patch_size").value_or(16);
@@ -65,7 +66,11 @@ ModelConfig read_open_clip_config(const Json& json) {
     const bool has_own = pool.starts_with("abs_attn") || pool.starts_with("rot_attn");
     if (!pool.empty() && !has_own) arguments["global_pool"] = pool;
     apply_timm_model(*name, arguments, config);
-    if (has_own) config.pool.clear();  // not the trunk's: asked for
+    const std::string projection = word(vision, "timm_proj").value_or("linear");
+    // Nothing, or null, stands for the head of the trunk itself.
+    config.projection = projection != "none" && projection != "mlp";
+    // What is behind the trunk then is not the trunk's: asked for.
+    if (has_own || projection == "mlp") config.pool.clear();
     config.scheme = "timm";
   } else {
     read_own_tower(model, vision, config);

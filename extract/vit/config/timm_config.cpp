@@ -63,7 +63,9 @@ void apply_argument(const std::string& key, const Json& arguments, ModelConfig& 
   if (shown != shown_by_weights().end()) {
     for (const std::string& field : shown->second) std::erase(config.compared, field);
     side(arguments, "img_size");  // squares only
-    if (key == "global_pool") config.pool = pool_word(word(arguments, "global_pool").value_or(""));
+    // A distilled DeiT has the mean of its two tokens whatever its global_pool.
+    if (key == "global_pool" && config.pool != "prefix-mean")
+      config.pool = pool_word(word(arguments, "global_pool").value_or(""));
   } else if (key == "num_heads") {
     config.architecture.heads = whole_number(arguments, "num_heads").value_or(0);
     if (config.architecture.attention_pool)

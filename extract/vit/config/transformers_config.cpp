@@ -103,6 +103,9 @@ void read_parts(const Json& json, const Kind& kind, ModelConfig& config) {
   // transformers' Dinov2SwiGLUFFN takes SiLU whatever hidden_act says.
   if (truth(json, "use_swiglu_ffn").value_or(false)) shape.activation = Activation::kSilu;
   if (config.pool == "map" && !truth(json, "vision_use_head").value_or(true)) config.pool = "mean";
+  // Its classifier averages what its two heads make of the class token and the distillation token.
+  if (type == "deit" && lists(json, "architectures", "DeiTForImageClassificationWithTeacher"))
+    config.pool = "prefix-mean";
   if (type == "beit" && !truth(json, "use_mean_pooling").value_or(true)) config.pool = "cls";
   shape.pool_heads = config.pool == "map" ? shape.heads : 0;
   shape.pool_activation = shape.activation;
@@ -138,6 +141,8 @@ ModelConfig read_transformers_config(const Json& json) {
   config.model = concat("transformers' ", kind.type);
   config.scheme = kind.scheme;
   config.pool = kind.pool;
+  config.projection = lists(json, "architectures", "CLIPModel") ||
+                      lists(json, "architectures", "CLIPVisionModelWithProjection");
   Architecture& shape = config.architecture;
   compare(vision, "hidden_size", "width", config);
   compare(vision, "num_hidden_layers", "depth", config);

@@ -247,18 +247,18 @@ void Engine::pool(Pooling pooling, Workspace& work, float* out) const {
   const auto add_rows = [&](std::int64_t begin, std::int64_t end) {
     to = std::copy(x + begin * width, x + end * width, to);
   };
-  const auto add_mean = [&](std::int64_t begin, std::int64_t end) {
+  const auto add_mean = [&](const TokenRange& range) {
     std::fill(to, to + width, 0.0f);
-    for (std::int64_t row = begin; row < end; ++row)
+    for (std::int64_t row = range.begin; row < range.end; ++row)
       for (std::int64_t c = 0; c < width; ++c) to[c] += x[row * width + c];
-    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(end - begin);
+    for (std::int64_t c = 0; c < width; ++c) to[c] /= static_cast<float>(range.count());
     to += width;
   };
   if (pooling == Pooling::kMap) return add_rows(architecture_.pool_prefix ? 0 : prefix, tokens_);
   if (pooling == Pooling::kNone) add_rows(0, tokens_);
-  if (pooling == Pooling::kRegisterMean) add_mean(prefix - architecture_.registers, prefix);
-  if (pooling == Pooling::kCls || pooling == Pooling::kClsMean) add_rows(0, 1);
-  if (pooling == Pooling::kMean || pooling == Pooling::kClsMean) add_mean(prefix, tokens_);
+  if (takes_class_token(pooling)) add_rows(0, 1);
+  if (const auto range = averaged_tokens(pooling, architecture_, tokens_ - prefix))
+    add_mean(*range);
   if (fc_norm_) normalise(fc_norm_, out, (to - out) / width);
 }
 

@@ -15,7 +15,7 @@ std::optional<std::string> beyond_pooling(const FeatureOptions& options,
     return "its features are not of the last block alone";
   if (options.projection) return "its features are projected";
   if (options.cut > 0) return concat("what enters block ", options.cut, " is to be kept");
-  if (options.pooling == Pooling::kNone || options.pooling == Pooling::kRegisterMean)
+  if (options.pooling == Pooling::kNone)
     return concat("its pooling (", to_string(options.pooling), ")");
   return std::nullopt;
 }

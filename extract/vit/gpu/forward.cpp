@@ -236,13 +236,14 @@ void Engine::pool_tokens(std::int64_t batch) {
         attn_pool_->forward(tokens(normed).narrow(1, tokens_ - seen, seen).to(torch::kFloat)));
     return;
   }
-  if (options_.pooling != Pooling::kMean) {
+  if (takes_class_token(options_.pooling)) {
     const torch::Tensor x = alone ? work_->x.narrow(0, 0, batch) : tokens(work_->x).select(1, 0);
     features.narrow(1, 0, width).copy_(finished(norm_ ? norm_.of(x) : x.to(torch::kFloat)));
   }
-  if (alone) return;
+  const auto range = averaged_tokens(options_.pooling, architecture_, patches_);
+  if (!range) return;
   const torch::Tensor mean =
-      tokens(normed).narrow(1, tokens_ - patches_, patches_).mean({1}, false, torch::kFloat);
+      tokens(normed).narrow(1, range->begin, range->count()).mean({1}, false, torch::kFloat);
   features.narrow(1, features.size(1) - width, width).copy_(finished(mean));
 }
 

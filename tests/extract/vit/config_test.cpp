@@ -106,6 +106,48 @@ TEST(ImageProcessor, RefusesDeviationsThatNothingCanBeDividedBy) {
                 HasSubstr("'image_std'"));
 }
 
+// forward() of each class: DeiTForImageClassificationWithTeacher averages two heads.
+TEST(TransformersConfig, HasTheFeaturesOfTheClassThatWroteIt) {
+  const auto of = [](const char* type, const char* made_as) {
+    return read_transformers_config({{"model_type", type}, {"architectures", {made_as}}});
+  };
+  EXPECT_EQ(of("deit", "DeiTForImageClassificationWithTeacher").pool, "prefix-mean");
+  EXPECT_EQ(of("deit", "DeiTForImageClassification").pool, "cls");
+  EXPECT_EQ(read_transformers_config({{"model_type", "deit"}}).pool, "cls");
+  EXPECT_TRUE(of("clip_vision_model", "CLIPVisionModelWithProjection").projection);
+  EXPECT_FALSE(of("clip_vision_model", "CLIPVisionModel").projection);
+  EXPECT_TRUE(read_transformers_config({{"model_type", "clip"},
+                                        {"architectures", {"CLIPModel"}},
+                                        {"vision_config", {{"patch_size", 16}}}})
+                  .projection);
+}
+
+TEST(TimmConfig, OfADistilledDeitIsTheMeanOfItsTwoTokens) {
+  EXPECT_EQ(read_timm_config(
+                {{"architecture", "deit_tiny_distilled_patch16_224"}, {"global_pool", "token"}})
+                .pool,
+            "prefix-mean");
+}
+
+TEST(OpenClipConfig, ProjectsAsEncodeImageDoes) {
+  const auto of = [](Json vision) {
+    return read_open_clip_config({{"model_cfg", {{"embed_dim", 512}, {"vision_cfg", vision}}}});
+  };
+  const Json tower{{"timm_model_name", "vit_tiny_patch16_224"}, {"timm_pool", ""}};
+  const auto with = [&](const char* projection) {
+    Json vision = tower;
+    vision["timm_proj"] = projection;
+    return of(vision);
+  };
+  EXPECT_TRUE(of({{"width", 64}, {"layers", 2}, {"image_size", 48}}).projection);
+  EXPECT_TRUE(of(tower).projection);
+  EXPECT_TRUE(with("linear").projection);
+  EXPECT_TRUE(with("").projection);  // the trunk's own head
+  EXPECT_FALSE(with("none").projection);
+  EXPECT_FALSE(with("none").pool.empty());
+  EXPECT_TRUE(with("mlp").pool.empty());  // which Coldframe has not: --pool is asked for
+}
+
 TEST(TransformersConfig, StatesThePartsOfItsKind) {
   const ModelConfig beit =
       read_transformers_config({{"model_type", "beit"}, {"use_relative_position_bias", true}});

@@ -34,6 +34,7 @@ TRANSFORMERS = {
     "vit_grey": lambda: of("ViT", "Model", **SIZED, num_channels=1),
     "vit_mae": lambda: of("ViTMAE", "Model", **SIZED, mask_ratio=0.0),
     "deit": lambda: of("DeiT", "Model", **SIZED),
+    "deit_with_teacher": lambda: of("DeiT", "ForImageClassificationWithTeacher", **SIZED),
     "ijepa": lambda: of("IJepa", "Model", **SIZED),
     "dinov2": lambda: of("Dinov2", "Model", hidden_size=64, num_hidden_layers=2, num_attention_heads=4, image_size=48,
                          patch_size=8),
@@ -81,10 +82,35 @@ PROCESSORS = {
 NATIVE_SIZE_ONLY = {"vit_mae", "beit", "beit_relative", "beit_shared_relative", "beit_both_positions", "siglip2_naflex"}
 
 
+# Families whose models give tokens alone, or a class token behind a layer that only a classifier's training fits: what
+# transformers takes of their tokens is what its classifier reads.
+READ_BY_CLASSIFIERS = {"vit": "ViT", "deit": "DeiT", "ijepa": "IJepa"}
+
+
 def encoder_of(model):
-    for part in ("vit", "vision_model"):
+    for part in ("vit", "deit", "vision_model"):
         model = getattr(model, part, model)
     return model
+
+
+def without_heads(model):
+    """A classifier that gives what its heads read."""
+    for name, part in model.named_children():
+        if "classifier" in name and isinstance(part, torch.nn.Linear):
+            setattr(model, name, torch.nn.Identity())
+    return model.eval()
+
+
+def classifier_on(family, encoder):
+    """transformers' classifier of this family on the encoder's weights; ViT's for a ViTMAE, which has none."""
+    kind = READ_BY_CLASSIFIERS[family]
+    config = encoder.config.to_dict()
+    config.pop("model_type")
+    model = getattr(transformers, kind + "ForImageClassification")(getattr(transformers, kind + "Config")(**config))
+    wanted = getattr(model, family)
+    state = encoder.state_dict()
+    wanted.load_state_dict({name: state[name] for name in wanted.state_dict()})
+    return without_heads(model)
 
 
 class Transformers:
@@ -98,8 +124,7 @@ class Transformers:
         self.weights = folder / "model.safetensors"
         processor, self.pool = PROCESSORS[name.split("_")[0]]
         processor().save_pretrained(folder)
-        if name == "beit_both_positions":
-            self.pool = "cls"
+        self.pool = {"beit_both_positions": "cls", "deit_with_teacher": "prefix-mean"}.get(name, self.pool)
 
     def _grey(self, images):
         return images[:, :1].expand(-1, 3, -1, -1) if self.name == "vit_grey" else images
@@ -115,6 +140,22 @@ class Transformers:
         processor = transformers.AutoImageProcessor.from_pretrained(self.folder)
         return torch.cat([processor(images=Image.fromarray(picture), return_tensors="pt")["pixel_values"]
                           for picture in pictures])
+
+    def own_features(self, images):
+        """What transformers itself takes for the features of images of the model's size."""
+        family = self.name.split("_")[0]
+        with torch.inference_mode():
+            if self.name == "vit_grey":
+                images = images[:, :1]
+            if self.name == "deit_with_teacher":
+                return without_heads(copy.deepcopy(self.model))(images).logits
+            if family in READ_BY_CLASSIFIERS:
+                return classifier_on(family, encoder_of(self.model))(images).logits
+            if self.name in ("clip_whole", "siglip_whole"):
+                features = self.model.get_image_features(images)
+                return getattr(features, "pooler_output", features)
+            output = self.model(images)
+            return output.image_embeds if self.name == "clip_projection" else output.pooler_output
 
     def features(self, images):
         """By --pool: the class token and the mean over patches of the normalised tokens, and what the pooling head
@@ -146,6 +187,8 @@ class Transformers:
         result = {"mean": mean}
         if prefix:
             result |= {"cls": tokens[:, 0], "cls+mean": torch.cat([tokens[:, 0], mean], 1)}
+        if self.name == "deit_with_teacher":
+            result["prefix-mean"] = tokens[:, :prefix].mean(1)
         if self.name.startswith("siglip"):
             result["map"] = output.pooler_output
         if self.name.startswith("beit") and self.name != "beit_both_positions":  # its norm comes behind the mean
@@ -203,6 +246,11 @@ class OpenClip:
         pixels = merge_preprocess_dict(PreprocessCfg(size=self.sizes[0]), self.pixels)
         transform = image_transform_v2(PreprocessCfg(**pixels), is_train=False)
         return torch.stack([transform(Image.fromarray(picture)) for picture in pictures])
+
+    def own_features(self, images):
+        """encode_image, of images of the model's size."""
+        with torch.inference_mode():
+            return self.visual(images)
 
     def features(self, images):
         visual = self.visual if images.shape[-1] == self.sizes[0] else self._at(images.shape[-1])

@@ -3,7 +3,10 @@
     parity.py [PATTERN…]    examines the models whose names match, all without a pattern, and prints each verdict with
                             its figures; without a pattern it writes parity.csv, where rows that are there stay
 
-The columns: fp32 features of the class token, of the mean and of an attention pooling at the model's own size and at
+What a library itself gives as a model's features (timm's `model(x)`, transformers' pooled output or what its classifier
+reads, `get_image_features`, open_clip's `encode_image`) is what its folder must give, and goes before any pick of tokens.
+
+The columns: fp32 features of the class token, of the mean and of the model's other pooling at the model's own size and at
 another one (relative difference to the largest at most 1e-5), in bf16 and fp16 (cosine at least 0.9999), from its folder
 with no option but --weights (the pixels that the library's own preprocessing makes of uint8 images of several sizes,
 value for value, and the features of these), and of the weights alone, without their config. A model is equal, or refused.
@@ -21,7 +24,7 @@ import timm
 import torch
 
 import foreign_models
-from timm_models import PIXELS, build, expected_features, images_of, save_folder, transform_with
+from timm_models import PIXELS, build, expected_features, images_of, save_folder, transform_with, usual_pool
 from timm_rows import CARDS, MODULES, Unsupported, build_on_meta, names, table_row
 from vit_features import FP32_DIFFERENCE, HALF_COSINE, Refused, cosine, difference, features, from_folder, pictures
 
@@ -52,7 +55,7 @@ def asked(found):
 def parts_of(expected):
     """The fewest poolings that show all."""
     both = "cls+mean" if "cls" in expected else "mean"
-    return [both, *(["map"] if "map" in expected else [])]
+    return [both, *(word for word in ("map", "prefix-mean") if word in expected)]
 
 
 def compare(weights, images, expected, precision="fp32", **settings):
@@ -97,10 +100,6 @@ def without_config(weights, folder):
     link.parent.mkdir()
     link.symlink_to(weights)
     return link
-
-
-def usual_pool(model):
-    return {"token": "cls", "avg": "mean", "map": "map"}[model.global_pool]
 
 
 def examine_timm(name, folder):
@@ -151,7 +150,7 @@ def examine_foreign(model, folder):
 
     def reference():
         wanted = model.transform(shown)
-        return wanted, model.features(wanted)[model.pool]
+        return wanted, model.own_features(wanted)
 
     return examine(folder, without_config(model.weights, folder), images, model.features(images), other_images,
                    lambda: model.features(other_images), lambda: compare_folder(folder, shown, reference))

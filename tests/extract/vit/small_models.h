@@ -58,6 +58,8 @@ inline Architecture with_fc_norm(Architecture architecture) {
 inline std::vector<Pooling> poolings_of(const Architecture& architecture) {
   std::vector<Pooling> poolings{Pooling::kMean};
   if (architecture.class_token) poolings.insert(poolings.end(), {Pooling::kCls, Pooling::kClsMean});
+  if (architecture.prefix_tokens() > 0) poolings.push_back(Pooling::kPrefixMean);
+  if (architecture.registers > 0) poolings.push_back(Pooling::kRegisterMean);
   if (architecture.attention_pool) poolings.push_back(Pooling::kMap);
   return poolings;
 }

@@ -20,7 +20,7 @@ TIMM = ["vit_base_patch16_siglip_gap_224", "vit_base_patch16_rpn_224", "vit_smal
         "beit3_base_patch16_224"]
 # The same of transformers and open_clip.
 FOREIGN = [("transformers", name) for name in (
-    "vit", "vit_grey", "vit_mae", "deit", "dinov2_swiglu", "dinov2_registers", "dinov3_gated", "clip_projection",
+    "vit", "vit_grey", "vit_mae", "deit", "deit_with_teacher", "dinov2_swiglu", "dinov2_registers", "dinov3_gated", "clip_projection",
     "siglip_whole", "siglip2_naflex", "beit_shared_relative")] + [("open_clip", "open_clip_quick_gelu"),
                                                                     ("open_clip", "timm_tower")]
 

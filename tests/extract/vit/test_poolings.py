@@ -37,11 +37,12 @@ def assert_equal(found, expected):
 
 
 @pytest.mark.parametrize("layers", [[4], [1], [3, 4], [1, 2, 3, 4]])
-@pytest.mark.parametrize("pool", ["cls", "mean", "cls+mean", "register-mean", "none"])
+@pytest.mark.parametrize("pool", ["cls", "mean", "cls+mean", "register-mean", "prefix-mean", "none"])
 def test_layers_are_timms_intermediates(dinov2, pool, layers):
     folder, model = dinov2
     images, prefix = images_of(SIZE), model.num_prefix_tokens
     ways = {"cls": lambda t: t[:, 0], "mean": lambda t: t[:, prefix:].mean(1), "register-mean": lambda t: t[:, 1:prefix].mean(1),
+            "prefix-mean": lambda t: t[:, :prefix].mean(1),
             "cls+mean": lambda t: torch.cat([t[:, 0], t[:, prefix:].mean(1)], 1), "none": lambda t: t.flatten(1)}
     expected = torch.cat([ways[pool](tokens) for tokens in normalised_tokens(model, images, layers)], 1)
     found, description = features(folder, images, pool=pool, layers=",".join(map(str, layers)))
@@ -122,8 +123,8 @@ def test_projection_of_timms_clip(tmp_path):
     ({"layers": "2,2"}, "from 1 that rise"),
     ({"layers": "3,x"}, "from 1 that rise"),
     ({"layers": ""}, "from 1 that rise"),
-    ({"projection": 1}, "these weights have none"),
-    ({"projection": 1, "layers": "4"}, "these weights have none"),
+    ({"projection": 1}, "these weights have no projection"),
+    ({"projection": 1, "layers": "4"}, "these weights have no projection"),
     ({"projection": 1, "layers": "1,2"}, "one vector of the last block"),
     ({"projection": 1, "pool": "cls+mean"}, "one vector of the last block"),
     ({"pool": "map"}, "needs an attention pooling"),

@@ -7,6 +7,7 @@ import safetensors.torch
 import timm
 import torch
 from PIL import Image
+from timm.models.deit import VisionTransformerDistilled
 
 from timm_rows import create
 
@@ -63,17 +64,27 @@ def save_folder(model, folder, name, **arguments):
     return pixels
 
 
+def usual_pool(model):
+    """The word of --pool for what the model does by itself."""
+    if isinstance(model, VisionTransformerDistilled):  # whatever its global_pool
+        return "prefix-mean"
+    return {"token": "cls", "avg": "mean", "map": "map"}[model.global_pool]
+
+
 def expected_features(model, images):
-    """By --pool: timm's tokens behind its final norm, as forward_head would pool them."""
+    """By --pool: what timm's model itself gives, under the word for its pooling; under the others, its tokens behind the
+    final norm, as forward_head of a model of that pooling would take them."""
     with torch.inference_mode():
         tokens = model.forward_features(images)
         patches = tokens[:, model.num_prefix_tokens:]
         result = {"mean": model.fc_norm(patches.mean(1))}
         if model.cls_token is not None:
             result["cls"] = model.fc_norm(tokens[:, 0])
-            result["cls+mean"] = torch.cat([result["cls"], result["mean"]], 1)
         if getattr(model, "attn_pool", None) is not None:
             result["map"] = model.pool(tokens)
+        result[usual_pool(model)] = model(images)
+        if "cls" in result:
+            result["cls+mean"] = torch.cat([result["cls"], result["mean"]], 1)
     return result
 
 

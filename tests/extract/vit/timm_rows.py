@@ -242,7 +242,8 @@ def text(value):
 def table_row(model):
     """read_row() as the table has it: all fields as text."""
     row = read_row(model)
-    row["pool"] = {"token": "cls", "avg": "mean", "map": "map"}[row.pop("global_pool")]
+    pool = row.pop("global_pool")
+    row["pool"] = "prefix-mean" if row["distilled"] else {"token": "cls", "avg": "mean", "map": "map"}[pool]
     row["gamma_names"] = row.pop("scale", "none") == "gamma"
     row["split_names"] = row.pop("qkv", "fused") != "fused"
     return {key: text(row.get(key, default)) for key, default in DEFAULTS.items()}

@@ -165,7 +165,8 @@ def test_what_cannot_be_carried_is_refused_by_name(cache, tmp_path, words, why):
 
 VITS = [("vit_tiny_patch16_224", "cls", 48), ("vit_small_patch14_dinov2", "cls+mean", 56),
         ("vit_small_patch14_reg4_dinov2", "register-mean", 56), ("eva02_tiny_patch14_224", "mean", 56),
-        ("vit_small_patch16_dinov3", "cls", 48), ("vit_base_patch16_siglip_224", "map", 48)]
+        ("deit_tiny_distilled_patch16_224", "prefix-mean", 48), ("vit_small_patch16_dinov3", "cls", 48),
+        ("vit_base_patch16_siglip_224", "map", 48)]
 
 
 @pytest.mark.parametrize("name, pool, size", VITS)

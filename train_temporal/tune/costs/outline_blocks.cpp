@@ -114,7 +114,7 @@ Outline OutlineLayers::embed() {
   return vit_.norm_pre ? norm(x, width_) : x;
 }
 
-Outline OutlineLayers::mean_of_patches(const Outline& tokens, std::uint64_t rows) {
+Outline OutlineLayers::mean_of_tokens(const Outline& tokens, std::uint64_t rows) {
   Operator sliced{{tokens}, frames_ * rows * width_, tokens.width};
   sliced.is_view = true;
   const Outline part = tape_.run(sliced);
@@ -140,15 +140,14 @@ Outline OutlineLayers::pooled(const Outline& tokens) {
     if (pooling == Pooling::kMap) return pooled_by_attention(x);
     std::vector<Outline> found;
     if (pooling == Pooling::kNone) found.push_back(x);
-    if (pooling == Pooling::kRegisterMean)
-      found.push_back(mean_of_patches(x, static_cast<std::uint64_t>(vit_.registers)));
-    if (pooling == Pooling::kCls || pooling == Pooling::kClsMean) {
+    if (vit::takes_class_token(pooling)) {
       Operator select{{x}, frames_ * width_, x.width};
       select.is_view = true;
       found.push_back(tape_.run(select));
     }
-    if (pooling == Pooling::kMean || pooling == Pooling::kClsMean)
-      found.push_back(mean_of_patches(x, tokens_ - prefix_));
+    const auto patches = static_cast<std::int64_t>(tokens_ - prefix_);
+    if (const auto range = vit::averaged_tokens(pooling, vit_, patches))
+      found.push_back(mean_of_tokens(x, static_cast<std::uint64_t>(range->count())));
     if (vit_.fc_norm)
       for (Outline& features : found) features = norm(features, width_);
     Operator joined{found, 0, x.width};

@@ -34,7 +34,7 @@ class OutlineLayers {
   Outline branch(const Outline& x, bool attention);
   Outline perceptron(const Outline& x, std::uint64_t in, std::uint64_t hidden,
                      vit::Activation activation, bool gated, bool with_norm);
-  Outline mean_of_patches(const Outline& tokens, std::uint64_t rows);
+  Outline mean_of_tokens(const Outline& tokens, std::uint64_t rows);
   Outline pooled_by_attention(const Outline& tokens);
 
   Tape& tape_;
