@@ -202,7 +202,8 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
       "config", po::value(&config)->value_name("FILE"),
       "read options from an INI file: one "
       "'option = value' a line; the command line wins")("quiet,q", po::bool_switch(&quiet),
-                                                        "only warnings and errors");
+                                                        "no progress, and of messages only "
+                                                        "warnings and errors; results are printed");
   po::options_description all;
   all.add(options).add(general);
   std::string where;

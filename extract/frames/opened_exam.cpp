@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/text/text.h"
+#include "extract/frames/input/file_name.h"
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 
@@ -70,7 +71,7 @@ Source* OpenedExam::open(const std::filesystem::path& path) {
     }
     return sources_.emplace(path, std::move(source)).first->second.get();
   } catch (const DataError& error) {
-    faults_.emplace(path, error.what());
+    faults_.emplace(path, error.what() + why_missing(path));
     return nullptr;
   }
 }

@@ -71,7 +71,7 @@ TEST(CommandLine, HelpShowsUsageOptionsAndExampleAndAsksForNothingElse) {
   const std::string help = ::testing::internal::GetCapturedStdout();
   for (const char* part :
        {"Usage: coldframe demo", "Shows options.", "--batch-size", "--config FILE", "--quiet",
-        "Example:\n  coldframe demo --input a.csv"}) {
+        "results are printed", "Example:\n  coldframe demo --input a.csv"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
 }

@@ -71,7 +71,7 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   const fs::file_status status = status_of(input, error);
   if (!fs::exists(status)) {
     throw DataError(concat("input '", input.string(), "' cannot be found: ",
-                           error ? error.message() : "no such file or folder"));
+                           error ? error.message() : "no such file or folder", why_missing(input)));
   }
   const bool folder = fs::is_directory(status);
   const bool manifest = !folder && is_named_as_table(input);

@@ -4,7 +4,9 @@
 #include <array>
 #include <span>
 #include <string_view>
+#include <system_error>
 
+#include "common/files/patience.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames {
@@ -41,6 +43,24 @@ bool is_named_as_clip(const std::filesystem::path& path) {
 
 bool is_named_as_table(const std::filesystem::path& path) {
   return is_among(kTables, path);
+}
+
+bool is_pattern(const std::string& name) {
+  return name.find_first_of("*?[") != std::string::npos;
+}
+
+std::string with_slashes(std::string name) {
+  std::ranges::replace(name, '\\', '/');
+  return name;
+}
+
+std::string why_missing(const std::filesystem::path& path) {
+  std::error_code error;
+  if (std::filesystem::exists(status_of(path, error))) return "";
+  const std::string name = path.string();
+  if (is_pattern(name)) return "; as a pattern it matches no file";
+  if (name.find('\\') == std::string::npos) return "";
+  return "; it is a path of Windows: write one of this machine, parted by /";
 }
 
 std::string name_of_exam(const std::filesystem::path& file) {

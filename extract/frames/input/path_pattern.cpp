@@ -50,12 +50,14 @@ class GroupNames {
 
   void open_group() {
     const std::string_view rest = std::string_view(pattern_).substr(at_ + 1);
-    const bool named =
-        rest.starts_with("?<") && !rest.starts_with("?<=") && !rest.starts_with("?<!");
+    const bool as_in_python = rest.starts_with("?P<");
+    const bool named = as_in_python || (rest.starts_with("?<") && !rest.starts_with("?<=") &&
+                                        !rest.starts_with("?<!"));
     if (!rest.starts_with("?") || named) ++groups_;
     if (!named) return;
+    const std::size_t begin = as_in_python ? 3 : 2;
     const auto end = rest.find('>');
-    const std::string name(rest.substr(2, end == std::string_view::npos ? end : end - 2));
+    const std::string name(rest.substr(begin, end == std::string_view::npos ? end : end - begin));
     if (end == std::string_view::npos || (name != "exam" && name != "patient"))
       refuse_pattern(pattern_, concat("the group '", name, "' is neither 'exam' nor 'patient'"));
     if (!number.emplace(name, groups_).second)

@@ -9,8 +9,8 @@
 namespace coldframe::frames {
 
 // A regular expression (ECMAScript's, without back-references) that finds its groups anywhere in a
-// path: `(?<exam>…)`, which it must have, and `(?<patient>…)`. Matching takes polynomial time, for
-// the pattern comes from a person.
+// path: `(?<exam>…)`, which it must have, and `(?<patient>…)`; `(?P<exam>…)` is the same. Matching
+// takes polynomial time, for the pattern comes from a person.
 class PathPattern {
  public:
   explicit PathPattern(const std::string& pattern);  // ConfigError: what is wrong with it

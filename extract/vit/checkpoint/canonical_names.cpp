@@ -21,6 +21,7 @@ struct Unsupported {
 };
 constexpr Unsupported kUnsupported[] = {
     {"layers.0.blocks.", "windows (a Swin transformer)"},
+    {"layer1.0.conv1.", "convolutions (a ResNet)"},
     {".attn.lambda_", "differential attention"},
     {".lambda_q1", "differential attention"},
     {".attn.wq.", "grouped queries (Sapiens 2)"},

@@ -5,8 +5,7 @@
 #include <cmath>
 
 #include "common/cli/error.h"
-#include "extract/frames/input/exam_list.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/extract/frames/listed.h"
 
 namespace coldframe::frames {
 namespace {
@@ -15,11 +14,6 @@ using coldframe::testing::message_of;
 using coldframe::testing::TemporaryFolder;
 
 constexpr std::string_view kGif = "GIF89a";
-constexpr std::string_view kPng = "\x89PNG\r\n\x1a\n";
-
-ExamList list(const TemporaryFolder& folder, std::string_view csv, ExamListOptions options = {}) {
-  return list_exams(folder.write("exams.csv", csv), options);
-}
 
 TEST(Manifest, GroupsRowsIntoExamsInOrderOfAppearance) {
   const TemporaryFolder folder;
@@ -27,7 +21,8 @@ TEST(Manifest, GroupsRowsIntoExamsInOrderOfAppearance) {
                           "exam,path,patient,label,split\n"
                           "b,b/1.png,P2,1,train\n"
                           "a,a/1.png,P1,0,test\n"
-                          "b,b/2.png,P2,1,train\n")
+                          "b,b/2.png,P2,1,train\n",
+                          as_named())
                          .exams;
   ASSERT_EQ(exams.size(), 2u);
   EXPECT_EQ(exams[0].id, "b");
@@ -148,8 +143,9 @@ TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {
   const Case cases[] = {
       {"", "exams.csv"},
       {"exam,path\n", "has no rows"},
-      {"exam,file\na,b\n", "path"},
-      {"id,path\na,b\n", "exam"},
+      {"exam,file\na,b\n", "no column 'path'; the columns are: exam, file; --columns path=NAME"},
+      {"id,path\na,b\n", "no column 'exam'; the columns are: id, path; --columns exam=NAME"},
+      {"Path,PATH,exam\na,b,c\n", "no column 'path'"},
       {"exam,path,exam\na,b,c\n", "exam"},
       {"exam,path,\na,b,c\n", "column"},
       {"exam,path\na,b,c\n", "line 2"},
@@ -165,6 +161,9 @@ TEST(Manifest, RefusesWhatIsMalformedAndSaysWhere) {
       {"exam,path,frame\na,b,99999999999999999999\n", "column 'frame' holds"},
       {"exam,path,frame\na,,0-99999999999\n", "one missing frame"},
       {"exam,path,time\na,b,soon\n", "line 2: column 'time' holds 'soon'"},
+      {"exam,path,time\na,b,00:58\n",
+       "holds '00:58'; expected seconds such as 12.5 or a date and time such as "
+       "2024-03-01T12:30:05 (without a date nothing tells minutes:seconds from hours:minutes)"},
       {"exam,path,time\na,b,inf\n", "column 'time' holds 'inf'"},
       {"exam,path,time\na,b,\na,c,1\n", "none for its first frame"},
       {"exam,path,time\na,b,0\na,c,2024-01-01\n", "mixes seconds with dates"},
@@ -190,11 +189,11 @@ TEST(Folder, TakesSubFoldersOfImagesAndClips) {
   for (const char* name : {"e10", "e2", "e2/inner"})
     std::filesystem::create_directory(folder / name);
   for (const char* name : {"e10/f10.png", "e10/f9.png", "e2/x", "e2/inner/y.jpg"}) {
-    folder.write(name, kPng);
+    folder.write(name, kPngSignature);
   }
   folder.write("clip.gif", kGif);
   folder.write("e2.gif", kGif);  // would be called as the folder is
-  folder.write(".hidden.png", kPng);
+  folder.write(".hidden.png", kPngSignature);
   folder.write("labels.csv", "exam,label\n");
   const auto result = list_exams(folder / "", {});
   std::vector<std::string> ids;
@@ -208,7 +207,7 @@ TEST(Folder, TakesSubFoldersOfImagesAndClips) {
 
 TEST(Folder, KeepsAllWarningsAndShowsTwenty) {
   const TemporaryFolder folder;
-  folder.write("x.png", kPng);
+  folder.write("x.png", kPngSignature);
   for (int i = 0; i < 25; ++i) folder.write("notes-" + std::to_string(i) + ".txt", "hello");
   const ExamList list = list_exams(folder / "", {});
   EXPECT_EQ(list.warnings.size(), 25u);
@@ -221,7 +220,7 @@ TEST(Folder, KeepsAllWarningsAndShowsTwenty) {
 TEST(Folder, FollowsSymbolicLinksButNotInACircle) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "real/deep");
-  folder.write("real/deep/a.png", kPng);
+  folder.write("real/deep/a.png", kPngSignature);
   std::filesystem::create_directory_symlink(folder / "real", folder / "linked");
   EXPECT_EQ(list_exams(folder / "", {}).exams.size(), 2u);
   std::filesystem::create_directory_symlink(folder / "real", folder / "real/deep/up");
@@ -238,7 +237,7 @@ TEST(Folder, PassesOverWhatLiesTooDeep) {
   std::filesystem::path deep = folder / "a";
   for (int i = 0; i < 70; ++i) deep /= "d";
   std::filesystem::create_directories(deep);
-  folder.write("a/x.png", kPng);
+  folder.write("a/x.png", kPngSignature);
   const ExamList list = list_exams(folder / "", {});
   EXPECT_EQ(list.exams.size(), 1u);
   ASSERT_EQ(list.warnings.size(), 1u);
@@ -250,7 +249,7 @@ TEST(Folder, PassesOverSubFoldersThatCannotBeRead) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder / "lost+found");
   std::filesystem::permissions(folder / "lost+found", std::filesystem::perms::none);
-  folder.write("x.png", kPng);
+  folder.write("x.png", kPngSignature);
   const ExamList list = list_exams(folder / "", {});
   EXPECT_EQ(list.exams.size(), 1u);
   ASSERT_EQ(list.warnings.size(), 1u);
@@ -300,8 +299,8 @@ TEST(Folder, NamesOfDifferentExamsDiffer) {
   const TemporaryFolder folder;
   const auto root = folder / "x";
   std::filesystem::create_directories(root / "x");
-  folder.write("x/a.png", kPng);
-  folder.write("x/x/a.png", kPng);
+  folder.write("x/a.png", kPngSignature);
+  folder.write("x/x/a.png", kPngSignature);
   const auto exams = list_exams(root, {}).exams;
   ASSERT_EQ(exams.size(), 2u);
   EXPECT_EQ(exams[0].id, "x");

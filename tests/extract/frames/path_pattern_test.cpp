@@ -21,6 +21,8 @@ TEST(PathPattern, FindsItsGroupsAnywhere) {
   ASSERT_TRUE(PathPattern(R"([(]\((?:x)(?<exam>y))").match("((xy", names));
   EXPECT_EQ(names.exam, "y");
   EXPECT_EQ(names.patient, "");
+  ASSERT_TRUE(PathPattern(R"((?P<patient>\w)(x)(?P<exam>\w))").match("axb", names));  // Python's
+  EXPECT_EQ(names.patient + names.exam, "ab");
 }
 
 TEST(PathPattern, SaysWhatIsWrongWithIt) {
@@ -31,6 +33,7 @@ TEST(PathPattern, SaysWhatIsWrongWithIt) {
        {std::pair{"(.+)", "it has no group (?<exam>…)"},
         {"(?<exam>.+)(?<exam>.+)", "the group 'exam' occurs twice"},
         {"(?<Exam>.+)", "the group 'Exam' is neither 'exam' nor 'patient'"},
+        {"(?P<Exam>.+)", "the group 'Exam' is neither 'exam' nor 'patient'"},
         {"(?<exam", "the group 'exam' is neither"},
         {"(?<exam>.+", "it is malformed"},
         {"(?<exam>(a)\\2)", "back-references are not supported"}}) {

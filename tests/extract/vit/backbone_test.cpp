@@ -121,6 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
         with("qk_norm", "blocks.0.attn.q_norm.weight", {64}, "normalised queries and keys 1"),
         with("clip", "norm_pre.weight", {64}, "no published ViT has the parts"),
         with("swin", "layers.0.blocks.0.a", {64}, "windows (a Swin transformer)"),
+        with("resnet", "layer1.0.conv1.weight", {64, 64, 1, 1}, "convolutions (a ResNet)"),
         with("half_a_pair", "blocks.0.attn.q_bias", {64}, "a part of 'blocks.0.attn.qkv.bias'"),
         with("two_encoders", "b.patch_embed.proj.weight", {64, 3, 4, 4}, "several image encoders"),
         Change{"integers",

@@ -13,38 +13,20 @@
 #include "extract/frames/input/exam_list.h"
 #include "extract/frames/input/exam_names.h"
 #include "extract/frames/input/manifest/row_files.h"
+#include "extract/frames/input/manifest/table.h"
 #include "extract/frames/input/manifest/times.h"
 
 namespace coldframe::frames {
 namespace {
-
-constexpr std::array<std::string_view, 6> kOwnColumns{"exam", "path",    "frame",
-                                                      "time", "patient", "crop"};
-
-// The manifest with its own columns under the names that they have here.
-CsvTable read_table(const std::filesystem::path& path, const ExamListOptions& options) {
-  CsvTable table = read_csv(path);
-  for (const auto& [own, theirs] : options.columns) {
-    if (std::find(kOwnColumns.begin(), kOwnColumns.end(), own) == kOwnColumns.end())
-      throw ConfigError(concat("--columns ", own, "=", theirs, ": there is no column '", own,
-                               "' to fill; there are exam, path, frame, time, patient and crop"));
-    const std::size_t column = table.require_column(theirs);
-    if (own != theirs && table.column(own))
-      throw ConfigError(concat("--columns ", own, "=", theirs, ": ", table.name, " has a column '",
-                               own, "' as well; rename or remove it"));
-    table.header[column] = own;
-  }
-  return table;
-}
 
 class ManifestReader {
  public:
   ManifestReader(const std::filesystem::path& path, const ExamListOptions& options)
       : folder_(path.parent_path()),
         options_(options),
-        table_(read_table(path, options)),
+        table_(read_manifest_table(path, options, warnings_)),
         exam_(table_.column("exam")),
-        path_(table_.require_column("path")),
+        names_(names_of_files(table_, folder_, warnings_)),
         frame_(table_.column("frame")),
         time_(table_.column("time")),
         patient_(table_.column("patient")),
@@ -58,7 +40,7 @@ class ManifestReader {
     name_the_unnamed();
     for (std::size_t row = 0; row < table_.rows.size(); ++row) add_row(row);
     if (drafts_.empty())
-      throw DataError(concat("manifest '", table_.name, "' names no image; ", warnings_.front()));
+      throw DataError(concat("manifest '", table_.name, "' names no image; ", warnings_.back()));
     for (const std::size_t column : frame_columns_) {
       list.frame_columns.push_back(table_.header[column]);
     }
@@ -101,31 +83,29 @@ class ManifestReader {
 
   std::filesystem::path folder_;
   const ExamListOptions& options_;
+  std::vector<std::string> warnings_;
   CsvTable table_;
   std::optional<std::size_t> exam_;
-  std::size_t path_;
+  std::vector<std::string> names_;  // of each row's file, "" where it is missing
   std::optional<std::size_t> frame_, time_, patient_, crop_;
   std::vector<std::size_t> frame_columns_, exam_columns_;
   std::vector<ManifestDraft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
-  std::vector<std::string> warnings_;
   std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
   std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
 };
 
 void ManifestReader::choose_columns() {
   for (const std::string& name : options_.frame_columns) {
-    if (std::find(kOwnColumns.begin(), kOwnColumns.end(), name) != kOwnColumns.end()) {
+    if (is_own_column(name))
       throw ConfigError(concat("--frame-columns: '", name, "' has a meaning of its own"));
-    }
     frame_columns_.push_back(table_.require_column(name));
   }
   for (std::size_t column = 0; column < table_.header.size(); ++column) {
     const auto& name = table_.header[column];
-    const bool own = std::find(kOwnColumns.begin(), kOwnColumns.end(), name) != kOwnColumns.end();
     const bool per_frame =
         std::find(frame_columns_.begin(), frame_columns_.end(), column) != frame_columns_.end();
-    if (!own && !per_frame) exam_columns_.push_back(column);
+    if (!is_own_column(name) && !per_frame) exam_columns_.push_back(column);
   }
 }
 
@@ -144,16 +124,15 @@ FilePlace ManifestReader::place_of(std::size_t row) const {
   FilePlace place;
   place.exam = value(row, exam_);
   if (!place.exam.empty()) return place;
-  const auto found = places_.find(trim(value(row, path_)));
+  const auto found = places_.find(names_[row]);
   if (found != places_.end() && (found->second.passed_over || !found->second.exam.empty()))
     return found->second;
-  const auto path = folder_ / trim(value(row, path_));
-  if (std::filesystem::is_directory(status_of(path))) {
-    place.exam = trim(value(row, path_));
+  if (std::filesystem::is_directory(status_of(folder_ / names_[row]))) {
+    place.exam = names_[row];
     while (place.exam.ends_with('/')) place.exam.pop_back();
     if (!place.exam.empty()) return place;
   }
-  if (!exam_) table_.require_column("exam");
+  if (!exam_) require_own_column(table_, "exam");
   refuse(
       row,
       "column 'exam' is empty; every row names its exam, except those of DICOM files and folders");
@@ -248,7 +227,7 @@ void ManifestReader::check_unique(const std::string& exam, std::size_t row,
 
 ExamItem ManifestReader::make_item(std::size_t row) const {
   ExamItem item;
-  item.name = present(value(row, path_));
+  item.name = names_[row];
   if (!item.name.empty()) item.path = folder_ / std::filesystem::path(item.name);
   parse_range(row, item);
   item.crop = crop_of(row);
@@ -288,7 +267,10 @@ std::optional<Timestamp> ManifestReader::time_of(std::size_t row) const {
   if (!time) {
     refuse(row, concat("column 'time' holds '", text,
                        "'; expected seconds such as 12.5 or a date and time such as "
-                       "2024-03-01T12:30:05"));
+                       "2024-03-01T12:30:05",
+                       text.find(':') == std::string::npos
+                           ? ""
+                           : " (without a date nothing tells minutes:seconds from hours:minutes)"));
   }
   return time;
 }

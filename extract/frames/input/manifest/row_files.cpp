@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/files/patience.h"
 #include "common/text/text.h"
+#include "extract/frames/input/file_name.h"
 
 namespace coldframe::frames {
 namespace {
@@ -75,7 +76,6 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
     item.name = path.substr(folder.size());
     items.push_back(std::move(item));
   }
-  if (items.empty()) throw DataError(concat("'", row.name, "' matches no file"));
   return items;
 }
 
@@ -87,8 +87,19 @@ std::optional<std::vector<ExamItem>> files_of_row(const ExamItem& row,
   if (row.path.empty()) return std::nullopt;
   const fs::file_status status = status_of(row.path);
   if (fs::is_directory(status)) return files_of_folder(row, options, warnings);
-  if (fs::exists(status) || row.name.find_first_of("*?[") == std::string::npos) return std::nullopt;
-  return files_of_pattern(row);
+  if (fs::exists(status) || !is_pattern(row.name)) return std::nullopt;
+  // A pattern of no file stays in the row: it is a missing one.
+  std::vector<ExamItem> files = files_of_pattern(row);
+  return files.empty() ? std::nullopt : std::optional(std::move(files));
+}
+
+bool names_files(const fs::path& folder, const std::string& name) {
+  if (name.empty()) return false;
+  if (fs::exists(status_of(folder / name))) return true;
+  ExamItem row;
+  row.path = folder / name;
+  row.name = name;
+  return is_pattern(name) && !files_of_pattern(row).empty();
 }
 
 }  // namespace coldframe::frames
