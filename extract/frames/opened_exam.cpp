@@ -259,7 +259,10 @@ std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) co
 // One range for all files that want one, so that the same value is equally bright in every frame.
 void OpenedExam::settle_range() const {
   const auto wanting = [](const auto& source) { return source.second->wants_range(); };
-  if (std::none_of(sources_.begin(), sources_.end(), wanting)) return;
+  const auto first = std::find_if(sources_.begin(), sources_.end(), wanting);
+  if (first == sources_.end()) return;
+  if (sources_.size() == 1 && first->second->finds_range_alone()) return;
+  const Window window = first->second->range_window(options_.window);
   ValueSurvey survey;
   for (const auto& [path, source] : sources_) {
     try {
@@ -267,7 +270,7 @@ void OpenedExam::settle_range() const {
     } catch (const DataError&) {  // its frames say why when they are read
     }
   }
-  const ValueRange range = survey.range(options_.window);
+  const ValueRange range = survey.range(window);
   for (const auto& [path, source] : sources_) {
     if (source->wants_range()) source->set_range(range);
   }

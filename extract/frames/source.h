@@ -61,6 +61,13 @@ class Source {
   virtual bool wants_range() const { return false; }
   virtual void survey(ValueSurvey&) {}  // adds the values of all frames that can be read
   virtual void set_range(const ValueRange&) {}
+  // The window that this range is found by, where --window is `asked`.
+  virtual Window range_window(const Window& asked) const { return asked; }
+  // The range of a file that is an exam by itself is found by read().
+  virtual bool finds_range_alone() const { return false; }
+
+  // Its values may be NaN or infinite.
+  virtual bool holds_floats() const { return false; }
 };
 
 // Holds what a file's header says of the exam that it belongs to; empty or NaN where it says

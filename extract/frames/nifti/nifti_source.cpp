@@ -59,6 +59,7 @@ class NiftiSource : public Source {
       geometry_.emplace(header_, options.axis);
       check_size();
       choose_slices();
+      range_ = stated_range();
     });
   }
 
@@ -69,6 +70,15 @@ class NiftiSource : public Source {
   }
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override;
+
+  bool wants_range() const override { return !range_; }
+  void survey(ValueSurvey& survey) override;
+  void set_range(const ValueRange& range) override { range_ = range; }
+  Window range_window(const Window& asked) const override;
+  bool finds_range_alone() const override { return true; }
+  bool holds_floats() const override {
+    return header_.type.kind == ValueKind::kFloat32 || header_.type.kind == ValueKind::kFloat64;
+  }
 
  private:
   std::unique_ptr<VolumeBytes> open() const {
@@ -82,6 +92,7 @@ class NiftiSource : public Source {
   }
   bool is_worth_reading(std::uint64_t limit) const;
   void choose_slices();
+  std::optional<ValueRange> stated_range() const;
   void find_range(VolumeBytes& bytes);
   std::int64_t slices() const { return static_cast<std::int64_t>(slices_.size()); }
 
@@ -91,7 +102,7 @@ class NiftiSource : public Source {
   NiftiHeader header_;
   std::optional<SliceGeometry> geometry_;
   std::vector<std::int64_t> slices_;  // that are frames, ascending
-  std::optional<ValueRange> range_;   // of the whole file, found when it is first read
+  std::optional<ValueRange> range_;   // stated, or found in the values of the exam's files
 };
 
 template <typename Work>
@@ -142,20 +153,53 @@ void NiftiSource::choose_slices() {
   }
 }
 
-void NiftiSource::find_range(VolumeBytes& bytes) {
+// By --window or the header; nothing where it is to be found in the values.
+std::optional<ValueRange> NiftiSource::stated_range() const {
   const Window& window = options_.window;
-  if (window.kind == Window::Kind::kFixed) {
-    range_ = ValueRange{window.center - window.width / 2, window.center + window.width / 2};
-  } else if (window.kind == Window::Kind::kFile && header_.type.is_colour()) {
-    range_ = ValueRange{0, 255};
-  } else if (window.kind == Window::Kind::kFile && std::isfinite(header_.cal_min) &&
-             std::isfinite(header_.cal_max) && header_.cal_min < header_.cal_max) {
-    range_ = ValueRange{header_.cal_min, header_.cal_max};
-  } else {
-    const ValuePass pass = [&](const ValueBlock& visit) { for_each_value(bytes, header_, visit); };
-    range_ = percentile_range(pass, header_.type.kind, header_.rescale, window);
-    if (!range_) throw DataError("none of its values is a finite number");
-  }
+  if (window.kind == Window::Kind::kFixed)
+    return ValueRange{window.center - window.width / 2, window.center + window.width / 2};
+  if (window.kind == Window::Kind::kPercentiles) return std::nullopt;
+  if (header_.type.is_colour()) return ValueRange{0, 255};
+  if (std::isfinite(header_.cal_min) && std::isfinite(header_.cal_max) &&
+      header_.cal_min < header_.cal_max)
+    return ValueRange{header_.cal_min, header_.cal_max};
+  return std::nullopt;
+}
+
+// Percentiles where the file states nothing either: a few odd voxels are often far from all others.
+Window NiftiSource::range_window(const Window& asked) const {
+  Window window = asked;
+  window.kind = Window::Kind::kPercentiles;
+  return window;
+}
+
+// Of the whole file, for one that is an exam by itself.
+void NiftiSource::find_range(VolumeBytes& bytes) {
+  const ValuePass pass = [&](const ValueBlock& visit) { for_each_value(bytes, header_, visit); };
+  range_ = percentile_range(pass, header_.type.kind, header_.rescale, options_.window);
+  if (!range_) throw DataError("none of its values is a finite number");
+}
+
+// Values of up to 16 bits are counted in a table, which is ten times faster.
+void NiftiSource::survey(ValueSurvey& survey) {
+  constexpr int kLeast = -(1 << 15);
+  constexpr std::size_t kValues = 3u << 15;  // of signed and unsigned ones
+  const bool tabled = header_.type.kind == ValueKind::kInteger16;
+  std::vector<std::uint64_t> counts(tabled ? kValues : 0);
+  ValueSurvey own;
+  guarded([&] {
+    for_each_value(*open(), header_, [&](std::span<const double> block) {
+      for (const double value : block) {
+        if (tabled)
+          ++counts[static_cast<std::size_t>(static_cast<int>(value) - kLeast)];
+        else
+          own.add(header_.rescale(value));
+      }
+    });
+  });
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    own.add(header_.rescale(static_cast<int>(i) + kLeast), counts[i]);
+  survey.add(own);
 }
 
 void NiftiSource::read(std::span<const std::int64_t> indices,
@@ -180,7 +224,8 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
     std::size_t at = begin;
     const auto hand_over = [&](Image&& image) {
       const std::int64_t index = indices[at++];
-      sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm});
+      sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm, std::nullopt,
+                 finite});
     };
     const auto read_some = [&](std::span<const std::int64_t> some) {
       read_slices(*bytes, header_, *geometry_, time, some, *range_, hand_over);
