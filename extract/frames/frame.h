@@ -51,6 +51,9 @@ struct Frame {
   std::array<double, 2> spacing_mm{kUnknownSpacing, kUnknownSpacing};
   // The part that holds the image proper, where the file states it (DICOM ultrasound regions).
   std::optional<Rect> region = std::nullopt;
+  // The share of its values that are finite numbers. NaN is shown black, an infinity as the least
+  // or the greatest value is.
+  double finite = 1;
 };
 
 }  // namespace coldframe::frames

@@ -170,18 +170,29 @@ ExamSlot missing_slot(std::span<const Slot> slots, std::size_t at, std::string f
   return {at, slots[at].item, false, std::move(frame), std::move(fault)};
 }
 
+// A frame of which no value is a finite number shows nothing. One that has some, such as a slice
+// whose background is NaN, is shown.
+ExamSlot slot_of(std::span<const Slot> slots, std::size_t at, Frame&& frame, const ExamSpec& exam) {
+  const std::size_t item = slots[at].item;
+  if (frame.finite == 0)
+    return missing_slot(slots, at,
+                        concat("'", exam.items[item].name,
+                               "': none of the values is a finite number (all are NaN or "
+                               "infinite)"));
+  frame.time_s = slots[at].time_s;
+  return {at, item, true, std::move(frame)};
+}
+
 // Reads slots[begin, end), consecutive and ascending frames of one source, up to the first that
 // cannot be read; returns the slot behind what was handed over.
 std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size_t end,
-                       const Sink& sink) {
+                       const ExamSpec& exam, const Sink& sink) {
   std::vector<std::int64_t> indices;
   for (std::size_t slot = begin; slot < end; ++slot) indices.push_back(slots[slot].index);
   std::size_t slot = begin;
   const auto take = [&](Frame&& frame) {
-    frame.time_s = slots[slot].time_s;
-    const std::size_t item = slots[slot].item;
     try {
-      hand_over(ExamSlot{slot, item, true, std::move(frame)}, sink);
+      hand_over(slot_of(slots, slot, std::move(frame), exam), sink);
     } catch (const std::exception&) {
       throw SinkFailed{std::current_exception()};
     }
@@ -204,7 +215,7 @@ std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size
   return slot;
 }
 
-void read_slots(std::span<const Slot> slots, const Sink& sink) {
+void read_slots(std::span<const Slot> slots, const ExamSpec& exam, const Sink& sink) {
   for (std::size_t begin = 0; begin < slots.size();) {
     std::size_t end = begin + 1;
     if (slots[begin].source == nullptr) {
@@ -214,7 +225,7 @@ void read_slots(std::span<const Slot> slots, const Sink& sink) {
              slots[end].index > slots[end - 1].index) {
         ++end;
       }
-      while (begin < end) begin = read_whole(slots, begin, end, sink);
+      while (begin < end) begin = read_whole(slots, begin, end, exam, sink);
     }
     begin = end;
   }
@@ -283,7 +294,7 @@ void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) con
     selected.push_back(slots_[static_cast<std::size_t>(slot)]);
   }
   try {
-    read_slots(selected, sink);
+    read_slots(selected, exam_, sink);
   } catch (const StopReading&) {
   } catch (const SinkFailed& failed) {
     std::rethrow_exception(failed.error);

@@ -131,6 +131,9 @@ struct ExamSlot {
   bool present = true;   // false: a missing frame; pixels are empty
   Frame frame;
   std::string fault = {};  // why a missing frame cannot be read; "" for one that has no file
+
+  // Some of its values are no finite numbers, and others are.
+  bool is_partly_finite() const { return present && frame.finite < 1; }
 };
 
 struct ExamSummary {
@@ -140,9 +143,9 @@ struct ExamSummary {
 
 // Opens the exam, selects frames over all its items together and hands them over one at a time, in
 // order, so that memory holds one decoded frame. `sink` returns false to stop early. A frame that
-// cannot be read (its file is absent, truncated or of no known kind, or has no frame of that index)
-// is handed over as a missing one with its fault, which says which file and why. DataError when no
-// frame can be read.
+// cannot be read (its file is absent, truncated or of no known kind, or has no frame of that index,
+// or none of the frame's values is a finite number) is handed over as a missing one with its fault,
+// which says which file and why. DataError when no frame can be read.
 ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
                       const ReaderOptions& options, const std::function<bool(ExamSlot&&)>& sink);
 

@@ -1,6 +1,7 @@
 // Maps values of any depth (16-bit images, DICOM, NIfTI) to the 8 bits of a frame.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string_view>
@@ -34,6 +35,22 @@ struct ValueRange {
 // Rounds half up, as a viewer does: floor(255 · (value − low) / (high − low) + 0.5). NaN becomes 0;
 // an empty range (low >= high) is a step at `low`.
 std::uint8_t to_level(double value, const ValueRange& range);
+
+// Counts which of a frame's values are finite numbers.
+class FiniteShare {
+ public:
+  void add(double value) { add(std::isfinite(value)); }
+  void add(bool is_finite) {
+    ++values_;
+    finite_ += is_finite;
+  }
+  double share() const {
+    return values_ == 0 ? 1 : static_cast<double>(finite_) / static_cast<double>(values_);
+  }
+
+ private:
+  std::uint64_t values_ = 0, finite_ = 0;
+};
 
 // Counts how often each value occurs: from it comes the window of images that state none. All files
 // of an exam go into one survey, so that one scale holds for all its frames.

@@ -51,6 +51,7 @@ void Gathering::add_exam(DecodedExam&& exam) {
     assembly_.add_failure(exam.task, std::move(*exam.failure));
     return;
   }
+  partly_finite_ += exam.partly_finite;
   for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
     if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
   assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
@@ -62,12 +63,12 @@ void Gathering::tell_rate() {
   progress_.set_note(concat(fixed(static_cast<double>(computed_) / seconds(), 1), " frames/s"));
 }
 
-double Gathering::seconds() const {
 std::size_t Gathering::unfinished() {
   const std::lock_guard lock(mutex_);
   return assembly_.unfinished();
 }
 
+double Gathering::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
 }
 
@@ -81,6 +82,7 @@ PipelineResult Gathering::finish() {
   result.failures = std::move(counts.failures);
   result.lost = std::move(counts.lost);
   result.unchanged = unchanged_;
+  result.partly_finite = partly_finite_;
   return result;
 }
 

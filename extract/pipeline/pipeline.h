@@ -19,6 +19,7 @@ struct PipelineResult {
   std::size_t reused = 0;                // of all views of these frames: taken from another cache
   std::vector<cache::Failure> failures;  // of exams
   std::vector<LostFrames> lost;          // masked in exams that are written, or were so before
+  std::size_t partly_finite = 0;         // frames of which some values are NaN or infinite
   std::size_t unchanged = 0;             // exams whose lost frames were tried again in vain
   bool stopped = false;                  // by a signal, before all was done
   double seconds = 0, compute_s = 0;     // in all, and of these in forward passes, as the mean of

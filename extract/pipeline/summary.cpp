@@ -97,6 +97,12 @@ std::string lost_text(const PipelineResult& result) {
 }
 
 // "what enters block 8 (197 × 384), "
+std::string partly_finite_text(const PipelineResult& result) {
+  if (result.partly_finite == 0) return "";
+  return concat("not finite ", plural(result.partly_finite, "frame"),
+                " with values that are NaN (shown black) or infinite (black or white)\n");
+}
+
 std::string cut_text(const ExtractSummary& summary) {
   if (!summary.cut) return "";
   std::vector<std::string> sides;
@@ -136,7 +142,7 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
-  text += lost_text(result);
+  text += partly_finite_text(result) + lost_text(result);
   for (std::size_t i = 0; i < result.failures.size() && i < kShown; ++i)
     text += concat("failed     exam '", result.failures[i].exam, "': ", result.failures[i].reason,
                    "\n");
@@ -184,6 +190,7 @@ Json to_json(const ExtractSummary& summary) {
               {"bytes", summary.cache_bytes}}}};
   if (summary.resources) json["resources"] = to_json(*summary.resources);
   return json;
+            {"partly_finite_frames", result.partly_finite},
 }
 
 }  // namespace coldframe::extract

@@ -167,3 +167,14 @@ def test_a_cut_dicom_file_keeps_its_whole_frames(tmp_path):
         assert kept == sorted(kept, reverse=True) and 0.5 * len(whole) < sum(kept) < len(whole), name
         assert all(np.array_equal(a[1], b[1]) for a, b in zip(frames[:sum(kept)], whole)), name
         assert summary["lost_frames"] == len(whole) - sum(kept) and "truncated" in summary["lost"][0]["reason"]
+
+
+def test_frames_of_floats_without_a_number_are_lost_and_told(tmp_path):
+    frames = np.random.default_rng(0).random((4, 40, 50)).astype(np.float32)
+    frames[1], frames[2, :5] = np.nan, np.nan
+    np.save(tmp_path / "a.npy", frames)
+    summary = extract(tmp_path / "a.npy", tmp_path / "x.h5", expect=1)
+    (exam,) = frames_of(tmp_path / "x.h5").values()
+    assert [feature is not None for _, feature in exam] == [True, False, True, True]
+    assert summary["partly_finite_frames"] == 1 and summary["lost_frames"] == 1
+    assert "'a.npy': none of the values is a finite number" in summary["lost"][0]["reason"]

@@ -1,6 +1,7 @@
 #include "extract/frames/dicom/source.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <new>
 
@@ -66,6 +67,7 @@ class DicomSource : public Source {
   double start_time() const override { return image_->start_time; }
   bool wants_range() const override { return image_->is_grey() && image_->grey.wants_range(); }
   void set_range(const ValueRange& range) override { image_->grey.set_range(range); }
+  bool holds_floats() const override { return image_->layout.kind != PixelElement::Kind::kInteger; }
 
   void survey(ValueSurvey& survey) override {
     named([&] {
@@ -121,7 +123,7 @@ class DicomSource : public Source {
 
   void survey_frame(const RawFrame& raw, std::int64_t frame, ValueSurvey& survey) const;
   Frame read_frame(const ByteSource& bytes, std::int64_t index);
-  Image grey_image(const RawFrame& raw, std::int64_t frame);
+  void show_grey(const RawFrame& raw, std::int64_t stored, Frame& frame);
 
   std::filesystem::path path_;
   Window window_;
@@ -134,7 +136,8 @@ void DicomSource::survey_frame(const RawFrame& raw, std::int64_t frame, ValueSur
   const Samples samples(raw);
   const std::size_t pixels = raw.layout.pixels();
   const auto add = [&](double stored, std::uint64_t count) {
-    if (!image_->grey.is_padding(stored)) survey.add(image_->grey.value(frame, stored), count);
+    if (!image_->grey.is_padding(stored) && std::isfinite(stored))
+      survey.add(image_->grey.value(frame, stored), count);
   };
   if (raw.layout.kind != PixelElement::Kind::kInteger || raw.layout.bits_stored > kMaxTableBits) {
     for (std::size_t i = 0; i < pixels; ++i) add(samples.value(i), 1);
@@ -147,26 +150,29 @@ void DicomSource::survey_frame(const RawFrame& raw, std::int64_t frame, ValueSur
   }
 }
 
-Image DicomSource::grey_image(const RawFrame& raw, std::int64_t frame) {
+void DicomSource::show_grey(const RawFrame& raw, std::int64_t stored, Frame& frame) {
   const Samples samples(raw);
-  Image image{raw.layout.columns, raw.layout.rows, {}};
+  Image& image = frame.pixels;
+  image = {raw.layout.columns, raw.layout.rows, {}};
   image.rgb.resize(raw.layout.pixels() * 3);
   const bool tabled =
       raw.layout.kind == PixelElement::Kind::kInteger && raw.layout.bits_stored <= kMaxTableBits;
   const std::size_t entries = tabled ? std::size_t{1} << raw.layout.bits_stored : 0;
-  if (tabled && (levels_.size() != entries || !image_->grey.same(frame, levels_frame_))) {
+  if (tabled && (levels_.size() != entries || !image_->grey.same(stored, levels_frame_))) {
     levels_.resize(entries);
     for (std::uint32_t bits = 0; bits < entries; ++bits) {
-      levels_[bits] = image_->grey.level(frame, samples.value_of_bits(bits));
+      levels_[bits] = image_->grey.level(stored, samples.value_of_bits(bits));
     }
-    levels_frame_ = frame;
+    levels_frame_ = stored;
   }
+  FiniteShare finite;
   for (std::size_t i = 0; i < raw.layout.pixels(); ++i) {
+    if (!tabled) finite.add(samples.value(i));
     const std::uint8_t level =
-        tabled ? levels_[samples.bits(i)] : image_->grey.level(frame, samples.value(i));
+        tabled ? levels_[samples.bits(i)] : image_->grey.level(stored, samples.value(i));
     std::fill_n(&image.rgb[i * 3], 3, level);
   }
-  return image;
+  frame.finite = finite.share();
 }
 
 Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
@@ -179,7 +185,7 @@ Frame DicomSource::read_frame(const ByteSource& bytes, std::int64_t index) {
   frame.spacing_mm = geometry.spacing_mm;
   frame.region = geometry.region;
   if (image_->is_grey()) {
-    frame.pixels = grey_image(raw, stored);
+    show_grey(raw, stored, frame);
   } else if (raw.layout.photometric == Photometric::kPalette) {
     frame.pixels = palette_image(raw, image_->palette);
   } else {

@@ -140,13 +140,14 @@ class NpySource : public Source {
   }
   bool wants_range() const override { return scale_.wants_range(); }
   void set_range(const ValueRange& range) override { scale_.surveyed = range; }
+  bool holds_floats() const override { return header_.type.depth == Depth::kWide; }
 
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override {
     for (const std::int64_t index : indices) {
       Frame frame{index, time_s(index), {}};
       try {
-        guarded([&] { frame.pixels = decode(index); });
+        guarded([&] { decode(frame); });
       } catch (const DataError& error) {
         throw RestLost(error.what());  // it is cut off
       }
@@ -183,15 +184,18 @@ class NpySource : public Source {
     }
   }
 
-  Image decode(std::int64_t index) const {
-    Image image{static_cast<int>(header_.width), static_cast<int>(header_.height), {}};
+  void decode(Frame& frame) const {
+    Image& image = frame.pixels;
+    image = {static_cast<int>(header_.width), static_cast<int>(header_.height), {}};
     image.rgb.reserve(3 * static_cast<std::size_t>(header_.width * header_.height));
     const ValueRange range = scale_.range();
     const std::size_t copies = header_.channels == 3 ? 1 : 3;
-    for_each(index, [&](double value) {
+    FiniteShare finite;
+    for_each(frame.index, [&](double value) {
+      finite.add(value);
       image.rgb.insert(image.rgb.end(), copies, to_level(value, range));
     });
-    return image;
+    frame.finite = finite.share();
   }
 
   std::filesystem::path path_;

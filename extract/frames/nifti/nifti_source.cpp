@@ -222,7 +222,7 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
       wanted.push_back(slices_[static_cast<std::size_t>(indices[end] % slices())]);
     }
     std::size_t at = begin;
-    const auto hand_over = [&](Image&& image) {
+    const auto hand_over = [&](Image&& image, double finite) {
       const std::int64_t index = indices[at++];
       sink(Frame{index, time_s(index), std::move(image), geometry_->spacing_mm, std::nullopt,
                  finite});

@@ -3,6 +3,7 @@
 #include <nifti2_io.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/cli/error.h"
@@ -62,6 +63,9 @@ class LevelMap {
     }
   }
 
+  // True for the value at this place of the bytes that were turned into levels last.
+  bool was_finite(std::size_t at) const { return !table_.empty() || std::isfinite(values_[at]); }
+
  private:
   void compute(std::span<const std::byte> bytes, std::span<std::uint8_t> levels) {
     values_.resize(levels.size());
@@ -95,11 +99,12 @@ class Gatherer {
   }
   void gather(std::int64_t time, std::span<const std::int64_t> slices);
   Image image(std::size_t slot) const;
+  double finite(std::size_t slot) const { return finite_[slot].share(); }
 
  private:
   void gather_volume(std::int64_t volume, std::int64_t channel);
   void gather_rows(std::uint64_t offset, std::int64_t first, std::int64_t count, std::int64_t k);
-  void place(const std::uint8_t* levels, std::int64_t j, std::int64_t k);
+  void place(std::size_t row, std::int64_t j, std::int64_t k);
   std::uint8_t* target(std::int64_t slot, std::int64_t j, std::int64_t k) {
     const std::int64_t pixel = geometry_.origin + j * geometry_.step[1] + k * geometry_.step[2];
     return gathered_.data() + (slot * pixels_ + pixel) * channels_ + channel_;
@@ -115,10 +120,12 @@ class Gatherer {
   std::int64_t first_ = 0, last_ = 0;   // wanted indices along it
   std::vector<std::byte> block_;
   std::vector<std::uint8_t> levels_;
+  std::vector<FiniteShare> finite_;  // by slot
 };
 
 void Gatherer::gather(std::int64_t time, std::span<const std::int64_t> slices) {
   gathered_.resize(slices.size() * at(pixels_ * channels_));
+  finite_.assign(slices.size(), {});
   slot_of_.assign(at(geometry_.slices), -1);
   first_ = geometry_.slices, last_ = -1;
   for (std::size_t slot = 0; slot < slices.size(); ++slot) {
@@ -159,19 +166,22 @@ void Gatherer::gather_rows(std::uint64_t offset, std::int64_t first, std::int64_
   to_machine_order(block_, header_);
   map_(block_, levels_);
   for (std::int64_t row = 0; row < count; ++row) {
-    place(levels_.data() + at(row) * values, first + row, k);
+    place(at(row) * values, first + row, k);
   }
 }
 
-// `levels`: one row of the file, its values interleaved.
-void Gatherer::place(const std::uint8_t* levels, std::int64_t j, std::int64_t k) {
-  const int values = header_.type.values, copied = std::min(values, 3);
-  const auto copy = [&](std::uint8_t* to, std::int64_t i) {
-    for (int value = 0; value < copied; ++value) to[value] = levels[i * values + value];
+// `row`: where one row of the file begins among the levels, whose values are interleaved.
+void Gatherer::place(std::size_t row, std::int64_t j, std::int64_t k) {
+  const auto values = at(header_.type.values), copied = std::min<std::size_t>(values, 3);
+  const auto copy = [&](std::uint8_t* to, std::int64_t i, std::int64_t slot) {
+    const std::size_t voxel = row + at(i) * values;
+    std::copy_n(levels_.data() + voxel, copied, to);
+    finite_[at(slot)].add(map_.was_finite(voxel));
   };
   if (geometry_.file_axis == 0) {
     for (std::int64_t i = first_; i <= last_; ++i) {
-      if (slot_of_[at(i)] >= 0) copy(target(slot_of_[at(i)], j, k), i);
+      const std::int64_t slot = slot_of_[at(i)];
+      if (slot >= 0) copy(target(slot, j, k), i, slot);
     }
     return;
   }
@@ -179,7 +189,7 @@ void Gatherer::place(const std::uint8_t* levels, std::int64_t j, std::int64_t k)
   if (slot < 0) return;
   std::uint8_t* to = target(slot, j, k);
   const std::int64_t step = geometry_.step[0] * channels_;
-  for (std::int64_t i = 0; i < header_.size[0]; ++i) copy(to + i * step, i);
+  for (std::int64_t i = 0; i < header_.size[0]; ++i) copy(to + i * step, i, slot);
 }
 
 Image Gatherer::image(std::size_t slot) const {
@@ -255,7 +265,7 @@ void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBl
 
 void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
                  std::int64_t time, std::span<const std::int64_t> slices, const ValueRange& range,
-                 const std::function<void(Image&&)>& sink) {
+                 const std::function<void(Image&&, double finite)>& sink) {
   Gatherer gatherer(bytes, header, geometry, range);
   const std::size_t at_once = at(gatherer.slices_per_pass());
   if (slices.size() > at_once) {
@@ -265,7 +275,8 @@ void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeome
   for (std::size_t begin = 0; begin < slices.size(); begin += at_once) {
     const auto batch = slices.subspan(begin, std::min(at_once, slices.size() - begin));
     gatherer.gather(time, batch);
-    for (std::size_t slot = 0; slot < batch.size(); ++slot) sink(gatherer.image(slot));
+    for (std::size_t slot = 0; slot < batch.size(); ++slot)
+      sink(gatherer.image(slot), gatherer.finite(slot));
   }
   bytes.finish(header.data_end());
 }

@@ -31,12 +31,12 @@ struct SliceGeometry {
 // it is cut off. DataError when it is compressed and damaged or cut off.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit);
 
-// The given slices (ascending) of one time point as RGB images. As many as fit 64 MiB (at least
-// one) are gathered in one pass over that time point's bytes, however they lie in the file, and
-// then handed over; the rest takes further passes. Only the parts of the file that hold them are
-// read (a compressed file is inflated from the start of the time point).
+// The given slices (ascending) of one time point as RGB images, each with Frame::finite. As many as
+// fit 64 MiB (at least one) are gathered in one pass over that time point's bytes, however they lie
+// in the file, and then handed over; the rest takes further passes. Only the parts of the file that
+// hold them are read (a compressed file is inflated from the start of the time point).
 void read_slices(VolumeBytes& bytes, const NiftiHeader& header, const SliceGeometry& geometry,
                  std::int64_t time, std::span<const std::int64_t> slices, const ValueRange& range,
-                 const std::function<void(Image&&)>& sink);
+                 const std::function<void(Image&&, double finite)>& sink);
 
 }  // namespace coldframe::frames

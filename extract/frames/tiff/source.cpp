@@ -38,6 +38,7 @@ class TiffSource : public Source {
   bool wants_range() const override { return scale_.wants_range(); }
   void survey(ValueSurvey& survey) override;
   void set_range(const ValueRange& range) override { scale_.surveyed = range; }
+  bool holds_floats() const override { return scale_.depth == Depth::kWide; }
 
  private:
   template <typename Work>
@@ -45,7 +46,7 @@ class TiffSource : public Source {
     in_context(concat("image '", path_.string(), "'"), work);
   }
   Depth depth_of_first(TiffFile& file) const;
-  Image decode(TiffFile& file, std::int64_t index) const;
+  void decode(TiffFile& file, Frame& frame) const;
 
   std::filesystem::path path_;
   ValueScale scale_;
@@ -64,24 +65,27 @@ Depth TiffSource::depth_of_first(TiffFile& file) const {
   return file.open_page(pages_.back()).depth;
 }
 
-Image TiffSource::decode(TiffFile& file, std::int64_t index) const {
-  if (index >= static_cast<std::int64_t>(pages_.size())) throw DataError(fault_);
-  const TiffPage page = file.open_page(pages_[static_cast<std::size_t>(index)]);
+void TiffSource::decode(TiffFile& file, Frame& frame) const {
+  if (frame.index >= static_cast<std::int64_t>(pages_.size())) throw DataError(fault_);
+  const TiffPage page = file.open_page(pages_[static_cast<std::size_t>(frame.index)]);
   if (page.depth != scale_.depth) {
-    throw DataError(concat("page ", index, " has another depth than the first one"));
+    throw DataError(concat("page ", frame.index, " has another depth than the first one"));
   }
   const auto width = static_cast<std::size_t>(page.width);
   Image image{static_cast<int>(page.width), static_cast<int>(page.height),
               std::vector<std::uint8_t>(width * static_cast<std::size_t>(page.height) * 3)};
   const ValueRange range = scale_.range();
   std::uint8_t* to = image.rgb.data();
+  FiniteShare finite;
   file.read_rows([&](std::int64_t, std::span<const double> row) {
+    for (const double value : row) finite.add(value);
     const std::size_t channels = static_cast<std::size_t>(page.channels);
     for (std::size_t i = 0; i < 3 * width; ++i) {
       *to++ = to_level(row[channels == 3 ? i : i / 3], range);
     }
   });
-  return upright(std::move(image), page.orientation);
+  frame.pixels = upright(std::move(image), page.orientation);
+  frame.finite = finite.share();
 }
 
 void TiffSource::read(std::span<const std::int64_t> indices,
@@ -91,7 +95,7 @@ void TiffSource::read(std::span<const std::int64_t> indices,
     Frame frame{index, time_s(index), {}};
     guarded([&] {
       if (!file) file = std::make_unique<TiffFile>(path_);
-      frame.pixels = decode(*file, index);
+      decode(*file, frame);
     });
     sink(std::move(frame));
   }

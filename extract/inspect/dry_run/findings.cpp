@@ -77,6 +77,11 @@ std::vector<Check> checks() {
                     ? concat(plural(exam.lost, "frame"), ": ", exam.fault)
                     : "";
        }},
+      {"partly_finite_frames", "frames of which some values are NaN or infinite",
+       "check that these values stand for what is outside the image: NaN becomes black, an "
+       "infinity "
+       "black or white, and neither has a part in the window",
+       [](const ExamSurvey& exam) { return count_of(exam.partly_finite, "frame"); }},
       {"decreasing_times", "times decrease within the exam",
        "pass --sort time, correct the times, or accept them with --allow-unordered",
        [](const ExamSurvey& exam) { return count_of(exam.timing.decreasing, "time"); }},

@@ -189,6 +189,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["frames"] = exam.frames;
   json["selected"] = exam.selected;
   json["missing"] = exam.missing;
+  json["partly_finite"] = exam.partly_finite;
   json["lost"] = exam.lost;
   json["inputs"] = exam.inputs;
   json["times"] = {{"kind", times_word(exam.timing.kind)},

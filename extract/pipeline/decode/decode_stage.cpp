@@ -182,6 +182,7 @@ void DecodeStage::read(DecodedExam& result, bool& stopped) {
   opened.read(selected, [&](frames::ExamSlot&& slot) {
     note_slot(exam, slot, info);
     note_lost(slot, result);
+    result.partly_finite += slot.is_partly_finite();
     item_of_slot.push_back(slot.item);
     crop_of_slot.push_back(slot.present ? plan.crop_of(slot) : std::nullopt);
     std::string thumbnail;

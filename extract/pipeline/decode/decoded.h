@@ -55,6 +55,7 @@ struct DecodedExam {
   std::vector<std::string> thumbnails;  // as ExamFeatures::thumbnails
   std::optional<cache::Failure> failure;
   std::vector<LostFrames> lost = {};
+  std::size_t partly_finite = 0;  // of its frames; in these some values are NaN or infinite
   bool as_before = false;    // as the cache holds it, since the frames lost then are lost still
   KnownFeatures known = {};  // of which no frame was handed over
 };

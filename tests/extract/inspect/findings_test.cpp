@@ -125,6 +125,28 @@ TEST_F(DryRun, DarkFramesForInstanceOf12BitsIn16) {
   EXPECT_THAT(look("exam,path\nA,d0.png\nA,d1.png\n"), IsEmpty());
 }
 
+// 20 frames of 2 × 5 pixels, as numpy.save writes them.
+std::string array_of_floats(const std::vector<float>& values) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (20, 2, 5), }";
+  header.resize(118, ' ');
+  return concat(std::string("\x93NUMPY\x01\0\x76\0", 10), header,
+                std::string(reinterpret_cast<const char*>(values.data()), 4 * values.size()));
+}
+
+TEST_F(DryRun, FramesOfFloatsWithoutNumbersWhereverTheyAre) {
+  std::vector<float> values(200);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  std::fill_n(values.begin() + 12 * 10, 10,
+              std::nanf(""));  // not among the frames that are sampled
+  values[13 * 10] = std::numeric_limits<float>::infinity();
+  scratch.write("a.npy", array_of_floats(values));
+  const auto findings = look_as_is("exam,path\nA,a.npy\n");
+  ASSERT_THAT(kinds(findings), ElementsAre("lost_frames", "partly_finite_frames", "times_unknown"));
+  EXPECT_EQ(findings[0].cases.at(0).detail,
+            "1 frame: 'a.npy': none of the values is a finite number (all are NaN or infinite)");
+  EXPECT_EQ(findings[1].cases.at(0).detail, "1 frame");
+}
+
 TEST_F(DryRun, MixedSizesWithinAnExam) {
   write_noise("large.png", 9, 120, 90);
   const auto findings = look("exam,path\nA,0.png\nA,large.png\nB,1.png\nB,2.png\n");

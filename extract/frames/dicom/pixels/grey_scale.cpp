@@ -140,7 +140,7 @@ void GreyScale::set_range(const ValueRange& range) {
 }
 
 std::uint8_t GreyScale::level(std::int64_t frame, double stored) const {
-  if (is_padding(stored)) return 0;
+  if (is_padding(stored) || std::isnan(stored)) return 0;
   const double value = modality(frame).apply(stored);
   const ValueRange range = range_.value_or(ValueRange{0, stored_greatest_});
   const std::uint8_t level = voi(frame) ? voi(frame)->apply(value) : to_level(value, range);

@@ -53,7 +53,7 @@ Padding read_padding(DcmItem& root, const PixelLayout& layout);
 // Shows a file's frames with the VOI of --window, else the file's (each frame's own where it has
 // one). A file of at most 8 unsigned bits without either is shown as it is. Any other one is shown
 // from the least to the greatest value of the exam (`wants_range`), as viewers do for an image.
-// Padding is black and has no part in that range.
+// Padding and NaN are black and have no part in that range.
 class GreyScale {
  public:
   GreyScale(const DataSet& data, const PixelLayout& layout, const Window& window);

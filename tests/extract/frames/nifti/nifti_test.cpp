@@ -110,6 +110,85 @@ TEST(Nifti, VoxelsArePixels) {
   EXPECT_EQ(rgb, (std::vector<std::uint8_t>{10, 10, 10, 20, 20, 20}));
 }
 
+// 2 × 1 voxels for each slice, of a type without a window of its own.
+template <typename T>
+std::string volume_of(const std::vector<T>& values, short datatype, float slope) {
+  nifti_1_header header{};
+  const std::string start = tiny_volume("n+1");
+  std::memcpy(&header, start.data(), sizeof header);
+  header.dim[3] = static_cast<short>(values.size() / 2);
+  header.datatype = datatype;
+  header.bitpix = 8 * sizeof(T);
+  header.scl_slope = slope;
+  header.cal_max = 0;
+  std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+  bytes += std::string(4, '\0');
+  return bytes +
+         std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+ExamSpec exam_of(const std::vector<std::filesystem::path>& files) {
+  ExamSpec exam;
+  exam.id = "visits";
+  for (const auto& file : files) {
+    exam.items.emplace_back().path = file;
+    exam.items.back().name = file.filename();
+  }
+  return exam;
+}
+
+std::vector<ExamSlot> slots_of(const ExamSpec& exam, const ReaderOptions& options) {
+  std::vector<ExamSlot> slots;
+  read_exam(exam, {}, options, [&](ExamSlot&& slot) {
+    slots.push_back(std::move(slot));
+    return true;
+  });
+  return slots;
+}
+
+const ReaderOptions kFullRange = [] {
+  ReaderOptions options;
+  options.window = percent(0, 100);
+  return options;
+}();
+
+TEST(Nifti, TheFilesOfAnExamShareTheirPercentiles) {
+  const coldframe::testing::TemporaryFolder folder;
+  const ExamSpec exam =
+      exam_of({folder.write("1.nii", volume_of<float>({0, 100}, NIFTI_TYPE_FLOAT32, 1)),
+               folder.write("2.nii", volume_of<std::int16_t>({50, 500}, NIFTI_TYPE_INT16, 2))});
+  const auto slots = slots_of(exam, kFullRange);
+  ASSERT_EQ(slots.size(), 2u);
+  const auto& before = slots[0].frame.pixels.rgb;
+  const auto& after = slots[1].frame.pixels.rgb;
+  EXPECT_EQ((std::vector<int>{before[0], before[3], after[0], after[3]}),
+            (std::vector<int>{0, 26, 26, 255}));
+  // The header states nothing: percentiles 0.5 to 99.5 of both files, not the least to the
+  // greatest.
+  const auto usual = slots_of(exam, {});
+  EXPECT_EQ(usual[0].frame.pixels.rgb[3], usual[1].frame.pixels.rgb[0]);
+  EXPECT_EQ(usual[0].frame.pixels.rgb[3], 26);
+}
+
+TEST(Nifti, SlicesWithoutAnyNumberAreLostAndOthersAreShown) {
+  const coldframe::testing::TemporaryFolder folder;
+  const float nan = std::nanf(""), inf = std::numeric_limits<float>::infinity();
+  const ExamSpec exam = exam_of({folder.write(
+      "masked.nii", volume_of<float>({nan, -inf, nan, 7, 3, 9, nan, nan}, NIFTI_TYPE_FLOAT32, 1))});
+  const auto slots = slots_of(exam, kFullRange);
+  ASSERT_EQ(slots.size(), 4u);
+  for (const std::size_t lost : {0u, 3u}) {
+    EXPECT_FALSE(slots[lost].present);
+    EXPECT_EQ(slots[lost].fault,
+              "'masked.nii': none of the values is a finite number (all are NaN or infinite)");
+  }
+  EXPECT_TRUE(slots[1].is_partly_finite());
+  EXPECT_EQ(slots[1].frame.pixels.rgb[0], 0);
+  EXPECT_EQ(slots[1].frame.finite, 0.5);
+  EXPECT_TRUE(slots[2].present);
+  EXPECT_FALSE(slots[2].is_partly_finite());
+}
+
 TEST(Nifti, IsRefusedWithItsName) {
   const coldframe::testing::TemporaryFolder folder;
   const auto refusal = [&](const std::string& content) {
