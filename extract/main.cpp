@@ -16,6 +16,7 @@
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
+#include "extract/frames/input/identity.h"
 #include "extract/inspect/benchmark/benchmark.h"
 #include "extract/inspect/dry_run/report.h"
 #include "extract/inspect/recheck.h"
@@ -26,6 +27,7 @@
 #include "extract/pipeline/summary.h"
 #include "extract/plan/part_of_job.h"
 #include "extract/plan/patient_salt.h"
+#include "extract/plan/patients.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume/resume.h"
 #include "extract/plan/resume/reuse.h"
@@ -238,11 +240,14 @@ int run(const std::vector<std::string>& arguments) {
   load_backbones(devices, *options, input, continued, taken_over,
                  part.shared() ? &location : nullptr);
   vit::Backbone& backbone = devices.backbone();
-  const cache::Recipe recipe = make_recipe(*options, backbone);
+  cache::Recipe recipe = make_recipe(*options, backbone);
+  if (const std::string note = patients_note(input.patients); !note.empty())
+    recipe.notes["patients"] = note;
   check_recipe(recipe, cached, *options);
   if (reused) reused->serve(recipe, to_string(backbone.precision()));
   if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
+  if (cached) check_patients(input.patients, *cached, options->out);
   TakenPart taken(part, *options, input, location);
   const PlanOptions planning{options->selection, options->reader, options->rename, options->replace,
                              taken.mine()};
@@ -269,6 +274,8 @@ int run(const std::vector<std::string>& arguments) {
   summary.cut = cut_of(*options, backbone);
   summary.backbone = backbone.describe();
   summary.weights = recipe.notes.value("weights", "");
+  summary.patients = frames::count_patients(input);
+  summary.patient_names = input.patients;
   summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size() + plan.renamed.size();

@@ -41,7 +41,7 @@ struct ReaderOptions {
   bool estimate = false;
 
   DicomGrouping grouping = DicomGrouping::kSeries;  // --group
-  bool keep_patient_id = false;  // --keep-patient-id; else a hash of it with `patient_salt`
+  bool keep_patient_id = false;  // --keep-patient-id; else hashes of patients with `patient_salt`
   std::string patient_salt;      // --patient-salt
 };
 

@@ -73,7 +73,7 @@ class Source {
 // Holds what a file's header says of the exam that it belongs to; empty or NaN where it says
 // nothing.
 struct SourceFacts {
-  std::string patient;  // as ReaderOptions wants it: hashed, unless it may be kept
+  std::string patient;                                           // as the header states it
   double start_time = std::numeric_limits<double>::quiet_NaN();  // Unix seconds, first frame
   std::vector<std::pair<std::string, std::string>> columns;      // "study", "view", …
 };

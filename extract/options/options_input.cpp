@@ -78,9 +78,9 @@ void InputOptions::describe(po::options_description& description, ExtractOptions
   add("group", text(group, "KIND"),
       "single-frame DICOM files form an exam per series (default) or study");
   add("keep-patient-id", po::bool_switch(&options.reader.keep_patient_id),
-      "store DICOM's PatientID as it is instead of a salted hash");
+      "store patients as DICOM, paths or the manifest name them, instead of salted hashes");
   add("patient-salt", text(patient_salt, "TEXT"),
-      "of that hash (default: $COLDFRAME_PATIENT_SALT, else one kept in your home)");
+      "of these hashes (default: $COLDFRAME_PATIENT_SALT, else one kept in your home)");
 }
 
 void InputOptions::apply_selection(frames::FrameSelection& selection) const {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/text/text.h"
+#include "extract/frames/input/identity.h"
 
 namespace coldframe::extract {
 namespace {
@@ -96,13 +97,13 @@ std::string lost_text(const PipelineResult& result) {
   return text;
 }
 
-// "what enters block 8 (197 × 384), "
 std::string partly_finite_text(const PipelineResult& result) {
   if (result.partly_finite == 0) return "";
   return concat("not finite ", plural(result.partly_finite, "frame"),
                 " with values that are NaN (shown black) or infinite (black or white)\n");
 }
 
+// "what enters block 8 (197 × 384), "
 std::string cut_text(const ExtractSummary& summary) {
   if (!summary.cut) return "";
   std::vector<std::string> sides;
@@ -139,6 +140,9 @@ std::string to_text(const ExtractSummary& summary) {
   if (summary.resources) text += concat("machine    ", to_text(*summary.resources), "\n");
   if (summary.unchanged)
     text += concat("unchanged  ", plural(summary.unchanged, "exam"), ", nothing to extract\n");
+  if (summary.patients)
+    text += concat("patients   ", summary.patients, ", ",
+                   frames::patients_text(summary.patient_names), "\n");
   if (summary.metadata_updated)
     text +=
         concat("updated    ", plural(summary.metadata_updated, "exam"), " without extraction\n");
@@ -179,10 +183,14 @@ Json to_json(const ExtractSummary& summary) {
             {"batch", result.batch},
             {"peak_device_bytes", result.peak_device_bytes},
             {"unchanged", summary.unchanged},
+            {"patients", summary.patients},
+            {"patients_hashed", summary.patient_names.hashed.value_or(false)},
+            {"exams_that_show_patients", summary.patient_names.shown_by_names},
             {"metadata_updated", summary.metadata_updated},
             {"failures", failures},
             {"lost", lost_json(result)},
             {"lost_frames", lost_frames(result)},
+            {"partly_finite_frames", result.partly_finite},
             {"stopped", result.stopped},
             {"cached",
              {{"exams", summary.cached_exams},
@@ -190,7 +198,6 @@ Json to_json(const ExtractSummary& summary) {
               {"bytes", summary.cache_bytes}}}};
   if (summary.resources) json["resources"] = to_json(*summary.resources);
   return json;
-            {"partly_finite_frames", result.partly_finite},
 }
 
 }  // namespace coldframe::extract

@@ -18,7 +18,9 @@ struct ExtractSummary {
   std::optional<cache::Cut> cut;  // what is stored beside the features
   Json backbone;                  // Backbone::describe()
   std::string weights;            // name of its file, empty for random weights
-  std::string reused;             // the cache of --reuse, empty for none
+  std::size_t patients = 0;       // of the input
+  frames::PatientNames patient_names;
+  std::string reused;  // the cache of --reuse, empty for none
   ImageSize image_size{};
   PipelineResult result;
   std::size_t unchanged = 0, metadata_updated = 0;

@@ -60,8 +60,9 @@ bool may_hold_salt(const fs::path& path) {
   return !path.empty() && fs::status(path, error).type() != fs::file_type::not_found;
 }
 
-// A header may name a patient only where its kind of file states facts.
+// A header may name a study, too, where its kind of file states facts.
 bool may_name_patients(const frames::ExamList& list) {
+  if (list.patients.hashed) return true;
   return std::any_of(list.exams.begin(), list.exams.end(), [](const frames::ExamSpec& exam) {
     const auto first = std::find_if(exam.items.begin(), exam.items.end(),
                                     [](const auto& item) { return !item.path.empty(); });
@@ -124,8 +125,7 @@ frames::ExamList list_exams_salted(const fs::path& input, frames::ExamListOption
                        "), so the next run would give them other hashes; ", kGiveOne));
     return list;
   }
-  log_info(
-      concat("patients of DICOM files are stored as hashes; their salt is in ", path.string()));
+  log_info(concat("patients are stored as hashes; their salt is in ", path.string()));
   const std::string stored = read_salt(path);
   if (stored == salt) return list;
   salt = stored;  // another process was quicker

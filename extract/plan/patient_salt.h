@@ -18,8 +18,8 @@ namespace coldframe::extract {
 std::filesystem::path patient_salt_path();
 
 // frames::list_exams with that salt where `options.reader` has none. The file is made only when
-// the input holds files whose headers may name a patient; where it cannot be, a warning says what
-// to do. DataError when the file cannot be read.
+// the input names a patient, or holds files whose headers may name a study; where it cannot be, a
+// warning says what to do. DataError when the file cannot be read.
 frames::ExamList list_exams_salted(const std::filesystem::path& input,
                                    frames::ExamListOptions options);
 

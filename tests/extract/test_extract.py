@@ -80,9 +80,9 @@ def test_features_equal_timm_on_pillow_pixels(tmp_path, precision, tolerance):
 @pytest.mark.parametrize("out", ["x.h5", "x.cache"])
 def test_second_run_extracts_nothing_and_labels_update(tmp_path, out):
     manifest = make_exams(tmp_path)
-    command = ["extract", "--input", manifest, *RANDOM, "--out", tmp_path / out, "--json", "--quiet"]
+    command = ["extract", "--input", manifest, *RANDOM, "--out", tmp_path / out, "--json", "--quiet", "--keep-patient-id"]
     first = json.loads(coldframe(*command).stdout)
-    assert first["extracted"] == {"exams": 4, "frames": 12}
+    assert first["extracted"] == {"exams": 4, "frames": 12} and not first["patients_hashed"]
     second = json.loads(coldframe(*command).stdout)
     assert (second["extracted"]["exams"], second["unchanged"], second["metadata_updated"]) == (0, 4, 0)
 
@@ -95,6 +95,13 @@ def test_second_run_extracts_nothing_and_labels_update(tmp_path, out):
     listing = coldframe("cache", "ls", tmp_path / out).stdout
     assert "p7" in listing and "covid" in listing
     coldframe("cache", "verify", tmp_path / out)
+
+    # Names and hashes do not meet in a cache; hashes need no extraction.
+    hashing = ["extract", "--input", manifest, *RANDOM]
+    assert "give --keep-patient-id to go on with their names" in coldframe(*hashing, "--out", tmp_path / out, expect=3).stderr
+    text = coldframe(*hashing, "--reuse", tmp_path / out, "--out", tmp_path / "hashed.h5").stdout
+    assert "reused     12 features" in text and "patients   3, stored as hashes (--keep-patient-id" in text
+    assert "p7" not in coldframe("cache", "ls", tmp_path / "hashed.h5").stdout
 
 
 def test_another_recipe_is_refused_with_the_difference(tmp_path):

@@ -2,41 +2,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/files/fingerprint.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/pixel_layout.h"
 #include "extract/frames/dicom/source.h"
 #include "extract/frames/dicom/times.h"
+#include "extract/frames/input/identity.h"
 
 namespace coldframe::frames::dicom {
 namespace {
 
-constexpr std::size_t kHashDigits = 16;
 constexpr double kTwoDimensional = 1;  // region spatial format
 constexpr double kCentimetres = 3;     // physical units
-
-// Bytes that are no UTF-8 are taken for ISO 8859-1.
-std::string as_utf8(const std::string& text) {
-  if (is_valid_utf8(text)) return text;
-  std::string utf8;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x80) {
-      utf8 += c;
-    } else {
-      utf8 += static_cast<char>(0xC0 | byte >> 6);
-      utf8 += static_cast<char>(0x80 | (byte & 0x3F));
-    }
-  }
-  return utf8;
-}
-
-// Names people, hence hashed unless it may be kept.
-std::string identity(DcmItem& root, const DcmTagKey& tag, const ReaderOptions& options) {
-  const std::string value = text_of(root, tag);
-  if (value.empty() || options.keep_patient_id) return as_utf8(value);
-  return sha256_hex(options.patient_salt + value).substr(0, kHashDigits);
-}
 
 using Spacing = std::array<double, 2>;
 
@@ -101,12 +77,12 @@ Geometry read_geometry(const DataSet& data, const FunctionalGroups& groups, std:
 SourceFacts read_facts(const DataSet& data, const ReaderOptions& options) {
   DcmItem& root = data.root();
   SourceFacts facts;
-  facts.patient = identity(root, DCM_PatientID, options);
+  facts.patient = text_of(root, DCM_PatientID);
   facts.start_time = start_time(root);
   const auto add = [&](const char* name, std::string value) {
     if (!value.empty()) facts.columns.emplace_back(name, std::move(value));
   };
-  add("study", identity(root, DCM_StudyInstanceUID, options));
+  add("study", stored_identity(text_of(root, DCM_StudyInstanceUID), options));
   const std::string view = text_of(root, DCM_ViewPosition);
   const double primary = number_of(root, DCM_PositionerPrimaryAngle, std::nan("")),
                secondary = number_of(root, DCM_PositionerSecondaryAngle, std::nan(""));

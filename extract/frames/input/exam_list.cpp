@@ -10,6 +10,7 @@
 #include "extract/frames/dicom/series.h"
 #include "extract/frames/input/file_name.h"
 #include "extract/frames/input/header_times.h"
+#include "extract/frames/input/identity.h"
 #include "extract/frames/input/path_pattern.h"
 #include "extract/frames/source.h"
 
@@ -110,6 +111,7 @@ ExamList list_exams(const fs::path& input, const ExamListOptions& options) {
     settle_header_times(exam, options);
     complete_from_header(exam, options.reader);
   }
+  store_patients(list, options.reader);
   return list;
 }
 

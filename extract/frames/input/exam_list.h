@@ -39,10 +39,18 @@ struct ExamSpec {
   std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache
 };
 
+// How an input's patients are stored.
+struct PatientNames {
+  std::optional<bool> hashed = std::nullopt;  // nothing: the input names none
+  std::string salt = {};                      // of hashes: tells salts apart, and none of them
+  std::size_t shown_by_names = 0;  // exams whose id, or a file's name, holds what a hash hides
+};
+
 struct ExamList {
   std::vector<ExamSpec> exams;  // in the order of the input
   std::vector<std::string> frame_columns;
   std::vector<std::string> warnings;  // what was passed over, with the reason; may be thousands
+  PatientNames patients = {};
 };
 
 // The first 20 of the warnings and how many more there are, for people.

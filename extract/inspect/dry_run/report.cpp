@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "common/text/table.h"
 #include "common/text/text.h"
+#include "extract/frames/input/identity.h"
 #include "extract/inspect/dry_run/cache_size.h"
 
 namespace coldframe::extract::dry_run {
@@ -25,12 +25,10 @@ struct Totals {
 Totals total(const Report& report) {
   Totals totals;
   totals.exams = report.input.exams.size();
-  std::set<std::string> patients;
+  totals.patients = frames::count_patients(report.input);
   for (std::size_t i = 0; i < totals.exams; ++i) {
     const ExamSurvey& exam = report.survey.exams[i];
-    const std::string& patient = report.input.exams[i].patient;
-    totals.without_patient += patient.empty();
-    if (!patient.empty()) patients.insert(patient);
+    totals.without_patient += report.input.exams[i].patient.empty();
     totals.unreadable += !exam.failure.empty();
     if (!exam.failure.empty()) continue;
     totals.frames += exam.frames;
@@ -41,7 +39,6 @@ Totals total(const Report& report) {
     totals.has_clips = totals.has_clips || exam.kind.starts_with("video");
     totals.thumbnail_bytes += exam.thumbnail_bytes;
   }
-  totals.patients = patients.size();
   totals.cache_bytes = estimate_cache_bytes(report, kWidth);
   return totals;
 }
@@ -145,6 +142,8 @@ std::string totals_text(const Totals& totals, const Report& report) {
     text += concat(", ", plural(totals.without_patient, "exam"), " without one");
   if (totals.unreadable) text += concat("; ", totals.unreadable, " cannot be extracted");
   text += "\n";
+  if (totals.patients)
+    text += concat("Patients: ", frames::patients_text(report.input.patients), "\n");
   if (totals.inputs > totals.selected)
     text += concat("Tiles: about ", totals.inputs, " inputs of the backbone\n");
   text += concat("Decoding: about ", human_duration(totals.decode_s), " of one core\n");
@@ -189,8 +188,8 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["frames"] = exam.frames;
   json["selected"] = exam.selected;
   json["missing"] = exam.missing;
-  json["partly_finite"] = exam.partly_finite;
   json["lost"] = exam.lost;
+  json["partly_finite"] = exam.partly_finite;
   json["inputs"] = exam.inputs;
   json["times"] = {{"kind", times_word(exam.timing.kind)},
                    {"span_s", json_number(exam.timing.span_s)},
@@ -237,6 +236,8 @@ Json to_json(const Report& report) {
                     {"missing", totals.missing},
                     {"inputs", totals.inputs},
                     {"patients", totals.patients},
+                    {"patients_hashed", report.input.patients.hashed.value_or(false)},
+                    {"exams_that_show_patients", report.input.patients.shown_by_names},
                     {"decode_core_seconds", json_number(totals.decode_s)},
                     {"clips_are_estimates", totals.has_clips},
                     {"exams_without_patient", totals.without_patient},

@@ -42,7 +42,8 @@ def test_a_folder_that_holds_nothing_is_an_exam_that_cannot_be_read(tmp_path):
 
 
 def patients(source, pattern):
-    return {name: (exam["patient"], exam["files"]) for name, exam in read(source, 0, [f"--exam-from={pattern}"]).items()}
+    exams = read(source, 0, [f"--exam-from={pattern}", "--keep-patient-id"])
+    return {name: (exam["patient"], exam["files"]) for name, exam in exams.items()}
 
 
 def test_exams_and_patients_come_out_of_paths(tmp_path):

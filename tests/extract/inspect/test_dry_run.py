@@ -37,7 +37,7 @@ def exams(tmp_path):
 
 def test_lists_what_would_be_extracted_and_writes_nothing(exams):
     before = sorted(path.name for path in exams.iterdir())
-    report = json.loads(dry_run(exams / "m.csv", "--json", "--frames", "2").stdout)
+    report = json.loads(dry_run(exams / "m.csv", "--json", "--frames", "2", "--keep-patient-id").stdout)
     assert sorted(path.name for path in exams.iterdir()) == before
     assert report["findings"] == []
     assert {key: report["totals"][key] for key in ("exams", "frames", "selected", "patients", "unreadable")} == {
@@ -48,7 +48,7 @@ def test_lists_what_would_be_extracted_and_writes_nothing(exams):
     assert first["times"] == {"kind": "constant", "span_s": 7.5, "median_interval_s": 2.5, "frames_per_time": 1,
                               "duplicate": 0, "decreasing": 0}
     text = dry_run(exams / "m.csv").stdout
-    assert "3 exams, 12 frames, 3 patients" in text and "Look at" not in text
+    assert "3 exams, 12 frames, 3 patients\nPatients: stored as hashes (" in text and "Look at" not in text
 
 
 def test_an_unreadable_exam_is_a_finding_and_the_exit_code(exams):

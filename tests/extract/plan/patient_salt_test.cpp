@@ -33,6 +33,14 @@ TEST_F(PatientSalt, IsNotMadeForFilesThatNameNoPatient) {
   EXPECT_FALSE(std::filesystem::exists(patient_salt_path()));
 }
 
+TEST_F(PatientSalt, IsMadeForAManifestThatNamesOne) {
+  write_text(scratch / "in/m.csv", "exam,path,patient\na,a.png,P1\n");
+  const auto list = list_exams_salted(scratch / "in/m.csv", {});
+  EXPECT_EQ(list.exams.at(0).patient.size(), 16u);
+  EXPECT_TRUE(std::filesystem::exists(patient_salt_path()));
+  EXPECT_EQ(list_exams_salted(scratch / "in/m.csv", {}).exams[0].patient, list.exams[0].patient);
+}
+
 // A DICOM file that is cut off: its exam fails, but it might have named a patient.
 void write_dicom(const std::filesystem::path& path) {
   write_text(path, std::string(128, '\0') + "DICM" + std::string("\x02\0\x10\0UI\xff\x7f", 8));

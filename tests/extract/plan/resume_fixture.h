@@ -48,7 +48,9 @@ class Resume : public ::testing::Test {
   cache::Location location() { return cache::locate(scratch / "out.cache"); }
   void manifest(const std::string& rows) {
     write_text(scratch / "exams.csv", "exam,path,time,patient,label\n" + rows);
-    input = frames::list_exams(scratch / "exams.csv", {});
+    frames::ExamListOptions options;
+    options.reader.keep_patient_id = true;
+    input = frames::list_exams(scratch / "exams.csv", options);
   }
   Plan plan(const PlanOptions& options = {}) {
     const cache::CacheReader cached(scratch / "out.cache");

@@ -1,0 +1,69 @@
+#include "extract/plan/patients.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "common/cli/error.h"
+#include "common/text/text.h"
+
+namespace coldframe::extract {
+namespace {
+
+constexpr std::string_view kAsNamed = "as named", kHashes = "hashes";
+
+bool looks_hashed(const std::string& patient) {
+  constexpr std::size_t kDigits = 16;
+  return patient.size() == kDigits &&
+         patient.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// "": there is no patient.
+std::string note_of(const cache::CacheReader& cached) {
+  const std::string note = cached.recipe().notes.value("patients", "");
+  if (!note.empty()) return note;
+  std::string found;
+  for (const cache::ExamInfo& exam : cached.exams()) {
+    if (exam.patient.empty()) continue;
+    if (!looks_hashed(exam.patient)) return std::string(kAsNamed);
+    found = kHashes;
+  }
+  return found;
+}
+
+std::string example_of(const cache::CacheReader& cached) {
+  const auto first =
+      std::ranges::find_if(cached.exams(), [](const auto& exam) { return !exam.patient.empty(); });
+  return first == cached.exams().end() ? "" : concat(" (such as '", first->patient, "')");
+}
+
+}  // namespace
+
+std::string patients_note(const frames::PatientNames& patients) {
+  if (!patients.hashed) return "";
+  return *patients.hashed ? concat(kHashes, " of salt ", patients.salt) : std::string(kAsNamed);
+}
+
+void check_patients(const frames::PatientNames& patients, const cache::CacheReader& cached,
+                    const std::filesystem::path& path) {
+  const std::string before = note_of(cached), now = patients_note(patients);
+  if (before.empty() || now.empty() || before == now) return;
+  const bool same_kind = before.starts_with(kHashes) && now.starts_with(kHashes);
+  if (same_kind && (before == kHashes || now == kHashes)) return;  // a salt that nobody noted
+  const std::string cache = path.string();
+  const std::string anew =
+      concat("; or --reuse ", cache, " --out NEW makes a cache that stores them as this run does, ",
+             "without extracting again");
+  if (same_kind)
+    throw CacheError(concat("'", cache, "' stores patients as ", before, ", and this run as ", now,
+                            ": give the salt of then (--patient-salt or COLDFRAME_PATIENT_SALT)",
+                            anew));
+  if (before == kAsNamed)
+    throw CacheError(concat("'", cache, "' stores patients as they are named", example_of(cached),
+                            ", and this run as hashes: give --keep-patient-id to go on with their "
+                            "names",
+                            anew));
+  throw CacheError(concat("'", cache, "' stores patients as hashes", example_of(cached),
+                          ", and this run as they are named: leave out --keep-patient-id", anew));
+}
+
+}  // namespace coldframe::extract
