@@ -112,11 +112,11 @@ tune::StepTask task_of(const Query& query, const Trained& trained) {
   return task;
 }
 
-Row row_of(const Query& query, const Trained& trained, const Way& way, const tune::Use& use,
-           std::uint64_t fixed) {
+// `vit` is what count_parameters() finds: the same for every way, and for any number of exams.
+Row row_of(const Query& query, const Trained& trained, const ParameterCount& vit, const Way& way,
+           const tune::Use& use, std::uint64_t fixed) {
   const ChainShape shape = shape_of(query, trained);
   const auto dimension = count(shape.feature_count());
-  const ParameterCount vit = count_parameters(shape);
   const std::uint64_t temporal = temporal_parameters(query, dimension);
   Row row;
   row.trained = trained;
@@ -132,6 +132,12 @@ Row row_of(const Query& query, const Trained& trained, const Way& way, const tun
   row.work = use.seconds + 6.0 * double(temporal) * double(query.all_frames());
   add_device(query, row.bytes);
   return row;
+}
+
+Row row_of(const Query& query, const Trained& trained, const ParameterCount& vit, const Way& way) {
+  if (trained.blocks == 0) return cached_row(query);
+  const tune::StepTask task = task_of(query, trained);
+  return row_of(query, trained, vit, way, tune::use_of(way, task), task.fixed);
 }
 
 }  // namespace
@@ -199,9 +205,7 @@ std::vector<Trained> trained_parts(const Query& query) {
 }
 
 Row plan_row(const Query& query, const Trained& trained, const Way& way) {
-  if (trained.blocks == 0) return cached_row(query);
-  const tune::StepTask task = task_of(query, trained);
-  return row_of(query, trained, way, tune::use_of(way, task), task.fixed);
+  return row_of(query, trained, count_parameters(shape_of(query, trained)), way);
 }
 
 std::vector<Row> plan_rows(const Query& query) {
@@ -212,7 +216,8 @@ std::vector<Row> plan_rows(const Query& query) {
       rows.push_back(cached_row(query));
       continue;
     }
-    const auto add = [&](const Way& way) { rows.push_back(plan_row(query, trained, way)); };
+    const ParameterCount vit = count_parameters(shape_of(query, trained));
+    const auto add = [&](const Way& way) { rows.push_back(row_of(query, trained, vit, way)); };
     for (const Strategy strategy :
          {Strategy::kNone, Strategy::kMlp, Strategy::kSqrt, Strategy::kBlock})
       add({strategy, frames, 1, 0});
@@ -235,25 +240,26 @@ std::vector<Row> plan_rows(const Query& query) {
 std::vector<Row> rows_within(const Query& query, const Trained& trained, std::uint64_t memory) {
   std::vector<Row> rows;
   if (trained.blocks == 0) {
-    Row row = cached_row(query);
-    if (row.bytes.total() <= memory) rows.push_back(std::move(row));
+    if (Row row = cached_row(query); row.bytes.total() <= memory) rows.push_back(std::move(row));
     return rows;
   }
   const tune::StepTask task = task_of(query, trained);
-  const Bytes none = row_of(query, trained, {}, {task.fixed, 0}, task.fixed).bytes;
+  const ParameterCount vit = count_parameters(shape_of(query, trained));
+  const Bytes none = row_of(query, trained, vit, {}, {task.fixed, 0}, task.fixed).bytes;
   const std::uint64_t beside = none.weights + none.gradients + none.optimizer + none.inputs;
   const double usable = memory_before_device(query, memory) - double(beside) + double(task.fixed);
   if (usable <= double(task.fixed)) return rows;
   for (const tune::ConsideredWay& each :
        tune::consider_ways(task, static_cast<std::uint64_t>(usable))) {
     if (!each.fits) break;
-    Row row = row_of(query, trained, each.way, each.use, task.fixed);
+    Row row = row_of(query, trained, vit, each.way, each.use, task.fixed);
     if (row.bytes.total() <= memory) rows.push_back(std::move(row));
   }
   return rows;
 }
 
 std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory) {
+  const ParameterCount vit = count_parameters(shape_of(query, row.trained));
   const auto fits = [&](std::int64_t exams) {
     Query larger = query;
     larger.exams = exams;
@@ -265,7 +271,7 @@ std::int64_t most_exams(const Query& query, const Row& row, std::uint64_t memory
       way.budget = static_cast<std::uint64_t>(double(way.budget) * double(frames) /
                                               double(query.all_frames()) * 1.01) +
                    (16 << 20);
-    return plan_row(larger, row.trained, way).bytes.total() <= memory;
+    return row_of(larger, row.trained, vit, way).bytes.total() <= memory;
   };
   std::int64_t low = 0, high = 1;
   while (high <= kMostExams && fits(high)) low = high, high *= 2;
