@@ -1,17 +1,19 @@
 #include "common/files/atomic_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
-#include <mutex>
+#include <charconv>
+#include <fstream>
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/files/fingerprint.h"
 #include "common/files/patience.h"
 #include "common/text/text.h"
 
@@ -21,113 +23,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-FileFaultHook fault_hook;
-std::mutex fault_mutex;
+using file_calls::attempt;
+using file_calls::folder_of;
+using file_calls::injected_fault;
+using file_calls::refuse;
+using file_calls::sync_folder;
 
-int injected_fault(std::string_view name, const fs::path& path) {
-  FileFaultHook hook;
-  {
-    const std::lock_guard lock(fault_mutex);
-    hook = fault_hook;
-  }
-  return hook ? hook(name, path) : 0;
+constexpr const char* kTemporarySuffix = ".tmp";
+
+// Tells hosts apart that share a file system, and containers of one host whose processes are
+// numbered apart.
+const std::string& this_host() {
+  static const std::string mark = [] {
+    char name[256] = "", numbering[64] = "";
+    ::gethostname(name, sizeof name - 1);
+    [[maybe_unused]] const ssize_t length =
+        ::readlink("/proc/self/ns/pid", numbering, sizeof numbering - 1);
+    std::string machine;
+    std::ifstream("/etc/machine-id") >> machine;
+    const std::string all = concat(name, '\n', machine, '\n', numbering);
+    const std::uint64_t hash = xxh3_64(std::as_bytes(std::span(all)));
+    return to_hex(std::as_bytes(std::span(&hash, 1)));
+  }();
+  return mark;
 }
 
-// Runs a system call that returns a negative number on failure, again when a signal cut it short.
-template <typename Call>
-auto attempt(int fault, const Call& call) -> decltype(call()) {
-  if (fault > 0) {
-    errno = fault;
-    return -1;
-  }
-  decltype(call()) result;
-  do {
-    result = call();
-  } while (result < 0 && errno == EINTR);
-  return result;
-}
-
-std::string advice(int error) {
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return "; free some space and run the same command again";
-    case EFBIG:
-      return "; raise the limit on file sizes (ulimit -f) and run the same command again";
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return "; choose a folder that you may write to";
-    case ENOENT:
-    case ENOTDIR:
-      return "; its folder must exist";
-    case EISDIR:
-      return "; a folder stands where the file should go";
-    default:
-      return "";
-  }
-}
-
-std::string message_of(std::string_view verb, const fs::path& path, int error) {
-  return concat("cannot ", verb, " '", path.string(), "': ", std::strerror(error), advice(error));
-}
-
-[[noreturn]] void refuse(std::string_view verb, const fs::path& path, int error) {
-  if (may_pass(error)) throw PassingError(message_of(verb, path, error), error);
-  throw SystemError(message_of(verb, path, error));
-}
-
-fs::path folder_of(const fs::path& path) {
-  return path.has_parent_path() ? path.parent_path() : fs::path(".");
-}
-
-// -1 with errno. Some network file systems do not sync folders and say EINVAL.
-int try_sync(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return -1;
-  const int result =
-      attempt(injected_fault("fsync_folder", folder), [&] { return ::fsync(descriptor); });
-  const int error = errno;
-  ::close(descriptor);
-  errno = error;
-  return result < 0 && error != EINVAL ? -1 : 0;
-}
-
-// Makes the folder's own entries (a rename, a removal) survive a power cut. Tried again by itself:
-// what it follows has been done, and is not to be done twice.
-void sync_folder(const fs::path& path) {
-  const fs::path folder = folder_of(path);
-  for (Patience tries(folder, Patience::Stop::kWaits); try_sync(folder) < 0;)
-    if (const int error = errno; !tries.again(error))
-      throw SystemError(message_of("sync the folder of", path, error));
-}
-
-// The rename over a reserved name. One that fails takes the reservation away, which is no file that
-// anybody can read. What is not empty there is ours: the rename was done and its answer lost.
-int replace_reservation(const fs::path& temporary, int descriptor, const fs::path& path) {
-  if (attempt(injected_fault("replace", path),
-              [&] { return ::rename(temporary.c_str(), path.c_str()); }) >= 0)
-    return 0;
-  const int error = errno;
-  struct stat ours = {}, there = {};
-  int looked = 0;
-  for (Patience tries(path, Patience::Stop::kWaits);
-       (looked = ::stat(path.c_str(), &there)) < 0 && tries.again(errno);) {
-  }
-  const bool is_ours =
-      there.st_size > 0 || (::fstat(descriptor, &ours) == 0 && there.st_ino == ours.st_ino);
-  if (looked == 0 && is_ours) return 0;
-  for (Patience tries(path, Patience::Stop::kWaits);
-       looked == 0 && ::unlink(path.c_str()) < 0 && tries.again(errno);) {
-  }
-  errno = error;
-  return -1;
+// Whatever process writes the file: its host, its number and a counter follow.
+std::string temporary_prefix(const fs::path& path) {
+  return concat(".", path.filename().string(), ".");
 }
 
 fs::path temporary_name(const fs::path& path) {
   static std::atomic<unsigned> counter{0};
-  return folder_of(path) /
-         concat(".", path.filename().string(), ".", ::getpid(), "-", counter++, ".tmp");
+  return folder_of(path) / concat(temporary_prefix(path), this_host(), "-", ::getpid(), "-",
+                                  counter++, kTemporarySuffix);
+}
+
+// True for "PREFIX", "PID-COUNTER.tmp" of a process of this host that is gone.
+bool is_stale(std::string_view name, const std::string& prefix) {
+  if (!name.starts_with(prefix) || !name.ends_with(kTemporarySuffix)) return false;
+  const char* const end = name.data() + name.size();
+  pid_t process = 0;
+  const auto [rest, error] = std::from_chars(name.data() + prefix.size(), end, process);
+  return error == std::errc() && process > 0 && *rest == '-' && ::kill(process, 0) != 0 &&
+         errno == ESRCH;
 }
 
 }  // namespace
@@ -211,7 +150,11 @@ void AtomicFile::sync() {
   refuse("write", path_, error);
 }
 
-void AtomicFile::finish() {
+void AtomicFile::finish(Existing existing) {
+  if (existing == Existing::kKeep) {
+    if (!finish_if_new()) refuse_taken(path_);
+    return;
+  }
   sync();
   if (attempt(injected_fault("rename", path_),
               [&] { return ::rename(temporary_.c_str(), path_.c_str()); }) < 0) {
@@ -224,32 +167,13 @@ void AtomicFile::finish() {
   sync_folder(path_);
 }
 
-// A link fails where the name is taken, and on NFS may succeed although its answer is lost: then
-// the file has two names (open(2), O_EXCL). Some file systems have no links (FUSE, FAT): there the
-// name is reserved by an empty file, which the rename replaces; a job that is killed in between
-// leaves it, and readers say that it is no shard.
 bool AtomicFile::publish_new() {
-  int result = attempt(injected_fault("rename", path_),
-                       [&] { return ::link(temporary_.c_str(), path_.c_str()); });
-  struct stat status = {};
-  const int reason = errno;
-  if (result < 0 && ::fstat(descriptor_, &status) == 0 && status.st_nlink == 2) result = 0;
-  errno = reason;
-  const bool without_links =
-      result < 0 && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK);
-  if (without_links) {
-    const int reserved = attempt(injected_fault("reserve", path_), [&] {
-      return ::open(path_.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    });
-    if (reserved >= 0) ::close(reserved);
-    result = reserved < 0 ? reserved : replace_reservation(temporary_, descriptor_, path_);
-  } else if (result >= 0) {
-    ::unlink(temporary_.c_str());
+  try {
+    return rename_file_if_new(temporary_, descriptor_, path_);
+  } catch (...) {
+    abandon();
+    throw;
   }
-  if (result >= 0 || errno == EEXIST) return result >= 0;
-  const int error = errno;
-  abandon();
-  refuse("write", path_, error);
 }
 
 void AtomicFile::finish_as_new(const std::function<fs::path()>& next) {
@@ -271,16 +195,17 @@ bool AtomicFile::finish_if_new() {
   return published;
 }
 
-void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes) {
+void write_file_atomically(const fs::path& path, std::span<const std::byte> bytes,
+                           Existing existing) {
   with_patience(path, [&] {
     AtomicFile file(path);
     file.append(bytes);
-    file.finish();
+    file.finish(existing);
   });
 }
 
-void write_file_atomically(const fs::path& path, std::string_view text) {
-  write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())));
+void write_file_atomically(const fs::path& path, std::string_view text, Existing existing) {
+  write_file_atomically(path, std::as_bytes(std::span(text.data(), text.size())), existing);
 }
 
 void remove_file_durably(const fs::path& path) {
@@ -323,9 +248,11 @@ void create_folders_durably(const fs::path& folder) {
   sync_folder(folder);
 }
 
-void set_file_fault_hook(FileFaultHook hook) {
-  const std::lock_guard lock(fault_mutex);
-  fault_hook = std::move(hook);
+void remove_stale_temporaries(const fs::path& path) {
+  const std::string prefix = concat(temporary_prefix(path), this_host(), "-");
+  std::error_code ignored;
+  for (const fs::path& entry : entries_of(folder_of(path), ignored))
+    if (is_stale(entry.filename().string(), prefix)) fs::remove(entry, ignored);
 }
 
 }  // namespace coldframe

@@ -1,6 +1,5 @@
 // A file that appears whole or not at all: written under a temporary name in the same folder,
-// synced, renamed, and the folder synced. The only place in Coldframe that publishes bytes to disk,
-// and the place in which tests make the disk fail.
+// synced, renamed, and the folder synced. The only place in Coldframe that publishes bytes to disk.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +9,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "common/files/file_calls.h"
+#include "common/files/publish.h"
 
 namespace coldframe {
 
@@ -27,10 +29,11 @@ class AtomicFile {
                std::span<std::byte> bytes) const;  // beyond the end reads zeros
   void truncate(std::uint64_t size);
   std::uint64_t size() const { return size_; }
+  void sync();  // fsync; the ways to finish begin with it
 
   // fsync, rename over `path`, fsync the folder. After it returns the file survives a power cut;
-  // when it throws the temporary file is gone.
-  void finish();
+  // when it throws the temporary file is gone. kKeep: SystemError when something has the name.
+  void finish(Existing existing = Existing::kReplace);
   // The same, but no file that is there is ever replaced, whoever publishes beside us, on other
   // machines too: where `path` is taken, `next` is asked for names in the same folder until one is
   // free.
@@ -39,7 +42,6 @@ class AtomicFile {
 
  private:
   void abandon() noexcept;
-  void sync();
   bool publish_new();  // false: another file has the name
 
   std::filesystem::path path_, temporary_;
@@ -47,8 +49,14 @@ class AtomicFile {
   std::uint64_t size_ = 0;
 };
 
-void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes);
-void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+void write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes,
+                           Existing existing = Existing::kReplace);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text,
+                           Existing existing = Existing::kReplace);
+
+// Removes what killed processes of this host left of files that were to have this name. Those of
+// processes that live, and of other hosts, stay.
+void remove_stale_temporaries(const std::filesystem::path& path);
 
 // Removes a file and syncs its folder.
 void remove_file_durably(const std::filesystem::path& path);
@@ -59,14 +67,5 @@ void rename_durably(const std::filesystem::path& from, const std::filesystem::pa
 // Creates a folder and those above it that are missing, and syncs the folders that hold them.
 // Returns quietly if it is there; SystemError otherwise.
 void create_folders_durably(const std::filesystem::path& folder);
-
-// Fault injection for tests: called before operation `name` ("open", "write", "read", "truncate",
-// "fsync", "rename" (also of a link), "reserve", "replace" (of what is reserved), "fsync_folder",
-// "unlink", "mkdir") on `path` (of a rename: the new name; of an fsync_folder: the folder). Returns
-// the errno with which it fails, 0 to let it happen, or kShortWrite to let a write store half of
-// its bytes. Empty: no faults.
-constexpr int kShortWrite = -1;
-using FileFaultHook = std::function<int(std::string_view name, const std::filesystem::path& path)>;
-void set_file_fault_hook(FileFaultHook hook);
 
 }  // namespace coldframe

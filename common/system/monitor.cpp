@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <string_view>
 
-#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
 #include "common/system/memory.h"
 #include "common/system/nvml.h"
 #include "common/text/text.h"
@@ -18,13 +20,22 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-void create_csv(const std::filesystem::path& path) {
-  std::ofstream file(path, std::ios::trunc);
-  file << "time_s,resident_bytes,available_bytes,cpu_percent,gpu_percent,gpu_memory_bytes\n";
-  if (!file.flush()) {
-    throw SystemError(concat("cannot write '", path.string(),
-                             "'; check that its folder exists and may be written to"));
-  }
+constexpr std::string_view kHeader =
+    "time_s,resident_bytes,available_bytes,cpu_percent,gpu_percent,gpu_memory_bytes\n";
+
+// A full disk may have cut the last row off.
+void drop_half_row(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (text.ends_with('\n')) return;
+  std::error_code ignored;
+  std::filesystem::resize_file(path, text.rfind('\n') + 1, ignored);
+}
+
+// Goes on with the table of an earlier start of the job.
+void open_csv(const std::filesystem::path& path, Existing existing) {
+  if (is_monitor_table(path)) return drop_half_row(path);
+  write_file_atomically(path, kHeader, existing);
 }
 
 // The mean of their load and the sum of their memory; empty when none can be told.
@@ -44,6 +55,12 @@ std::optional<nvml::Usage> usage_of(const std::vector<std::string>& gpus) {
 }
 
 }  // namespace
+
+bool is_monitor_table(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string start(kHeader.size(), '\0');
+  return file.read(start.data(), static_cast<std::streamsize>(start.size())) && start == kHeader;
+}
 
 Json to_json(const ResourceSummary& summary) {
   Json json{{"seconds", json_number(summary.seconds)},
@@ -71,7 +88,7 @@ Monitor::Monitor(MonitorOptions options)
       last_cpu_s_(process_cpu_seconds()),
       first_cpu_s_(last_cpu_s_) {
   summary_.least_available = available_bytes();
-  if (!options_.csv.empty()) create_csv(options_.csv);
+  if (!options_.csv.empty()) open_csv(options_.csv, options_.existing);
   thread_ = start_thread([this] { run(); });
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/files/publish.h"
 
 namespace coldframe {
 
@@ -31,13 +32,16 @@ struct MonitorOptions {
   std::filesystem::path csv;      // a row per sample; empty: none
   std::vector<std::string> gpus;  // each as nvml::usage() takes it
   std::chrono::milliseconds interval{1000};
+  Existing existing = Existing::kKeep;  // what becomes of a file that is there and no such table
 };
+// The table of an earlier job, to which rows may be added.
+bool is_monitor_table(const std::filesystem::path& path);
 
 // Samples from construction until finish() or destruction. The CSV has the columns time_s,
 // resident_bytes, available_bytes, cpu_percent, gpu_percent, gpu_memory_bytes (the last two empty
 // without a GPU; of several, the mean of their load and the sum of their memory); it is appended to
-// as the job runs, so that a killed one leaves its rows. SystemError when the CSV cannot be
-// created.
+// as the job runs, so that a killed one leaves its rows, and one that was begun before is gone on
+// with: time_s starts anew then. SystemError when the CSV cannot be created, or is another file.
 class Monitor {
  public:
   explicit Monitor(MonitorOptions options);

@@ -51,6 +51,25 @@ TEST(Monitor, WritesARowPerSampleAndSumsUp) {
   EXPECT_EQ(to_json(summary).at("peak_resident_bytes"), summary.peak_resident);
 }
 
+TEST(Monitor, GoesOnWithATableAndReplacesNoOtherFile) {
+  const testing::TemporaryFolder folder;
+  const auto csv = folder / "monitor.csv";
+  Monitor({csv, {}, 1s}).finish();
+  const std::string first = folder.read("monitor.csv");
+  folder.write("monitor.csv", first + "12.5,1");  // a full disk cut the last row off
+  EXPECT_TRUE(is_monitor_table(csv));
+  Monitor({csv, {}, 1s}).finish();
+  EXPECT_TRUE(folder.read("monitor.csv").starts_with(first));
+  EXPECT_EQ(read_csv(csv).rows.size(), 2u);
+
+  folder.write("monitor.csv", "exam,label\n1,0\n");
+  EXPECT_FALSE(is_monitor_table(csv));
+  EXPECT_THROW(Monitor({csv, {}, 1s}), SystemError);
+  EXPECT_EQ(folder.read("monitor.csv"), "exam,label\n1,0\n");
+  Monitor({csv, {}, 1s, Existing::kReplace}).finish();
+  EXPECT_EQ(read_csv(csv).rows.size(), 1u);
+}
+
 TEST(Monitor, NeedsNoFileAndNoGpu) {
   Monitor monitor({{}, {"0000:99:99.0"}, 1ms});
   std::this_thread::sleep_for(5ms);

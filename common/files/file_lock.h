@@ -1,0 +1,38 @@
+// A lock between processes, held for as long as the object lives (flock on a file that says who
+// holds it).
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace coldframe {
+
+struct LockOptions {
+  bool shared = false;   // beside others that share it, and nobody who holds it alone
+  bool required = true;  // false: where a file system knows no locks, none is taken
+  // Throws when another process holds it: "process 7 on host". Empty: it is waited for.
+  std::function<void(const std::string& holder)> refuse = {};
+  std::string advice = {};  // where nothing can be locked
+};
+
+class FileLock {
+ public:
+  // Creates the folder. SystemError where that or the lock cannot be made.
+  FileLock(std::filesystem::path path, const LockOptions& options);
+  // Removes the file, and the folder when nothing else is in it; one that is shared stays for those
+  // who share it, and for who holds it alone after them.
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  std::filesystem::path path_;
+  bool shared_;
+  int descriptor_ = -1;
+};
+
+// Who holds the lock alone: "process 7 on host, for 42s". "" when nobody does, and when it is gone.
+std::string holder_at_work(const std::filesystem::path& path);
+
+}  // namespace coldframe

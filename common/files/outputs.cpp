@@ -1,0 +1,96 @@
+#include "common/files/outputs.h"
+
+#include <algorithm>
+
+#include "common/cli/error.h"
+#include "common/files/atomic_file.h"
+#include "common/files/file.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path real_place(const fs::path& path) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
+  const fs::path& known = error ? path : place;
+  return known.has_filename() ? known : known.parent_path();
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(path, error));
+}
+
+// One file or folder, by whatever names.
+bool is_same(const fs::path& one, const fs::path& other) {
+  std::error_code error;
+  return real_place(one) == real_place(other) || fs::equivalent(one, other, error);
+}
+
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  const fs::path inner = real_place(path), outer = real_place(folder);
+  const auto [end, rest] = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end());
+  return end == outer.end() && rest != inner.end();
+}
+
+std::string shown(const NamedOutput& output) {
+  return concat(output.option, " '", output.path.string(), "'");
+}
+
+// `is_kept`: what is there stays, and is added to.
+void check_inputs(const NamedOutput& output, const std::vector<NamedInput>& inputs, bool is_kept) {
+  for (const NamedInput& input : inputs) {
+    if (input.path.empty()) continue;
+    const bool is_replaced = !output.may_stand && is_there(output.path);
+    const char* const relation = is_same(output.path, input.path)                  ? " is "
+                                 : !is_kept && lies_in(input.path, output.path)    ? " holds "
+                                 : is_replaced && lies_in(output.path, input.path) ? " lies in "
+                                                                                   : nullptr;
+    if (relation == nullptr) continue;
+    throw ConfigError(concat(shown(output), relation, input.option, " '", input.path.string(),
+                             "', which this command reads; choose another name"));
+  }
+}
+
+void check_folder(const NamedOutput& output) {
+  const fs::path folder = output.path.parent_path();
+  std::error_code error;
+  if (folder.empty() || fs::is_directory(folder, error)) return;
+  throw ConfigError(concat(shown(output), ": there is no folder '", folder.string(),
+                           "'; make it, or choose another name"));
+}
+
+}  // namespace
+
+void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<NamedInput>& inputs,
+                   Overwrite overwrite) {
+  for (const NamedOutput& output : outputs) {
+    if (output.path.empty()) continue;
+    const bool may_stand = output.may_stand && output.may_stand(output.path);
+    check_inputs(output, inputs, may_stand && overwrite != Overwrite::kSaid);
+    for (const NamedOutput& other : outputs)
+      if (&other != &output && !other.path.empty() && is_same(output.path, other.path))
+        throw ConfigError(
+            concat(output.option, " and ", other.option, " name the same file; give each its own"));
+    if (!output.may_stand) check_folder(output);
+    if (is_there(output.path) && !may_stand && overwrite != Overwrite::kSaid)
+      throw ConfigError(
+          concat(shown(output), " is there already; choose another name",
+                 overwrite == Overwrite::kCannot ? "" : ", or say --overwrite to replace it"));
+    remove_stale_temporaries(output.path);
+  }
+}
+
+void require_empty(const NamedOutput& folder, const std::string& what) {
+  for (const fs::path& entry : entries_of(folder.path)) {
+    const std::string name = entry.filename().string();
+    if (!name.starts_with('.'))
+      throw ConfigError(concat(shown(folder), " holds other things than ", what, ", '", name,
+                               "' for one; name a new folder"));
+  }
+}
+
+}  // namespace coldframe

@@ -1,0 +1,48 @@
+// The one rule for every option that names what a command writes: nothing is replaced that nobody
+// said is to be, and nothing that the command reads.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/files/publish.h"
+
+namespace coldframe {
+
+struct NamedInput {
+  std::string option;          // "--labels"; for messages
+  std::filesystem::path path;  // empty: not given
+};
+
+struct NamedOutput {
+  std::string option;
+  std::filesystem::path path;  // empty: not given
+  // Whether what is there need not be asked about: the command goes on with it, or judges itself.
+  // Empty: it never is.
+  std::function<bool(const std::filesystem::path&)> may_stand = {};
+};
+
+// Whether a command can be told to replace its outputs, and was.
+enum class Overwrite { kCannot, kNotSaid, kSaid };
+inline Overwrite overwrite_said(bool said) {
+  return said ? Overwrite::kSaid : Overwrite::kNotSaid;
+}
+// What becomes of an output that appears after check_outputs().
+inline Existing existing_for(bool overwrite) {
+  return overwrite ? Existing::kReplace : Existing::kKeep;
+}
+
+// Before anything slow is done: ConfigError for an output that is there already (unless it may
+// stand, or `overwrite` says that it is to be replaced), that is an input, would be replaced with
+// one in it or inside one, that another output is as well, or that has no folder. Removes what
+// killed processes of this host left of files of these names.
+void check_outputs(const std::vector<NamedOutput>& outputs, const std::vector<NamedInput>& inputs,
+                   Overwrite overwrite);
+
+// ConfigError when the folder holds anything but names that begin with a dot; `what`: that it would
+// hold.
+void require_empty(const NamedOutput& folder, const std::string& what);
+
+}  // namespace coldframe
