@@ -39,6 +39,11 @@ std::vector<fs::path> entries_like(const fs::path& folder, std::string_view star
   return found;
 }
 
+void remove_like(const fs::path& folder, std::string_view start, std::string_view end) {
+  std::error_code error;
+  for (const fs::path& file : entries_like(folder, start, end)) fs::remove(file, error);
+}
+
 std::vector<fs::path> shards_in(const fs::path& folder) {
   std::vector<fs::path> shards = entries_of(folder);
   std::erase_if(shards,
@@ -148,18 +153,18 @@ fs::path agreement_path(const Location& location) {
 
 void remove_abandoned(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::error_code error;
-  for (const fs::path& file :
-       entries_like(folder, concat(".", path.filename().string(), "."), kTemporarySuffix))
-    fs::remove(file, error);
+  remove_like(folder, concat(".", path.filename().string(), "."), kTemporarySuffix);
+}
+
+void remove_abandoned_shards(const Location& location, std::uint32_t worker) {
+  const std::string first = shard_name(worker, 0);  // "shard-<worker>-" is common to them
+  remove_like(location.shard_folder(), concat(".", first.substr(0, first.rfind('-') + 1)),
+              kTemporarySuffix);
 }
 
 void remove_abandoned_shards(const Location& location) {
-  std::error_code error;
   for (const char* name : {"shard-", kRecordPrefix, kAgreementName})
-    for (const fs::path& file :
-         entries_like(location.shard_folder(), concat(".", name), kTemporarySuffix))
-      fs::remove(file, error);
+    remove_like(location.shard_folder(), concat(".", name), kTemporarySuffix);
 }
 
 }  // namespace coldframe::cache

@@ -58,6 +58,8 @@ std::filesystem::path agreement_path(const Location& location);
 // Removes what a killed process left of `path` while AtomicFile was writing it. Only under the lock
 // that makes the caller its one writer.
 void remove_abandoned(const std::filesystem::path& path);
+// The same of a worker's shards.
+void remove_abandoned_shards(const Location& location, std::uint32_t worker);
 // The same of shards of any worker, records and the agreement. Only while none is at work.
 void remove_abandoned_shards(const Location& location);
 

@@ -9,6 +9,7 @@
 #include "cache/format/format.h"
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/exam_differences.h"
+#include "cache/maintain/lock.h"
 #include "cache/read/collection.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -240,7 +241,8 @@ MergeReport Merger::run() {
                  [this](std::size_t exam, std::span<std::byte> bytes) {
                    const Place& place = chosen_[exam];
                    caches_[place.cache]->read_thumbnails(place.exam, bytes);
-                 }});
+                 }},
+                as_named(Existing::kKeep));
   return report_;
 }
 
@@ -255,7 +257,9 @@ MergeReport merge_caches(const Location& out, const std::vector<fs::path>& input
     throw ConfigError(concat("--prefix has ", plural(options.prefixes.size(), "part"), " for ",
                              plural(inputs.size(), "cache"),
                              "; give one for each, in their order, such as site1-,site2-"));
+  const WriterLock lock = lock_where_possible(out);
   require_new(out);
+  remove_stale_temporaries(out.path);
   return Merger(out, inputs, options).run();
 }
 

@@ -4,6 +4,7 @@
 #include "cache/maintain/lock.h"
 #include "cache/read/collection.h"
 #include "common/files/atomic_file.h"
+#include "common/files/outputs.h"
 
 namespace coldframe::cache {
 namespace {
@@ -24,7 +25,7 @@ ShardContents valid_contents(const Collection& cache) {
 void pack_locked(const Location& location) {
   const std::vector<fs::path> files = location.files();
   if (files.empty() || files == std::vector{location.path}) return;
-  remove_abandoned(location.path);
+  const bool had_file = files.front() == location.path;  // it comes first; what came since stays
   {
     const Collection cache(location);
     publish_large(location.path, valid_contents(cache),
@@ -33,7 +34,8 @@ void pack_locked(const Location& location) {
                    },
                    [&cache](std::size_t exam, std::span<std::byte> bytes) {
                      cache.read_thumbnails(exam, bytes);
-                   }});
+                   }},
+                  as_named(existing_for(had_file)));
   }
   for (const fs::path& file : files)
     if (file != location.path) remove_file_durably(file);
@@ -43,7 +45,7 @@ void pack_locked(const Location& location) {
 
 void pack(const Location& location) {
   if (!location.single_file) return;
-  const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+  const WriterLock lock = lock_packer(location);
   pack_locked(location);
 }
 

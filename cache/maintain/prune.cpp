@@ -97,7 +97,8 @@ void Pruner::rewrite(const fs::path& path, Step step) const {
                    const StoredExam& stored = kept.exams[exam];
                    file.read_thumbnails(rows[exam], bytes);
                    file.check_thumbnails(stored.info.id, stored.thumbnails.checksum, bytes);
-                 }});
+                 }},
+                as_named(Existing::kReplace));
 }
 
 PruneReport Pruner::count() const {
@@ -142,11 +143,10 @@ PruneReport prune(const Location& location, const std::unordered_set<std::string
   if (const auto writers = writers_at_work(location); !writers.empty())
     throw CacheError(concat(location.path.string(), " is being written by ", join(writers, ", "),
                             "; wait for it to end"));
+  const WriterLock no_writer = lock_writer(location, 0);
   require_unshared(location);
-  const FileLock no_writer(writer_lock_path(location, 0), FileLock::IfHeld::kRefuse,
-                           location.path.string());
   pack(location);
-  const FileLock no_packer(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+  const WriterLock no_packer = lock_packer(location);
   remove_all_abandoned(location);
   return Pruner(location, ids).run();
 }

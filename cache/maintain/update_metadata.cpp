@@ -142,7 +142,7 @@ void rename_exams(const Location& location, const std::vector<RenamedExam>& rena
                   const std::vector<std::string>& removed) {
   if (renamed.empty() && removed.empty()) return;
   {
-    const FileLock lock(pack_lock_path(location), FileLock::IfHeld::kWait, "");
+    const WriterLock lock = lock_packer(location);
     {
       const Collection before(location);
       // refuse before anything is written

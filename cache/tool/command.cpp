@@ -32,14 +32,6 @@ bool parse_verb(const Command& command, const std::vector<std::string>& argument
   return true;
 }
 
-void require_free(const std::vector<std::filesystem::path>& files) {
-  for (const std::filesystem::path& file : files)
-    if (std::filesystem::exists(file))
-      throw ConfigError(concat(file.string(),
-                               " is there already; say --overwrite to replace it, "
-                               "or choose another name"));
-}
-
 void print_json(const Json& json) {
   std::cout << json.dump(2) << '\n';
 }

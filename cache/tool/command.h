@@ -35,10 +35,7 @@ struct VerbOptions {
 bool parse_verb(const Command& command, const std::vector<std::string>& arguments,
                 VerbOptions& options, const boost::program_options::options_description& more = {});
 
-// Files that a verb writes are never replaced unasked: ConfigError that names the first which is
-// there, before anything is done.
 inline constexpr const char* kOverwriteHelp = "replace files that are there";
-void require_free(const std::vector<std::filesystem::path>& files);
 
 void print_json(const Json& json);
 

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "cache/maintain/lock.h"
 #include "cache/maintain/merge.h"
 #include "cache/maintain/parts.h"
 #include "cache/tool/command.h"
@@ -56,6 +57,23 @@ void tell_incomplete(const PartsReport& report, std::size_t missing) {
       " missing of those that began); ", advice(parts, report.parts.size())));
 }
 
+PartsReport look_at(const Location& location) {
+  const std::vector<PartRecord> records = require_part_records(location);
+  std::optional<CacheReader> cache;
+  if (!location.files().empty()) cache.emplace(location.path, Detail::kWithoutSources);
+  return check_parts(location, records, cache ? &*cache : nullptr);
+}
+
+// Null: a part that was thought dead lives on, beside others that are complete.
+WriterLock lock_for_end(const Location& location, bool complete) {
+  try {
+    return lock_where_possible(location);
+  } catch (const CacheError&) {
+    if (!complete) throw;
+    return nullptr;
+  }
+}
+
 int run_finish(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
@@ -68,10 +86,12 @@ int run_finish(const std::vector<std::string>& arguments) {
       "end the job though parts are incomplete; no part may be at work");
   if (!parse_verb(kFinishCommand, arguments, options, more)) return 0;
   const Location location = locate(options.path());
-  const std::vector<PartRecord> records = require_part_records(location);
-  std::optional<CacheReader> cache;
-  if (!location.files().empty()) cache.emplace(options.path(), Detail::kWithoutSources);
-  const PartsReport report = check_parts(location, records, cache ? &*cache : nullptr);
+  PartsReport report = look_at(location);
+  WriterLock lock;
+  if (incomplete(report).empty() || give_up) {
+    lock = lock_for_end(location, incomplete(report).empty());
+    report = look_at(location);  // nobody changes it any more
+  }
   const Json json = to_json(options.path(), report);
   if (options.json) print_json(json);
   const bool whole = incomplete(report).empty();
@@ -79,7 +99,7 @@ int run_finish(const std::vector<std::string>& arguments) {
   if (!whole && !give_up) return static_cast<int>(ExitCode::kDoneWithFindings);
   if (!pack.empty()) merge_caches(locate(pack), {options.path()});
   forget_parts(location);
-  remove_abandoned_shards(location);
+  if (lock) remove_abandoned_shards(location);
   log_info(concat(options.path(), ": ",
                   whole ? concat("all ", plural(report.parts.size(), "part"), " are complete")
                         : "the job has ended",

@@ -92,8 +92,6 @@ ShardSequence::ShardSequence(Location location, ShardHeader header, const Writer
   contents_.header = std::move(header);
   if (options_.max_shard_bytes == 0)
     options_.max_shard_bytes = contents_.header.cut ? kCutShardBytes : kUsualShardBytes;
-  if (!options.shared)
-    remove_abandoned(location_.shard_folder() / shard_name(options_.worker, number_));
 }
 
 void ShardSequence::start_clock() {
@@ -227,14 +225,12 @@ void ShardSequence::publish_alone(StoredExam exam,
                  [&](std::size_t, std::span<std::byte> destination) {
                    std::ranges::copy(thumbnails, destination.begin());
                  }},
-                further_names());
+                as_new(further_names()));
   contents_.exams = std::move(alone.exams);
   finish_shard();
 }
 
-// A writer that holds its lock meets no other one.
 NextName ShardSequence::further_names() {
-  if (!options_.shared) return {};
   return [this] { return next_path(); };
 }
 

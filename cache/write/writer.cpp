@@ -62,21 +62,6 @@ std::unique_ptr<ShardFile> smallest_file(const Location& location) {
   return smallest;
 }
 
-void require_usable(const Location& location) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const std::string name = location.path.string();
-  if (location.single_file && fs::is_directory(location.path, error))
-    throw CacheError(name +
-                     ": a folder stands where the cache file should go; choose another "
-                     "name, or one that does not end in .h5");
-  if (!location.single_file && fs::exists(location.path, error) &&
-      !fs::is_directory(location.path, error))
-    throw CacheError(name +
-                     ": a file stands where the cache folder should go; choose another "
-                     "name (a single-file cache has a name that ends in .h5)");
-}
-
 // "clean" first, then in the order of the first exam.
 std::vector<std::string> order_views(const ExamFeatures& exam) {
   std::vector<std::string> views;
@@ -213,19 +198,22 @@ Thumbnails join_thumbnails(const ExamFeatures& exam, const Recipe& recipe) {
 
 struct ShardWriter::State {
   Location location;
-  std::unique_ptr<FileLock> lock;
+  WriterLock lock;
   std::unique_ptr<ShardSequence> shards;
   bool views_known = false;
 };
 
 ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
-                         WriterOptions options)
+                         WriterOptions options, const FileLock* held)
     : state_(std::make_unique<State>()) {
   check_options(options);
   ShardHeader header = make_header(recipe, dimension, options);
-  require_usable(location);
   State& state = *state_;
   state.location = location;
+  if (options.shared)
+    create_folders_durably(location.shard_folder());
+  else if (held == nullptr)
+    state.lock = lock_writer(location, options.worker);
   if (const std::unique_ptr<ShardFile> existing = smallest_file(location)) {
     const ShardContents& contents = existing->contents();
     header.views = contents.header.views;
@@ -233,12 +221,6 @@ ShardWriter::ShardWriter(const Location& location, const Recipe& recipe, std::in
                        "\nUse another --out, or the options of the cache.");
     state.views_known = !contents.exams.empty();
   }
-  if (options.shared)
-    create_folders_durably(location.shard_folder());
-  else
-    state.lock = std::make_unique<FileLock>(
-        writer_lock_path(location, options.worker), FileLock::IfHeld::kRefuse,
-        concat("worker ", options.worker, " of ", location.path.string()));
   state.shards = std::make_unique<ShardSequence>(location, std::move(header), options);
   state.shards->on_published = [this](std::size_t exams) {
     if (on_published) on_published(exams);

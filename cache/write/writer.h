@@ -1,6 +1,6 @@
 // Writes exams into shards. A shard is built in memory and appears whole
-// (common/files/atomic_file); an exam counts as written only once its shard is there:
-// `on_published` says so.
+// (common/files/atomic_file) and never in another's place; an exam counts as written only once its
+// shard is there: `on_published` says so.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "cache/format/layout.h"
 #include "cache/format/recipe.h"
 #include "cache/format/storage_type.h"
+#include "common/files/file_lock.h"
 
 namespace coldframe::cache {
 
@@ -21,8 +22,7 @@ struct WriterOptions {
   std::string precision = "fp32";  // in which the backbone computed; recorded per shard
   std::uint32_t worker = 0;
   // Other writers may be at work, on other machines too, and one of the same worker that is thought
-  // dead: nothing is locked then. No shard ever replaces another, and exams that come twice do no
-  // harm.
+  // dead: nothing is locked then, and exams that come twice do no harm.
   bool shared = false;
   std::uint64_t max_shard_bytes = 0;  // about; held twice in memory. 0: 8 MiB, with a cut 64 MiB
   std::uint32_t max_shard_exams = 4096;
@@ -31,11 +31,11 @@ struct WriterOptions {
 
 class ShardWriter {
  public:
-  // Takes the lock of (output, worker), unless it is shared: CacheError when another process holds
-  // it. Creates the folder.
+  // Takes the lock of (output, worker), unless it is shared or its caller holds it and outlives
+  // this: CacheError when another process holds it. Creates the folder.
   ShardWriter(const Location& location, const Recipe& recipe, std::int64_t dimension,
-              WriterOptions options);
-  ~ShardWriter();  // abandons the unfinished shard and releases the lock; never throws
+              WriterOptions options, const FileLock* held = nullptr);
+  ~ShardWriter();  // abandons the unfinished shard and releases its lock; never throws
 
   // DataError when a value lies beyond float16's range (names exam and frame, and --store float32),
   // or when a present frame's features or cut are not finite; when thumbnails are not just those of

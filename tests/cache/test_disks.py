@@ -48,6 +48,21 @@ def test_a_full_disk_keeps_what_was_acknowledged(disk, name):
     assert [exam["id"] for exam in json.loads((disk.parent / "whole.json").read_text())] == [str(i) for i in range(60)]
 
 
+def test_an_export_on_a_full_disk_leaves_nothing_in_the_way_of_the_same_command(disk):
+    out, errors = run(disk, """
+        mount -t tmpfs -o size=4m none $disk
+        $write $disk/x.h5 0 40 > /dev/null; echo $?
+        cat /dev/zero > $disk/filler 2> /dev/null
+        truncate -s -32k $disk/filler
+        $tool export $disk/x.h5 $disk/y.csv; echo $?
+        rm $disk/filler
+        ls -A $disk
+        $tool export $disk/x.h5 $disk/y.csv; echo $?
+        ls $disk""")
+    assert out[:3] == ["0", "3", "x.h5"] and out[3:] == ["0", "x.h5", "y.csv", "y.exams.csv", "y.frames.csv", "y.recipe.json"], out
+    assert "No space left on device; free some space and run the same command again" in errors
+
+
 def test_a_read_only_disk_is_read_and_not_written(disk):
     out, errors = run(disk, """
         mount -t tmpfs none $disk

@@ -248,19 +248,27 @@ void publish_shard(const std::filesystem::path& path, const NextName& next,
     AtomicFile file(path);
     file.append(image.bytes());
     file.append(trailer_of(image));
-    next ? file.finish_as_new(next) : file.finish();
+    file.finish_as_new(next);
   });
 }
 
 void publish_large(const std::filesystem::path& path, const ShardContents& contents,
-                   const ExamBytes& bytes, const NextName& next) {
+                   const ExamBytes& bytes, const PublishAs& as) {
   with_patience(path, [&] {
     AtomicFile file(path);
     hdf5::AtomicFileStore store(file);
     write_image(store, contents, bytes);
     file.append(trailer_of(store));
-    next ? file.finish_as_new(next) : file.finish();
+    as(file);
   });
+}
+
+PublishAs as_new(NextName next) {
+  return [next = std::move(next)](AtomicFile& file) { file.finish_as_new(next); };
+}
+
+PublishAs as_named(Existing existing) {
+  return [existing](AtomicFile& file) { file.finish(existing); };
 }
 
 }  // namespace coldframe::cache

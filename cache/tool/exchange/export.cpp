@@ -13,8 +13,10 @@
 #include "cache/tool/exchange/tensor_file.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
-#include "common/files/atomic_file.h"
 #include "common/files/csv.h"
+#include "common/files/file_set.h"
+#include "common/files/outputs.h"
+#include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -53,12 +55,13 @@ class Exporter {
     for (const std::size_t exam : exams_) frames_ += cache.exams()[exam].frames();
   }
   void check_features() const;  // damage is found before anything is written
-  void write_exams_table(const fs::path& path) const;
-  void write_frames_table(const fs::path& path) const;
-  void write_features(const fs::path& path, const std::string& format) const;
-  void write_cut(const fs::path& path) const;
-  void write_thumbnails(const fs::path& folder);  // the table of frames names them afterwards
+  void write_exams_table(AtomicFile& file) const;
+  // `thumbnails`: the folder that they will have beside it; empty: none.
+  void write_frames_table(AtomicFile& file, const fs::path& thumbnails) const;
+  void write_features(AtomicFile& file, const std::string& format) const;
+  void write_cut(AtomicFile& file) const;
   std::size_t frames() const { return frames_; }
+  const std::vector<std::size_t>& exams() const { return exams_; }
 
  private:
   void write_csv(AtomicFile& file) const;
@@ -71,19 +74,13 @@ class Exporter {
   std::vector<std::size_t> exams_;
   std::string view_;
   std::size_t frames_ = 0;
-  std::string thumbnail_folder_;
 };
 
 void Exporter::check_features() const {
   cache_.scan_stored(view_, exams_, [](std::size_t, std::span<const std::byte>) {});
 }
 
-void Exporter::write_thumbnails(const fs::path& folder) {
-  export_thumbnails(cache_, exams_, folder);
-  thumbnail_folder_ = folder.filename().string();
-}
-
-void Exporter::write_cut(const fs::path& path) const {
+void Exporter::write_cut(AtomicFile& file) const {
   const std::optional<Cut> cut = cache_.cut();
   if (!cut)
     throw ConfigError("--cut: the cache has none; `coldframe extract --cut BLOCK` stores one");
@@ -95,12 +92,10 @@ void Exporter::write_cut(const fs::path& path) const {
     cache_.scan_cut(static_cast<std::size_t>(view), exams_,
                     [&](std::size_t, std::span<const std::byte> bytes) { sink(bytes); });
   };
-  AtomicFile file(path);
   write_npy(file, rows);
-  file.finish();
 }
 
-void Exporter::write_exams_table(const fs::path& path) const {
+void Exporter::write_exams_table(AtomicFile& file) const {
   std::vector<std::string> header = kExamTable;
   const std::vector<std::string> columns = cache_.column_names();
   for (const std::string& name : columns) header.push_back(name_in_table(name, kExamTable));
@@ -120,12 +115,12 @@ void Exporter::write_exams_table(const fs::path& path) const {
     text += csv_row(row);
     offset += exam.frames();
   }
-  write_file_atomically(path, text);
+  file.append(text);
 }
 
-void Exporter::write_frames_table(const fs::path& path) const {
+void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) const {
   std::vector<std::string> header = kFrameTable;
-  if (!thumbnail_folder_.empty()) header.emplace_back(kThumbnailColumn);
+  if (!thumbnails.empty()) header.emplace_back(kThumbnailColumn);
   const std::size_t own = header.size();
   std::vector<std::string> columns;
   for (const std::size_t exam : exams_)
@@ -133,7 +128,6 @@ void Exporter::write_frames_table(const fs::path& path) const {
       if (std::find(columns.begin(), columns.end(), column.name) == columns.end())
         columns.push_back(column.name);
   for (const std::string& name : columns) header.push_back(name_in_table(name, kFrameTable));
-  AtomicFile file(path);
   std::string text = csv_row(header);
   for (std::size_t place = 0; place < exams_.size(); ++place) {
     const ExamInfo& exam = cache_.exams()[exams_[place]];
@@ -144,10 +138,9 @@ void Exporter::write_frames_table(const fs::path& path) const {
                                       exam.present[t] != 0 ? "1" : "0",
                                       concat(exam.frame_index[t]),
                                       exam.frame_source[t]};
-      if (!thumbnail_folder_.empty())
-        row.push_back(exam.present[t] == 0
-                          ? ""
-                          : (thumbnail_folder_ / thumbnail_path(place, exam.id, t)).string());
+      if (!thumbnails.empty())
+        row.push_back(
+            exam.present[t] == 0 ? "" : (thumbnails / thumbnail_path(place, exam.id, t)).string());
       row.resize(header.size());
       for (const FrameColumn& column : exam.frame_columns)
         row[own + static_cast<std::size_t>(std::find(columns.begin(), columns.end(), column.name) -
@@ -159,7 +152,6 @@ void Exporter::write_frames_table(const fs::path& path) const {
     text.clear();
   }
   file.append(text);
-  file.finish();
 }
 
 Tensor Exporter::features() const {
@@ -227,8 +219,7 @@ void Exporter::write_csv(AtomicFile& file) const {
   file.append(text);
 }
 
-void Exporter::write_features(const fs::path& path, const std::string& format) const {
-  AtomicFile file(path);
+void Exporter::write_features(AtomicFile& file, const std::string& format) const {
   if (format == "npy") {
     write_npy(file, features());
   } else if (format == "npz") {
@@ -242,7 +233,60 @@ void Exporter::write_features(const fs::path& path, const std::string& format) c
   } else {
     write_csv(file);
   }
-  file.finish();
+}
+
+// The names of what is written, all beside OUT.
+struct ExportNames {
+  ExportNames(const fs::path& features, bool with_thumbnails, bool with_cut) : out(features) {
+    const std::string stem = fs::path(features).replace_extension().string();
+    exams = stem + ".exams.csv";
+    frames = stem + ".frames.csv";
+    recipe = stem + ".recipe.json";
+    if (with_thumbnails) thumbnails = stem + ".thumbnails";
+    if (with_cut) cut = stem + ".cut.npy";
+  }
+  std::vector<fs::path> all() const {
+    std::vector<fs::path> names = {exams, frames, recipe, out, thumbnails, cut};
+    std::erase(names, fs::path());
+    return names;
+  }
+
+  fs::path out, exams, frames, recipe, thumbnails, cut;  // the last two: empty, where not asked for
+};
+
+void check_names(const ExportNames& names, const std::string& cache, bool overwrite) {
+  std::vector<NamedOutput> outputs;
+  for (const fs::path& name : names.all()) outputs.push_back({"OUT", name});
+  check_outputs(outputs, {{"PATH", cache}}, overwrite_said(overwrite));
+  if (fs::exists(names.thumbnails)) require_thumbnails(names.thumbnails);
+}
+
+std::string format_of(const fs::path& out) {
+  const std::string ending = out.extension().string();
+  const std::string format = ending.empty() ? "" : ending.substr(1);
+  if (std::find(kFormats.begin(), kFormats.end(), format) != kFormats.end()) return format;
+  throw ConfigError(
+      concat("'", out.string(), "': the name's ending says the format: .", join(kFormats, ", ."),
+             format == "parquet" ? "; pandas writes Parquet of them, as does examples/read_cache.py"
+                                 : ""));
+}
+
+void write_all(const CacheReader& cache, const Exporter& exporter, const std::string& view,
+               const ExportNames& names, Existing existing) {
+  FileSet written(existing);
+  std::optional<ScratchFolder> unfinished;
+  if (!names.thumbnails.empty()) {
+    unfinished.emplace(fs::absolute(names.thumbnails).parent_path());
+    const fs::path content = unfinished->path() / "content";
+    write_thumbnails(cache, exporter.exams(), content);
+    written.add_folder(content, names.thumbnails, require_thumbnails);
+  }
+  if (!names.cut.empty()) exporter.write_cut(written.add(names.cut));
+  exporter.write_exams_table(written.add(names.exams));
+  exporter.write_frames_table(written.add(names.frames), names.thumbnails.filename());
+  written.add(names.recipe).append(recipe_file(cache, view));
+  exporter.write_features(written.add(names.out), format_of(names.out));
+  written.finish();
 }
 
 int run_export(const std::vector<std::string>& arguments) {
@@ -261,37 +305,21 @@ int run_export(const std::vector<std::string>& arguments) {
                      "a row for each of the features'")("overwrite", po::bool_switch(&overwrite),
                                                         kOverwriteHelp);
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
-  const fs::path out = options.words[1];
-  const std::string ending = out.extension().string();
-  const std::string format = ending.empty() ? "" : ending.substr(1);
-  if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end())
-    throw ConfigError(concat(
-        "'", out.string(), "': the name's ending says the format: .", join(kFormats, ", ."),
-        format == "parquet" ? "; pandas writes Parquet of them, as does examples/read_cache.py"
-                            : ""));
-  const fs::path stem = fs::path(out).replace_extension();
-  std::vector<fs::path> files = {stem.string() + ".exams.csv", stem.string() + ".frames.csv",
-                                 stem.string() + ".recipe.json", out};
-  if (with_thumbnails) files.emplace_back(stem.string() + ".thumbnails");
-  if (with_cut) files.emplace_back(stem.string() + ".cut.npy");
-  if (!overwrite) require_free(files);
+  const ExportNames names(options.words[1], with_thumbnails, with_cut);
+  format_of(names.out);
+  check_names(names, options.path(), overwrite);
   const CacheReader cache(options.path());
-  Exporter exporter(cache, select_exams(cache, where), view);
+  const Exporter exporter(cache, select_exams(cache, where), view);
   exporter.check_features();
-  if (with_cut) exporter.write_cut(files.back());
-  if (with_thumbnails) exporter.write_thumbnails(files[4]);
-  exporter.write_exams_table(files[0]);
-  exporter.write_frames_table(files[1]);
-  write_recipe_file(cache, view, files[2]);
-  exporter.write_features(out, format);
+  write_all(cache, exporter, view, names, existing_for(overwrite));
   if (options.json) {
     Json json{{"frames", exporter.frames()}, {"files", Json::array()}};
-    for (const fs::path& file : files) json["files"].push_back(file.string());
+    for (const fs::path& file : names.all()) json["files"].push_back(file.string());
     print_json(json);
   }
-  log_info(concat(plural(exporter.frames(), "frame"), " in ", out.string(),
-                  ", what belongs to them in ", files[0].string(), ", ", files[1].string(), " and ",
-                  files[2].string()));
+  log_info(concat(plural(exporter.frames(), "frame"), " in ", names.out.string(),
+                  ", what belongs to them in ", names.exams.string(), ", ", names.frames.string(),
+                  " and ", names.recipe.string()));
   return 0;
 }
 

@@ -5,8 +5,6 @@
 #include <fstream>
 
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
-#include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -15,6 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kLongestName = 60;
+constexpr int kPlaceDigits = 6;
 
 bool may_be_in_a_name(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
@@ -41,32 +40,39 @@ fs::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t 
   std::string name = exam.substr(0, kLongestName);
   std::replace_if(
       name.begin(), name.end(), [](char c) { return !may_be_in_a_name(c); }, '_');
-  return fs::path(padded(place, 6) + "-" + name) / (padded(slot, 3) + ".jpg");
+  return fs::path(padded(place, kPlaceDigits) + "-" + name) / (padded(slot, 3) + ".jpg");
 }
 
-std::size_t export_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
-                              const fs::path& folder) {
+void write_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
+                      const fs::path& folder) {
   if (!cache.recipe().has_thumbnails())
     throw ConfigError(
         "--thumbnails: the cache has none; `coldframe extract --thumbnails` stores them");
-  const fs::path parent = fs::absolute(folder).parent_path();
-  const ScratchFolder unfinished(parent);
-  const fs::path content = unfinished.path() / "content";
-  fs::create_directory(content);
-  std::size_t written = 0;
+  fs::create_directory(folder);
   for (std::size_t place = 0; place < exams.size(); ++place) {
     const std::vector<std::string> files = cache.thumbnails(exams[place]);
     const std::string& id = cache.exams()[exams[place]].id;
-    fs::create_directory(content / thumbnail_path(place, id, 0).parent_path());
-    for (std::size_t slot = 0; slot < files.size(); ++slot) {
-      if (files[slot].empty()) continue;
-      write_file(content / thumbnail_path(place, id, slot), files[slot]);
-      ++written;
-    }
+    fs::create_directory(folder / thumbnail_path(place, id, 0).parent_path());
+    for (std::size_t slot = 0; slot < files.size(); ++slot)
+      if (!files[slot].empty()) write_file(folder / thumbnail_path(place, id, slot), files[slot]);
   }
-  fs::remove_all(folder);  // one that is to be replaced
-  rename_durably(content, folder);
-  return written;
+}
+
+void require_thumbnails(const fs::path& folder) {
+  const auto is_of_exam = [](const fs::directory_entry& entry) {
+    const std::string name = entry.path().filename().string();
+    return entry.is_directory() && name.size() > kPlaceDigits && name[kPlaceDigits] == '-' &&
+           std::all_of(name.begin(), name.begin() + kPlaceDigits,
+                       [](char c) { return c >= '0' && c <= '9'; });
+  };
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const bool is_image = entry.is_regular_file() && entry.path().extension() == ".jpg" &&
+                          entry.path().parent_path().parent_path() == folder;
+    if (is_image || is_of_exam(entry)) continue;
+    throw ConfigError(concat("--overwrite would remove '", entry.path().string(),
+                             "', which is no exported thumbnail; move it away, or choose another "
+                             "name"));
+  }
 }
 
 }  // namespace coldframe::cache::tool

@@ -13,9 +13,12 @@ namespace coldframe::cache::tool {
 // and '_' of ASCII, since it may be any text.
 std::filesystem::path thumbnail_path(std::size_t place, const std::string& exam, std::size_t slot);
 
-// Makes `folder`, whole or not at all (one that is there is replaced), and returns how many files
-// are in it. ConfigError when the cache has no thumbnails; SystemError when they cannot be written.
-std::size_t export_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
-                              const std::filesystem::path& folder);
+// Writes them into `folder`, which it makes. ConfigError when the cache has no thumbnails;
+// SystemError when they cannot be written.
+void write_thumbnails(const CacheReader& cache, const std::vector<std::size_t>& exams,
+                      const std::filesystem::path& folder);
+
+// ConfigError when something else than exported thumbnails lies in `folder`.
+void require_thumbnails(const std::filesystem::path& folder);
 
 }  // namespace coldframe::cache::tool

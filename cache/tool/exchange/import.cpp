@@ -1,4 +1,5 @@
 // Features that another program computed, or that `export` wrote, become a cache.
+#include "cache/maintain/lock.h"
 #include "cache/tool/command.h"
 #include "cache/tool/exchange/feature_file.h"
 #include "cache/tool/exchange/import_tables.h"
@@ -56,20 +57,19 @@ void check_words(const VerbOptions& options, const ImportWords& words) {
                            "'ResNet-50, ImageNet, 224 px, torchvision 0.26'"));
 }
 
-// Nothing was there before: a table that turns out wrong leaves nothing half-made.
+// Nothing was there when its lock was taken: a table that turns out wrong leaves nothing half-made.
 void remove_all_of(const Location& out) {
   std::error_code error;
   for (const fs::path& file : out.files()) fs::remove(file, error);
-  fs::remove(out.shard_folder(), error);  // if it is empty
 }
 
-void write_cache(const Location& out, const ExportedRecipe& made, const ImportTables& tables,
-                 const FeatureFile& features) {
+void write_cache(const Location& out, const FileLock& lock, const ExportedRecipe& made,
+                 const ImportTables& tables, const FeatureFile& features) {
   WriterOptions how;
   how.storage = made.storage;
   how.precision = made.precision;
   try {
-    ShardWriter writer(out, made.recipe, made.dimension, how);
+    ShardWriter writer(out, made.recipe, made.dimension, how, &lock);
     for (std::size_t i = 0; i < tables.exams(); ++i) writer.add(tables.exam(i, features));
     writer.finish();
   } catch (...) {
@@ -95,6 +95,7 @@ int run_import(const std::vector<std::string>& arguments) {
   if (!parse_verb(kImportCommand, arguments, options, more)) return 0;
   check_words(options, words);
   const Location out = locate(options.path());
+  const WriterLock lock = lock_writer(out, 0);
   require_new(out);
   const FeatureFile features(options.words[1]);
   const ImportTables tables(
@@ -105,7 +106,7 @@ int run_import(const std::vector<std::string>& arguments) {
                            " and the features have ", features.rows(),
                            "; each frame has a row in both, in one order"));
   write_cache(
-      out,
+      out, *lock,
       words.recipe.empty() ? described_recipe(words, features) : recorded_recipe(words, features),
       tables, features);
   if (options.json)

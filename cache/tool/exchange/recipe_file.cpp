@@ -3,7 +3,6 @@
 #include "cache/format/format.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/atomic_file.h"
 #include "common/files/json.h"
 #include "common/text/text.h"
 
@@ -14,8 +13,7 @@ constexpr const char* kName = "coldframe-export";
 
 }  // namespace
 
-void write_recipe_file(const CacheReader& cache, const std::string& view,
-                       const std::filesystem::path& path) {
+std::string recipe_file(const CacheReader& cache, const std::string& view) {
   Recipe recipe = cache.recipe();
   for (const char* group : {kThumbnails, kCut}) recipe.storage.erase(group);  // the keys' names too
   if (recipe.storage.contains("views")) recipe.storage["views"] = Json::array({view});
@@ -27,7 +25,7 @@ void write_recipe_file(const CacheReader& cache, const std::string& view,
                   {"precision", join(cache.precisions(), ", ")},
                   {"recipe", to_json(recipe)},
                   {"notes", recipe.notes}};
-  write_file_atomically(path, json.dump(2) + "\n");
+  return json.dump(2) + "\n";
 }
 
 ExportedRecipe read_recipe_file(const std::filesystem::path& path) {

@@ -10,8 +10,7 @@
 namespace coldframe::cache::tool {
 
 // The recipe of one view without thumbnails and cut: neither the other views nor these come back.
-void write_recipe_file(const CacheReader& cache, const std::string& view,
-                       const std::filesystem::path& path);
+std::string recipe_file(const CacheReader& cache, const std::string& view);
 
 struct ExportedRecipe {
   Recipe recipe;

@@ -12,6 +12,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
+#include "common/files/outputs.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -122,11 +123,11 @@ int run_report(const std::vector<std::string>& arguments) {
     throw ConfigError(concat("'", out.string(),
                              "': a report is a page; give it a name that ends "
                              "in .html"));
-  if (!given.overwrite) require_free({out});
+  check_outputs({{"OUT", out}}, {{"PATH", options.path()}}, overwrite_said(given.overwrite));
   const CacheReader cache(options.path(), Detail::kWithoutSources);
   const ReportData data = gather(cache, options.path());
   const std::string page = make_page(cache, data, given);
-  write_file_atomically(out, page);
+  write_file_atomically(out, page, existing_for(given.overwrite));
   if (options.json)
     print_json(
         Json{{"path", out.string()}, {"bytes", page.size()}, {"findings", warnings_of(data)}});

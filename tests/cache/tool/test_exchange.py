@@ -136,7 +136,10 @@ def test_thumbnails_are_exported_as_files(cache, tmp_path):
     assert "is there already" in refusal("export", path, tmp_path / "x.npz", "--thumbnails")
     made = ["x.exams.csv", "x.frames.csv", "x.npy", "x.recipe.json", "x.thumbnails"]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == made
-    (tmp_path / "x.thumbnails" / "old.jpg").write_text("old")
+    (tmp_path / "x.thumbnails" / "000099-gone").mkdir()
+    (tmp_path / "x.thumbnails" / "thesis.txt").write_text("mine")
+    assert "thesis.txt" in refusal("export", path, tmp_path / "x.npy", "--thumbnails", "--overwrite")
+    (tmp_path / "x.thumbnails" / "thesis.txt").unlink()
     run("export", path, tmp_path / "x.npy", "--thumbnails", "--where", "label=yes", "--overwrite")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == made
     assert len(list(tmp_path.rglob("*.jpg"))) == named
