@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 
+#include "cache/maintain/lock.h"
 #include "cache/maintain/update_metadata.h"
 #include "cache/read/reader.h"
 #include "common/cli/cli.h"
@@ -35,24 +36,34 @@
 namespace coldframe::extract {
 namespace {
 
-std::optional<cache::CacheReader> open_existing(const cache::Location& location) {
-  if (location.files().empty()) return std::nullopt;
-  return cache::CacheReader(location.path);
+// What the next run builds on.
+struct Found {
+  std::optional<cache::CacheReader> cache;
+  // A cache without exams does not fix the recipe: these files of failures alone, which have been
+  // looked at, go once it is sure that a new one will be made.
+  std::vector<std::filesystem::path> failures_alone = {};
+};
+
+Found open_to_continue(const cache::Location& location) {
+  Found found;
+  std::vector<std::filesystem::path> files = location.files();
+  if (files.empty()) return found;
+  found.cache.emplace(location.path);
+  if (!found.cache->exams().empty()) return found;
+  found.cache.reset();
+  found.failures_alone = std::move(files);
+  return found;
 }
 
-// Opens the cache that the next run builds on. A cache of failures alone binds nobody to its
-// recipe.
-std::optional<cache::CacheReader> open_to_continue(const cache::Location& location) {
-  auto cached = open_existing(location);
-  if (cached && cached->exams().empty()) cached.reset();
-  return cached;
-}
-
-// Clears away such a cache, once it is sure that a new one will be made.
-void discard_failures_alone(const cache::Location& location,
-                            const std::optional<cache::CacheReader>& cached) {
-  if (cached) return;
-  for (const auto& file : location.files()) remove_file_durably(file);
+// The right to write to the cache, before anybody looks at what is there; parts share it.
+cache::WriterLock lock_output(const ExtractOptions& options, const cache::Location& location,
+                              const Part& part) {
+  if (options.recheck > 0) return nullptr;  // it changes nothing
+  cache::refuse_foreign_folder(location);
+  if (part.shared()) return cache::lock_part(location);
+  cache::WriterLock lock = cache::lock_writer(location, part.index);
+  cache::require_unshared(location);
+  return lock;
 }
 
 // A cache that was made before EXIF data were followed goes on without, and so does one that takes
@@ -67,14 +78,8 @@ void follow_exif_as(const cache::CacheReader* cached, frames::ReaderOptions& rea
       "state, and goes on like that; give another --out to have them upright");
 }
 
-// The cache of --reuse. CacheError when it is the one that is to be written.
-std::optional<ReusableCache> open_reused(const ExtractOptions& options,
-                                         const cache::Location& location) {
+std::optional<ReusableCache> open_reused(const ExtractOptions& options) {
   if (options.reuse.empty()) return std::nullopt;
-  std::error_code error;
-  if (std::filesystem::equivalent(cache::locate(options.reuse).path, location.path, error))
-    throw CacheError(concat("--reuse ", options.reuse.string(),
-                            ": it is --out as well; name a new cache with --out"));
   return ReusableCache(options.reuse);
 }
 
@@ -128,16 +133,18 @@ cache::WriterOptions writer_options(const ExtractOptions& options, const Part& p
 
 // A single-file cache whose last run was killed before its shards were packed.
 bool has_unpacked_shards(const cache::Location& location) {
-  return location.single_file && std::filesystem::exists(location.shard_folder());
+  const auto files = location.files();
+  return location.single_file && !files.empty() && files != std::vector{location.path};
 }
 
 PipelineResult extract(const Plan& plan, const frames::ExamList& input,
                        const ExtractOptions& options, const Part& part, const cache::Recipe& recipe,
-                       const cache::Location& location, const ComputeDevices& devices) {
+                       const cache::Location& location, const FileLock* lock,
+                       const ComputeDevices& devices) {
   if (plan.extract.empty() && !has_unpacked_shards(location)) return {};
   const vit::Backbone& backbone = devices.backbone();
   cache::ShardWriter writer(location, recipe, backbone.dimension(),
-                            writer_options(options, part, backbone.precision()));
+                            writer_options(options, part, backbone.precision()), lock);
   PipelineResult result = run_pipeline(input, plan.extract, options, devices.all(), writer);
   if (result.stopped)
     writer.publish();
@@ -230,10 +237,10 @@ int run(const std::vector<std::string>& arguments) {
   ComputeDevices devices(options->devices, options->threads);
   if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
-  cache::refuse_foreign_folder(location);
   const Part part = part_of_job(*options, location);
-  auto cached = open_to_continue(location);
-  auto reused = open_reused(*options, location);
+  const cache::WriterLock lock = lock_output(*options, location, part);
+  auto [cached, failures_alone] = open_to_continue(location);
+  auto reused = open_reused(*options);
   const cache::CacheReader* const continued = cached ? &*cached : nullptr;
   const cache::CacheReader* const taken_over = reused ? &reused->reader() : nullptr;
   follow_exif_as(continued ? continued : taken_over, options->reader);
@@ -254,7 +261,8 @@ int run(const std::vector<std::string>& arguments) {
   Plan plan = plan_extraction(input, planning, continued);
   if (reused) reused->mark(planning, plan);
   if (stop_requested()) throw Interrupted("stopped; run the same command again to continue");
-  if (!part.shared()) discard_failures_alone(location, cached);
+  if (!part.shared())
+    for (const auto& file : failures_alone) remove_file_durably(file);
   cached.reset();
   tell_plan(plan);
   cache::rename_exams(location, plan.renamed, plan.removed);
@@ -279,7 +287,7 @@ int run(const std::vector<std::string>& arguments) {
   summary.reused = options->reuse;
   summary.image_size = options->backbone.image_size;
   summary.metadata_updated = part.shared() ? 0 : plan.metadata.size() + plan.renamed.size();
-  summary.result = extract(plan, input, *options, part, recipe, location, devices);
+  summary.result = extract(plan, input, *options, part, recipe, location, lock.get(), devices);
   summary.unchanged = plan.unchanged + summary.result.unchanged;
   if (monitor) summary.resources = monitor->finish();
   describe_cache(location, summary);

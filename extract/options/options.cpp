@@ -3,6 +3,8 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/files/outputs.h"
+#include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 #include "extract/pipeline/thumbnail.h"
@@ -242,6 +244,20 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
     backbone.activation = choice("activation", words.activation, vit::kActivations);
 }
 
+// The cache is gone on with, and so is the monitor's table.
+void check_named_files(const Words& words, const ExtractOptions& options) {
+  const auto is_judged_later = [](const std::filesystem::path&) { return true; };
+  check_outputs(
+      {{"--out", options.out, is_judged_later}, {"--monitor", options.monitor, is_monitor_table}},
+      {{"--input", options.input},
+       {"--weights", words.weights},
+       {"--backbone", words.backbone},
+       {"--mask", words.pixels.mask},
+       {"--survey", options.survey},
+       {"--reuse", words.views.reuse}},
+      Overwrite::kCannot);
+}
+
 }  // namespace
 
 std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments) {
@@ -287,6 +303,7 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   if (words.thumbnails != kNotGiven) options.thumbnails = words.thumbnails;
   options.storage = choice("store", words.store, cache::kStorageTypes);
   apply_cut(words, options);
+  check_named_files(words, options);
   return options;
 }
 

@@ -10,10 +10,7 @@ namespace coldframe::extract {
 Part part_of_job(const ExtractOptions& options, const cache::Location& location) {
   if (options.recheck > 0) return {};
   Part part = choose_part(options.part, from_environment);
-  if (!part.shared()) {
-    cache::require_unshared(location);
-    return part;
-  }
+  if (!part.shared()) return part;
   const std::string what = concat("part ", part.index, " of ", part.count, " (", part.source, ")");
   if (location.single_file)
     throw ConfigError(concat(what, ": parts share a folder, and --out ", options.out.string(),

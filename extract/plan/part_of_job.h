@@ -10,8 +10,7 @@
 
 namespace coldframe::extract {
 
-// ConfigError for what does not go with parts; CacheError for a whole job on a cache that parts
-// share.
+// ConfigError for what does not go with parts.
 Part part_of_job(const ExtractOptions& options, const cache::Location& location);
 
 // The exams of a part, and its record in the cache while it works.
