@@ -1,5 +1,6 @@
 """Caches and runs for the cross-checks of train_temporal."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def coldframe(*words, cwd=None, variables={}, **options):
     if options:
         return subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, cwd=cwd, **options)
     return loaded(PROGRAM).run(words, cwd, variables=variables)
+
+
+def held_at(name, hold, trace):
+    """The environment of a process that waits, when it opens a file with this name, until `hold` is gone; `trace` appears
+    then (tests/support/failing_files.c)."""
+    hold.touch()
+    return os.environ | dict(LD_PRELOAD=str(BUILD / "tests" / "failing_files.so"), COLDFRAME_TEST_FAULTS_UNDER=name,
+                             COLDFRAME_TEST_FAULTS_EVERY="0", COLDFRAME_TEST_FAULTS_LOCKS="yes",
+                             COLDFRAME_TEST_FAULTS_HOLD=str(hold), COLDFRAME_TEST_FAULTS_TRACE=str(trace))
 
 
 def quick(*words):

@@ -5,6 +5,8 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/files/atomic_file.h"
+#include "common/files/scratch_folder.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
@@ -177,23 +179,31 @@ int run_diff(const Verb& verb, const std::vector<std::string>& arguments) {
 
 int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   VerbOptions options;
-  std::string folder;
+  std::string given;
   po::options_description more;
-  more.add_options()("onnx", po::value(&folder)->value_name("DIR"),
+  more.add_options()("onnx", po::value(&given)->value_name("DIR"),
                      "the folder to write: a temporal model for each fit, and the ViT");
   if (!parse_verb(verb, arguments, options, more)) return 0;
-  if (folder.empty()) throw ConfigError("--onnx is missing: name the folder to write");
+  if (given.empty()) throw ConfigError("--onnx is missing: name the folder to write");
+  const std::filesystem::path folder = given;
   if (std::filesystem::exists(folder) && !std::filesystem::is_empty(folder))
-    throw ConfigError(concat("--onnx '", folder, "' is there and not empty; name another folder"));
+    throw ConfigError(concat("--onnx '", given, "' is there and not empty; name another folder"));
   const Bundle bundle(options.words.front());
   temporal::Ensemble ensemble(temporal::model_files(bundle.folder()));
   const Json& backbone = bundle.facts().at("backbone");
   const std::filesystem::path weights =
       backbone.contains("file") ? bundle.file(backbone["file"].get<std::string>()) : "";
+  const auto out = std::filesystem::absolute(folder.has_filename() ? folder : folder.parent_path());
+  create_folders_durably(out.parent_path());
+  const ScratchFolder scratch(out.parent_path());
+  const auto files = onnx::export_models(ensemble.models(), weights, scratch.path() / "onnx");
+  if (std::filesystem::exists(out)) std::filesystem::remove(out);  // fails unless it is empty
+  publish(scratch.path() / "onnx", out, Existing::kKeep, {});
   Json written = Json::array();
-  for (const auto& file : onnx::export_models(ensemble.models(), weights, folder)) {
-    written.push_back(file.string());
-    if (!options.json) std::cout << file.string() << "\n";
+  for (const auto& file : files) {
+    const std::string name = (folder / file.filename()).string();
+    written.push_back(name);
+    if (!options.json) std::cout << name << "\n";
   }
   if (options.json) std::cout << Json{{"files", written}}.dump(2) << "\n";
   return static_cast<int>(ExitCode::kDone);

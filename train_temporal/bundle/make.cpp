@@ -1,7 +1,5 @@
 #include "train_temporal/bundle/make.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <torch/version.h>
 
 #include <map>
@@ -14,6 +12,7 @@
 #include "common/files/atomic_file.h"
 #include "common/files/csv.h"
 #include "common/files/file.h"
+#include "common/files/outputs.h"
 #include "common/text/text.h"
 #include "extract/plan/recipe.h"
 #include "train_temporal/bundle/bundle.h"
@@ -201,34 +200,33 @@ void fill(const MakeOptions& options, const fs::path& folder) {
   write_file_atomically(folder / kChecksumsFile, checksums_of(folder));
 }
 
-void require_replaceable(const MakeOptions& options) {
-  if (!fs::exists(options.out)) return;
-  if (!options.overwrite)
-    throw ConfigError(concat("--out '", options.out.string(),
-                             "' exists; choose another name, or --overwrite to replace it"));
-  const OpenedFolder replaced(options.out);
+void require_bundle(const fs::path& path) {
+  const OpenedFolder replaced(path);
   const auto others = strangers(replaced.folder, replaced.sums.files, true);
   if (others.empty()) return;
-  throw ConfigError(concat("--overwrite would remove '", *others.begin(), "' in '",
-                           options.out.string(),
+  throw ConfigError(concat("--overwrite would remove '", *others.begin(), "' in '", path.string(),
                            "', which is not the bundle's; move it away, or choose another name"));
 }
 
-// Leaves a whole bundle under the name whenever the process is killed, but on file systems without
-// an exchange of names (NFS). What was there goes to `aside`, or where `made` was.
-void publish(const fs::path& made, const fs::path& out, const fs::path& aside) {
-  if (fs::exists(out) && !(fs::is_regular_file(made) && fs::is_regular_file(out))) {
-    if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, out.c_str(), RENAME_EXCHANGE) == 0)
-      return rename_durably(out, out);  // syncs the folder
-    fs::rename(out, aside);
-  }
-  rename_durably(made, out);
+void check_out(const MakeOptions& options) {
+  const auto judges_itself = [](const fs::path&) { return true; };
+  check_outputs({{"--out", options.out, judges_itself}},
+                {{"RUN", options.run},
+                 {"--weights", options.weights},
+                 {"--mask", options.mask},
+                 {"--card", options.card}},
+                overwrite_said(options.overwrite));
+  if (!fs::exists(options.out)) return;
+  if (!options.overwrite)
+    throw ConfigError(concat("--out '", options.out.string(), "' is there already; choose another ",
+                             "name, or say --overwrite to replace it"));
+  require_bundle(options.out);
 }
 
 }  // namespace
 
 void make_bundle(const MakeOptions& options) {
-  require_replaceable(options);
+  check_out(options);
   const fs::path out = fs::absolute(options.out);
   const ScratchFolder scratch(out.parent_path());
   const fs::path folder = scratch.path() / "bundle";
@@ -237,7 +235,7 @@ void make_bundle(const MakeOptions& options) {
   require_recipe(Bundle(folder));
   const fs::path made = options.tar ? scratch.path() / "bundle.tar" : folder;
   if (options.tar) write_tar(folder, made);
-  publish(made, out, scratch.path() / "replaced");
+  publish(made, out, existing_for(options.overwrite), require_bundle);
 }
 
 }  // namespace coldframe::bundle

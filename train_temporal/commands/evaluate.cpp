@@ -8,6 +8,8 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
+#include "common/files/outputs.h"
+#include "common/files/scratch_folder.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
@@ -192,10 +194,6 @@ Seen seen_of(const Applied& applied, Cohort& cohort, bool exam_is_patient) {
   return Seen::kSome;
 }
 
-fs::path unfinished(const fs::path& out) {
-  return out.string() + ".unfinished";
-}
-
 // The first thing in `folder` that an evaluation does not write; empty: there is none.
 fs::path foreign_in(const fs::path& folder) {
   if (!fs::is_directory(folder)) return folder;
@@ -205,39 +203,41 @@ fs::path foreign_in(const fs::path& folder) {
     if (figures && fs::exists(folder / "report.html")) {
       for (const fs::path& figure : fs::directory_iterator(path))
         if (!is_report_file(figure.filename().string())) return figure;
-    } else if (std::ranges::find(kResultFiles, name) == kResultFiles.end() && name != "replaced") {
+    } else if (std::ranges::find(kResultFiles, name) == kResultFiles.end()) {
       return path;
     }
   }
   return {};
 }
 
+void require_evaluation(const fs::path& folder) {
+  const fs::path foreign = foreign_in(folder);
+  if (foreign.empty()) return;
+  throw ConfigError(concat("'", folder.string(), "' is not the folder of an evaluation: '",
+                           foreign.string(), "' is none of its files; choose another --out"));
+}
+
 void require_replaceable(const fs::path& out, bool overwrite) {
-  if (fs::exists(out) && !overwrite) {
-    throw ConfigError(concat("--out '", out.string(),
-                             "' exists; choose another name, or --overwrite to replace it"));
-  }
-  for (const fs::path& folder : {out, unfinished(out)}) {
-    const fs::path foreign = fs::exists(folder) ? foreign_in(folder) : fs::path();
-    if (foreign.empty()) continue;
-    throw ConfigError(concat("'", folder.string(), "' is not the folder of an evaluation: '",
-                             foreign.string(), "' is none of its files; choose another --out"));
-  }
+  if (!fs::exists(out)) return;
+  if (!overwrite)
+    throw ConfigError(concat("--out '", out.string(), "' is there already; choose another name, ",
+                             "or say --overwrite to replace it"));
+  require_evaluation(out);
 }
 
 void write_results(const ApplyOptions& options, const StudyReport& report, const Json& summary,
                    const std::string& predictions) {
-  const fs::path working = unfinished(options.out);
-  std::error_code error;
-  fs::remove_all(working, error);
-  fs::create_directories(working, error);
-  if (error) throw SystemError(concat("cannot create '", working.string(), "': ", error.message()));
+  const fs::path out = fs::absolute(options.out);
+  create_folders_durably(out.parent_path());
+  const ScratchFolder scratch(out.parent_path());
+  const fs::path working = scratch.path() / "results";
+  create_folders_durably(working);
   const std::string texts[] = {predictions, render_report(report), summary.dump(2) + "\n"};
   for (std::size_t i = 0; i < kResultFiles.size(); ++i) {
     if (!texts[i].empty()) write_file_atomically(working / kResultFiles[i], texts[i]);
   }
   if (options.questions.figures) write_figures(working, report, texts[1]);
-  publish_folder(working, options.out);
+  publish(working, out, existing_for(options.overwrite), require_evaluation);
 }
 
 // `predictions`: a CSV, or nothing where these are another folder's.

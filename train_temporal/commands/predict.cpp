@@ -6,6 +6,7 @@
 #include "common/cli/log.h"
 #include "common/cli/progress.h"
 #include "common/files/atomic_file.h"
+#include "common/files/outputs.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/online.h"
 #include "train_temporal/commands/applied.h"
@@ -103,29 +104,6 @@ void warn_of_use(const Applied& applied, const ModelCard& card, const cache::Cac
   if (!lengths.empty()) log_warning(lengths);
 }
 
-std::filesystem::path place_of(const std::filesystem::path& file) {
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
-}
-
-void require_free(const char* option, const std::filesystem::path& file, bool overwrite) {
-  const std::filesystem::path folder = file.parent_path();
-  if (!folder.empty() && !std::filesystem::is_directory(folder)) {
-    throw ConfigError(concat("--", option, " '", file.string(), "': there is no folder '",
-                             folder.string(), "'; make it, or choose another name"));
-  }
-  if (file.empty() || overwrite || !std::filesystem::exists(file)) return;
-  throw ConfigError(concat("--", option, " '", file.string(),
-                           "' exists; choose another name, or --overwrite to replace it"));
-}
-
-void check_outputs(const ApplyOptions& options) {
-  require_free("out", options.out, options.overwrite);
-  require_free("explain", options.explain, options.overwrite);
-  if (!options.explain.empty() && place_of(options.explain) == place_of(options.out)) {
-    throw ConfigError("--explain and --out name the same file; give each its own");
-  }
-}
-
 void check_explain(const ApplyOptions& options, const Ensemble& ensemble) {
   if (options.explain.empty() || can_be_explained(ensemble.targets())) return;
   throw ConfigError(concat("--explain tells what frames add to the one output of an exam, but '",
@@ -150,11 +128,13 @@ Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOp
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   write_file_atomically(options.out,
-                        prediction_table(cache, outcome.exams, ensemble, scores, outcome.unlike));
+                        prediction_table(cache, outcome.exams, ensemble, scores, outcome.unlike),
+                        existing_for(options.overwrite));
   if (!options.explain.empty()) {
     outcome.explained = explain(ensemble, cache, outcome.exams, scores, applied.device());
     write_file_atomically(options.explain,
-                          contributions_csv(cache, ensemble.card(), outcome.explained));
+                          contributions_csv(cache, ensemble.card(), outcome.explained),
+                          existing_for(options.overwrite));
   }
   if (outcome.left_out > 0)
     log_warning(concat(plural(outcome.left_out, "exam"), " without any readable frame left out"));
@@ -171,7 +151,6 @@ int run_predict(const std::vector<std::string>& arguments) {
     return static_cast<int>(ExitCode::kDone);
   }
   if (!options.watch.empty()) return watch_folder(options);
-  check_outputs(options);
   Applied applied(options);
   check_explain(options, applied.ensemble());
   cache::CacheReader cache(named_caches(applied.features().string()));

@@ -17,6 +17,7 @@
 #include "common/files/atomic_file.h"
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
+#include "common/files/outputs.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/run/apply/prediction_table.h"
@@ -32,9 +33,10 @@ constexpr std::size_t kLongestName = 200;  // bytes; a file's name has room for 
 class Results {
  public:
   Results(const fs::path& out, const std::string& bundle) : out_(out) {
-    create_folders_durably(out_ / "results");
+    create_folders_durably(out_);
     lock();
-    require_bundle(bundle);
+    require_own(bundle);
+    create_folders_durably(out_ / "results");
     for (const auto& entry : fs::directory_iterator(out_ / "results")) {
       if (entry.path().extension() != ".json") continue;
       const Json result = read_json_file(entry.path());
@@ -78,10 +80,14 @@ class Results {
                "': another process watches for it; stop that one, or choose another"));
   }
 
-  void require_bundle(const std::string& bundle) const {
+  // A new folder, or one of an earlier start.
+  void require_own(const std::string& bundle) const {
     const fs::path file = out_ / "watch.json";
     const Json now = {{"bundle", bundle}};
-    if (!fs::exists(file)) return write_file_atomically(file, now.dump(2) + "\n");
+    if (!fs::exists(file)) {
+      require_empty({"--out", out_}, "results of --watch");
+      return write_file_atomically(file, now.dump(2) + "\n", Existing::kKeep);
+    }
     if (read_json_file(file) == now) return;
     throw ConfigError(
         concat("--out '", out_.string(), "' has results of another bundle; choose another one"));

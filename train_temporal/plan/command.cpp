@@ -9,6 +9,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
+#include "common/files/outputs.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "extract/vit/checkpoint/canonical_names.h"
@@ -41,7 +42,7 @@ struct Options {
   std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
   std::int64_t measured_frames = 4, epoch_exams = 1000;
-  bool measure = false, json = false;
+  bool measure = false, json = false, overwrite = false;
 };
 
 po::options_description described(Options& options) {
@@ -86,6 +87,7 @@ po::options_description described(Options& options) {
       "of the CPU; 0: one for each core");
   add("json", po::bool_switch(&options.json), "print JSON");
   add("html", po::value(&options.html), "write a page with charts");
+  add("overwrite", po::bool_switch(&options.overwrite), "replace that page");
   return all;
 }
 
@@ -211,6 +213,8 @@ int run_plan(const std::vector<std::string>& arguments) {
   Options options;
   if (!parse_command_line(kHelp, described(options), arguments, "model")) return 0;
   check(options);
+  check_outputs({{"--html", options.html}}, {{"MODEL", options.model}},
+                overwrite_said(options.overwrite));
   const Trained trained = trained_of(options);
   Plan plan;
   plan.query = options.query;
@@ -223,11 +227,8 @@ int run_plan(const std::vector<std::string>& arguments) {
     std::cout << to_json(plan).dump(2) << "\n";
   else
     write_text(plan, std::cout);
-  if (!options.html.empty()) {
-    AtomicFile file(options.html);
-    file.append(to_page(plan));
-    file.finish();
-  }
+  if (!options.html.empty())
+    write_file_atomically(options.html, to_page(plan), existing_for(options.overwrite));
   const bool fits = !plan.answer || plan.answer->fastest;
   return static_cast<int>(fits ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }

@@ -13,6 +13,7 @@
 #include "common/cli/interrupt.h"
 #include "common/files/atomic_file.h"
 #include "common/files/patience.h"
+#include "common/files/publish.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -210,6 +211,11 @@ bool RunFolder::start(const Json& config) {
   }
   create_folders(working_);
   lock();
+  if (fs::exists(out_) && !existing_.resume && !existing_.overwrite) {
+    fs::remove(working_ / kLockFile);
+    throw ConfigError(concat("--out '", out_.string(), "' appeared while this run was prepared; ",
+                             "choose another name, or --overwrite to replace a run"));
+  }
   if (existing_.resume && !existing_.overwrite && fs::exists(working_ / kConfigFile) &&
       !is_run(working_)) {
     throw DataError(concat("'", (working_ / kConfigFile).string(),
@@ -227,11 +233,15 @@ bool RunFolder::start(const Json& config) {
 }
 
 void RunFolder::publish() {
-  if (shared()) {
-    rename_durably(working_, out_);  // fails where another process has done so: `out_` is not empty
-  } else {
-    publish_folder(working_, out_);
+  const fs::path aside = working_ / kReplacedFolder;
+  if (!shared() && (existing_.overwrite || existing_.resume) && is_run(out_)) {
+    fs::remove_all(aside);
+    rename_if_new(out_, aside);
   }
+  if (!rename_if_new(working_, out_))
+    throw SystemError(concat("'", out_.string(), "' appeared while this run trained, and is not ",
+                             "replaced; move it away and run the same command with --resume: all ",
+                             "that was trained is in '", working_.string(), "'"));
   claims_.reset();
   remove_leftovers();
 }
@@ -269,15 +279,6 @@ void RunFolder::remove_leftovers() const {
       ignored;  // on NFS a file stays as long as a process that was overtaken has it open
   for (const char* name : {kReplacedFolder, kStateFolder, kLockFile})
     fs::remove_all(out_ / name, ignored);
-}
-
-void publish_folder(const fs::path& working, const fs::path& out) {
-  if (fs::exists(out)) {
-    fs::remove_all(working / kReplacedFolder);
-    rename_durably(out, working / kReplacedFolder);
-  }
-  rename_durably(working, out);
-  fs::remove_all(out / kReplacedFolder);
 }
 
 fs::path RunFolder::record(const FitName& fit) const {

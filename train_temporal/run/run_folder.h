@@ -55,6 +55,7 @@ class RunFolder {
   bool wait_to_report() const;
   // Only one of the processes that share a run publishes it. The state goes last, so that a run
   // that dies on the way can be resumed.
+  // SystemError, and nothing is changed, when something else than a run to be replaced is there.
   void publish();
   // One of the others has published the run.
   bool published_by_another() const;
@@ -87,10 +88,6 @@ class RunFolder {
   int lock_ = -1;
   std::unique_ptr<Claims> claims_;  // of a shared run
 };
-
-// Renames `working` to `out`. What lies there moves into `working` first and is removed at the end:
-// at every moment one of the two folders holds all that `working` held.
-void publish_folder(const std::filesystem::path& working, const std::filesystem::path& out);
 
 // Ends the name of the folder in which a run grows.
 inline constexpr const char* kUnfinished = ".unfinished";

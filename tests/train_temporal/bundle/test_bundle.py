@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import torch
 from bundle_support import bundle, coldframe, extract, made, study  # noqa: F401 (made is a fixture)
 from huggingface_hub import ModelCard
 from PIL import Image
-from training_support import quick
+from training_support import PROGRAM, held_at, quick
 from tuning_support import PIXELS, frame, tiny_vit
 
 import bundle_probability
@@ -52,6 +53,23 @@ def test_a_killed_process_s_files_are_swept(made, tmp_path):
             os.utime(tmp_path / name, (1, 1))
     coldframe("bundle", "show", made.folder / "model.tar", TMPDIR=str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(name for kind, name in names.items() if kind != "killed")
+
+
+def test_what_appears_while_a_bundle_is_made_is_kept(made, tmp_path):
+    out, hold, trace = tmp_path / "new.bundle", tmp_path / "hold", tmp_path / "trace"
+    words = [PROGRAM, "bundle", "make", made.run, "--weights", made.weights, "--out", out]
+    process = subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+                               env=held_at(".SHA256SUMS", hold, trace))
+    while not trace.exists() and process.poll() is None:
+        time.sleep(0.005)
+    out.mkdir()
+    (out / "thesis.txt").write_text("mine")
+    hold.unlink()
+    said = process.communicate()[1]
+    assert process.returncode == 3 and "new.bundle' appeared while this program ran" in said, said
+    assert (out / "thesis.txt").read_text() == "mine" and len(list(out.iterdir())) == 1
+    refused = coldframe("bundle", "make", made.run, "--weights", made.weights, "--out", made.run, "--overwrite", expect=2)
+    assert "is RUN" in refused.stderr
 
 
 def test_a_bad_exam_is_listed_and_stops_nothing(made, tmp_path):

@@ -43,8 +43,6 @@ def test_the_folder_is_replaced_as_a_whole(made, tmp_path):
     refused = evaluate(made, "--out", out)
     assert refused.returncode == 2 and "--overwrite" in refused.stderr
     (out / "report.html").write_text("old")
-    (tmp_path / "out.unfinished").mkdir()  # of an evaluation that was killed
-    (tmp_path / "out.unfinished" / "summary.json").write_text("stale")
     result = evaluate(made, "--out", str(out) + "/", "--overwrite")
     assert result.returncode == 0, result.stderr
     assert sorted(p.name for p in out.iterdir()) == FILES

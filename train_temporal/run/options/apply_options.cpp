@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/run/options/bounds.h"
+#include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/option_values.h"
 #include "train_temporal/run/options/shared_options.h"
 
@@ -176,6 +177,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
         "needs --cache: the exams that runs have held out are taken as they are in their "
         "predictions.csv");
   check_bounds(options);
+  check_named_files(options, /*out_is_folder=*/true);
   return true;
 }
 
@@ -220,6 +222,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   check_watch(arguments, words);
   require_given(words.out, "out");
   if (!(options.quiet_s >= 0)) throw ConfigError("--quiet-for: expected 0 seconds or more");
+  check_named_files(options, /*out_is_folder=*/!options.watch.empty());
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "train_temporal/run/options/bounds.h"
 #include "train_temporal/run/options/help_groups.h"
 #include "train_temporal/run/options/named_caches.h"
+#include "train_temporal/run/options/named_files.h"
 #include "train_temporal/run/options/option_values.h"
 #include "train_temporal/run/options/shared_options.h"
 #include "train_temporal/tasks/target_list.h"
@@ -337,6 +338,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   options.step = job_step(from_environment);
   apply_words(words, options);
   check_bounds(options);
+  check_named_files(options);
   return true;
 }
 

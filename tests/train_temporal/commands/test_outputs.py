@@ -1,0 +1,78 @@
+"""What train, evaluate and predict write takes no other's place."""
+import subprocess
+import time
+
+import pytest
+from training_support import PROGRAM, coldframe, held_at, quick, ramp_cache
+
+SHORT = ["--folds", 2, "--epochs", 1]
+
+
+def command(cache, out, *more):
+    return ["train", "--cache", cache, "--target", "label", "--out", out, *quick(*more)]
+
+
+def train(cache, out, *more):
+    return coldframe(*command(cache, out, *more))
+
+
+def content(run):
+    return {p.relative_to(run): p.read_bytes() for p in run.rglob("*.*")
+            if p.suffix in (".csv", ".safetensors")}
+
+
+def entries(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    cache = ramp_cache(folder, 40)
+    result = train(cache, folder / "run", *SHORT)
+    assert result.returncode == 0, result.stderr
+    return cache, folder / "run"
+
+
+def test_what_appears_while_a_run_trains_is_kept(made, tmp_path):
+    cache, finished = made
+    out, thesis, hold, trace = (tmp_path / name for name in ("run", "run/thesis.txt", "hold", "trace"))
+    environment = held_at(".summary.json", hold, trace)
+    process = subprocess.Popen([PROGRAM, *map(str, command(cache, out, *SHORT))], stderr=subprocess.PIPE, text=True, env=environment)
+    while not trace.exists() and process.poll() is None:  # it has trained, and is about to publish
+        time.sleep(0.005)
+    out.mkdir()
+    thesis.write_text("mine")
+    hold.unlink()
+    said = process.communicate()[1]
+    assert process.returncode == 3 and "run' appeared while this run trained" in said, said
+    assert thesis.read_text() == "mine" and entries(out) == ["thesis.txt"]
+    out.rename(tmp_path / "mine")
+    result = train(cache, out, *SHORT, "--resume")
+    assert result.returncode == 0 and content(out) == content(finished), result.stderr
+
+
+def test_no_output_is_an_input(made, tmp_path):
+    cache, run = made
+    labels = tmp_path / "labels.csv"
+    labels.write_text("exam,label\nexam-0,1\n")
+    for more, said in ((["--labels", labels, "--monitor", labels], "--monitor"), (["--monitor", cache], "--monitor"),
+                       (["--against", run], "--out")):
+        out = run if said == "--out" else tmp_path / "run"
+        refused = train(cache, out, *SHORT, "--overwrite", *more)
+        assert refused.returncode == 2 and said in refused.stderr and "which this command reads" in refused.stderr, refused.stderr
+    assert labels.read_text() == "exam,label\nexam-0,1\n" and entries(tmp_path) == ["labels.csv"]
+
+
+def test_predictions_replace_nothing_unasked_and_no_input(made, tmp_path):
+    cache, run = made
+    words = ["predict", "--run", run, "--cache", cache]
+    out = tmp_path / "p.csv"
+    out.write_text("mine")
+    refused = coldframe(*words, "--out", out)
+    assert refused.returncode == 2 and "p.csv' is there already" in refused.stderr and out.read_text() == "mine"
+    assert coldframe(*words, "--out", out, "--overwrite").returncode == 0
+    before = (run / "predictions.csv").read_bytes()
+    refused = coldframe(*words, "--out", run / "predictions.csv", "--overwrite")
+    assert refused.returncode == 2 and "lies in --run" in refused.stderr, refused.stderr
+    assert (run / "predictions.csv").read_bytes() == before
