@@ -2,9 +2,11 @@
 // for the paths that contain COLDFRAME_TEST_FAULTS_UNDER; one call in COLDFRAME_TEST_FAULTS_EVERY
 // fails, drawn by COLDFRAME_TEST_FAULTS_SEED. Every other failing link, rename, unlink and mkdir
 // has been done before it fails, as when the server's answer is lost. With
-// COLDFRAME_TEST_FAULTS_LINKS=no the file system has no hard links, as FUSE and FAT. Names that are
-// opened are added to COLDFRAME_TEST_FAULTS_TRACE, where it is set, and opening waits while there
-// is a file COLDFRAME_TEST_FAULTS_HOLD.
+// COLDFRAME_TEST_FAULTS_LINKS=no the file system has no hard links, as FUSE and FAT, and with
+// COLDFRAME_TEST_FAULTS_LOCKS=yes it has locks. Names that are opened are added to
+// COLDFRAME_TEST_FAULTS_TRACE, where it is set, and opening waits while there is a file
+// COLDFRAME_TEST_FAULTS_HOLD. With COLDFRAME_TEST_FAULTS_DELAY every fourth open, rename, link,
+// unlink, mkdir and fsync takes up to so many milliseconds, as on slow storage.
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -45,6 +47,19 @@ static int is_meant_descriptor(int descriptor) {
   return is_meant(path);
 }
 
+static int is_said(const char* name, const char* word) {
+  const char* value = getenv(name);
+  return value && strcmp(value, word) == 0;
+}
+
+static void delay(int meant) {
+  const char* most = meant ? getenv("COLDFRAME_TEST_FAULTS_DELAY") : NULL;
+  if (!most || draw() % 4 != 0) return;
+  const int error = errno;
+  usleep(draw() % (1000 * strtoull(most, NULL, 10) + 1));
+  errno = error;
+}
+
 // 0: none. 1: it fails; 2: it is done and fails all the same.
 static int fault(int meant) {
   if (!meant) return 0;
@@ -78,6 +93,7 @@ static void trace_and_wait(const char* path) {
     va_end(more);                             \
     NEXT(int, #name);                         \
     if (is_meant(path)) trace_and_wait(path); \
+    delay(is_meant(path));                    \
     if (fault(is_meant(path))) return -1;     \
     return next arguments;                    \
   }
@@ -103,11 +119,18 @@ BY_DESCRIPTOR(ssize_t, pwrite, (int descriptor, const void* bytes, size_t size, 
               (descriptor, bytes, size, at))
 BY_DESCRIPTOR(ssize_t, pwrite64, (int descriptor, const void* bytes, size_t size, off64_t at),
               (descriptor, bytes, size, at))
-BY_DESCRIPTOR(int, fsync, (int descriptor), (descriptor))
+
+int fsync(int descriptor) {
+  NEXT(int, "fsync");
+  const int meant = is_meant_descriptor(descriptor);
+  delay(meant);
+  return fault(meant) ? -1 : next(descriptor);
+}
 
 #define BY_NAME(name, parameters, arguments) \
   int name parameters {                      \
     NEXT(int, #name);                        \
+    delay(is_meant(path));                   \
     const int kind = fault(is_meant(path));  \
     const int error = errno;                 \
     if (kind == 0) return next arguments;    \
@@ -116,14 +139,17 @@ BY_DESCRIPTOR(int, fsync, (int descriptor), (descriptor))
     return -1;                               \
   }
 BY_NAME(rename, (const char* from, const char* path), (from, path))
+BY_NAME(renameat2,
+        (int from_folder, const char* from, int folder, const char* path, unsigned flags),
+        (from_folder, from, folder, path, flags))
 BY_NAME(unlink, (const char* path), (path))
 BY_NAME(mkdir, (const char* path, mode_t mode), (path, mode))
 
 int link(const char* from, const char* path) {
   NEXT(int, "link");
-  const char* links = getenv("COLDFRAME_TEST_FAULTS_LINKS");
+  delay(is_meant(path));
   const int kind = fault(is_meant(path)), error = errno;
-  const int without = is_meant(path) && links && strcmp(links, "no") == 0;
+  const int without = is_meant(path) && is_said("COLDFRAME_TEST_FAULTS_LINKS", "no");
   if (kind == 0 && !without) return next(from, path);
   if (kind == 2 && !without) (void)next(from, path);
   errno = kind == 0 ? EPERM : error;
@@ -153,7 +179,8 @@ DIR* fdopendir(int folder) {
 
 int flock(int descriptor, int operation) {
   NEXT(int, "flock");
-  if (!is_meant_descriptor(descriptor)) return next(descriptor, operation);
+  if (!is_meant_descriptor(descriptor) || is_said("COLDFRAME_TEST_FAULTS_LOCKS", "yes"))
+    return next(descriptor, operation);
   errno = draw() & 1 ? ENOLCK : ENOSYS;
   return -1;
 }
