@@ -112,7 +112,8 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
   if (fs::exists(out_) && !is_run(out_)) {
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
   }
-  if (fs::exists(working_) && !is_run(working_) && !fs::exists(working_ / kLockFile)) {
+  const bool is_ours = is_run(working_) || fs::exists(working_ / kLockFile) || has_fits(working_);
+  if (fs::exists(working_) && !is_ours) {
     throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
                              "' would grow there; choose another name"));
   }
