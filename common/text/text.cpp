@@ -238,10 +238,13 @@ std::uint64_t parse_bytes(std::string_view text) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance && distance < candidate.size()) {
+    // A slip of the hand seldom hits the first letter, and then nothing else.
+    const bool begins_alike = !word.empty() && candidate.starts_with(word.front());
+    if (distance < best_distance && distance < candidate.size() &&
+        (begins_alike || distance == 1)) {
       best = candidate;
       best_distance = distance;
     }

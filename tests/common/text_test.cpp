@@ -110,7 +110,10 @@ TEST(Text, NearestIsWhatAHandThatSlippedMeant) {
   EXPECT_EQ(nearest("trian", words), "train");
   EXPECT_EQ(nearest("evaluat", words), "evaluate");
   EXPECT_EQ(nearest("extarct", words), "extract");
+  EXPECT_EQ(nearest("xcache", words), "cache");
   EXPECT_EQ(nearest("xyz", words), "");
+  EXPECT_EQ(nearest("stage", {"store", "batch"}), "");
+  EXPECT_EQ(nearest("stage-size", {"image-size"}), "");
   EXPECT_EQ(nearest("anything", {}), "");
 }
 
