@@ -1,4 +1,4 @@
-// The features of a cache in the files of others.
+// The features of a cache as a .npy file and tables.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,9 +10,9 @@
 #include "cache/tool/exchange/export_thumbnails.h"
 #include "cache/tool/exchange/recipe_file.h"
 #include "cache/tool/exchange/tables.h"
-#include "cache/tool/exchange/tensor_file.h"
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/files/bytes/npy_header.h"
 #include "common/files/csv.h"
 #include "common/files/file_set.h"
 #include "common/files/outputs.h"
@@ -26,26 +26,15 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kTextBlock = 1u << 20;
 
-const std::vector<std::string> kFormats = {"npy", "npz", "csv", "safetensors"};
-
-// Shortest text that reads back as the same number of its type; "" for NaN.
-template <typename T>
-void append_number(T value, std::string& text) {
-  if (value != value) return;
+// Shortest text that reads back as the same number; "" for NaN.
+std::string number(double value) {
+  if (value != value) return "";
   std::array<char, 40> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-  text.append(digits.data(), end);
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-template <typename T>
-std::string number(T value) {
-  std::string text;
-  append_number(value, text);
-  return text;
-}
-
-ElementType of_numbers(bool half) {
-  return half ? ElementType::kFloat16 : ElementType::kFloat32;
+const char* numpy_type(StorageType type) {
+  return type == StorageType::kFloat16 ? "<f2" : "<f4";
 }
 
 class Exporter {
@@ -58,18 +47,12 @@ class Exporter {
   void write_exams_table(AtomicFile& file) const;
   // `thumbnails`: the folder that they will have beside it; empty: none.
   void write_frames_table(AtomicFile& file, const fs::path& thumbnails) const;
-  void write_features(AtomicFile& file, const std::string& format) const;
+  void write_features(AtomicFile& file) const;
   void write_cut(AtomicFile& file) const;
   std::size_t frames() const { return frames_; }
   const std::vector<std::size_t>& exams() const { return exams_; }
 
  private:
-  void write_csv(AtomicFile& file) const;
-  Tensor features() const;
-  std::vector<Tensor> tensors() const;
-  template <typename T, typename Get>
-  Tensor per_frame(const char* name, ElementType type, Get get) const;
-
   const CacheReader& cache_;
   std::vector<std::size_t> exams_;
   std::string view_;
@@ -84,15 +67,12 @@ void Exporter::write_cut(AtomicFile& file) const {
   const std::optional<Cut> cut = cache_.cut();
   if (!cut)
     throw ConfigError("--cut: the cache has none; `coldframe extract --cut BLOCK` stores one");
-  const bool half = cut->storage == StorageType::kFloat16;
-  Tensor rows{"cut", cut->is_pixels() ? ElementType::kUint8 : of_numbers(half), {frames_}, {}};
-  rows.shape.insert(rows.shape.end(), cut->shape.begin(), cut->shape.end());
-  rows.write = [this](const Tensor::Sink& sink) {
-    const auto view = std::ranges::find(cache_.views(), view_) - cache_.views().begin();
-    cache_.scan_cut(static_cast<std::size_t>(view), exams_,
-                    [&](std::size_t, std::span<const std::byte> bytes) { sink(bytes); });
-  };
-  write_npy(file, rows);
+  std::vector<std::uint64_t> shape{frames_};
+  shape.insert(shape.end(), cut->shape.begin(), cut->shape.end());
+  file.append(npy_header(cut->is_pixels() ? "|u1" : numpy_type(cut->storage), shape));
+  const auto view = std::ranges::find(cache_.views(), view_) - cache_.views().begin();
+  cache_.scan_cut(static_cast<std::size_t>(view), exams_,
+                  [&](std::size_t, std::span<const std::byte> bytes) { file.append(bytes); });
 }
 
 void Exporter::write_exams_table(AtomicFile& file) const {
@@ -154,85 +134,11 @@ void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) 
   file.append(text);
 }
 
-Tensor Exporter::features() const {
-  const bool half = cache_.storage() == StorageType::kFloat16;
-  return {"features",
-          of_numbers(half),
-          {frames_, static_cast<std::uint64_t>(cache_.dimension())},
-          [this](const Tensor::Sink& sink) {
-            cache_.scan_stored(view_, exams_,
-                               [&](std::size_t, std::span<const std::byte> rows) { sink(rows); });
-          }};
-}
-
-template <typename T, typename Get>
-Tensor Exporter::per_frame(const char* name, ElementType type, Get get) const {
-  return {name, type, {frames_}, [this, get](const Tensor::Sink& sink) {
-            for (const std::size_t exam : exams_) {
-              const std::vector<T>& values = get(cache_.exams()[exam]);
-              sink(std::as_bytes(std::span(values)));
-            }
-          }};
-}
-
-std::vector<Tensor> Exporter::tensors() const {
-  Tensor offset{
-      "offset", ElementType::kInt64, {exams_.size() + 1}, [this](const Tensor::Sink& sink) {
-        std::vector<std::int64_t> offsets{0};
-        for (const std::size_t exam : exams_)
-          offsets.push_back(offsets.back() +
-                            static_cast<std::int64_t>(cache_.exams()[exam].frames()));
-        sink(std::as_bytes(std::span(offsets)));
-      }};
-  return {features(), offset,
-          per_frame<double>(
-              "time_s", ElementType::kFloat64,
-              [](const ExamInfo& exam) -> auto& { return exam.time_s; }),
-          per_frame<std::int64_t>(
-              "index", ElementType::kInt64,
-              [](const ExamInfo& exam) -> auto& { return exam.frame_index; }),
-          per_frame<std::uint8_t>(
-              "present", ElementType::kUint8,
-              [](const ExamInfo& exam) -> auto& { return exam.present; })};
-}
-
-// One row per frame: exam, slot, f0 … f(D−1); a missing frame has empty fields.
-void Exporter::write_csv(AtomicFile& file) const {
-  const auto dimension = static_cast<std::size_t>(cache_.dimension());
-  std::string text = "exam,slot";
-  for (std::size_t d = 0; d < dimension; ++d) text += concat(",f", d);
-  text += "\n";
-  cache_.scan(view_, exams_, [&](std::size_t exam, std::span<const float> features) {
-    const std::string id = csv_field(cache_.exams()[exam].id);
-    for (std::size_t t = 0; t < features.size() / dimension; ++t) {
-      text += concat(id, ",", t);
-      for (const float value : features.subspan(t * dimension, dimension)) {
-        text += ',';
-        append_number(value, text);
-      }
-      text += '\n';
-      if (text.size() < kTextBlock) continue;
-      file.append(text);
-      text.clear();
-    }
-  });
-  file.append(text);
-}
-
-void Exporter::write_features(AtomicFile& file, const std::string& format) const {
-  if (format == "npy") {
-    write_npy(file, features());
-  } else if (format == "npz") {
-    write_npz(file, tensors());
-  } else if (format == "safetensors") {
-    write_safetensors(file, tensors(),
-                      {{"format", "coldframe-export"},
-                       {"view", view_},
-                       {"feature_digest", cache_.recipe().feature_digest()},
-                       {"recipe", to_json(cache_.recipe()).dump()}});
-  } else {
-    write_csv(file);
-  }
+void Exporter::write_features(AtomicFile& file) const {
+  file.append(npy_header(numpy_type(cache_.storage()),
+                         {frames_, static_cast<std::uint64_t>(cache_.dimension())}));
+  cache_.scan_stored(view_, exams_,
+                     [&](std::size_t, std::span<const std::byte> rows) { file.append(rows); });
 }
 
 // The names of what is written, all beside OUT.
@@ -261,14 +167,11 @@ void check_names(const ExportNames& names, const std::string& cache, bool overwr
   if (fs::exists(names.thumbnails)) require_thumbnails(names.thumbnails);
 }
 
-std::string format_of(const fs::path& out) {
-  const std::string ending = out.extension().string();
-  const std::string format = ending.empty() ? "" : ending.substr(1);
-  if (std::find(kFormats.begin(), kFormats.end(), format) != kFormats.end()) return format;
-  throw ConfigError(
-      concat("'", out.string(), "': the name's ending says the format: .", join(kFormats, ", ."),
-             format == "parquet" ? "; pandas writes Parquet of them, as does examples/read_cache.py"
-                                 : ""));
+void require_npy(const fs::path& out) {
+  if (out.extension() == ".npy") return;
+  throw ConfigError(concat("'", out.string(),
+                           "': features are exported to .npy; name OUT.npy (h5py reads the cache "
+                           "as it is, and pandas writes what examples/read_cache.py makes of it)"));
 }
 
 void write_all(const CacheReader& cache, const Exporter& exporter, const std::string& view,
@@ -285,7 +188,7 @@ void write_all(const CacheReader& cache, const Exporter& exporter, const std::st
   exporter.write_exams_table(written.add(names.exams));
   exporter.write_frames_table(written.add(names.frames), names.thumbnails.filename());
   written.add(names.recipe).append(recipe_file(cache, view));
-  exporter.write_features(written.add(names.out), format_of(names.out));
+  exporter.write_features(written.add(names.out));
   written.finish();
 }
 
@@ -306,7 +209,7 @@ int run_export(const std::vector<std::string>& arguments) {
                                                         kOverwriteHelp);
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
   const ExportNames names(options.words[1], with_thumbnails, with_cut);
-  format_of(names.out);
+  require_npy(names.out);
   check_names(names, options.path(), overwrite);
   const CacheReader cache(options.path());
   const Exporter exporter(cache, select_exams(cache, where), view);
@@ -325,10 +228,10 @@ int run_export(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kExportCommand{
-    "export", "PATH OUT", "x.h5 x.npz --where label=covid",
-    "features to .npy, .npz, .csv or .safetensors, with OUT's .exams.csv, .frames.csv and "
-    ".recipe.json beside it; `import` takes them back",
-    run_export};
+const Command kExportCommand{"export", "PATH OUT", "x.h5 x.npy --where label=covid",
+                             "features to .npy, with OUT's .exams.csv, .frames.csv and "
+                             ".recipe.json beside it; `import` takes "
+                             "them back",
+                             run_export};
 
 }  // namespace coldframe::cache::tool

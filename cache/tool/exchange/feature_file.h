@@ -1,4 +1,4 @@
-// Reads a two-dimensional array of floats from the files of others, row by row.
+// Reads the features of a .npy file, row by row.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,8 @@
 
 namespace coldframe::cache::tool {
 
-// [rows, columns] of float16, float32 or float64, little-endian, in C order; the name's ending says
-// how: .npy (format 1.0 to 3.0, numpy.lib.format), .npz (stored, the array `features`, or the only
-// one), .safetensors (likewise), .csv (columns f0, f1, …; a row of empty fields is a missing frame;
-// the whole table is in memory). DataError for everything else.
+// [rows, columns] of float16, float32 or float64, little-endian, in C order. DataError for
+// everything else.
 class FeatureFile {
  public:
   explicit FeatureFile(const std::filesystem::path& path);
@@ -24,18 +22,13 @@ class FeatureFile {
   void read_row(std::uint64_t row, std::span<float> values) const;
 
  private:
-  void open_npy(std::uint64_t begin, std::uint64_t end);  // the bytes of the file that are one
-  void open_npz();
-  void open_safetensors();
-  void open_csv();
   void set_shape(std::int64_t rows, std::int64_t columns, std::uint64_t bytes_there);
   void require(bool condition, const std::string& what) const;
 
   std::filesystem::path path_;
   InputFile file_;
   std::uint64_t data_ = 0, rows_ = 0, columns_ = 0;
-  int bytes_ = 0;              // of one element
-  std::vector<float> parsed_;  // of a .csv
+  int bytes_ = 0;  // of one element
 };
 
 }  // namespace coldframe::cache::tool

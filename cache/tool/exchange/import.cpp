@@ -121,7 +121,7 @@ int run_import(const std::vector<std::string>& arguments) {
 
 const Command kImportCommand{
     "import", "OUT FEATURES TABLE…", "x.h5 x.npy x.csv --describe 'ResNet-50, ImageNet, 224 px'",
-    "features [frames, D] (.npy, .npz, .safetensors, .csv) and a CSV with a row for each (exam; "
+    "features [frames, D] (.npy) and a CSV with a row for each (exam; "
     "frame, time in seconds or as a date, patient and columns if there are any) become a cache, or "
     "both tables "
     "that `export` wrote; rows of NaN are missing frames",

@@ -68,4 +68,16 @@ NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
   return array;
 }
 
+std::string npy_header(std::string_view type, const std::vector<std::uint64_t>& shape) {
+  constexpr std::size_t kBefore = 10, kAlignment = 64;  // magic, version and length; of the values
+  std::string sizes;
+  for (const std::uint64_t size : shape) sizes += concat(size, ",");
+  std::string header =
+      concat("{'descr': '", type, "', 'fortran_order': False, 'shape': (", sizes, "), }");
+  header.append((kAlignment - (kBefore + header.size() + 1) % kAlignment) % kAlignment, ' ');
+  header += '\n';
+  return concat(kNpySignature, '\x01', '\0', static_cast<char>(header.size() & 0xff),
+                static_cast<char>(header.size() >> 8), header);
+}
+
 }  // namespace coldframe

@@ -1,5 +1,4 @@
-// Reads what stands before the values in a .npy file (numpy.lib.format, "NPY format", versions 1
-// to 3).
+// What stands before the values in a .npy file (numpy.lib.format, "NPY format", versions 1 to 3).
 #pragma once
 
 #include <cstdint>
@@ -24,5 +23,8 @@ struct NpyHeader {
 // Reads the header of the array that begins at `begin`. Throws DataError, without the file's name,
 // for another signature or version and for a header that is damaged or longer than 64 KiB.
 NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin = 0);
+
+// The header of version 1 of an array in C order. Its values follow, and begin at a multiple of 64.
+std::string npy_header(std::string_view type, const std::vector<std::uint64_t>& shape);
 
 }  // namespace coldframe
