@@ -316,35 +316,4 @@ std::vector<Change> changes(const Query& query, const Trained& trained, std::uin
   return found;
 }
 
-std::vector<Claim> claims(const Query& query) {
-  const vit::Architecture& vit = query.architecture;
-  const bool same = vit.width == 384 && vit.depth == 12 && vit.patch == 16 &&
-                    query.image_size == ImageSize(224) && query.exams == 16 && query.frames == 20 &&
-                    !query.half;
-  if (!same) return {};
-  const Trained all{vit.depth, 0};
-  const auto row = [&](Strategy strategy, std::int64_t chunk) {
-    return plan_row(query, all, {strategy, chunk, 1, 0});
-  };
-  const auto gigabytes = [](std::uint64_t bytes) { return fixed(double(bytes) / 1e9, 2) + " GB"; };
-  const auto megabytes = [](std::uint64_t bytes) { return fixed(double(bytes) / 1e6, 1) + " MB"; };
-  const Row none = row(Strategy::kNone, 320), block = row(Strategy::kBlock, 320);
-  const ParameterCount vit_parameters = count_parameters(shape_of(query, all));
-  const tune::ChunkCost one = tune::chunk_cost(shape_of(query, all), 1);
-  std::uint64_t kept = 0;
-  for (const tune::StepCost& step : one.chain) kept += step.output + step.saved;
-  return {
-      {"parameters, gradients and Adam's moments of the ViT", "352 MB",
-       megabytes(16 * vit_parameters.all)},
-      {"activations of an image", "40 MB", megabytes(kept)},
-      {"end to end, 16 × 20 images", "12.5 GB; 17.5–20.5 GB", gigabytes(none.bytes.total())},
-      {"attention's N² matrix of a block, where a kernel writes it out", "2.98 GB",
-       gigabytes(320 * shape_of(query, all).attention_bytes())},
-      {"checkpointing every block saves", "3–5 ×",
-       fixed(double(none.bytes.activations) / double(block.bytes.activations), 1) + " ×"},
-      {"on cached features", "about 100 MB",
-       megabytes(cached_row(query).bytes.total() - cached_row(query).bytes.context)},
-  };
-}
-
 }  // namespace coldframe::plan

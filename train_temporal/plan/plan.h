@@ -102,11 +102,4 @@ struct Change {
 // half precision, fewer exams in a step, and less that is trained.
 std::vector<Change> changes(const Query& query, const Trained& trained, std::uint64_t memory);
 
-// A figure that is published for ViT-S/16 + GRU, 16 × 20 images of 224 × 224 in float32, and ours.
-struct Claim {
-  std::string what, claimed, planned;
-};
-// Empty for another case.
-std::vector<Claim> claims(const Query& query);
-
 }  // namespace coldframe::plan

@@ -74,9 +74,6 @@ Json to_json(const Plan& plan) {
           most_exams(query, row, static_cast<std::uint64_t>(card) * kGiB);
     json["ways"].push_back(std::move(entry));
   }
-  for (const Claim& claim : claims(query))
-    json["claims"].push_back(
-        {{"figure", claim.what}, {"claim", claim.claimed}, {"plan", claim.planned}});
   if (plan.answer) {
     const Answer& answer = *plan.answer;
     Json found{{"memory", answer.memory},

@@ -182,13 +182,6 @@ std::string to_page(const Plan& plan) {
   page.section("Every way, MiB", ways(plan));
   page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),
                cards(plan));
-  if (const std::vector<Claim> known = claims(query); !known.empty()) {
-    std::vector<std::vector<std::string>> rows;
-    for (const Claim& claim : known) rows.push_back({claim.what, claim.claimed, claim.planned});
-    page.section("Published claims",
-                 "<p>Others' figures for this case. The plan is not fitted to them.</p>" +
-                     html::table({"figure", "claim", "plan"}, rows));
-  }
   if (plan.measured) page.section("Measured on this machine", measured_table(*plan.measured));
   return page.finish();
 }

@@ -130,12 +130,6 @@ void write_text(const Plan& plan, std::ostream& out) {
   write_table(row_table(plan), out);
   out << "\nThe most exams × frames of a step on a card of\n";
   write_table(card_table(plan), out);
-  if (const std::vector<Claim> known = claims(query); !known.empty()) {
-    out << "\nPublished claims for this case (others' figures; the plan is not fitted to them)\n";
-    TextRows table{{"figure", "claim", "plan"}};
-    for (const Claim& claim : known) table.push_back({claim.what, claim.claimed, claim.planned});
-    write_table(table, out);
-  }
   if (plan.measured) write_measured(*plan.measured, out);
   if (plan.answer) write_answer(plan, out);
 }
