@@ -3,7 +3,6 @@
 #include <iostream>
 #include <memory>
 #include <optional>
-#include <random>
 
 #include "cache/maintain/lock.h"
 #include "cache/maintain/update_metadata.h"
@@ -20,7 +19,6 @@
 #include "extract/frames/input/identity.h"
 #include "extract/inspect/benchmark/benchmark.h"
 #include "extract/inspect/dry_run/report.h"
-#include "extract/inspect/recheck.h"
 #include "extract/options/options.h"
 #include "extract/pipeline/devices/compute_devices.h"
 #include "extract/pipeline/devices/load_backbones.h"
@@ -186,21 +184,6 @@ int look_only(const ExtractOptions& options) {
   return static_cast<int>(readable ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 
-// --recheck.
-int compare_only(const ExtractOptions& options, const frames::ExamList& input,
-                 const std::optional<cache::CacheReader>& cached, vit::Backbone& backbone,
-                 const torch::Device& device) {
-  if (!cached)
-    throw CacheError(
-        concat("--recheck: '", options.out.string(), "': there is no cache to compare with"));
-  const RecheckResult result =
-      recheck(input, options, *cached, backbone, device, static_cast<std::size_t>(options.recheck),
-              std::random_device()());
-  if (result.stopped) throw Interrupted("stopped before the comparison");
-  std::cout << (options.json ? to_json(result).dump(2) + "\n" : to_text(result));
-  return static_cast<int>(is_clean(result) ? ExitCode::kDone : ExitCode::kDoneWithFindings);
-}
-
 std::unique_ptr<Monitor> start_monitor(const ExtractOptions& options,
                                        const ComputeDevices& devices) {
   if (options.monitor.empty()) return nullptr;
@@ -252,7 +235,6 @@ int run(const std::vector<std::string>& arguments) {
     recipe.notes["patients"] = note;
   check_recipe(recipe, cached, *options);
   if (reused) reused->serve(recipe, to_string(backbone.precision()));
-  if (options->recheck > 0) return compare_only(*options, input, cached, backbone, devices.first());
 
   if (cached) check_patients(input.patients, *cached, options->out);
   TakenPart taken(part, *options, input, location);

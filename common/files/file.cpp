@@ -50,10 +50,6 @@ std::string_view without_device(std::string_view identity) {
 
 InputFile::InputFile(std::filesystem::path path, RefuseFile refuse_file)
     : path_(std::move(path)), refuse_(refuse_file) {
-  if (!open_copy()) open_original();
-}
-
-void InputFile::open_original() {
   struct stat status = {};
   for (Patience tries(path_); descriptor_ < 0;) {
     descriptor_ = open_and_look(path_, status);
@@ -70,46 +66,19 @@ void InputFile::open_original() {
   identity_ = identity_of(status);
 }
 
-// A copy of what has changed meanwhile is none; one whose original cannot be looked at is.
-bool InputFile::open_copy() {
-  copy_ = find_copy(path_);
-  if (!copy_) return false;
-  struct stat status = {};
-  if (::stat(path_.c_str(), &status) == 0 && identity_of(status) != copy_->identity) copy_.reset();
-  if (!copy_) return false;
-  descriptor_ = copy_->file->descriptor();
-  size_ = copy_->size;
-  identity_ = copy_->identity;
-  return true;
+InputFile::~InputFile() {
+  ::close(descriptor_);
 }
 
 // After a remount the old descriptor is stale for ever. Other threads may be reading by it.
-void InputFile::reopen(int descriptor) const {
+void InputFile::reopen() const {
   struct stat status = {};
   const int fresh = open_and_look(path_, status);
   if (fresh < 0) return;  // the next read tells
   const bool same = without_device(identity_of(status)) == without_device(identity_);
-  if (same) ::dup3(fresh, descriptor, O_CLOEXEC);
+  if (same) ::dup3(fresh, descriptor_, O_CLOEXEC);
   ::close(fresh);
   if (!same) refuse("it changed while it was read");
-}
-
-// The local disk fails: the file is read where it lies, if it is still the one that was copied.
-bool InputFile::leave_copy() const {
-  struct stat status = {};
-  int fresh = open_and_look(path_, status);
-  for (Patience tries(path_); fresh < 0 && tries.again(errno);)
-    fresh = open_and_look(path_, status);
-  if (fresh < 0) return false;
-  int none = -1;
-  const bool same = without_device(identity_of(status)) == without_device(identity_);
-  if (!same || !original_.compare_exchange_strong(none, fresh)) ::close(fresh);
-  return same;
-}
-
-InputFile::~InputFile() {
-  if (!copy_) ::close(descriptor_);
-  if (original_ >= 0) ::close(original_);
 }
 
 void InputFile::refuse(std::string_view reason) const {
@@ -123,21 +92,17 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> byte
   std::size_t done = 0;
   Patience tries(path_);
   while (done < wanted) {
-    const int original = original_;
-    const bool by_copy = copy_ && original < 0;
-    const int descriptor = original < 0 ? descriptor_ : original;
-    const std::uint64_t at = offset + done + (by_copy ? copy_->begin : 0);
     const ssize_t count =
-        ::pread(descriptor, bytes.data() + done, wanted - done, static_cast<off_t>(at));
+        ::pread(descriptor_, bytes.data() + done, wanted - done, static_cast<off_t>(offset + done));
     if (const int error = errno; count < 0 && error != EINTR) {
-      if (!(by_copy ? leave_copy() : tries.again(error))) refuse(std::strerror(error));
-      if (!by_copy) reopen(descriptor);
+      if (!tries.again(error)) refuse(std::strerror(error));
+      reopen();
     }
     if (count < 0) continue;
     if (count == 0) break;
     done += static_cast<std::size_t>(count);
   }
-  if (!copy_ || original_ >= 0) note_success(path_);
+  note_success(path_);
   bytes_read_ += done;
   return done;
 }

@@ -6,14 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/files/bytes/byte_source.h"
-#include "common/files/staged_copies.h"
 
 namespace coldframe {
 
@@ -23,8 +21,8 @@ using RefuseFile = void (*)(const std::filesystem::path& path, std::string_view 
 // The same DataError without the path, where the caller adds it to every error.
 [[noreturn]] void refuse_unnamed(const std::filesystem::path& path, std::string_view reason);
 
-// Reads what the file held when it was opened, and never beyond that; from its staged copy, where
-// there is one. Errors that pass are waited for (patience.h), and the file is opened anew then.
+// Reads what the file held when it was opened, and never beyond that. Errors that pass are waited
+// for (patience.h), and the file is opened anew then.
 class InputFile final : public ByteSource {
  public:
   explicit InputFile(std::filesystem::path path, RefuseFile refuse = refuse_by_name);
@@ -42,18 +40,13 @@ class InputFile final : public ByteSource {
 
  private:
   [[noreturn]] void refuse(std::string_view reason) const override;
-  void open_original();
-  bool open_copy();
-  void reopen(int descriptor) const;
-  bool leave_copy() const;
+  void reopen() const;
 
   std::filesystem::path path_;
   std::string identity_;
   RefuseFile refuse_;
   int descriptor_ = -1;
   std::uint64_t size_ = 0;
-  std::shared_ptr<const StagedCopy> copy_;  // has the descriptor; null: the file itself is read
-  mutable std::atomic<int> original_ = -1;  // of the file itself, where its copy cannot be read
   mutable std::atomic<std::uint64_t> bytes_read_ = 0;
 };
 

@@ -54,7 +54,7 @@ struct ViewOptions {
 
 // The options on what computes, how much at once, and within which memory.
 struct MachineOptions {
-  std::string device, devices, batch = "auto", memory_budget, monitor, stage, stage_size;
+  std::string device, devices, batch = "auto", memory_budget, monitor;
 
   void describe(boost::program_options::options_description& description, ExtractOptions& options);
   void apply(ExtractOptions& options) const;  // ConfigError

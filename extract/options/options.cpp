@@ -32,7 +32,7 @@ struct Words {
       layers;
   bool projection = false;
   std::string store = "float16";
-  std::int64_t heads = kNotGiven, recheck = kNotGiven, cut = kNotGiven;
+  std::int64_t heads = kNotGiven, cut = kNotGiven;
   int thumbnails = kNotGiven;
   std::int64_t min_frames = 1;
   InputOptions input;
@@ -103,8 +103,6 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
       "what --dry-run --json printed: parts then have about as many frames");
   add("dry-run", po::bool_switch(&options.dry_run),
       "only look at the input: exams, frames, times, sizes and what looks wrong");
-  add("recheck", po::value(&words.recheck)->value_name("N"),
-      "extract N random frames of the cache again, compare, and change nothing");
   add("benchmark", po::bool_switch(&options.benchmark),
       "extract nothing; measure each stage on a sample of the input and estimate the whole");
   add("json", po::bool_switch(&options.json), "print the summary as JSON");
@@ -268,18 +266,14 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   words.input.apply(options);
   words.machine.apply(options);
   check_thumbnails(words.thumbnails);
-  if (words.recheck != kNotGiven && words.recheck < 1)
-    throw ConfigError(concat("--recheck ", words.recheck, ": expected 1 or more frames"));
-  options.recheck = std::max<std::int64_t>(0, words.recheck);
   if (words.min_frames < 1)
     throw ConfigError(concat("--min-frames ", words.min_frames, ": expected 1 or more"));
   options.min_frames = static_cast<std::size_t>(words.min_frames);
-  if (options.dry_run + options.benchmark + (options.recheck > 0) > 1)
-    throw ConfigError("--dry-run, --benchmark and --recheck: give one of them");
-  if (!words.views.reuse.empty() && (options.dry_run || options.benchmark || options.recheck > 0))
+  if (options.dry_run && options.benchmark)
+    throw ConfigError("--dry-run and --benchmark: give one of them");
+  if (!words.views.reuse.empty() && (options.dry_run || options.benchmark))
     throw ConfigError(
-        "--reuse is for jobs that write a cache; leave it out with --dry-run, --benchmark and "
-        "--recheck");
+        "--reuse is for jobs that write a cache; leave it out with --dry-run and --benchmark");
   if (!options.dry_run) check_required(words, options);
   options.out = words.out;
   options.preset = words.preset;

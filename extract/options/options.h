@@ -54,11 +54,8 @@ struct ExtractOptions {
   std::string part;                      // --part, as choose_part() takes it
   std::filesystem::path survey;          // --survey: frames of exams, for parts alike; "": none
 
-  std::filesystem::path stage;       // --stage: a local folder for copies of the input; "": none
-  std::uint64_t stage_bytes = 0;     // --stage-size
   double patience = kUsualPatience;  // --retry-for, seconds
 
-  std::int64_t recheck = 0;       // frames to compare with the cache, unchanged; 0: extract
   std::filesystem::path monitor;  // CSV of the machine's load; "": none
 
   bool benchmark = false;      // measure this machine on this input instead of extracting

@@ -13,7 +13,6 @@ namespace po = boost::program_options;
 
 constexpr std::int64_t kMostFrames = 65536;
 constexpr int kMostDecodeThreads = 256;
-constexpr std::uint64_t kUsualStageBytes = 50ull << 30;
 constexpr int kLongestPatience = 7 * 24 * 3600;
 
 std::int64_t parse_batch(const std::string& word) {
@@ -87,11 +86,6 @@ void MachineOptions::describe(po::options_description& description, ExtractOptio
       "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
       "each)");
   add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
-  add("stage", po::value(&stage)->value_name("DIR"),
-      "copy the files of the next exams to this folder of a local disk, and drop them behind: for "
-      "input on slow or remote storage");
-  add("stage-size", po::value(&stage_size)->value_name("SIZE"),
-      "the most that these copies take (default: 50GiB)");
   add("retry-for", po::value(&options.patience)->value_name("SECONDS"),
       "try again for as long what fails as it does while a network file system is away (I/O "
       "errors, stale handles, vanished mounts), before an exam counts as failed (60; 0: not at "
@@ -108,10 +102,6 @@ void MachineOptions::apply(ExtractOptions& options) const {
   options.batch.batch = parse_batch(batch);
   if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
   options.monitor = monitor;
-  if (!stage_size.empty() && stage.empty())
-    throw ConfigError("--stage-size is the size of --stage DIR; name the folder, too");
-  options.stage = stage;
-  options.stage_bytes = stage_size.empty() ? kUsualStageBytes : parse_bytes(stage_size);
   if (!(options.patience >= 0 && options.patience <= kLongestPatience))
     throw ConfigError(
         concat("--retry-for ", options.patience, ": expected 0 to ", kLongestPatience, " seconds"));

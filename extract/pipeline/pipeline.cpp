@@ -20,8 +20,6 @@ DecodeSettings decode_settings(const ExtractOptions& options) {
   settings.thumbnails = options.thumbnails;
   settings.min_frames = options.min_frames;
   settings.threads = options.decode_threads;
-  settings.stage = options.stage;
-  settings.stage_bytes = options.stage_bytes;
   return settings;
 }
 
@@ -68,13 +66,6 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
   }
   result.batch = join_batches(results);
   return result;
-}
-
-PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                            const ExtractOptions& options, vit::Backbone& backbone,
-                            const torch::Device& device, cache::ShardWriter& writer) {
-  const ComputeDevice one{device, &backbone};
-  return run_pipeline(input, tasks, options, std::span(&one, 1), writer);
 }
 
 }  // namespace coldframe::extract

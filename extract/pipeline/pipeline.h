@@ -41,8 +41,4 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
                             const ExtractOptions& options, std::span<const ComputeDevice> devices,
                             cache::ShardWriter& writer);
 
-PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
-                            const ExtractOptions& options, vit::Backbone& backbone,
-                            const torch::Device& device, cache::ShardWriter& writer);
-
 }  // namespace coldframe::extract

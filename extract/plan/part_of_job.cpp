@@ -8,7 +8,6 @@
 namespace coldframe::extract {
 
 Part part_of_job(const ExtractOptions& options, const cache::Location& location) {
-  if (options.recheck > 0) return {};
   Part part = choose_part(options.part, from_environment);
   if (!part.shared()) return part;
   const std::string what = concat("part ", part.index, " of ", part.count, " (", part.source, ")");

@@ -61,30 +61,6 @@ TEST(InputFile, SaysThatItBecameShorter) {
   EXPECT_THAT(message_of<DataError>([&] { file.read(0, 10); }), HasSubstr("became shorter"));
 }
 
-TEST(StagedCopy, ThatCannotBeReadBackLeavesTheOriginal) {
-  const testing::TemporaryFolder folder;
-  const auto path = folder.write("a", "0123456789");
-  const auto nameless = std::make_shared<const NamelessFile>(folder.path());
-  ASSERT_EQ(::pwrite(nameless->descriptor(), "..0123456789", 12, 0), 12);
-  auto copy = offer_copy(path, {nameless, 2, 10, InputFile(path).identity()});
-  auto by_copy = std::make_unique<const InputFile>(path),
-       changed = std::make_unique<const InputFile>(path);
-  std::filesystem::rename(path, folder / "b");
-  EXPECT_EQ(by_copy->read(1, 3), "123");
-  std::filesystem::rename(folder / "b", path);
-  const int broken = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  ASSERT_GE(::dup2(broken, nameless->descriptor()), 0);
-  ::close(broken);
-  EXPECT_EQ(by_copy->read(1, 3), "123");
-  folder.write("a", "changed");
-  EXPECT_THAT(message_of<DataError>([&] { changed->read(1, 3); }), HasSubstr("a': "));
-  EXPECT_EQ(find_copy(path), copy);
-  by_copy.reset();
-  changed.reset();
-  copy.reset();
-  EXPECT_EQ(find_copy(path), nullptr);
-}
-
 TEST(ByteCursor, ReadsBothByteOrdersAndNeverBeyondTheEnd) {
   const std::string_view text("\x01\x02\x03\x04name", 8);
   ByteCursor cursor(text, std::endian::big);

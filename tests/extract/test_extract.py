@@ -149,32 +149,6 @@ def test_stopped_run_continues(tmp_path):
     assert len(read(tmp_path / "x.h5")[0]) == 40
 
 
-def test_recheck_compares_the_cache_with_its_sources(tmp_path):
-    manifest = make_exams(tmp_path, exams=6)
-    command = ["extract", "--input", manifest, *RANDOM, "--out", tmp_path / "x.h5"]
-    coldframe(*command)
-    before = (tmp_path / "x.h5").read_bytes()
-    clean = json.loads(coldframe(*command, "--recheck", 7, "--json").stdout)
-    assert clean["clean"] and len(clean["frames"]) == 7 and clean["problems"] == []
-    assert min(frame["cosine"] for frame in clean["frames"]) > 0.9999
-    assert "rechecked  18 frames of 6 exams" in coldframe(*command, "--recheck", 1000).stdout
-
-    # Another picture in place of a frame, and a source that is gone.
-    Image.fromarray(np.full((70, 90, 3), 200, np.uint8)).save(tmp_path / "e2" / "1.png")
-    (tmp_path / "e4" / "0.png").unlink()
-    (tmp_path / "e4" / "1.png").unlink()
-    (tmp_path / "e4" / "2.png").unlink()
-    found = json.loads(coldframe(*command, "--recheck", 1000, "--json", expect=1).stdout)
-    assert [(frame["exam"], frame["frame"]) for frame in found["frames"] if not frame["cosine"] > 0.999] == [("exam-2", 1)]
-    assert len(found["problems"]) == 1 and "exam-4" in found["problems"][0]
-    text = coldframe(*command, "--recheck", 1000, expect=1).stdout
-    assert "differs    exam 'exam-2', frame 1: cosine" in text and "can no longer be read" in text
-    assert (tmp_path / "x.h5").read_bytes() == before
-    assert "there is no cache" in coldframe(*command[:-1], tmp_path / "y.h5", "--recheck", 3, expect=3).stderr
-    assert "another recipe" in coldframe(*command, "--resize", "squash", "--recheck", 3, expect=3).stderr
-    coldframe(*command, "--recheck", -1, expect=2)
-
-
 def test_full_disk_is_one_clear_error(tmp_path):
     manifest = make_exams(tmp_path, exams=2)
     limited = f'ulimit -f 1; exec "{BUILD}/bin/coldframe" "$@"'

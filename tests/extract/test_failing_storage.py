@@ -1,6 +1,5 @@
-"""Storage that is slow, fails now and then, or is full: `--retry-for` and `--stage`."""
+"""Storage that fails now and then: `--retry-for`."""
 
-import pathlib
 import signal
 import subprocess
 import time
@@ -95,67 +94,4 @@ def test_a_file_that_is_missing_is_not_waited_for(job, tmp_path):
 
 
 def test_parts_on_storage_without_locks_that_fails(job):
-    assert run_on_failing_storage(job, "failing.cache", 7, "--stage", job, links=False) > 3
-
-
-# --stage
-
-
-def test_a_staged_job_makes_the_same_bytes_and_leaves_nothing(job, tmp_path):
-    for name, size in (("staged", "1GiB"), ("narrow", "20kB"), ("tight", "1kB")):
-        done = extract(job, f"{name}.cache", "--stage", tmp_path, "--stage-size", size)
-        assert shards(job, f"{name}.cache") == shards(job, "whole.cache")
-        assert not list(tmp_path.iterdir())
-        assert done.stderr.count("are read where they lie") == (name == "tight")
-
-
-def test_decoders_read_the_copies(job, tmp_path):
-    """Each file of the input is read once from where it lies: its second reading, for the digest, meets the copy."""
-    trace = tmp_path / "trace"
-    counts = {}
-    for name, extra in (("direct", []), ("copied", ["--stage", tmp_path])):
-        extract(job, f"{name}.cache", *extra, **failing("0-0.png", 0, 0), COLDFRAME_TEST_FAULTS_TRACE=trace)
-        counts[name] = len(trace.read_text().splitlines())
-        trace.unlink()
-    assert counts["copied"] < counts["direct"]
-
-
-def test_a_killed_job_leaves_no_copy(job, tmp_path):
-    process = subprocess.Popen(command(job, "killed.cache", "--part", "0/1", "--stage", tmp_path), env=environment(),
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    descriptors = pathlib.Path(f"/proc/{process.pid}/fd")
-
-    def staged():
-        try:
-            return any(str(tmp_path) in str(link.readlink()) for link in descriptors.iterdir())
-        except OSError:
-            return False
-
-    while process.poll() is None and not staged():
-        pass
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    assert all(path.stat().st_size == 0 for path in tmp_path.iterdir())  # killed before it took the name away
-    (tmp_path / ".coldframe-stage-aBcD12").write_bytes(b"")
-    (tmp_path / "another's").write_bytes(b"")
-    extract(job, "killed.cache", "--part", "0/1", "--stage", tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["another's"]
-    assert_equals_whole(job, "killed.cache")
-
-
-def test_a_disk_without_room_is_told_once(job):
-    done = extract(job, "full.cache", "--stage", "/dev/full-is-no-folder", expect=3)
-    assert "/dev/full-is-no-folder" in done.stderr and "check that it exists" in done.stderr
-    refused = extract(job, "full.cache", "--stage-size", "1GiB", expect=2)
-    assert "name the folder, too" in refused.stderr
-
-
-def test_a_full_disk_is_told_once_and_does_no_harm(job, tmp_path):
-    words = " ".join(f"'{word}'" for word in command(job, "small.cache", "--stage", tmp_path))
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", f"mount -t tmpfs -o size=64k none {tmp_path} && exec {words}"],
-                          capture_output=True, text=True, env=environment())
-    if "unshare:" in done.stderr:
-        pytest.skip("no mount namespaces here")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("No space left on device") == 1 and "are read where they lie" in done.stderr
-    assert shards(job, "small.cache") == shards(job, "whole.cache")
+    assert run_on_failing_storage(job, "failing.cache", 7, links=False) > 3

@@ -25,12 +25,6 @@ def test_a_preset_without_weights_asks_for_them(tmp_path):
     assert "give --weights FILE" in done.stderr and "no backbone" not in done.stderr
 
 
-def test_recheck_of_no_frame_is_refused(tmp_path):
-    manifest = make_exams(tmp_path, 1, 1)
-    done = coldframe("extract", "--input", manifest, "--out", tmp_path / "x.h5", *RANDOM, "--recheck", 0, expect=2)
-    assert "--recheck 0: expected 1 or more" in done.stderr and not (tmp_path / "x.h5").exists()
-
-
 def test_a_folder_of_other_things_takes_no_cache(tmp_path):
     manifest = make_exams(tmp_path)
     images = tmp_path / "e0"

@@ -155,7 +155,6 @@ def test_they_outlive_new_labels_and_new_exams(made, tmp_path, name):
     coldframe("cache", "pack", tmp_path / "packed.h5", tmp_path / name)
     assert thumbnails(tmp_path / "packed.h5") == thumbnails(folder / "x.h5")
     assert "4 thumbnails checked" in coldframe("cache", "verify", tmp_path / "packed.h5").stderr
-    coldframe("extract", "--input", manifest, "--out", tmp_path / name, *RANDOM, "--thumbnails", "--recheck", "3")
 
 
 def test_augmented_views_leave_them_as_they_are(made, tmp_path):

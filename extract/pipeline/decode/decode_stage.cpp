@@ -58,7 +58,6 @@ void require_enough(const cache::ExamInfo& info, const std::vector<LostFrames>& 
 DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask> tasks,
                          const DecodeSettings& settings, DecodedQueue& queue)
     : input_(input), tasks_(tasks), settings_(settings), queue_(queue), running_(settings.threads) {
-  if (!settings.stage.empty()) ahead_.emplace(settings.stage, settings.stage_bytes, tasks);
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
   // A thread that was refused does not count itself out, and the others may all have ended by now.
@@ -68,7 +67,6 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
 
 DecodeStage::~DecodeStage() {
   queue_.close();
-  if (ahead_) ahead_->stop();
 }
 
 void DecodeStage::work() {
@@ -104,14 +102,12 @@ bool DecodeStage::decode_exam(std::size_t task) {
   DecodedExam result{task, {}, {}, std::nullopt};
   bool stopped = false;
   try {
-    if (ahead_) ahead_->wait_for(task);
     read(result, stopped);
   } catch (const DataError& error) {
     result.failure = failure_of(task, error.what());
   } catch (const std::bad_alloc&) {
     result.failure = failure_of(task, "there is not enough memory to decode it");
   }
-  if (ahead_) ahead_->drop(task);
   // What fails after a stop request may have failed by it.
   stopped = stopped || (stop_requested() && (result.failure || !result.lost.empty()));
   if (result.failure) settle_failure(result);

@@ -14,7 +14,6 @@
 #include "extract/frames/opened_exam.h"
 #include "extract/frames/source.h"
 #include "extract/pipeline/decode/decoded.h"
-#include "extract/pipeline/decode/read_ahead.h"
 #include "extract/plan/resume/resume.h"
 #include "extract/preprocess/preprocessing.h"
 
@@ -28,9 +27,6 @@ struct DecodeSettings {
   int thumbnails = 0;          // their longer side in pixels; 0: none
   std::size_t min_frames = 1;  // an exam of which fewer can be read fails
   int threads = 1;
-  // A local folder to which files are copied ahead, and the most that they take there; "": none.
-  std::filesystem::path stage = {};
-  std::uint64_t stage_bytes = 0;
 };
 
 // Frames of one exam, views of one frame and tiles of one view arrive in order, exams of different
@@ -59,7 +55,6 @@ class DecodeStage {
   std::span<const ExamTask> tasks_;
   DecodeSettings settings_;
   DecodedQueue& queue_;
-  std::optional<ReadAhead> ahead_;
   std::atomic<std::size_t> next_task_{0};
   std::atomic<int> running_;
   std::vector<std::jthread> threads_;

@@ -128,14 +128,8 @@ def test_a_second_run_finds_nothing_to_do_and_other_views_are_refused(job, made)
         assert key in job.extract(made, *other, expect=3)
 
 
-def test_labels_and_recheck_and_dry_run(job, made, tmp_path):
+def test_labels_and_dry_run(job, made, tmp_path):
     words = ["--views", 3, "--augment", GEOMETRY, "--augment-seed", 5]
-    checked = job.extract(made, *words, "--recheck", 100)
-    assert checked["clean"] and checked["identical"] == len(checked["frames"]) == 12 * 4
-    assert {frame["view"] for frame in checked["frames"]} == {"clean", "view1", "view2", "view3"}
-    text = coldframe(*(word for word in job.command(made, *words, "--recheck", 2) if word != "--json")).stdout
-    assert "rechecked  2 frames of" in text and "in 4 views" in text
-
     one = json.loads(coldframe("extract", "--input", job.folder / "m.csv", "--dry-run", "--json").stdout)["totals"]
     four = json.loads(coldframe("extract", "--input", job.folder / "m.csv", "--dry-run", "--json", *words).stdout)["totals"]
     assert (one["views"], four["views"]) == (1, 4)

@@ -184,7 +184,8 @@ class Job {
     cache::rename_exams(location_, plan.renamed, plan.removed);
     cache::update_metadata(location_, plan.metadata);
     cache::ShardWriter writer(location_, make_recipe(small_options(), backbone_), 2, {});
-    run_pipeline(input, plan.extract, small_options(), backbone_, torch::kCPU, writer);
+    const ComputeDevice cpu{torch::kCPU, &backbone_};
+    run_pipeline(input, plan.extract, small_options(), std::span(&cpu, 1), writer);
     writer.finish();
   }
 

@@ -42,7 +42,8 @@ class Resume : public ::testing::Test {
     cache::rename_exams(location(), plan.renamed, plan.removed);
     cache::update_metadata(location(), plan.metadata);
     cache::ShardWriter writer(location(), make_recipe(options, backbone), 2, {});
-    run_pipeline(input, plan.extract, options, backbone, torch::kCPU, writer);
+    const ComputeDevice cpu{torch::kCPU, &backbone};
+    run_pipeline(input, plan.extract, options, std::span(&cpu, 1), writer);
     writer.finish();
   }
   cache::Location location() { return cache::locate(scratch / "out.cache"); }
