@@ -8,8 +8,7 @@
 #include "common/cli/log.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
-#include "extract/vit/checkpoint/pth/pth_file.h"
-#include "extract/vit/checkpoint/pth/tensor_builder.h"
+#include "extract/vit/checkpoint/pth.h"
 #include "extract/vit/checkpoint/stand_in.h"
 #include "extract/vit/checkpoint/state_dict_names.h"
 
@@ -54,15 +53,14 @@ StateDict read_pth(PthFile& file) {
                            " without a dict of tensors, neither at its top nor under ",
                            "teacher, state_dict, model or student"));
   if (!path.empty()) log_info(concat("weights: taken from '", join(path, "."), "' of the file"));
-  TensorBuilder builder(file);
   StateDict tensors;
   for (std::size_t i = 0; i + 1 < dict->items.size(); i += 2) {
     const Value &name = *dict->items[i], &value = *dict->items[i + 1];
     if (!value.is(Value::Kind::kTensor)) continue;
     if (!name.is(Value::Kind::kText) || !is_valid_utf8(name.text))
       throw DataError(concat("a tensor's name is ", describe(name.kind), ", expected text"));
-    tensors[name.text] = in_context(concat("tensor '", name.text, "'"),
-                                    [&] { return builder.build(file.view(value)); });
+    tensors[name.text] =
+        in_context(concat("tensor '", name.text, "'"), [&] { return file.build(value); });
   }
   return tensors;
 }
@@ -70,8 +68,7 @@ StateDict read_pth(PthFile& file) {
 StateDict read_any_pth(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) throw DataError("there is no such file; check the path");
   const InputFile file(path, refuse_unnamed);
-  if (is_pth_zip(file)) return read_pth(*open_pth_zip(file));
-  if (is_pth_legacy(file)) return read_pth(*open_pth_legacy(file));
+  if (const auto pth = open_pth(file)) return read_pth(*pth);
   if (file.size() == 0) throw DataError("the file is empty");
   if (const std::string what = stand_in(file); !what.empty()) throw DataError(what);
   throw DataError("neither a safetensors file nor one written by torch.save");

@@ -1,5 +1,5 @@
-// A pickle machine (protocols 0 to 5, as pickletools documents them) that builds data and calls
-// nothing but what globals.h allows.
+// Reads the pickles of torch.save: protocol 2, by the opcodes that PyTorch's own restricted loader
+// knows (torch/_weights_only_unpickler.py).
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/files/bytes/byte_cursor.h"
-#include "extract/vit/checkpoint/pickle/value.h"
+#include "extract/vit/checkpoint/pickle_objects.h"
 
 namespace coldframe::vit::pickle {
 
@@ -26,34 +26,25 @@ class Unpickler {
 
  private:
   // Each handles the opcodes of one kind and says whether `op` was one of them.
-  bool number(char op);
-  bool text(char op);
-  bool sequence(char op);
-  bool dict(char op);
+  bool plain_value(char op);
+  bool container(char op);
   bool memo(char op);
-  bool stack(char op);
   bool object(char op);
 
   // The actions below return true: the opcode has been dealt with.
-  bool push(Value::Kind kind, std::int64_t integer = 0);
-  bool push_real(double real);
-  bool push_text(Value::Kind kind, std::uint64_t length);
-  bool push_line(char op);
+  bool push(Kind kind, std::int64_t integer = 0);
+  bool push_text(std::uint64_t length);
   bool push_long(std::string_view bytes);
-  bool push_global(const std::string& module, const std::string& name);
-  bool push_call(const Value& callable, const Value& arguments);
   bool push_again(Value* value);
-  bool collect_from(std::size_t first, Value::Kind kind);  // the stack's end into a new value
-  bool append_from(std::size_t first, Value::Kind kind);   // the stack's end into the value below
+  bool collect_from(std::size_t first, Kind kind);  // the stack's end into a new value
+  bool append_from(std::size_t first, Kind kind);   // the stack's end into the value below
   bool remember(std::uint64_t index);
   bool recall(std::uint64_t index);
 
-  Value* make(Value::Kind kind);
   Value* pop();
   std::size_t pop_mark();
   std::size_t last(std::size_t count) const;  // where the last `count` items above the mark start
-
-  std::string_view take_line();  // up to '\n', which is consumed as well
+  std::string_view take_line();               // up to '\n', which is consumed as well
 
   ByteCursor<RefuseAsCutPickle> in_;
   Heap& heap_;
