@@ -1,10 +1,10 @@
 #include "cache/tool/command.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 
 #include "common/cli/error.h"
+#include "common/numbers/quantile.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -44,12 +44,7 @@ Json quantiles(std::vector<double> values, const Fractions& at) {
   if (values.empty()) return nullptr;
   std::sort(values.begin(), values.end());
   Json json = Json::object();
-  for (const auto& [name, fraction] : at) {  // linear between neighbours, as numpy's default
-    const double position = fraction * static_cast<double>(values.size() - 1);
-    const auto below = static_cast<std::size_t>(position);
-    const double above = values[std::min(below + 1, values.size() - 1)];
-    json[name] = values[below] + (position - std::floor(position)) * (above - values[below]);
-  }
+  for (const auto& [name, fraction] : at) json[name] = quantile(values, fraction);
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/numbers/quantile.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "common/torch/device.h"
@@ -20,12 +21,6 @@ namespace {
 constexpr double kSeconds = 5;      // at least, and at least
 constexpr std::size_t kEpochs = 3;  // so many epochs: the first one allocates
 constexpr std::size_t kMostEpochs = 1000;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams) {
   double frames = 0;

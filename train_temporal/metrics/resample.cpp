@@ -65,11 +65,4 @@ std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::
   return result;
 }
 
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 }  // namespace coldframe::temporal

@@ -27,7 +27,4 @@ std::vector<std::uint32_t> draw_patients(const std::vector<std::vector<std::size
 std::vector<ScoredExams> resample_folds(std::span<const FoldScores> folds, std::uint64_t seed,
                                         std::uint64_t resample);
 
-// Linear interpolation between order statistics, as numpy.quantile has it.
-double quantile(const std::vector<double>& sorted, double q);
-
 }  // namespace coldframe::temporal

@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/plan/measured_vit.h"
@@ -14,12 +15,6 @@ namespace {
 // Times are medians over so many rounds, each of which runs everything once, so that the machine's
 // moods fall on all alike.
 constexpr int kRounds = 3;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 std::vector<tune::StepCost> median_steps(const std::vector<std::vector<tune::StepCost>>& rounds) {
   std::vector<tune::StepCost> steps = rounds.front();

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/numbers/quantile.h"
+
 namespace coldframe::extract::dry_run {
 namespace {
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 // Frames at each time where all times have as many, else 1.
 std::size_t frames_at_once(std::span<const double> times) {

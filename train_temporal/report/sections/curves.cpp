@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "common/charts/html.h"
+#include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/charts.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "common/numbers/quantile.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/resample.h"
 #include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {
