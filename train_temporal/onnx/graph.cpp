@@ -25,7 +25,7 @@ Message attribute(const std::string& name, const Attribute& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value))
     return proto.number(3, *number).number(20, kIsInt);
   if (const auto* real = std::get_if<float>(&value))
-    return proto.real(2, *real).number(20, kIsFloat);
+    return proto.float32(2, *real).number(20, kIsFloat);
   for (const std::int64_t number : std::get<Integers>(value)) proto.number(8, number);
   return proto.number(20, kIsIntegers);
 }

@@ -11,11 +11,12 @@
 #include <variant>
 #include <vector>
 
+#include "common/files/bytes/protobuf.h"
 #include "common/torch/tensor.h"
-#include "train_temporal/onnx/message.h"
 
 namespace coldframe::onnx {
 
+using protobuf::Message;
 using Value = std::string;
 using Integers = std::vector<std::int64_t>;
 using Dimensions = std::vector<std::variant<std::int64_t, std::string>>;  // numbers, or names

@@ -2,18 +2,18 @@
 
 #include <array>
 #include <bit>
-#include <cstring>
+
+#include "common/files/bytes/protobuf.h"
 
 namespace coldframe::temporal {
 namespace {
 
 constexpr std::size_t kHeader = 12, kFooter = 4;  // length and its CRC; CRC of the data
 
-// Protobuf wire types (protobuf.dev/programming-guides/encoding).
-enum Wire : unsigned { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
-enum EventField : unsigned { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
-enum SummaryField : unsigned { kValue = 1 };
-enum ValueField : unsigned { kTag = 1, kSimpleValue = 2 };
+// Fields of an Event, a Summary and a Summary.Value.
+enum EventField : int { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5 };
+enum SummaryField : int { kValue = 1 };
+enum ValueField : int { kTag = 1, kSimpleValue = 2 };
 
 constexpr std::array<std::uint32_t, 256> crc_table() {
   std::array<std::uint32_t, 256> table{};
@@ -43,12 +43,6 @@ T from_little_endian(std::string_view bytes) {
   return value;
 }
 
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>((value & 0x7f) | 0x80);
-  return bytes + static_cast<char>(value);
-}
-
 // Takes a varint off the front of `bytes`; nothing when it has no end.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   std::uint64_t value = 0;
@@ -61,31 +55,20 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-std::string key(unsigned field, Wire wire) {
-  return varint(field << 3 | wire);
-}
-
-std::string text_field(unsigned field, std::string_view content) {
-  return key(field, kLength) + varint(content.size()) + std::string(content);
-}
-
-std::string record(const std::string& event) {
+std::string record(const protobuf::Message& message) {
+  const std::string& event = message.bytes();
   const std::string length = little_endian(static_cast<std::uint64_t>(event.size()));
   return length + little_endian(masked_crc32c(length)) + event +
          little_endian(masked_crc32c(event));
 }
 
-std::string event_start(double wall_time) {
-  return key(kWallTime, kFixed64) + little_endian(std::bit_cast<std::uint64_t>(wall_time));
-}
-
 // Skips a field that is not looked at; false when it is cut off or of an unknown type.
-bool skip(std::string_view& event, std::uint64_t wire) {
+bool skip(std::string_view& event, protobuf::Wire wire) {
   std::uint64_t size = 0;
-  if (wire == kVarint) return take_varint(event).has_value();
-  if (wire == kFixed64) size = 8;
-  if (wire == kFixed32) size = 4;
-  if (wire == kLength) {
+  if (wire == protobuf::Wire::kVarint) return take_varint(event).has_value();
+  if (wire == protobuf::Wire::kFixed64) size = 8;
+  if (wire == protobuf::Wire::kFixed32) size = 4;
+  if (wire == protobuf::Wire::kLength) {
     const auto length = take_varint(event);
     if (!length) return false;
     size = *length;
@@ -102,11 +85,11 @@ std::optional<std::int64_t> step_of(std::string_view event) {
   while (!event.empty()) {
     const auto field = take_varint(event);
     if (!field) return std::nullopt;
-    if (*field == (kStep << 3 | kVarint)) {
+    if (*field == protobuf::key(kStep, protobuf::Wire::kVarint)) {
       const auto value = take_varint(event);
       if (!value) return std::nullopt;
       step = static_cast<std::int64_t>(*value);
-    } else if (!skip(event, *field & 7)) {
+    } else if (!skip(event, static_cast<protobuf::Wire>(*field & 7))) {
       return std::nullopt;
     }
   }
@@ -127,18 +110,19 @@ std::uint32_t masked_crc32c(std::string_view bytes) {
 }
 
 std::string version_record(double wall_time) {
-  return record(event_start(wall_time) + text_field(kFileVersion, "brain.Event:2"));
+  return record(
+      protobuf::Message().float64(kWallTime, wall_time).text(kFileVersion, "brain.Event:2"));
 }
 
 std::string scalar_record(double wall_time, std::int64_t step, std::span<const Scalar> scalars) {
-  std::string summary;
-  for (const Scalar& scalar : scalars) {
-    const std::string value = text_field(kTag, scalar.tag) + key(kSimpleValue, kFixed32) +
-                              little_endian(std::bit_cast<std::uint32_t>(scalar.value));
-    summary += text_field(kValue, value);
-  }
-  return record(event_start(wall_time) + key(kStep, kVarint) +
-                varint(static_cast<std::uint64_t>(step)) + text_field(kSummary, summary));
+  protobuf::Message summary;
+  for (const Scalar& scalar : scalars)
+    summary.message(kValue,
+                    protobuf::Message().text(kTag, scalar.tag).float32(kSimpleValue, scalar.value));
+  return record(protobuf::Message()
+                    .float64(kWallTime, wall_time)
+                    .number(kStep, step)
+                    .message(kSummary, summary));
 }
 
 std::optional<RecordHead> read_record_head(std::string_view bytes) {
