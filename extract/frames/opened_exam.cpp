@@ -301,19 +301,4 @@ void OpenedExam::read(std::span<const std::int64_t> slots, const Sink& sink) con
   }
 }
 
-ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
-                      const ReaderOptions& options, const Sink& sink) {
-  const OpenedExam opened(exam, options);
-  const auto selected = opened.select(selection);
-  bool found = false;
-  std::string fault;
-  opened.read(selected, [&](ExamSlot&& slot) {
-    found = found || slot.present;
-    if (fault.empty()) fault = slot.fault;
-    return sink(std::move(slot));
-  });
-  if (!found && !fault.empty()) throw DataError(fault);
-  return {opened.kind(), selected.size()};
-}
-
 }  // namespace coldframe::frames

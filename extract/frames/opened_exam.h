@@ -1,5 +1,5 @@
 // An exam whose files are open and counted: its slots and their times are known before a pixel is
-// decoded.
+// decoded. Memory holds one decoded frame.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +29,8 @@ class OpenedExam {
   OpenedExam(const ExamSpec& exam, const ReaderOptions& options);
 
   const std::vector<Slot>& slots() const { return slots_; }
-  const std::string& kind() const { return kind_; }  // as ExamSummary::kind
+  // The registry's name of the first file's reader, "images" for several image files.
+  const std::string& kind() const { return kind_; }
 
   // Indices into slots(), ascending. DataError when every selected frame is a missing one.
   std::vector<std::int64_t> select(const FrameSelection& selection) const;

@@ -136,19 +136,6 @@ struct ExamSlot {
   bool is_partly_finite() const { return present && frame.finite < 1; }
 };
 
-struct ExamSummary {
-  std::string kind;  // the registry's name of the (first) reader, "images" for several image files
-  std::size_t slots = 0;
-};
-
-// Opens the exam, selects frames over all its items together and hands them over one at a time, in
-// order, so that memory holds one decoded frame. `sink` returns false to stop early. A frame that
-// cannot be read (its file is absent, truncated or of no known kind, or has no frame of that index,
-// or none of the frame's values is a finite number) is handed over as a missing one with its fault,
-// which says which file and why. DataError when no frame can be read.
-ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
-                      const ReaderOptions& options, const std::function<bool(ExamSlot&&)>& sink);
-
 // Sizes and modification times of the exam's files, and the XXH3-128 over their content. Both also
 // change when a file can no longer be read, or can be again; DataError where that befalls a file
 // that was read just now.

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/cli/error.h"
+#include "tests/extract/frames/read_exam.h"
 
 namespace coldframe::fuzz {
 namespace {

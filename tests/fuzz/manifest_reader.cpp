@@ -1,5 +1,6 @@
 // Manifests: CSV, times, frame ranges, crops. The files that they name do not exist.
 #include "common/cli/error.h"
+#include "tests/extract/frames/read_exam.h"
 #include "tests/fuzz/fuzz_input.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

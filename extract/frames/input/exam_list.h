@@ -68,7 +68,7 @@ struct ExamListOptions {
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
 // whose columns disagree, times that decrease, stated or in headers. Exams' ids are distinct.
-// Whether the manifest's files exist is for read_exam to find out, so that one bad exam stops no
+// Whether the manifest's files exist is for OpenedExam to find out, so that one bad exam stops no
 // job.
 ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& options);
 

@@ -30,7 +30,7 @@ inline constexpr int kSamples = 8;  // frames of each exam that are decoded
 
 struct ExamSurvey {
   std::string failure;  // why it cannot be extracted; the rest is then as far as it came
-  std::string kind;     // of its files, as ExamSummary::kind
+  std::string kind;     // of its files, as OpenedExam::kind()
   std::size_t frames = 0, missing = 0;  // all slots, and those of them without a file
   std::size_t lost = 0;               // of these, whose file cannot be read, or of the sampled ones
   std::string fault;                  // of the first that is lost

@@ -17,6 +17,7 @@
 #include "common/system/memory.h"
 #include "common/text/text.h"
 #include "extract/frames/source.h"
+#include "tests/extract/frames/read_exam.h"
 
 namespace {
 

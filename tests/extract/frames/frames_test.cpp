@@ -7,6 +7,7 @@
 #include "common/cli/error.h"
 #include "common/text/timestamp.h"
 #include "extract/frames/source.h"
+#include "tests/extract/frames/read_exam.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {

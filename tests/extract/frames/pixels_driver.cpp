@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "extract/frames/source.h"
+#include "tests/extract/frames/read_exam.h"
 
 int main(int argc, char** argv) {
   using namespace coldframe;

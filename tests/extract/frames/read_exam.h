@@ -1,0 +1,34 @@
+// Reads an exam's frames as the programs do, without the stages between.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "common/cli/error.h"
+#include "extract/frames/opened_exam.h"
+
+namespace coldframe::frames {
+
+struct ExamSummary {
+  std::string kind;  // as OpenedExam::kind()
+  std::size_t slots = 0;
+};
+
+// Hands the selected frames over one at a time, in order. DataError when none can be read.
+inline ExamSummary read_exam(const ExamSpec& exam, const FrameSelection& selection,
+                             const ReaderOptions& options,
+                             const std::function<bool(ExamSlot&&)>& sink) {
+  const OpenedExam opened(exam, options);
+  const auto selected = opened.select(selection);
+  bool found = false;
+  std::string fault;
+  opened.read(selected, [&](ExamSlot&& slot) {
+    found = found || slot.present;
+    if (fault.empty()) fault = slot.fault;
+    return sink(std::move(slot));
+  });
+  if (!found && !fault.empty()) throw DataError(fault);
+  return {opened.kind(), selected.size()};
+}
+
+}  // namespace coldframe::frames
