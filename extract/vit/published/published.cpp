@@ -6,7 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "extract/vit/published/rows.h"
+#include "extract/vit/published/models.h"
 
 namespace coldframe::vit {
 
@@ -39,19 +39,20 @@ void apply_pair(const std::string& pair, Published& model) {
   }
 }
 
-std::vector<Published> read_rows() {
+std::vector<Published> read_models() {
+  constexpr std::size_t kBefore = 2;  // where the file comes from, and its columns
   std::vector<Published> models;
   std::map<std::string, Published> known{{"", {}}};
-  for (const auto* rows :
-       {&vision_transformer_rows(), &deit_rows(), &eva_rows(), &beit_rows(), &card_rows()})
-    for (const PublishedRow& row : *rows) {
-      Published model = known.at(row.like);
-      model.name = row.name;
-      std::istringstream pairs(row.differences);
-      for (std::string pair; pairs >> pair;) apply_pair(pair, model);
-      known[model.name] = model;
-      models.push_back(std::move(model));
-    }
+  const std::vector<std::string> lines = split(trim(kPublishedModels), '\n');
+  for (std::size_t i = kBefore; i < lines.size(); ++i) {
+    const std::vector<std::string> row = split(lines[i], ',');
+    Published model = known.at(row[1]);
+    model.name = row[0];
+    std::istringstream pairs(row[2]);
+    for (std::string pair; pairs >> pair;) apply_pair(pair, model);
+    known[model.name] = model;
+    models.push_back(std::move(model));
+  }
   return models;
 }
 
@@ -73,7 +74,7 @@ std::vector<std::string> names_like(const std::string& name) {
 }  // namespace
 
 const std::vector<Published>& published_models() {
-  static const std::vector<Published> models = read_rows();
+  static const std::vector<Published> models = read_models();
   return models;
 }
 

@@ -1,6 +1,6 @@
-"""Reads from a timm model what extract/vit/published/*_rows.cpp hold of it.
+"""Reads from a timm model what extract/vit/published/models.csv holds of it.
 
-    timm_rows.py extract/vit/published    writes these files, and prints the models that they leave out, with the reason
+    timm_rows.py extract/vit/published/models.csv    writes the file, and prints the models that it leaves out, with the reason
 """
 
 import pathlib
@@ -253,52 +253,26 @@ def difference(row, other):
     return " ".join(f"{key}={row[key]}" for key in DEFAULTS if row[key] != other[key])
 
 
-def quoted(words, indent):
-    """A string literal, in pieces that leave clang-format nothing to do."""
-    lines, line = [], ""
-    for word in words.split(" "):
-        if line and len(indent) + len(line) + len(word) + 6 > 100:
-            lines.append(line + " ")
-            line = ""
-        line += (" " if line else "") + word
-    return ("\n" + indent).join(f'"{part}"' for part in [*lines, line])
-
-
-def print_rows(title, source, rows, known):
-    """A file of extract/vit/published: each row says what differs from an earlier one."""
-    lines = [f"// Made by tests/extract/vit/timm_rows.py from {source} of timm {timm.__version__}.",
-             '#include "extract/vit/published/rows.h"', "", "namespace coldframe::vit {", "",
-             f"const std::vector<PublishedRow>& {title}_rows() {{", "  static const std::vector<PublishedRow> rows = {"]
-    for name, row in rows.items():
-        like = min(known, key=lambda other: (len(difference(row, known[other])) + len(other) // 4, other != ""))
-        line = f'      {{"{name}", "{like}", "{difference(row, known[like])}"}},'
-        if len(line) > 100:
-            line = f'      {{"{name}", "{like}",\n       {quoted(difference(row, known[like]), " " * 7)}}},'
-        lines.append(line)
-        known[name] = row
-    return "\n".join([*lines, "  };", "  return rows;", "}", "", "}  // namespace coldframe::vit", ""])
-
-
-def files():
-    """The text of each file, and the models that are left out, with the reason."""
+def table():
+    """The file's text, in which each row says what differs from an earlier one, and the models that are left out, with the reason."""
     known = {"": {key: text(value) for key, value in DEFAULTS.items()}}
-    written, left_out = {}, {}
-    for title, source, chosen in [*((module, f"{module}.py", names(module)) for module in MODULES),
-                                  ("card", "model cards' arguments", sorted(CARDS))]:
-        rows = {}
-        for name in chosen:
-            try:
-                rows[name] = table_row(build_on_meta(name))
-            except Unsupported as reason:
-                left_out[name] = str(reason)
-        written[f"{title}_rows.cpp"] = print_rows(title, source, rows, known)
-    return written, left_out
+    lines = [f"# Made by tests/extract/vit/timm_rows.py from timm {timm.__version__}.", "model,like,differences"]
+    left_out = {}
+    for name in [name for module in MODULES for name in names(module)] + sorted(CARDS):
+        try:
+            row = table_row(build_on_meta(name))
+        except Unsupported as reason:
+            left_out[name] = str(reason)
+            continue
+        like = min(known, key=lambda other: (len(difference(row, known[other])) + len(other) // 4, other != ""))
+        lines.append(f"{name},{like},{difference(row, known[like])}")
+        known[name] = row
+    return "\n".join(lines) + "\n", left_out
 
 
-def main(folder):
-    written, left_out = files()
-    for name, content in written.items():
-        (pathlib.Path(folder) / name).write_text(content)
+def main(path):
+    written, left_out = table()
+    pathlib.Path(path).write_text(written)
     for name, reason in left_out.items():
         print(name, reason)
 
