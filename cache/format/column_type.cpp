@@ -45,4 +45,11 @@ ColumnType infer_type(const std::vector<ExamInfo>& exams, const std::string& col
   return infer_type(values);
 }
 
+std::string_view split_part(std::string_view word) {
+  const std::string plain = lower(trim(word));
+  if (plain == "train" || plain == "training") return "train";
+  if (plain == "val" || plain == "valid" || plain == "validation") return "validation";
+  return plain == "test" ? "test" : "";
+}
+
 }  // namespace coldframe::cache

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -51,10 +52,9 @@ CovariateEncoding::Column learn_categories(const CovariateColumn& column,
 // Writes one exam's value of a column; false where it is missing or not known.
 bool encode_value(const CovariateEncoding::Column& column, const std::string& value, float* out) {
   if (column.category) {
-    const auto found = std::ranges::find(column.categories, value);
-    if (found == column.categories.end()) return false;
-    out[found - column.categories.begin()] = 1;
-    return true;
+    const auto found = find_spelling(column.categories, value);
+    if (found) out[*found] = 1;
+    return found.has_value();
   }
   double number = 0;
   if (!is_number(value, number)) return false;
@@ -164,7 +164,7 @@ std::size_t unknown_categories(const CovariateEncoding& encoding, std::size_t nu
   if (!learnt.category) return 0;
   return static_cast<std::size_t>(std::ranges::count_if(exams, [&](std::size_t exam) {
     const std::string& value = column.values[exam];
-    return !value.empty() && std::ranges::find(learnt.categories, value) == learnt.categories.end();
+    return !value.empty() && !find_spelling(learnt.categories, value);
   }));
 }
 

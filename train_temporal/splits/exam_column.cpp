@@ -1,14 +1,15 @@
 #include "train_temporal/splits/exam_column.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string_view>
 
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/splits/labels_file.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -22,27 +23,34 @@ bool is_plain_number(std::string_view value) {
          std::ranges::all_of(value, [&](char letter) { return digit(letter) || letter == '.'; });
 }
 
-// Each by itself, so that the values of other exams change no spelling.
-std::vector<std::string> spelt(std::vector<std::string> values) {
+// Numbers each by itself, so that the values of other exams change none.
+std::string clean(std::vector<std::string>& values) {
   for (std::string& value : values) {
     value = cleaned(value);
     if (is_plain_number(value)) value = one_spelling(value);
   }
+  return unify_spelling(values);
+}
+
+std::vector<std::string> column_of_file(std::span<const cache::ExamInfo> exams,
+                                        const CsvTable& labels, const std::string& column) {
+  std::vector<std::string> of_rows;
+  for (const auto& row : labels.rows) of_rows.push_back(row[*labels.column(column)]);
+  std::vector<std::string> spelt = of_rows;
+  clean(spelt);
+  const auto row_of = rows_of_exams(labels, column, spelt);
+  std::vector<std::string> values;
+  for (const cache::ExamInfo& exam : exams) {
+    const auto found = row_of.find(exam.id);
+    values.push_back(found == row_of.end() ? "" : of_rows[found->second]);
+  }
   return values;
 }
 
-}  // namespace
-
-std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
-                                     const std::string& column, const std::string& option) {
+std::vector<std::string> column_of_cache(std::span<const cache::ExamInfo> exams,
+                                         const std::string& column, const std::string& option,
+                                         bool has_labels) {
   std::vector<std::string> values;
-  if (labels != nullptr && labels->column(column)) {
-    const std::size_t of = *labels->column(column), id = labels->require_column("exam");
-    std::map<std::string, std::string> value_of;
-    for (const auto& row : labels->rows) value_of[row[id]] = row[of];
-    for (const cache::ExamInfo& exam : exams) values.push_back(value_of[exam.id]);
-    return spelt(std::move(values));
-  }
   std::set<std::string> known;
   for (const cache::ExamInfo& exam : exams) {
     for (const cache::ExamColumn& each : exam.columns) known.insert(each.name);
@@ -50,10 +58,23 @@ std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, con
   }
   if (!known.contains(column))
     throw ConfigError(concat("--", option, " ", column, ": the cache",
-                             labels != nullptr ? " and --labels have" : " has",
+                             has_labels ? " and --labels have" : " has",
                              " no such column of exams; the cache has ",
                              known.empty() ? "none" : join({known.begin(), known.end()}, ", ")));
-  return spelt(std::move(values));
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
+                                     const std::string& column, const std::string& option,
+                                     std::vector<std::string>& warnings) {
+  std::vector<std::string> values = labels != nullptr && labels->column(column)
+                                        ? column_of_file(exams, *labels, column)
+                                        : column_of_cache(exams, column, option, labels != nullptr);
+  if (const std::string changes = clean(values); !changes.empty())
+    warnings.push_back(tell_changes(column, changes));
+  return values;
 }
 
 }  // namespace coldframe::temporal

@@ -10,10 +10,12 @@
 
 namespace coldframe::temporal {
 
-// The values of a column, one per exam, each number in one spelling, "" where there is none: of
-// `labels` if it has the column, else of the cache. ConfigError, which names `option`, where
-// neither has it.
+// The values of a column, one per exam, each number and each word (spelling.h) in one spelling, ""
+// where there is none: of `labels` if it has the column, else of the cache. Words that were taken
+// as one are told in `warnings`. ConfigError, which names `option`, where neither has it; DataError
+// where `labels` has two values for an exam.
 std::vector<std::string> exam_column(std::span<const cache::ExamInfo> exams, const CsvTable* labels,
-                                     const std::string& column, const std::string& option);
+                                     const std::string& column, const std::string& option,
+                                     std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cache/format/column_type.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -25,10 +26,20 @@ std::string one_spelling(const std::string& value) {
 SpeltValues one_spelling(std::vector<std::string> values) {
   for (std::string& value : values) value = cleaned(value);
   const bool numeric = cache::infer_type(values) != cache::ColumnType::kText;
-  for (std::string& value : values) {
-    if (numeric) value = one_spelling(value);
+  std::string changes;
+  if (numeric) {
+    for (std::string& value : values) value = one_spelling(value);
+  } else {
+    changes = unify_spelling(values);
   }
-  return {std::move(values), numeric};
+  return {std::move(values), numeric, std::move(changes)};
+}
+
+std::string tell_changes(const std::string& column, const std::string& changes) {
+  return concat("column '", column,
+                "': values that differ in case or spaces alone are taken as "
+                "one, ",
+                changes, "; if they differ on purpose, give them names that differ more");
 }
 
 std::vector<std::string> distinct(const std::vector<std::string>& values) {

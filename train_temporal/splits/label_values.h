@@ -12,12 +12,17 @@ std::string cleaned(const std::string& value);
 // A number as "1" or "0.5", however spelt ("1.0" is how pandas writes a column with gaps).
 std::string one_spelling(const std::string& value);
 
-// All cleaned, and in a column of numbers each of these in one spelling.
+// All cleaned; in a column of numbers each of these in one spelling, in any other each word
+// (spelling.h).
 struct SpeltValues {
   std::vector<std::string> values;
   bool numeric = false;  // every label is a finite number
+  std::string changes;   // as unify_spelling() tells them
 };
 SpeltValues one_spelling(std::vector<std::string> values);
+
+// Tells of values that were taken as one: "column 'sex': values that differ …"
+std::string tell_changes(const std::string& column, const std::string& changes);
 
 // The different labels among cleaned values, in natural order.
 std::vector<std::string> distinct(const std::vector<std::string>& values);

@@ -7,6 +7,7 @@
 
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
 
@@ -33,7 +34,9 @@ Task task_by_type(const std::vector<std::string>& classes, bool numeric) {
   return measured && classes.size() > 2 ? Task::kRegression : Task::kMulticlass;
 }
 
-void check_labels(const std::vector<std::string>& classes, const Labels& labels) {
+// `changes`: of the spelling of values.
+void check_labels(const std::vector<std::string>& classes, const Labels& labels,
+                  const std::string& changes) {
   if (classes.empty()) {
     throw DataError(
         concat("column '", labels.name, "' is empty for every exam; nothing to learn from"));
@@ -41,7 +44,8 @@ void check_labels(const std::vector<std::string>& classes, const Labels& labels)
   if (classes.size() == 1) {
     const char* what = labels.has_classes() ? "class" : "number";
     throw DataError(concat("column '", labels.name, "' holds one ", what, " only: every label is '",
-                           classes[0], "'; two are needed"));
+                           classes[0], "'; two are needed",
+                           changes.empty() ? "" : "; " + tell_changes(labels.name, changes)));
   }
   if (labels.has_classes() && classes.size() > kMostClasses) {
     throw DataError(concat("column '", labels.name, "' holds ", classes.size(),
@@ -53,6 +57,13 @@ void check_labels(const std::vector<std::string>& classes, const Labels& labels)
     throw ConfigError(concat("--task binary needs two classes, column '", labels.name, "' has ",
                              classes.size(), ": ", some_of(classes)));
   }
+}
+
+// The class that is spelt like the value, or that of the same number.
+std::optional<std::size_t> find_class(const std::vector<std::string>& classes,
+                                      const std::string& value) {
+  const auto same = find_spelling(classes, trim(value));
+  return same ? same : find_spelling(classes, one_spelling(trim(value)));
 }
 
 // Puts the positive class last.
@@ -73,32 +84,31 @@ void choose_positive(Labels& labels, const LabelOptions& options) {
                                     some_of(classes), "; --positive chooses another)"));
     }
   } else {
-    // A number may be spelt in another way here than in the column.
-    std::string positive = one_spelling(trim(options.positive));
-    if (std::ranges::find(classes, positive) == classes.end()) positive = trim(options.positive);
-    if (std::ranges::find(classes, positive) == classes.end()) {
+    const auto positive = find_class(classes, options.positive);
+    if (!positive) {
       throw ConfigError(concat("--positive '", options.positive, "' is not a class of column '",
                                labels.name, "'; those are ", some_of(classes)));
     }
-    if (classes[0] == positive) std::swap(classes[0], classes[1]);
+    if (*positive == 0) std::swap(classes[0], classes[1]);
   }
   labels.positive = classes[1];
 }
 
-// Each value as the class that it is spelt like, else as that of the same number.
 void use_known_classes(Labels& labels, std::vector<std::string>& values,
                        const LabelOptions& options) {
   labels.classes = options.known_classes;
-  const auto known = [&](const std::string& value) {
-    return value.empty() || std::ranges::find(labels.classes, value) != labels.classes.end();
-  };
+  for (std::string& value : values) value = cleaned(value);
+  const std::string changes = unify_spelling(values, labels.classes);
+  if (!changes.empty()) labels.warnings.push_back(tell_changes(labels.name, changes));
   for (std::string& value : values) {
-    value = cleaned(value);
-    if (!known(value)) value = one_spelling(value);
-    if (known(value)) continue;
-    throw DataError(concat("column '", labels.name, "' holds '", value,
-                           "', which the model does not know; its classes are ",
-                           some_of(labels.classes)));
+    if (value.empty()) continue;
+    const auto known = find_class(labels.classes, value);
+    if (!known) {
+      throw DataError(concat("column '", labels.name, "' holds '", value,
+                             "', which the model does not know; its classes are ",
+                             some_of(labels.classes)));
+    }
+    value = labels.classes[*known];
   }
   labels.task =
       options.task.value_or(labels.classes.size() == 2 ? Task::kBinary : Task::kMulticlass);
@@ -118,6 +128,7 @@ void hint_at_grades(Labels& labels, bool numeric, const LabelOptions& options) {
 void find_classes(Labels& labels, std::vector<std::string>& values, const LabelOptions& options) {
   SpeltValues spelt = one_spelling(std::move(values));
   values = std::move(spelt.values);
+  if (!spelt.changes.empty()) labels.warnings.push_back(tell_changes(labels.name, spelt.changes));
   std::vector<std::string> classes = distinct(values);
   labels.task = options.task.value_or(task_by_type(classes, spelt.numeric));
   if (labels.task == Task::kMulticlass && classes.size() == 2) labels.task = Task::kBinary;
@@ -129,7 +140,7 @@ void find_classes(Labels& labels, std::vector<std::string>& values, const LabelO
                            "(empty fields and 'nan' are masked)"));
   }
   if (numbers && options.trained) return;
-  check_labels(classes, labels);
+  check_labels(classes, labels, spelt.changes);
   if (!numbers) labels.classes = std::move(classes);
   choose_positive(labels, options);
   hint_at_grades(labels, spelt.numeric, options);
@@ -270,6 +281,16 @@ void Labels::count_strata(std::size_t exam, std::span<std::size_t> count) const 
   for (double label : frame[exam]) {
     if (!std::isnan(label)) ++count[static_cast<std::size_t>(label)];
   }
+}
+
+std::string class_counts(const Labels& labels) {
+  std::vector<std::size_t> count(labels.classes.size(), 0);
+  for (std::size_t exam = 0; exam < labels.value.size(); ++exam)
+    if (labels.has_classes()) labels.count_strata(exam, count);
+  std::vector<std::string> texts;
+  for (std::size_t c = 0; c < count.size(); ++c)
+    texts.push_back(concat("'", labels.classes[c], "' ", count[c]));
+  return join(texts, ", ");
 }
 
 Labels labels_from_values(std::vector<std::string> values, const LabelOptions& options,

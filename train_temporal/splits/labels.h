@@ -58,14 +58,17 @@ struct Labels : Target {   // classes in natural order
   void count_strata(std::size_t exam, std::span<std::size_t> count) const;
 };
 
+// Of classes, in exams or frames: "'no' 57, 'yes' 43"; empty for numbers and times.
+std::string class_counts(const Labels& labels);
+
 // An empty field, "nan" or "na" is no label. Values are text, but in a column of numbers "1.0" and
-// "1" are one class. The task, unless it is asked for: of two values binary; of numbers with
-// fractions or more than 20 different ones regression; else multi-class. With two classes the
-// positive one is `positive`, else 1 of the numbers {0, 1}, else the last in natural order (a note
-// says so).
-// ConfigError: no such column (lists those there are) or one of exams and of frames, `positive` is
-// not a class or there are more than two, another task than the labels allow. DataError: no labels,
-// a single class or number, too many classes, a value unknown to the model, text in a regression.
+// "1" are one class, and in any other "Yes" and "yes " (spelling.h; a warning says so). The task,
+// unless it is asked for: of two values binary; of numbers with fractions or more than 20 different
+// ones regression; else multi-class. With two classes the positive one is `positive`, else 1 of the
+// numbers {0, 1}, else the last in natural order (a note says so). ConfigError: no such column
+// (lists those there are) or one of exams and of frames, `positive` is not a class or there are
+// more than two, another task than the labels allow. DataError: no labels, a single class or
+// number, too many classes, a value unknown to the model, text in a regression.
 Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOptions& options);
 
 // The file (columns `exam` and the target) replaces the cache's column of that name: an exam that

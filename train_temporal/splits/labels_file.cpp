@@ -11,7 +11,7 @@
 
 namespace coldframe::temporal {
 
-std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& target,
+std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const std::string& column,
                                                  const std::vector<std::string>& spelt) {
   const std::size_t exam_column = table.require_column("exam");
   std::map<std::string, std::size_t> row_of;
@@ -23,8 +23,8 @@ std::map<std::string, std::size_t> rows_of_exams(const CsvTable& table, const st
     const auto [known, added] = row_of.emplace(exam, r);
     if (!added && spelt[known->second] != spelt[r]) {
       throw DataError(concat(table.name, " line ", table.lines[r], ": exam '", exam, "' has '",
-                             target, "' = '", spelt[r], "', but '", spelt[known->second],
-                             "' further up; keep one of the two"));
+                             column, "' = '", spelt[r], "', but '", spelt[known->second],
+                             "' on line ", table.lines[known->second], "; keep one of the two"));
     }
   }
   return row_of;

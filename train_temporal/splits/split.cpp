@@ -7,6 +7,7 @@
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split_assign.h"
 #include "train_temporal/splits/split_parts.h"
@@ -65,10 +66,10 @@ std::vector<std::vector<std::size_t>> exams_of_parts(const std::vector<PatientGr
 namespace {
 
 // Splits by exam would train on a patient whom they hold out.
-void refuse_known_patients(std::span<const cache::ExamInfo> exams, const Targets& targets) {
+void refuse_known_patients(const std::vector<std::string>& patients, const Targets& targets) {
   std::map<std::string, std::size_t> exams_of;
   for (std::size_t exam : targets.labeled_exams())
-    if (!exams[exam].patient.empty()) ++exams_of[exams[exam].patient];
+    if (!patients[exam].empty()) ++exams_of[patients[exam]];
   std::erase_if(exams_of, [](const auto& patient) { return patient.second < 2; });
   if (exams_of.empty()) return;
   const auto& [patient, count] = *exams_of.begin();
@@ -80,12 +81,24 @@ void refuse_known_patients(std::span<const cache::ExamInfo> exams, const Targets
 
 }  // namespace
 
+std::vector<std::string> known_patients(std::span<const cache::ExamInfo> exams,
+                                        std::vector<std::string>& warnings) {
+  std::vector<std::string> patients;
+  for (const cache::ExamInfo& exam : exams) patients.push_back(trim(exam.patient));
+  if (const std::string changes = unify_spelling(patients); !changes.empty())
+    warnings.push_back(
+        concat("patients that differ in case or spaces alone are taken as one person, so that "
+               "nobody is on both sides of a split, ",
+               changes, "; if they are different people, give them ids that differ more"));
+  return patients;
+}
+
 std::vector<std::string> patients_of(std::span<const cache::ExamInfo> exams, const Targets& targets,
-                                     bool exam_is_patient) {
-  if (exam_is_patient) refuse_known_patients(exams, targets);
-  std::vector<std::string> patients, missing;
-  for (const cache::ExamInfo& exam : exams) {
-    patients.push_back(exam_is_patient ? exam.id : exam.patient);
+                                     bool exam_is_patient, std::vector<std::string>& warnings) {
+  std::vector<std::string> patients = known_patients(exams, warnings), missing;
+  if (exam_is_patient) {
+    refuse_known_patients(patients, targets);
+    std::ranges::transform(exams, patients.begin(), &cache::ExamInfo::id);
   }
   for (std::size_t exam : targets.labeled_exams()) {
     if (patients[exam].empty()) missing.push_back(exams[exam].id);
@@ -136,21 +149,6 @@ std::vector<std::string> groups_of(std::span<const cache::ExamInfo> exams, const
   std::vector<std::string> groups(exams.size());
   for (std::size_t exam : targets.labeled_exams()) groups[exam] = name_of[values[exam]];
   return groups;
-}
-
-std::vector<std::string> patients_spelt_alike(const std::vector<std::string>& patients) {
-  std::map<std::string, std::string> first;  // by spelling without case and white space
-  std::vector<std::string> findings;
-  for (const std::string& patient : std::set<std::string>(patients.begin(), patients.end())) {
-    std::string plain = lower(patient);
-    std::erase_if(plain, [](char c) { return c == ' ' || c == '\t'; });
-    const auto [known, added] = first.emplace(plain, patient);
-    if (!added)
-      findings.push_back(concat("patients '", known->second, "' and '", patient,
-                                "' differ in case or white space only: if they are one person, "
-                                "that person may be on both sides of a split"));
-  }
-  return findings;
 }
 
 SplitSet make_folds(const Targets& targets, const std::vector<std::string>& patients,

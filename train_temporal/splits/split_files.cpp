@@ -5,8 +5,10 @@
 #include <optional>
 #include <set>
 
+#include "cache/format/column_type.h"
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/split.h"
 #include "train_temporal/splits/split_parts.h"
@@ -14,15 +16,13 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const char* kColumn = "split";
-
 // The part of `split` that a word names; null when it names none.
 std::vector<std::size_t>* part_named(Split& split, const std::string& text) {
-  const std::string word = lower(trim(text));
-  if (word == "train" || word == "training") return &split.train;
-  if (word == "val" || word == "valid" || word == "validation") return &split.validation;
-  if (word == "test") return &split.test;
-  return nullptr;
+  const std::string_view part = cache::split_part(text);
+  return part == "train"        ? &split.train
+         : part == "validation" ? &split.validation
+         : part == "test"       ? &split.test
+                                : nullptr;
 }
 
 std::size_t parse_index(const CsvTable& table, std::size_t row, std::optional<std::size_t> column) {
@@ -52,7 +52,7 @@ void complete(Split& split, const Targets& targets, const std::vector<std::strin
 struct ReadFold {
   Split split;
   std::map<std::size_t, std::size_t> row_of;           // exam → row
-  std::map<std::string, std::string> part_of_patient;  // as the file names them
+  std::map<std::string, std::string> part_of_patient;  // by plain_spelling()
 };
 
 struct Columns {
@@ -75,13 +75,13 @@ void add_row(const CsvTable& table, std::size_t row, const Columns& columns, std
         concat(where, "part '", fields[columns.part], "' is none of train, validation, test"));
   }
   if (columns.patient && !fields[*columns.patient].empty()) {
-    const std::string& patient = fields[*columns.patient];
-    const std::string name = lower(trim(fields[columns.part]));
+    const std::string patient = plain_spelling(fields[*columns.patient]);
+    const std::string name(cache::split_part(fields[columns.part]));
     const auto [known, added] = fold.part_of_patient.emplace(patient, name);
-    std::vector<std::size_t>* before = part_named(fold.split, known->second);
-    if (!added && before != part) {
-      throw DataError(concat(where, "patient '", patient, "' is in part ", name, ", but in ",
-                             known->second, " further up; all exams of a patient must be in one"));
+    if (!added && known->second != name) {
+      throw DataError(concat(where, "patient '", fields[*columns.patient], "' is in part ", name,
+                             ", but in ", known->second,
+                             " further up; all exams of a patient must be in one"));
     }
   }
   part->push_back(exam);
@@ -111,7 +111,7 @@ void warn_of_left_out(const std::vector<Split>& splits, const Targets& targets,
 
 bool has_split_column(std::span<const cache::ExamInfo> exams) {
   return std::ranges::any_of(exams, [](const cache::ExamInfo& exam) {
-    return !trim(cache::column_value(exam, kColumn)).empty();
+    return !trim(cache::column_value(exam, cache::kSplitColumn)).empty();
   });
 }
 
@@ -126,7 +126,7 @@ SplitSet split_from_column(std::span<const cache::ExamInfo> exams, const Targets
   Split& split = result.splits.emplace_back();
   for (std::size_t i = 0; i < exams.size(); ++i) {
     if (!targets.labeled(i)) continue;
-    const std::string& value = cache::column_value(exams[i], kColumn);
+    const std::string& value = cache::column_value(exams[i], cache::kSplitColumn);
     std::vector<std::size_t>* part = part_named(split, value);
     if (part == nullptr) {
       throw DataError(concat("exam '", exams[i].id, "' has ",

@@ -6,10 +6,10 @@
 #include <limits>
 
 #include "common/cli/error.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/exam_column.h"
 #include "train_temporal/splits/label_values.h"
-#include "train_temporal/splits/labels_file.h"
 #include "train_temporal/tasks/survival.h"
 
 namespace coldframe::temporal {
@@ -35,7 +35,7 @@ std::string known_event_value(const std::vector<std::string>& different,
                               const LabelOptions& options) {
   const std::string& own = options.event_value;
   const bool known =
-      own.empty() ? say_yes_or_no(different) : std::ranges::find(different, own) != different.end();
+      own.empty() ? say_yes_or_no(different) : find_spelling(different, own).has_value();
   if (known || different.empty()) return own;
   throw ConfigError(concat(
       "the run learnt from a column that says ",
@@ -55,8 +55,8 @@ std::string event_value_of(const std::vector<std::string>& values, const LabelOp
   const std::string& asked = options.positive;
   if (!asked.empty()) {
     const std::string value = one_spelling(trim(asked));
-    const bool again = options.trained && value == options.event_value;
-    if (again || std::ranges::find(different, value) != different.end()) return value;
+    if (options.trained && value == options.event_value) return value;
+    if (const auto found = find_spelling(different, value)) return different[*found];
     throw ConfigError(concat("--positive '", asked, "' is no value of '", options.event,
                              "'; those are ", some_of(different)));
   }
@@ -65,17 +65,6 @@ std::string event_value_of(const std::vector<std::string>& values, const LabelOp
   throw ConfigError(concat("the column '", options.event, "' says ", some_of(different),
                            "; expected 0 and 1, no and yes or false and true, or --positive VALUE "
                            "for the one that means that the event came"));
-}
-
-// The column of each exam; a file of labels agrees with itself.
-std::vector<std::string> checked_column(std::span<const cache::ExamInfo> exams,
-                                        const CsvTable* table, const std::string& name) {
-  if (table != nullptr && table->column(name)) {
-    std::vector<std::string> values;
-    for (const auto& row : table->rows) values.push_back(row[*table->column(name)]);
-    rows_of_exams(*table, name, one_spelling(std::move(values)).values);
-  }
-  return exam_column(exams, table, name, "target");
 }
 
 std::string listed(const std::vector<double>& numbers) {
@@ -146,9 +135,9 @@ void choose_times(Labels& labels, const LabelOptions& options) {
 
 Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* table,
                        const LabelOptions& options) {
-  const std::vector<std::string> times = checked_column(exams, table, options.target);
-  const std::vector<std::string> events = checked_column(exams, table, options.event);
   Labels labels;
+  const auto times = exam_column(exams, table, options.target, "target", labels.warnings);
+  const auto events = exam_column(exams, table, options.event, "target", labels.warnings);
   labels.name = options.target;
   labels.event = options.event;
   labels.task = options.task.value_or(Task::kCox);
@@ -156,8 +145,9 @@ Labels survival_labels(std::span<const cache::ExamInfo> exams, const CsvTable* t
   labels.bins = 2;
   for (std::size_t i = 0; i < exams.size(); ++i) {
     const bool known = !times[i].empty() && !events[i].empty();
-    const bool came =
-        labels.event_value.empty() ? is_one_of(kYes, events[i]) : events[i] == labels.event_value;
+    const bool came = labels.event_value.empty()
+                          ? is_one_of(kYes, events[i])
+                          : plain_spelling(events[i]) == plain_spelling(labels.event_value);
     labels.number.push_back(known ? survival_label(time_from(times[i], options, exams[i].id), came)
                                   : std::numeric_limits<double>::quiet_NaN());
     labels.value.push_back(known ? came : kUnlabeled);

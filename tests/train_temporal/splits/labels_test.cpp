@@ -65,6 +65,16 @@ TEST(Labels, TakesOneNumberForOneClassHoweverSpelt) {
   EXPECT_THAT(from_cache({"1.50", "2.5", "1.5"}).classes, ElementsAre("1.5", "2.5"));
 }
 
+TEST(Labels, TakesSpellingsThatDifferInCaseOrSpacesAsOneClass) {
+  const Labels labels = from_cache({"Yes", "yes ", "no", "yes", "NO", "no"}, "YES");
+  EXPECT_THAT(labels.classes, ElementsAre("no", "yes"));
+  EXPECT_THAT(labels.value, ElementsAre(1, 1, 0, 1, 0, 0));
+  EXPECT_THAT(labels.warnings, ElementsAre(AllOf(HasSubstr("column 'label'"),
+                                                 HasSubstr("one, 'NO' as 'no', 'Yes' as 'yes';"))));
+  EXPECT_EQ(class_counts(labels), "'no' 3, 'yes' 3");
+  EXPECT_THAT(from_cache({"007", "7", "8"}).classes, ElementsAre("007", "7", "8"));
+}
+
 TEST(Labels, MasksAndCountsEmptyFields) {
   const Labels labels = from_cache({"a", "", " ", "nan", "NA", "n/a", "b"});
   EXPECT_EQ(labels.unlabeled, 5u);
@@ -90,6 +100,12 @@ TEST(Labels, RefuseWhatCannotBeLearnt) {
       {"one class", {"a", "a", ""}, "label", "", "every label is 'a'", ExitCode::kFatal},
       {"one number", {"1", "1.0"}, "label", "", "every label is '1'", ExitCode::kFatal},
       {"one fraction", {"1.5", "1.50"}, "label", "", "every label is '1.5'", ExitCode::kFatal},
+      {"one class in two spellings",
+       {"K", "k", "K"},
+       "label",
+       "",
+       "'k' as 'K'; if they differ on",
+       ExitCode::kFatal},
       {"all empty", {"", "nan"}, "label", "", "is empty for every exam", ExitCode::kFatal},
       {"no exams", {}, "label", "", "the cache has no column 'label'", ExitCode::kUsage},
       {"an identifier", many, "label", "", "70 different values", ExitCode::kFatal},
@@ -112,6 +128,9 @@ TEST(Labels, KeepTheClassesOfATrainedModel) {
   const Labels labels = labels_from_cache(exams_with({"ill", "ill"}), options);
   EXPECT_THAT(labels.value, ElementsAre(0, 0));
   EXPECT_EQ(labels.positive, "healthy");
+  const Labels spelt = labels_from_cache(exams_with({"Ill", "HEALTHY"}), options);
+  EXPECT_THAT(spelt.value, ElementsAre(0, 1));
+  EXPECT_THAT(spelt.warnings, ElementsAre(HasSubstr("'HEALTHY' as 'healthy', 'Ill' as 'ill'")));
   EXPECT_THROW(labels_from_cache(exams_with({"dead"}), options), DataError);
   EXPECT_THROW(labels_from_cache(exams_with({""}), options), DataError);
 }
@@ -168,7 +187,7 @@ TEST(LabelsFile, AcceptsAColumnThatTheCacheLacks) {
 
 TEST(LabelsFile, RefusesContradictionsAndStrangers) {
   const std::pair<const char*, const char*> cases[] = {
-      {"exam,label\ne0,a\ne0,b\n", "exam 'e0' has 'label' = 'b', but 'a' further up"},
+      {"exam,label\ne0,a\ne0,b\n", "exam 'e0' has 'label' = 'b', but 'a' on line 2"},
       {"exam,label\n,b\n", "line 2: column 'exam' is empty"},
       {"exam,label\nx,a\ny,b\n", "lists no exam of the cache"},
       {"exam,label\n", "has a header and no rows"},

@@ -24,7 +24,8 @@ class SplitFiles : public ::testing::Test {
     }
     labels_.classes = {"0", "1"};
     labels_.name = "label";
-    patients_ = patients_of(exams_, labels_, false);
+    std::vector<std::string> said;
+    patients_ = patients_of(exams_, labels_, false, said);
   }
 
   SplitSet read(const std::string& text) const {

@@ -254,11 +254,24 @@ TEST(MakeHoldout, RefusesAClassWithFewerThanThreePatients) {
               HasSubstr("'healthy' 4 patients, 'ill' 2 patients"));
 }
 
-TEST(PatientsOf, TellsThoseThatDifferInSpellingOnly) {
-  EXPECT_TRUE(patients_spelt_alike({"P1", "P2", "P1"}).empty());
-  const auto found = patients_spelt_alike({"P1", "p 1", "P2"});
-  ASSERT_EQ(found.size(), 1u);
-  EXPECT_THAT(found[0], HasSubstr("patients 'P1' and 'p 1' differ in case or white space only"));
+TEST(PatientsOf, TakesThoseThatDifferInCaseOrSpacesAsOnePerson) {
+  std::vector<cache::ExamInfo> exams(44);
+  Labels labels;
+  for (std::size_t i = 0; i < exams.size(); ++i) {
+    exams[i].id = concat("e", i);
+    exams[i].patient = concat(i % 2 ? "P" : "p ", i / 2 + 100);
+    labels.value.push_back(0);
+  }
+  exams[42].patient = "007";
+  exams[43].patient = "7";
+  std::vector<std::string> said;
+  const auto patients = patients_of(exams, labels, false, said);
+  EXPECT_EQ(patients[0], "P100");
+  EXPECT_EQ(std::set<std::string>(patients.begin(), patients.end()).size(), 23u);
+  EXPECT_THAT(said, ElementsAre(AllOf(HasSubstr("taken as one person"),
+                                      HasSubstr("'p 100' as 'P100'"), HasSubstr("16 more"))));
+  EXPECT_THAT(message_of([&] { patients_of(exams, labels, true, said); }),
+              HasSubstr("21 have several exams ('P100' has 2)"));
 }
 
 TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {
@@ -266,16 +279,17 @@ TEST(PatientsOf, AsksForAWordWhenPatientsAreMissing) {
   for (std::size_t i = 0; i < 3; ++i) exams[i].id = concat("e", i);
   Labels labels;
   labels.value = {0, 1, 0};
-  const auto message = [&] { return message_of([&] { patients_of(exams, labels, false); }); };
+  std::vector<std::string> said;
+  const auto message = [&] { return message_of([&] { patients_of(exams, labels, false, said); }); };
   EXPECT_THAT(message(),
               AllOf(HasSubstr("no labelled exam has a patient"), HasSubstr("--exam-is-patient")));
   exams[1].patient = "P";
   EXPECT_THAT(message(), AllOf(HasSubstr("2 of 3 labelled exams have no patient, the first 'e0'"),
                                Not(HasSubstr("--exam-is-patient"))));
-  EXPECT_EQ(patients_of(exams, labels, true), (std::vector<std::string>{"e0", "e1", "e2"}));
+  EXPECT_EQ(patients_of(exams, labels, true, said), (std::vector<std::string>{"e0", "e1", "e2"}));
   exams[0].patient = exams[2].patient = "Q";
-  EXPECT_EQ(patients_of(exams, labels, false), (std::vector<std::string>{"Q", "P", "Q"}));
-  EXPECT_THAT(message_of([&] { patients_of(exams, labels, true); }),
+  EXPECT_EQ(patients_of(exams, labels, false, said), (std::vector<std::string>{"Q", "P", "Q"}));
+  EXPECT_THAT(message_of([&] { patients_of(exams, labels, true, said); }),
               HasSubstr("1 has several exams ('Q' has 2); leave the option out"));
 }
 
@@ -285,7 +299,8 @@ TEST(PatientsOf, AsksForNoPatientOfAnExamWithoutALabel) {
   Labels labels;
   labels.value = {1, kUnlabeled};
   labels.unlabeled = 1;
-  EXPECT_EQ(patients_of(exams, labels, false), (std::vector<std::string>{"P", ""}));
+  std::vector<std::string> said;
+  EXPECT_EQ(patients_of(exams, labels, false, said), (std::vector<std::string>{"P", ""}));
 }
 
 }  // namespace

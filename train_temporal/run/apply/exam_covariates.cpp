@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/exam_column.h"
@@ -18,6 +19,7 @@ std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding
   if (!labels.empty()) table = read_csv(labels);
   const std::vector<std::string> known = cache.column_names();
   std::vector<CovariateColumn> columns;
+  std::vector<std::string> said;
   for (const auto& learnt : encoding.columns()) {
     if (!(table && table->column(learnt.name)) &&
         std::ranges::find(known, learnt.name) == known.end())
@@ -30,9 +32,10 @@ std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding
     if (!table || !table->column(learnt.name)) cache.require_agreed(learnt.name);
     columns.push_back(
         {learnt.name, learnt.category,
-         exam_column(cache.exams(), table ? &*table : nullptr, learnt.name, "covariates")});
+         exam_column(cache.exams(), table ? &*table : nullptr, learnt.name, "covariates", said)});
     require_numbers(columns.back(), cache.exams(), exams);
   }
+  for (const std::string& one : said) log_info_once(one);
   return columns;
 }
 

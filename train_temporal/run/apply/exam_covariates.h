@@ -11,7 +11,7 @@ namespace coldframe::temporal {
 
 // The columns of the encoding, of `labels` (a CSV; empty: none) if it has them, else of the cache.
 // ConfigError where neither has one, DataError where one that was learnt as numbers holds text for
-// an exam of `exams`, those given by index.
+// an exam of `exams`, those given by index. The log tells of values that are taken as one.
 std::vector<CovariateColumn> covariate_columns(const CovariateEncoding& encoding,
                                                const cache::CacheReader& cache,
                                                const std::vector<std::size_t>& exams,

@@ -46,11 +46,13 @@ std::vector<double> read_times(const std::vector<cache::ExamInfo>& exams,
                                exams[first[true]].id, "' a date; expected one kind in all exams"));
 }
 
-std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column) {
+std::vector<double> times_of(const cache::CacheReader& cache, const std::string& column,
+                             std::vector<std::string>& warnings) {
   const auto names = cache.column_names();
   if (std::ranges::find(names, column) != names.end()) {
     cache.require_agreed(column);
-    return read_times(cache.exams(), exam_column(cache.exams(), nullptr, column, "visits"), column);
+    const auto texts = exam_column(cache.exams(), nullptr, column, "visits", warnings);
+    return read_times(cache.exams(), texts, column);
   }
   if (column != kStartTime)
     refuse_visits(column, concat("and the cache has no such column of exams; it has ",
@@ -61,11 +63,13 @@ std::vector<double> times_of(const cache::CacheReader& cache, const std::string&
 }
 
 // The exams of each patient who is known, by index.
-std::map<std::string, std::vector<std::size_t>> exams_by_patient(const cache::CacheReader& cache,
-                                                                 const std::string& column) {
+std::map<std::string, std::vector<std::size_t>> exams_by_patient(
+    const cache::CacheReader& cache, const std::string& column,
+    std::vector<std::string>& warnings) {
   std::map<std::string, std::vector<std::size_t>> exams;
-  for (std::size_t i = 0; i < cache.exams().size(); ++i)
-    if (!cache.exams()[i].patient.empty()) exams[cache.exams()[i].patient].push_back(i);
+  const std::vector<std::string> patients = known_patients(cache.exams(), warnings);
+  for (std::size_t i = 0; i < patients.size(); ++i)
+    if (!patients[i].empty()) exams[patients[i]].push_back(i);
   if (!exams.empty() || cache.exams().empty()) return exams;
   refuse_visits(column,
                 "and this cache names no patients; extract it again with a `patient` column");
@@ -133,7 +137,7 @@ std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& a
     require_file_names(cache.streams());
     warnings = tell_matches(cache);
   }
-  if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits);
+  if (!arrangement.visits.empty()) join_visits(cache, arrangement.visits, warnings);
   return warnings;
 }
 
@@ -156,11 +160,12 @@ std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
   return said;
 }
 
-void join_visits(cache::CacheReader& cache, const std::string& column) {
-  const std::vector<double> times = times_of(cache, column);
+void join_visits(cache::CacheReader& cache, const std::string& column,
+                 std::vector<std::string>& warnings) {
+  const std::vector<double> times = times_of(cache, column, warnings);
   std::vector<std::vector<std::size_t>> parts(cache.exams().size());
   for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = {i};
-  for (auto& [patient, exams] : exams_by_patient(cache, column)) {
+  for (auto& [patient, exams] : exams_by_patient(cache, column, warnings)) {
     require_times(cache, exams, times, column);
     std::ranges::stable_sort(exams, {}, [&](std::size_t exam) { return times[exam]; });
     for (const std::size_t exam : exams) {

@@ -14,7 +14,8 @@ namespace coldframe::temporal {
 // The name for exams' start times, where no column has it.
 inline constexpr const char* kStartTime = "start_time";
 
-// Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet.
+// Merges and joins the exams of `cache` as it is asked, and warns where streams do not meet and of
+// patients that are taken as one.
 // ConfigError and DataError say why not.
 std::vector<std::string> arrange(cache::CacheReader& cache, const Arrangement& arrangement);
 
@@ -27,6 +28,7 @@ std::vector<std::string> unlearnt_streams(const cache::CacheReader& cache,
 // exams without a patient or without a frame of their own stay as they are. ConfigError: no such
 // column, no patient at all, a time that cannot be read or is missing where the patient has other
 // exams.
-void join_visits(cache::CacheReader& cache, const std::string& column);
+void join_visits(cache::CacheReader& cache, const std::string& column,
+                 std::vector<std::string>& warnings);
 
 }  // namespace coldframe::temporal

@@ -107,7 +107,8 @@ Targets read_targets(const cache::CacheReader& cache, const std::optional<CsvTab
                                labels.per_frame ? ", per frame" : "",
                                wanted.task || labels.is_survival()
                                    ? ""
-                                   : " (by the column's type; --task says otherwise)"));
+                                   : " (by the column's type; --task says otherwise)",
+                               labels.has_classes() ? concat(": ", class_counts(labels)) : ""));
   }
   return Targets(std::move(all));
 }
@@ -135,13 +136,13 @@ std::vector<std::size_t> numbered(const std::vector<std::string>& patients) {
 }
 
 // Patients, or what --group makes of them.
-std::vector<std::string> together(const Cohort& cohort, const TrainOptions& options) {
+std::vector<std::string> together(Cohort& cohort, const TrainOptions& options) {
   if (options.group.empty()) return cohort.patients;
   return groups_of(cohort.exams(), cohort.targets, cohort.patients,
                    cohort.column(options.group, "group"), options.group);
 }
 
-SplitSet split_set(const Cohort& cohort, const TrainOptions& options, std::string& how) {
+SplitSet split_set(Cohort& cohort, const TrainOptions& options, std::string& how) {
   if (!options.splits.empty()) {
     how = concat("as ", options.splits.filename().string(), " says");
     return splits_from_csv(read_csv(options.splits), cohort.exams(), cohort.targets,
@@ -242,9 +243,18 @@ void require_same_rows(const Targets& targets, const std::vector<Target>& known)
 
 }  // namespace
 
-std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) const {
+std::vector<std::string> Cohort::column(const std::string& name, const std::string& option) {
   if (!labels || !labels->column(name)) cache.require_agreed(name);
-  return exam_column(cache.exams(), labels ? &*labels : nullptr, name, option);
+  std::vector<std::string> said;
+  auto values = exam_column(cache.exams(), labels ? &*labels : nullptr, name, option, said);
+  warn(said);
+  return values;
+}
+
+void Cohort::warn(const std::vector<std::string>& said) {
+  std::ranges::copy_if(said, std::back_inserter(warnings), [&](const std::string& one) {
+    return std::ranges::find(warnings, one) == warnings.end();
+  });
 }
 
 std::vector<std::string> Cohort::of_labeled(const std::vector<std::string>& values) const {
@@ -268,8 +278,7 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
         concat("the cache has a column '", cache::kStreamsColumn,
                "' of its own, which stays: subgroups by it are not those of the streams that exams "
                "have; extract the exams without it for these"));
-  for (std::string& warning : arrange(cohort.cache, options.arrangement))
-    cohort.warnings.push_back(std::move(warning));
+  cohort.warn(arrange(cohort.cache, options.arrangement));
   if (!options.labels.empty()) cohort.labels = read_csv(options.labels);
   cohort.targets = read_targets(cohort.cache, cohort.labels, options, known);
   require_same_rows(cohort.targets, known);
@@ -283,13 +292,13 @@ Cohort open_cohort(const TargetOptions& options, const std::vector<Target>& know
                              "' have different values of '", labels.name,
                              "'; expected one, or an empty field for all but one of them"));
     cohort.notes.insert(cohort.notes.end(), labels.notes.begin(), labels.notes.end());
-    cohort.warnings.insert(cohort.warnings.end(), labels.warnings.begin(), labels.warnings.end());
+    cohort.warn(labels.warnings);
   }
   leave_out_empty_exams(cohort);
-  cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient);
+  std::vector<std::string> said;
+  cohort.patients = patients_of(cohort.exams(), cohort.targets, options.exam_is_patient, said);
   cohort.patient_number = numbered(cohort.patients);
-  for (std::string& finding : patients_spelt_alike(cohort.patients))
-    cohort.warnings.push_back(std::move(finding));
+  cohort.warn(said);
   return cohort;
 }
 

@@ -28,7 +28,8 @@ struct Cohort {
   // Keeps those of a column's values that are of labelled exams.
   std::vector<std::string> of_labeled(const std::vector<std::string>& values) const;
   // exam_column() of the cache and --labels.
-  std::vector<std::string> column(const std::string& name, const std::string& option) const;
+  std::vector<std::string> column(const std::string& name, const std::string& option);
+  void warn(const std::vector<std::string>& said);  // each warning once
 };
 
 // `known`: the targets of a trained model, in its order; empty: as the options ask. A column of

@@ -16,7 +16,7 @@ constexpr std::size_t kMostCategories = 50;
 
 // The name of what an exam is averaged into: its patient, or this patient's value of a column; an
 // exam without a value stays by itself.
-std::vector<std::string> unit_names(const Cohort& cohort, const std::string& aggregate) {
+std::vector<std::string> unit_names(Cohort& cohort, const std::string& aggregate) {
   if (aggregate == "patient") return cohort.patients;
   std::vector<std::string> names = cohort.column(aggregate, "aggregate");
   for (std::size_t i = 0; i < names.size(); ++i)
@@ -53,7 +53,7 @@ void share_within(const std::vector<std::string>& unit, const Cohort& cohort,
     if (values[exam].empty()) values[exam] = value_of[unit[exam]];
 }
 
-void aggregate_exams(Asked& asked, const Cohort& cohort) {
+void aggregate_exams(Asked& asked, Cohort& cohort) {
   const std::string& aggregate = asked.questions.aggregate;
   if (aggregate.empty()) return;
   if (cohort.targets.per_frame())
@@ -74,7 +74,7 @@ void aggregate_exams(Asked& asked, const Cohort& cohort) {
     asked.unit.push_back(number.emplace(name, number.size()).first->second);
 }
 
-void read_characteristics(Asked& asked, const Cohort& cohort) {
+void read_characteristics(Asked& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.characteristics) {
     std::vector<std::string> values = cohort.column(name, "characteristics");
     const std::vector<std::string> used = cohort.of_labeled(values), different = distinct(used);
@@ -86,7 +86,7 @@ void read_characteristics(Asked& asked, const Cohort& cohort) {
   }
 }
 
-void read_subgroups(Asked& asked, const Cohort& cohort) {
+void read_subgroups(Asked& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.subgroups) {
     std::vector<std::string> values = cohort.column(name, "subgroups");
     const std::vector<std::string> groups = distinct(cohort.of_labeled(values));
@@ -114,7 +114,7 @@ void check_decisions(const Questions& questions, const std::vector<Target>& targ
                              ", ", binary, " are; leave it out"));
 }
 
-Asked ask(const Cohort& cohort, const Questions& questions) {
+Asked ask(Cohort& cohort, const Questions& questions) {
   Asked asked{questions, {}, {}, {}};
   check_decisions(questions, cohort.targets.list());
   read_characteristics(asked, cohort);

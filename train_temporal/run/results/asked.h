@@ -24,7 +24,7 @@ void check_decisions(const Questions& questions, const std::vector<Target>& targ
 // ConfigError where the targets or columns cannot answer: no binary target, several for one
 // threshold, a value per frame to aggregate, a column that is no grouping, or of too many values
 // for a table. DataError where exams to be averaged differ in a label or in a column of the
-// subgroups.
-Asked ask(const Cohort& cohort, const Questions& questions);
+// subgroups. Values that are taken as one become warnings of the cohort.
+Asked ask(Cohort& cohort, const Questions& questions);
 
 }  // namespace coldframe::temporal

@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
@@ -156,7 +157,7 @@ Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
     if (found == of[1].end()) continue;
     const Prediction& b = found->second;
     const bool other = a.label != b.label;
-    if (other || a.patient != b.patient)
+    if (other || plain_spelling(a.patient) != plain_spelling(b.patient))
       throw DataError(concat("exam '", std::get<1>(key), "' has the ", other ? "label" : "patient",
                              " '", other ? a.label : a.patient, "' in ", runs[0].name, " and '",
                              other ? b.label : b.patient, "' in ", runs[1].name,
