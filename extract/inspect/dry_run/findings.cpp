@@ -6,6 +6,7 @@
 
 #include "common/text/text.h"
 #include "extract/inspect/dry_run/file_names.h"
+#include "extract/inspect/dry_run/patients.h"
 #include "extract/inspect/dry_run/same_images.h"
 
 namespace coldframe::extract::dry_run {
@@ -172,6 +173,7 @@ std::vector<Finding> find_all(const frames::ExamList& input, const Survey& surve
     if (!accepted) findings.push_back(run_check(check, input, survey));
   }
   for (Finding& finding : look_at_file_names(input)) findings.push_back(std::move(finding));
+  for (Finding& finding : look_at_patients(input)) findings.push_back(std::move(finding));
   add_same_images(input, survey, findings);
   findings.push_back(marks_across(survey));
   std::erase_if(findings, [](const Finding& finding) { return finding.cases.empty(); });

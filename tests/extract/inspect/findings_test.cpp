@@ -51,14 +51,17 @@ class DryRun : public ::testing::Test {
     cv::imwrite(scratch / name, image);
   }
 
-  // A manifest of nothing but exams and files gets times, so that unknown ones are no finding.
-  std::vector<Finding> look(std::string manifest, bool allow_unordered = false) {
-    const std::vector<std::string> rows = split(manifest, '\n');
-    if (rows.front().find("time") == std::string::npos) {
-      manifest = rows.front() + ",time\n";
-      for (std::size_t i = 1; i + 1 < rows.size(); ++i) manifest += concat(rows[i], ",", i, "\n");
+  // A manifest of nothing but exams and files gets times, and one patient, so that unknown ones are
+  // no finding.
+  std::vector<Finding> look(const std::string& manifest, bool allow_unordered = false) {
+    std::vector<std::string> rows = split(manifest, '\n');
+    const bool timed = rows.front().find("time") != std::string::npos;
+    const bool named = rows.front().find("patient") != std::string::npos;
+    for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+      if (!timed) rows[i] += i == 0 ? ",time" : concat(",", i);
+      if (!named) rows[i] += i == 0 ? ",patient" : ",p";
     }
-    return look_as_is(manifest, allow_unordered);
+    return look_as_is(join(rows, "\n"), allow_unordered);
   }
 
   std::vector<Finding> look_as_is(const std::string& manifest, bool allow_unordered = false) {
@@ -105,7 +108,8 @@ TEST_F(DryRun, DuplicateAndDecreasingTimes) {
 
 TEST_F(DryRun, SeveralFramesWithoutTimes) {
   const auto findings = look_as_is("exam,path\nA,0.png\nA,1.png\nB,2.png\nC,gone.png\n");
-  ASSERT_THAT(kinds(findings), ElementsAre("unreadable", "times_unknown", "one_frame"));
+  ASSERT_THAT(kinds(findings),
+              ElementsAre("unreadable", "times_unknown", "one_frame", "without_patient"));
   EXPECT_THAT(findings[1].cases.at(0).exams, ElementsAre("A"));
   EXPECT_EQ(findings[1].cases.size(), 1u);
 }
@@ -165,6 +169,20 @@ TEST_F(DryRun, MissingFramesAreCountedAndKeepTheirSlot) {
   ASSERT_THAT(kinds(findings), ElementsAre("missing_frames"));
   EXPECT_EQ(surveyed.exams.at(0).frames, 3u);
   EXPECT_EQ(surveyed.exams.at(0).missing, 1u);
+}
+
+TEST_F(DryRun, PatientsOnBothSidesOfTheSplitAndExamsWithoutOne) {
+  const auto findings = look(
+      "exam,path,time,patient,split\nA,0.png,0,P 1,train\nA,1.png,2,P 1,train\n"
+      "B,2.png,0,p1,val\nB,3.png,2,p1,val\nC,0.png,0,,test\nC,1.png,2,,test\n");
+  ASSERT_THAT(kinds(findings),
+              ElementsAre("patient_across_split", "without_patient", "same_image"));
+  EXPECT_THAT(findings[0].cases.at(0).exams, ElementsAre("A", "B"));
+  EXPECT_EQ(findings[0].cases[0].detail, "patient 'P 1' is in train, validation");
+  EXPECT_THAT(findings[1].cases.at(0).exams, ElementsAre("C"));
+  EXPECT_EQ(findings[1].cases[0].detail, "1 of 3 exams");
+  const Report report{input, surveyed, findings};
+  EXPECT_THAT(to_text(report), HasSubstr("1 patient, 1 exam without one"));
 }
 
 TEST_F(DryRun, TheSameImageOfTwoPatientsIsGraverThanOfOne) {
