@@ -132,6 +132,15 @@ po::parsed_options parse_config(const po::options_description& options, const st
   return parsed;
 }
 
+GivenOptions given_options(const po::variables_map& values) {
+  GivenOptions given;
+  for (const auto& [name, value] : values) {
+    const auto* is_on = boost::any_cast<bool>(&value.value());
+    if (!value.defaulted() && (is_on == nullptr || *is_on)) given.insert(name);
+  }
+  return given;
+}
+
 void print_help(const CommandHelp& help, const po::options_description& options) {
   std::cout << "Usage: " << help.usage << "\n\n" << help.summary << "\n\n" << options;
   if (!help.example.empty()) std::cout << "\nExample:\n  " << help.example << "\n";
@@ -194,7 +203,8 @@ int guarded(const std::function<int(const std::vector<std::string>&)>& body,
 }  // namespace
 
 bool parse_command_line(const CommandHelp& help, po::options_description options,
-                        const std::vector<std::string>& arguments, const std::string& positional) {
+                        const std::vector<std::string>& arguments, const std::string& positional,
+                        GivenOptions* given) {
   bool quiet = false;
   std::string config;
   po::options_description general("General");
@@ -221,6 +231,7 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
       where.clear();
     }
     po::notify(values);
+    if (given != nullptr) *given = given_options(values);
   } catch (const po::error& error) {
     throw ConfigError(concat(where, error.what(), "; see --help"));
   } catch (const ConfigError& error) {

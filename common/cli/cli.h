@@ -4,6 +4,7 @@
 
 #include <boost/program_options.hpp>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,19 @@ struct CommandHelp {
   std::string example;  // a command that works as it stands
 };
 
+// The long names of options that were given, on the command line or in the file of --config; a
+// switch that the file sets to false is not.
+using GivenOptions = std::set<std::string, std::less<>>;
+
 // Parses `arguments` into the variables that `options` binds. Adds --help, --config FILE (INI: each
 // long option is a key; the command line wins) and --quiet. Returns false when help was asked for
 // and has been printed to stdout. `positional` names the option that takes bare words, "" for none.
-// ConfigError for an unknown option (naming the nearest known one), a missing or a malformed value.
+// `given`: see above; null: nobody asks. ConfigError for an unknown option (naming the nearest
+// known one), a missing or a malformed value.
 bool parse_command_line(const CommandHelp& help,
                         boost::program_options::options_description options,
                         const std::vector<std::string>& arguments,
-                        const std::string& positional = "");
+                        const std::string& positional = "", GivenOptions* given = nullptr);
 
 // A word out of a fixed set: choice("pool", "mean", {"cls", "mean"}); ConfigError lists the set.
 std::size_t choice(const std::string& option, const std::string& word,

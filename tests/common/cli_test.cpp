@@ -31,7 +31,7 @@ const CommandHelp kHelp = {"coldframe demo --input PATH [options]", "Shows optio
                            "coldframe demo --input a.csv"};
 
 bool parse(Options& options, const std::vector<std::string>& arguments,
-           const std::string& positional = "") {
+           const std::string& positional = "", GivenOptions* given = nullptr) {
   po::options_description description("Demo");
   description.add_options()("input", po::value(&options.input), "what to read")(
       "epochs", po::value(&options.epochs), "passes")("batch-size", po::value(&options.batch),
@@ -40,7 +40,7 @@ bool parse(Options& options, const std::vector<std::string>& arguments,
                                                      "stop at once")(
       "mean", po::value(&options.mean)->multitoken(), "one or three")(
       "file", po::value(&options.files), "files");
-  return parse_command_line(kHelp, description, arguments, positional);
+  return parse_command_line(kHelp, description, arguments, positional, given);
 }
 
 Options parsed(const std::vector<std::string>& arguments, const std::string& positional = "") {
@@ -127,6 +127,15 @@ TEST(ConfigFile, GivesOptionsAndTheCommandLineWins) {
   EXPECT_EQ(options.epochs, 7);
   EXPECT_TRUE(options.strict);
   EXPECT_THAT(options.mean, ElementsAre(0.1, 0.2, 0.3));
+}
+
+TEST(ConfigFile, ItsOptionsCountAsGiven) {
+  testing::TemporaryFolder folder;
+  folder.write("c.ini", "epochs = 7\nstrict = false\n");
+  Options options;
+  GivenOptions given;
+  parse(options, {"--config", folder / "c.ini", "--rate", "2"}, "", &given);
+  EXPECT_THAT(given, ElementsAre("config", "epochs", "rate"));
 }
 
 TEST(ConfigFile, QuietCanBeAskedForThere) {

@@ -39,6 +39,7 @@ torch::Device device_for(const ApplyOptions& options) {
 Applied::Applied(const ApplyOptions& options)
     : bundle_(bundle_of(options)),
       study_(bundle_ ? bundle_->folder() : options.run),
+      other_patients_(options.other_patients),
       raw_(raw_exams_of(bundle_, options)),
       device_(device_for(options)),
       ensemble_(model_files(study_), options.data.labels),
@@ -58,6 +59,7 @@ const std::filesystem::path& Applied::features_of(const std::filesystem::path& i
 std::optional<std::size_t> Applied::count_known(std::span<const cache::ExamInfo> exams,
                                                 const std::vector<std::string>& patients,
                                                 const std::vector<std::size_t>& used) const {
+  if (other_patients_) return 0;
   if (bundle_) return std::nullopt;
   return temporal::count_known(study_, exams, patients, used);
 }

@@ -29,7 +29,8 @@ class Applied {
   const std::filesystem::path& cache() const { return cache_; }
   const bundle::Bundle& bundle() const { return *bundle_; }
   bool raw() const { return raw_.has_value(); }
-  // As count_known(); empty for a bundle, which names no exam of its training.
+  // As count_known(), 0 with --other-patients; empty for a bundle, which names no exam of its
+  // training.
   std::optional<std::size_t> count_known(std::span<const cache::ExamInfo> exams,
                                          const std::vector<std::string>& patients,
                                          const std::vector<std::size_t>& used) const;
@@ -37,6 +38,7 @@ class Applied {
  private:
   std::optional<bundle::Bundle> bundle_;
   std::filesystem::path study_;
+  bool other_patients_;
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;
   Ensemble ensemble_;

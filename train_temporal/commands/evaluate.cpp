@@ -96,13 +96,12 @@ Examined examine_other(const ApplyOptions& options, const Ensemble& main, const 
                "held out, without --cache"));
   other.require_same_features(cohort.cache, options.data.cache);
   const auto patients = options.data.exam_is_patient ? std::vector<std::string>() : cohort.patients;
-  const std::size_t known =
-      count_known(options.against, cohort.exams(), patients, cohort.labeled());
+  const std::size_t known = options.other_patients ? 0
+                                                   : count_known(options.against, cohort.exams(),
+                                                                 patients, cohort.labeled());
   if (known > 0)
-    cohort.warnings.push_back(concat(plural(known, "exam"),
-                                     " of this cohort, or others of the same patients, took part "
-                                     "in the training of the run to compare with: its figures are "
-                                     "too good"));
+    cohort.warnings.push_back(
+        warn_of_same_ids(known, "the run to compare with", "its figures are too good"));
   return {apply(other, name_of(options.against), split, cohort, asked, device), frame_of(other)};
 }
 
@@ -175,7 +174,7 @@ std::string warn_of_failures(const std::vector<cache::Failure>& failures) {
                 " in all, are not evaluated (", join(named, "; "), ")");
 }
 
-// Warns where the figures are, or may be, too good.
+// Warns where the figures may be too good.
 Seen seen_of(const Applied& applied, Cohort& cohort, bool exam_is_patient) {
   const auto known = applied.count_known(
       cohort.exams(), exam_is_patient ? std::vector<std::string>() : cohort.patients,
@@ -183,14 +182,13 @@ Seen seen_of(const Applied& applied, Cohort& cohort, bool exam_is_patient) {
   if (!known) {
     cohort.warnings.push_back(
         "a bundle names no exam of its training: if some of these took part in it, the figures are "
-        "too good");
+        "too good; if all are of other people, say so by --other-patients");
     return Seen::kUnknown;
   }
   if (*known == 0) return Seen::kNone;
-  cohort.warnings.push_back(concat(plural(*known, "exam"),
-                                   " of this cohort, or others of the same patients, took part "
-                                   "in the run's training: the figures are too good; see the "
-                                   "run's own held-out predictions for them"));
+  cohort.warnings.push_back(warn_of_same_ids(
+      *known, "the run",
+      "the figures are too good (see the run's own held-out predictions for them)"));
   return Seen::kSome;
 }
 

@@ -94,12 +94,10 @@ void warn_of_use(const Applied& applied, const ModelCard& card, const cache::Cac
   std::vector<std::string> patients;
   for (const cache::ExamInfo& exam : cache.exams()) patients.push_back(exam.patient);
   const std::size_t known = applied.count_known(cache.exams(), patients, exams).value_or(0);
-  if (known > 0) {
-    log_warning(concat(plural(known, "exam"),
-                       " of this cache, or others of the same patients, took part in the run's "
-                       "training: predictions of them look better than the model is; see the run's "
-                       "own held-out predictions for them"));
-  }
+  if (known > 0)
+    log_warning(warn_of_same_ids(known, "the run",
+                                 "predictions of them look better than the model is (see the run's "
+                                 "own held-out predictions for them)"));
   const std::string lengths = warn_of_lengths(card, cache.exams(), exams);
   if (!lengths.empty()) log_warning(lengths);
 }

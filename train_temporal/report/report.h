@@ -150,7 +150,8 @@ struct SurvivalFigures {
 
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
-// Patients of the report on whom the model was fitted.
+// Whether the model was fitted on patients of the report: not, perhaps on some, whose ids are the
+// same, or nothing is known of its training.
 enum class Seen { kNone, kSome, kUnknown };
 
 struct RunReport {

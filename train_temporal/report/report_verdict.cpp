@@ -70,7 +70,7 @@ const char* on_patients(Seen seen) {
     case Seen::kNone:
       return "On patients that it has not seen, ";
     case Seen::kSome:
-      return "On patients of whom some took part in its training, ";
+      return "On patients of whom some may have taken part in its training, ";
     case Seen::kUnknown:
       break;
   }

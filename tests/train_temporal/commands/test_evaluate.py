@@ -27,13 +27,14 @@ def test_other_exams_of_known_patients_are_known(made, tmp_path):
     exams, features = ramp_exams(40, seed=5)
     for number, entry in enumerate(exams):
         entry["id"] = f"other-{number}"
-        if number >= 10:
-            entry["patient"] = entry["id"]
+        entry["patient"] = entry["patient"].upper() if number < 10 else entry["id"]
     cache = make_cache(tmp_path, exams, features)
     result = evaluate((cache, made[1]))
-    assert "10 exams of this cohort" in result.stderr and "not seen" not in result.stdout
-    result = evaluate((cache, made[1]), "--exam-is-patient")
-    assert "of this cohort" not in result.stderr and "not seen" in result.stdout
+    assert "the ids of 10 exams of this cohort: if these are the same people" in result.stderr
+    assert "say so by --other-patients" in result.stderr and "some may have taken part" in result.stdout
+    for words in [["--exam-is-patient"], ["--other-patients"]]:
+        result = evaluate((cache, made[1]), *words)
+        assert "of this cohort" not in result.stderr and "not seen" in result.stdout
 
 
 def test_the_folder_is_replaced_as_a_whole(made, tmp_path):
@@ -132,14 +133,15 @@ def test_controls_are_examined_on_another_cohort(tmp_path):
 
 
 def test_predict_warns_of_exams_that_it_knows_and_of_lengths_that_it_does_not(made, tmp_path):
-    def predict(cache):
-        result = coldframe("predict", "--run", made[1], "--cache", cache, "--out", tmp_path / "p.csv", "--overwrite")
+    def predict(cache, *more):
+        result = coldframe("predict", "--run", made[1], "--cache", cache, "--out", tmp_path / "p.csv", "--overwrite", *more)
         assert result.returncode == 0, result.stderr
         return result.stderr
-    assert "40 exams of this cache, or others of the same patients" in predict(made[0])
+    assert "the ids of 40 exams of this cohort" in predict(made[0])
     assert "lengths far" not in predict(made[0])
+    assert "the ids of" not in predict(made[0], "--other-patients")
     warned = predict(make_cache(tmp_path, *new_exams(12, frames=20)))
-    assert "took part" not in warned
+    assert "the ids of" not in warned
     assert "12 exams of lengths far from those of the training (20 to 20 frames here, 8 to 8 there)" in warned
 
 

@@ -20,6 +20,19 @@ def test_help_comes_in_groups_with_the_most_used_options_first():
     assert "0.29999" not in text and "--dropout N (=0.3)" in text
 
 
+@pytest.mark.parametrize("words, line, said", [
+    (["predict", "--online", "--bundle", "b", "--input", "i"], "explain = e.csv", "--explain does not go with --online"),
+    (["predict", "--watch", "w", "--bundle", "b", "--out", "o"], "json = true", "--json does not go with --watch"),
+    (["predict", "--run", "r", "--cache", "c", "--out", "o"], "once = true", "--once is for --watch"),
+    (["evaluate", "--run", "r", "--against", "r"], "subgroups = sex", "--subgroups needs --cache"),
+    (["train", "--cache", "c", "--target", "t", "--out", "o"], "list = runs", "--list belongs on the command line"),
+])
+def test_options_of_a_config_file_are_refused_as_those_of_the_command_line(tmp_path, words, line, said):
+    (tmp_path / "c.ini").write_text(line + "\n")
+    result = coldframe(*words, "--config", tmp_path / "c.ini")
+    assert result.returncode == 2 and said in result.stderr, result.stderr
+
+
 def test_a_split_column_that_is_not_there_is_said(tmp_path):
     cache = ramp_cache(tmp_path, 20)
     result = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", "--split-column")

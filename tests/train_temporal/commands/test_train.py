@@ -93,14 +93,14 @@ def test_evaluate_on_another_cohort(trained, tmp_path):
     table = pd.read_csv(out / "predictions.csv")
     assert roc_auc_score(table.label, table.p_1) > 0.95
     assert (out / "report.html").exists() and (out / "summary.json").exists()
-    assert "took part" not in result.stderr and "not seen" in result.stdout
+    assert "same people" not in result.stderr and "not seen" in result.stdout
 
 
 def test_evaluate_warns_of_exams_it_was_trained_on(trained):
     _, cache, run, _ = trained
     result = coldframe("evaluate", "--run", run, "--cache", cache, "--bootstrap", 50)
     assert result.returncode == 0, result.stderr
-    assert "120 exams of this cohort" in result.stderr and "took part" in result.stderr
+    assert "the ids of 120 exams of this cohort: if these are the same people" in result.stderr
     assert "not seen" not in result.stdout
 
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "common/files/csv.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -18,12 +19,19 @@ std::size_t count_known(const std::filesystem::path& run, std::span<const cache:
   for (const auto& row : splits.rows) {
     if (part && row[*part] == "test") continue;  // in another fold it may be of another part
     known_exams.insert(row[exam]);
-    if (patient && !row[*patient].empty()) known_patients.insert(row[*patient]);
+    if (patient && !row[*patient].empty()) known_patients.insert(plain_spelling(row[*patient]));
   }
   return static_cast<std::size_t>(std::ranges::count_if(used, [&](std::size_t i) {
     return known_exams.contains(exams[i].id) ||
-           (!patients.empty() && known_patients.contains(patients[i]));
+           (!patients.empty() && known_patients.contains(plain_spelling(patients[i])));
   }));
+}
+
+std::string warn_of_same_ids(std::size_t known, const std::string& run,
+                             const std::string& if_same_people) {
+  return concat("the training of ", run, " had exams or patients with the ids of ",
+                plural(known, "exam"), " of this cohort: if these are the same people, ",
+                if_same_people, "; if they are other people, say so by --other-patients");
 }
 
 std::string warn_of_lengths(const ModelCard& card, std::span<const cache::ExamInfo> exams,

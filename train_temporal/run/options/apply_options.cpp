@@ -56,10 +56,12 @@ constexpr PassedOption kPassed[] = {
     {"memory-budget", "SIZE", "the most that tensors may take on the device, e.g. 4GiB"},
 };
 
-void add_study(po::options_description& description, ApplyWords& words) {
+void add_study(po::options_description& description, ApplyWords& words, ApplyOptions& options) {
   auto add = description.add_options();
   add("run", text(words.run, "RUN"), "a folder that `coldframe train` made");
   add("bundle", text(words.bundle, "BUNDLE"), "or a bundle of `coldframe bundle make`");
+  add("other-patients", po::bool_switch(&options.other_patients),
+      "none of these people took part in the training, even where ids are the same");
 }
 
 void add_raw(po::options_description& description, ApplyWords& words,
@@ -114,33 +116,30 @@ void apply_words(const ApplyWords& words, ApplyOptions& options) {
 }
 
 // Options that would do nothing are refused by name.
-void refuse_options(const std::vector<std::string>& arguments,
-                    const std::vector<const char*>& names, const std::string& why) {
-  for (const std::string name : names) {
-    const bool given = std::ranges::any_of(arguments, [&](const std::string& word) {
-      return word == "--" + name || word.starts_with("--" + name + "=");
-    });
-    if (given) throw ConfigError(concat("--", name, ' ', why, "; leave it out"));
-  }
+void refuse_options(const GivenOptions& given, const std::vector<const char*>& names,
+                    const std::string& why) {
+  for (const char* name : names)
+    if (given.contains(name)) throw ConfigError(concat("--", name, ' ', why, "; leave it out"));
 }
 
 // Lines go to the standard output as they come, and nothing else does.
-void check_online(const std::vector<std::string>& arguments, const ApplyWords& words) {
+void check_online(const GivenOptions& given, const ApplyWords& words) {
   if (words.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<const char*> names = {"out",  "explain", "json",      "overwrite",
-                                    "once", "marker",  "quiet-for", "labels"};
+  std::vector<const char*> names = {"out",    "explain",   "json",   "overwrite",     "once",
+                                    "marker", "quiet-for", "labels", "other-patients"};
   for (const PassedOption& option : kPassed)
     if (std::string_view(option.name) != "precision") names.push_back(option.name);
   refuse_options(
-      arguments, names,
+      given, names,
       "does not go with --online, which reads one clip and writes lines to the standard output");
 }
 
-void check_watch(const std::vector<std::string>& arguments, const ApplyWords& words) {
+void check_watch(const GivenOptions& given, const ApplyWords& words) {
   if (words.watch.empty())
-    return refuse_options(arguments, {"once", "marker", "quiet-for"}, "is for --watch");
-  refuse_options(arguments, {"explain", "overwrite", "json"}, "does not go with --watch");
-  refuse_options(arguments, {"columns", "frame-columns"},
+    return refuse_options(given, {"once", "marker", "quiet-for"}, "is for --watch");
+  refuse_options(given, {"explain", "overwrite", "json", "other-patients"},
+                 "does not go with --watch");
+  refuse_options(given, {"columns", "frame-columns"},
                  "is for a manifest, and --watch takes no tables among what arrives");
 }
 
@@ -150,7 +149,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   ApplyWords words;
   po::options_description description("Options");
   auto add = description.add_options();
-  add_study(description, words);
+  add_study(description, words, options);
   add_data(description, words.cache, words.labels, options.data);
   add_horizons(description, options.data);
   add("positive", text(options.data.positive, "VALUE"),
@@ -165,15 +164,16 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
   add("bootstrap", number(options.resamples), "resamples for the bands around curves");
   add("seed", number(options.seed), "of the resamples");
   add_machine(description, options.device, options.threads, options.json);
-  if (!parse_command_line(kEvaluateHelp, description, arguments)) return false;
+  GivenOptions given;
+  if (!parse_command_line(kEvaluateHelp, description, arguments, "", &given)) return false;
   apply_words(words, options);
   if (options.questions.figures && words.out.empty())
     throw ConfigError("--figures writes into the folder of --out; give that, too");
   if (options.data.cache.empty() && options.input.empty())
     refuse_options(
-        arguments,
+        given,
         {"subgroups", "characteristics", "aggregate", "threshold", "labels", "target", "positive",
-         "device", "exam-is-patient"},
+         "device", "exam-is-patient", "other-patients"},
         "needs --cache: the exams that runs have held out are taken as they are in their "
         "predictions.csv");
   check_bounds(options);
@@ -185,7 +185,7 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   ApplyWords words;
   po::options_description description("Options");
   auto add = description.add_options();
-  add_study(description, words);
+  add_study(description, words, options);
   add("cache", text(words.cache, "CACHE"),
       "features, as `coldframe extract` made them; of several streams in a cache each: "
       "fa=PATH,icga=PATH");
@@ -211,15 +211,16 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
       "gradients over time)");
   add("overwrite", po::bool_switch(&words.overwrite), "replace the files");
   add_machine(description, options.device, options.threads, options.json);
-  if (!parse_command_line(kPredictHelp, description, arguments)) return false;
+  GivenOptions given;
+  if (!parse_command_line(kPredictHelp, description, arguments, "", &given)) return false;
   apply_words(words, options);
   check_bounds(options);
   options.explain = words.explain;
   if (options.online) {
-    check_online(arguments, words);
+    check_online(given, words);
     return true;
   }
-  check_watch(arguments, words);
+  check_watch(given, words);
   require_given(words.out, "out");
   if (!(options.quiet_s >= 0)) throw ConfigError("--quiet-for: expected 0 seconds or more");
   check_named_files(options, /*out_is_folder=*/!options.watch.empty());

@@ -26,6 +26,8 @@ const CommandHelp kTrainHelp{
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
 
+constexpr const char* kAllControls = "all";  // --compare without a list
+
 // Words whose meaning is decided after parsing.
 struct Words {
   std::string cache, labels, out, splits, compare, from, against, memory_budget, require, monitor;
@@ -78,9 +80,10 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   ModelConfig& model = options.architecture;
   add("model", text(options.model, "NAME")->default_value(options.model),
       join(model_names(), ", ").c_str());
-  add("compare", text(words.compare, "LIST")->implicit_value(join(comparison_names(), ",")),
-      "also fit these on the same folds (--compare alone: gru, mean, single, shuffled, blank, "
-      "clock, with --covariates covariates, and with --tune frozen)");
+  add("compare", text(words.compare, "LIST")->implicit_value(kAllControls),
+      "also fit these on the same folds (--compare alone, or all: those of gru, mean, single, "
+      "shuffled, blank and clock that apply to the target, with --covariates covariates, and with "
+      "--tune frozen)");
   add("single-frame", text(options.single_frame, "WHICH")->default_value(options.single_frame),
       "what the model `single` sees: the first, middle or last frame, or the best of these by the "
       "validation part of each fold");
@@ -166,9 +169,10 @@ void apply_folds(const std::string& word, TrainOptions& options) {
 }
 
 void apply_compare(const Words& words, TrainOptions& options) {
-  options.default_compare = words.compare == join(comparison_names(), ",");
+  options.default_compare = words.compare == kAllControls;
   std::vector<std::string> names = split(words.compare, ',');
   if (words.compare.empty()) names.clear();
+  if (options.default_compare) names = comparison_names();
   if (options.default_compare && options.tune.asked()) names.insert(names.begin(), kFrozen);
   std::vector<std::string> known = model_names();
   known.emplace_back(kFrozen);
@@ -334,7 +338,10 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
                                                  {"Training of the ViT", tune},
                                                  {"Report", report},
                                                  {"Machine", machine}});
-  if (!parse_command_line(kTrainHelp, description, arguments)) return false;
+  GivenOptions given;
+  if (!parse_command_line(kTrainHelp, description, arguments, "", &given)) return false;
+  if (given.contains("list"))
+    throw ConfigError("list: --list belongs on the command line, not into the file of --config");
   options.step = job_step(from_environment);
   apply_words(words, options);
   check_bounds(options);

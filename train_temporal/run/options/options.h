@@ -102,6 +102,7 @@ struct ApplyOptions {
   std::filesystem::path out;
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   bool online = false;            // predict: `input` frame by frame
+  bool other_patients = false;    // than the training's, even where their ids are the same
   bool overwrite = false;
   Questions questions;
   std::size_t resamples = 2000;
