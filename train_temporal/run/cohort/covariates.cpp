@@ -6,6 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/run/cohort/near_leaks.h"
 #include "train_temporal/splits/label_values.h"
 
 namespace coldframe::temporal {
@@ -67,6 +68,7 @@ void check_values(const CovariateColumn& column, const Cohort& cohort,
 
 // A diagnosis in other words must not pass for a covariate unseen.
 void warn_of_answers(const CovariateColumn& column, Cohort& cohort) {
+  bool same = false;
   for (const Labels& labels : cohort.targets) {
     if (!labels.has_classes() || labels.per_frame) continue;
     std::vector<std::string> values, classes;
@@ -74,11 +76,13 @@ void warn_of_answers(const CovariateColumn& column, Cohort& cohort) {
       values.push_back(column.values[exam]);
       classes.push_back(labels.classes[static_cast<std::size_t>(labels.value[exam])]);
     }
-    if (one_to_one(values, classes))
-      cohort.warnings.push_back(concat("covariate '", column.name,
-                                       "': its values go with those of '", labels.name,
-                                       "' one to one; is it another way to spell the answer?"));
+    if (!one_to_one(values, classes)) continue;
+    same = true;
+    cohort.warnings.push_back(concat("covariate '", column.name, "': its values go with those of '",
+                                     labels.name,
+                                     "' one to one; is it another way to spell the answer?"));
   }
+  if (!same) cohort.warn(near_leaks(column, cohort.targets, cohort.patient_number));
 }
 
 std::string kind_text(const CovariateColumn& column, const std::vector<std::size_t>& used) {
