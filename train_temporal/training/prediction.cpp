@@ -8,17 +8,22 @@
 namespace coldframe::temporal {
 namespace {
 
-// The exams of one piece, with all their frames.
+// The exams of one piece, with all their frames; `size`: of a piece.
 std::vector<BatchItem> evaluation_items(const Prediction& prediction,
-                                        const std::vector<std::size_t>& exams, std::size_t piece) {
+                                        const std::vector<std::size_t>& exams, std::size_t size,
+                                        std::size_t piece) {
   const FrameSampler sampler(prediction.config.order, 0, prediction.seed);
-  const std::size_t start = piece * prediction.at_once;
+  const std::size_t start = piece * size;
   std::vector<BatchItem> items;
-  for (std::size_t i = start; i < std::min(start + prediction.at_once, exams.size()); ++i) {
+  for (std::size_t i = start; i < std::min(start + size, exams.size()); ++i) {
     const Sequence& sequence = prediction.dataset.sequences[exams[i]];
     items.push_back({exams[i], sampler.for_evaluation(sequence.frames(), sequence.key)});
   }
   return items;
+}
+
+std::size_t divide_up(std::size_t count, std::size_t by) {
+  return (count + by - 1) / by;
 }
 
 }  // namespace
@@ -33,7 +38,11 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
   torch::NoGradGuard no_grad;
   const Dataset& dataset = prediction.dataset;
   const auto classes = static_cast<std::size_t>(prediction.config.classes);
-  const std::size_t pieces = (exams.size() + prediction.at_once - 1) / prediction.at_once;
+  const bool is_fused = FusedGru::supports(model);
+  // LibTorch divides the work within a piece, the fused GRU's threads take pieces.
+  const std::size_t share = divide_up(exams.size(), is_fused ? team.threads() : 1);
+  const std::size_t size = std::clamp<std::size_t>(share, 1, prediction.at_once);
+  const std::size_t pieces = divide_up(exams.size(), size);
   const bool per_frame = prediction.config.per_frame();
   std::unordered_map<std::size_t, std::size_t> first_row;
   std::size_t rows = 0;
@@ -49,9 +58,10 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
       values += classes;
     });
   };
-  if (!FusedGru::supports(model)) {
+  if (!is_fused) {
     for (std::size_t piece = 0; piece < pieces; ++piece) {
-      const SequenceBatch batch = make_batch(dataset, evaluation_items(prediction, exams, piece));
+      const SequenceBatch batch =
+          make_batch(dataset, evaluation_items(prediction, exams, size, piece));
       const torch::Tensor logits =
           compute_logits(model, dataset, batch).cpu().to(torch::kFloat32).contiguous();
       keep(batch, logits.data_ptr<float>());
@@ -65,7 +75,7 @@ std::vector<double> predict_logits(SequenceModel& model, const Prediction& predi
     FusedPass pass(fused);
     Packing batch;
     for (std::size_t piece = part; piece < pieces; piece += parts) {
-      pack(dataset, evaluation_items(prediction, exams, piece), batch);
+      pack(dataset, evaluation_items(prediction, exams, size, piece), batch);
       keep(batch, pass.forward(dataset, batch, Dropout()));
     }
   });

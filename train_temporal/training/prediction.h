@@ -8,8 +8,9 @@
 
 namespace coldframe::temporal {
 
-// The outputs for `exams` with all their frames, [n, C], `at_once` of them at a time. A model of
-// frames has a row for each, in the order of exams and, within, of their present frames.
+// The outputs for `exams` with all their frames, [n, C], at most `at_once` of them at a time; a
+// GRU's are computed by all threads of the team, to the same bits. A model of frames has a row for
+// each, in the order of exams and, within, of their present frames.
 struct Prediction {
   const Dataset& dataset;
   const ModelConfig& config;

@@ -2,8 +2,10 @@
 #include "train_temporal/training/fused_step.h"
 
 #include <atomic>
+#include <numeric>
 #include <stdexcept>
 
+#include "common/system/memory.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/training/objective/mixup.h"
@@ -133,6 +135,30 @@ TEST_P(EveryFusedGru, GivesTheSameBitsWithAnyNumberOfThreads) {
       EXPECT_EQ(several.history[epoch].train, one.history[epoch].train);
     }
   }
+}
+
+TEST_P(EveryFusedGru, PredictsTheSameBitsWithAnyNumberOfThreads) {
+  std::vector<std::size_t> exams(dataset_.sequences.size());
+  std::iota(exams.begin(), exams.end(), 0);
+  const auto predict = [&](std::size_t threads) {
+    ThreadTeam team(threads);
+    return predict_logits(*model_, {dataset_, config_, 0, 64}, exams, team);
+  };
+  const std::vector<double> one = predict(1);
+  for (const std::size_t threads : {2, 3, 8}) EXPECT_EQ(predict(threads), one);
+}
+
+TEST(FusedGru, ThreadsShareThePredictionOfFewExams) {
+  const Dataset dataset = testing::noise_dataset(std::vector<std::int64_t>(48, 400), 128);
+  ModelConfig config = testing::small_config(dataset);
+  config.hidden = 128;
+  const auto model = make_model(config, 3);
+  std::vector<std::size_t> exams(dataset.sequences.size());
+  std::iota(exams.begin(), exams.end(), 0);
+  ThreadTeam team(3);
+  const double own = thread_cpu_seconds(), all = process_cpu_seconds();
+  predict_logits(*model, {dataset, config, 0, 64}, exams, team);
+  EXPECT_LT(thread_cpu_seconds() - own, 0.8 * (process_cpu_seconds() - all));
 }
 
 TEST(ThreadTeam, TakesEveryTurnOnceAndPassesTheErrorOn) {

@@ -1,7 +1,9 @@
 """The fits are the same bytes wherever features lie (--features), in memory or in the cache."""
+import os
+
 import numpy as np
 import pytest
-from training_support import coldframe, make_cache, quick, ramp_cache, ramp_exams
+from training_support import BUILD, coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 
 def train(cache, out, *more):
@@ -46,6 +48,25 @@ def test_features_beyond_half_of_the_budget_are_streamed(tmp_path):
     assert "streamed from the cache: more than half of --memory-budget" in result.stderr
     loaded = train(cache, tmp_path / "loaded", *fits)
     assert loaded.returncode == 0 and "loaded to memory" in loaded.stderr
+
+
+def test_predict_and_evaluate_stream_what_memory_has_no_room_for(tmp_path):
+    """To the same bytes, with any number of threads."""
+    cache, run = make_cache(tmp_path, *ragged_exams(np.nan)), tmp_path / "run"
+    assert train(cache, run, "--folds", 2, "--epochs", 2).returncode == 0
+    little = tmp_path / "meminfo"
+    little.write_text("MemAvailable: 4 kB\n")
+    shim = {**os.environ, "LD_PRELOAD": str(BUILD / "tests" / "little_memory.so"), "COLDFRAME_TEST_MEMINFO": str(little)}
+    told = "streamed from the cache: more than the memory that is free"
+    for name, threads, environment in [("loaded", 1, None), ("streamed", 3, shim)]:
+        words = ["--run", run, "--cache", cache, "--threads", threads, "--out"]
+        predicted = coldframe("predict", *words, tmp_path / f"{name}.csv", env=environment)
+        evaluated = coldframe("evaluate", *words, tmp_path / name, "--bootstrap", 20, env=environment)
+        for done in (predicted, evaluated):
+            assert done.returncode == 0 and (told in done.stderr) == (name == "streamed"), done.stderr
+    assert (tmp_path / "loaded.csv").read_bytes() == (tmp_path / "streamed.csv").read_bytes()
+    for file in ("predictions.csv", "summary.json"):
+        assert (tmp_path / "loaded" / file).read_bytes() == (tmp_path / "streamed" / file).read_bytes()
 
 
 def test_another_word_is_refused(tmp_path):

@@ -8,6 +8,8 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
+#include "train_temporal/data/residence.h"
+#include "train_temporal/data/stored_rows.h"
 #include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/model_features.h"
 #include "train_temporal/run/apply/same_features.h"
@@ -167,7 +169,18 @@ Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::s
     for (const std::string& said : missing_covariates(columns, exams)) log_info_once(said);
   }
   return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
-                      card().tuned ? Residence::kStream : Residence::kDevice);
+                      residence_of(cache, exams, device));
+}
+
+// A tuned model makes its own features; others are loaded where memory has room for them.
+Residence Ensemble::residence_of(const cache::CacheReader& cache,
+                                 const std::vector<std::size_t>& exams,
+                                 const torch::Device& device) const {
+  if (card().tuned) return Residence::kStream;
+  const std::uint64_t bytes = stored_bytes(cache, exams, RowKind::kFeatures);
+  const Placement placement = place_features(Residence::kAuto, bytes, device, 0);
+  if (placement.where == Residence::kStream) log_info_once("features: " + placement.text);
+  return placement.where;
 }
 
 std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cache,
@@ -175,7 +188,7 @@ std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cach
                                                   const torch::Device& device) {
   const Dataset dataset = load(cache, exams, device);
   std::vector<std::vector<double>> mean(targets().size());
-  ThreadTeam team;
+  ThreadTeam team(static_cast<std::size_t>(torch::get_num_threads()));
   for (TrainedModel& trained : models_) {
     const auto outputs = outputs_of(trained, dataset, exams, team);
     for (std::size_t t = 0; t < mean.size(); ++t) {

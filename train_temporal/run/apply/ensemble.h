@@ -53,6 +53,8 @@ class Ensemble {
 
  private:
   void warn_of_late_horizons(double horizon) const;
+  Residence residence_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
+                         const torch::Device& device) const;
   std::vector<TrainedModel> models_;
   std::filesystem::path labels_;
 };
