@@ -63,6 +63,9 @@ OpenedFolder::OpenedFolder(const fs::path& path) : folder(path) {
     unpack_tar(path, unpacked->path());
     folder = unpacked->path();
   }
+  if (!fs::exists(folder))
+    throw ConfigError(concat("there is no '", path.string(),
+                             "'; expected the folder or tar of `coldframe bundle make`"));
   if (!fs::is_regular_file(folder / kChecksumsFile))
     throw ConfigError(concat("'", path.string(), "' is not a bundle: it holds no ", kChecksumsFile,
                              "; expected the folder or tar of `coldframe bundle make`"));

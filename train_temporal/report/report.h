@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,8 +48,9 @@ struct ModelResult {
   bool folds_together = false;  // a repeat is one part, in which exams of several folds are ranked
 };
 // Fills the figures and, for all but the first, differences; returns the tables that they come
-// from.
-std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95);
+// from. Calls `done` after each model.
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level = 0.95,
+                                         const std::function<void()>& done = {});
 
 // The exams of a cache by what became of them, as CONSORT and TRIPOD+AI want it told. Each is
 // counted at the first step that it does not pass.

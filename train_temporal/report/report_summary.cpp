@@ -80,7 +80,8 @@ Json to_json(const ModelResult& model) {
   return json;
 }
 
-std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level) {
+std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, double level,
+                                         const std::function<void()>& done) {
   std::vector<MetricTable> tables;
   for (ModelResult& model : models) {
     if (!same_exams(models.front(), model)) {
@@ -89,6 +90,7 @@ std::vector<MetricTable> evaluate_models(std::vector<ModelResult>& models, doubl
     tables.push_back(leave_out_patients(model.folds, level));
     model.summary = summarize(tables.back());
     if (tables.size() > 1) model.difference = paired_differences(tables.front(), tables.back());
+    if (done) done();
   }
   add_delong(models, level);
   return tables;

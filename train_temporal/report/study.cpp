@@ -1,5 +1,6 @@
 #include "train_temporal/report/study.h"
 
+#include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
@@ -29,9 +30,13 @@ std::string macro_section(const StudyReport& study) {
 }  // namespace
 
 void evaluate_study(StudyReport& study) {
+  std::size_t models = 0;
+  for (const RunReport& report : study.targets) models += report.models.size();
+  Progress progress("figures with intervals", "models", models);
   std::vector<std::vector<MetricTable>> binary;  // [target][model]
   for (RunReport& report : study.targets) {
-    std::vector<MetricTable> tables = evaluate_models(report.models, report.bootstrap.level);
+    std::vector<MetricTable> tables =
+        evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
     evaluate_operating_points(report);
     evaluate_survival(report);
     evaluate_subgroups(report);

@@ -312,6 +312,10 @@ fs::path control_folder(const fs::path& run, const std::string& control) {
 std::vector<fs::path> model_files(const fs::path& run) {
   std::vector<fs::path> files = models_in(models_folder(run));
   if (!files.empty()) return files;
+  if (!fs::exists(run))
+    throw ConfigError(concat("the run '", run.string(),
+                             "' does not exist; expected the folder of a finished run of "
+                             "`coldframe train`"));
   throw ConfigError(concat("--run '", run.string(),
                            "' is not a finished run of `coldframe "
                            "train`: it has no models/*.safetensors"));

@@ -119,6 +119,9 @@ def test_what_does_not_belong_to_the_run_is_refused(made, tmp_path):
     refused = bundle(made, "x", "--weights", other, expect=3).stderr
     assert "their SHA-256 is" in refused and "expected" in refused and not (made.folder / "x").exists()
     assert "--weights is missing" in bundle(made, "x", expect=2).stderr
+    nowhere = coldframe("bundle", "make", "runs/nowhere", "--out", tmp_path / "x", expect=2).stderr
+    assert "the run 'runs/nowhere' does not exist" in nowhere and "safetensors" not in nowhere
+    assert "there is no 'nowhere.bundle'" in coldframe("bundle", "show", "nowhere.bundle", expect=2).stderr
     assert "leave out --mask" in bundle(made, "x", "--weights", made.weights, "--mask", other, expect=2).stderr
     assert "--overwrite" in bundle(made, "model.bundle", "--weights", made.weights, expect=2).stderr
     assert "need --bundle" in coldframe("predict", "--run", made.run, "--input", made.exams, "--out", "p.csv", expect=2).stderr

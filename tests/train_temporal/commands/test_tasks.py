@@ -202,7 +202,9 @@ def test_a_class_per_frame(tmp_path, model):
     exams[6]["present"] = [1, 0, 1, 1, 1, 1]
     made = make_cache(tmp_path, exams, features)
     summary, table, result = train(made, tmp_path / "run", "phase", "--model", model)
-    assert "'phase': binary, per frame" in result.stderr
+    assert re.search(r"'phase': binary, per frame \(by .*\): '0' \d+, '1' \d+\n", result.stderr), result.stderr
+    assert "figures with intervals: 1/1 models (100%)" in result.stderr
+    assert "bands of ROC: 50/50 resamples (100%)" in result.stderr
     assert "7 of 359 frames without a label in 'phase': masked" in result.stderr
     assert summary["per_frame"] and summary["masked_frames"] == 1 and summary["unlabeled"] == 1
     assert len(table) == 59 * 6 - 1
@@ -316,6 +318,8 @@ ERRORS = {
     "smoothed and focal": ("ill", ["--label-smoothing", 0.1, "--loss", "focal"], 2, "--loss focal"),
     "mixed frames": ("phase", ["--mixup", 0.2], 2, "'phase' has a value per frame"),
     "mixed ranks": ("grade", ["--task", "ordinal", "--mixup", 0.2], 2, "between two ranks"),
+    "controls typed out, one of which does not apply": ("phase", ["--compare", "gru,mean,single,shuffled,blank,clock"], 2,
+                                                        "model mean has one output per exam"),
     "unknown sampler": ("ill", ["--sampler", "random"], 2, "--sampler"),
     "balanced of several": ("a,b", ["--sampler", "balanced"], 2, "single target"),
     "frames without a sequence": ("phase", ["--model", "mean"], 2, "single (every frame by itself)"),

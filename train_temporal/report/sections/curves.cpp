@@ -1,8 +1,10 @@
 // ROC and precision–recall, averaged over folds, with bands from resamples of patients.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "common/charts/html.h"
+#include "common/cli/progress.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
 #include "train_temporal/report/sections/charts.h"
@@ -12,6 +14,8 @@ namespace {
 
 using html::Chart;
 using html::Series;
+
+constexpr std::size_t kMostBands = 4;  // in one drawing
 
 std::vector<double> unit_grid() {
   std::vector<double> grid(101);
@@ -30,11 +34,13 @@ using CurveOf = Curve (*)(std::span<const double>, std::span<const int>);
 using ValuesAt = std::vector<double> (*)(const Curve&, const std::vector<double>&);
 
 struct CurveKind {
+  const char* name;
   CurveOf curve_of;
   ValuesAt values_at;
 };
-constexpr CurveKind kRoc = {roc_curve, roc_at};
-constexpr CurveKind kPrecisionRecall = {precision_recall_curve, precision_at};
+constexpr CurveKind kRoc = {"ROC", roc_curve, roc_at};
+constexpr CurveKind kPrecisionRecall = {"precision and recall", precision_recall_curve,
+                                        precision_at};
 
 // The mean runs over the folds in which the curve of one class against the rest exists; empty where
 // none does.
@@ -52,12 +58,13 @@ std::vector<double> mean_values(const std::vector<Fold>& folds, std::size_t of_c
 
 // Percentiles over resamples of patients, point by point.
 void add_band(Series& series, const RunReport& report, const ModelResult& model,
-              std::size_t of_class, const CurveKind& kind) {
+              std::size_t of_class, const CurveKind& kind, Progress& progress) {
   const BootstrapOptions& options = report.bootstrap;
   std::vector<std::vector<double>> at(series.x.size());
   for (std::size_t r = 0; r < options.resamples; ++r) {
     const auto mean = mean_values(resample_folds(model.folds, options.seed, r), of_class, kind);
     for (std::size_t i = 0; i < mean.size(); ++i) at[i].push_back(mean[i]);
+    progress.add();
   }
   for (std::vector<double>& values : at) {
     if (values.empty()) continue;
@@ -75,18 +82,25 @@ Series mean_curve(const std::string& name, const ModelResult& model, std::size_t
 }
 
 Series banded_curve(const std::string& name, const RunReport& report, std::size_t of_class,
-                    const CurveKind& kind) {
+                    const CurveKind& kind, Progress& progress) {
   Series series = mean_curve(name, report.models.front(), of_class, kind);
-  if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind);
+  if (!series.x.empty()) add_band(series, report, report.models.front(), of_class, kind, progress);
   return series;
 }
 
 std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kind) {
   const ModelResult& model = report.models.front();
+  const std::size_t classes = report.classes.size();
+  const std::size_t bands = classes == 2 ? 1 : classes <= kMostBands ? classes : 0;
+  std::optional<Progress> progress;
+  if (bands > 0)
+    progress.emplace(concat("bands of ", kind.name), "resamples",
+                     bands * report.bootstrap.resamples);
   std::vector<Series> series;
   if (report.classes.size() == 2) {
     const bool folds = model.folds.size() > 1;
-    series.push_back(banded_curve(folds ? "mean over folds" : model.name, report, 1, kind));
+    series.push_back(
+        banded_curve(folds ? "mean over folds" : model.name, report, 1, kind, *progress));
     if (folds) {
       const OneVsRest all = one_vs_rest(pooled_exams(model), 1);
       const Curve curve = kind.curve_of(all.score, all.positive);
@@ -95,9 +109,8 @@ std::vector<Series> ranking_series(const RunReport& report, const CurveKind& kin
     return series;
   }
   for (std::size_t c = 0; c < std::min(report.classes.size(), kMostLines); ++c) {
-    const bool band = report.classes.size() <= 4;
-    series.push_back(band ? banded_curve(report.classes[c], report, c, kind)
-                          : mean_curve(report.classes[c], model, c, kind));
+    series.push_back(bands > 0 ? banded_curve(report.classes[c], report, c, kind, *progress)
+                               : mean_curve(report.classes[c], model, c, kind));
   }
   return series;
 }
@@ -107,7 +120,7 @@ std::string of_which_class(const RunReport& report) {
 }
 
 std::string band_text(const RunReport& report) {
-  if (report.classes.size() > 4) return {};
+  if (report.classes.size() > kMostBands) return {};
   return concat(" [", fixed(100 * report.bootstrap.level, 0), " % by patient]");
 }
 
