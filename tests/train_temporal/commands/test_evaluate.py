@@ -153,7 +153,7 @@ def test_what_a_hold_out_tested_is_not_known(tmp_path):
     known = int((splits.part != "test").sum())
     assert 0 < known < 40
     result = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
-    assert f"{known} exams of this cache, or others of the same patients" in result.stderr, result.stderr
+    assert f"the ids of {known} exams of this cohort" in result.stderr, result.stderr
 
 
 def test_predictions_of_the_validation_parts_are_kept(tmp_path):

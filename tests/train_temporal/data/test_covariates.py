@@ -246,14 +246,15 @@ def test_columns_that_tell_nothing_or_the_answer_are_named(tmp_path):
     few = make_cache(tmp_path, exams[:40], features[:40], name="few.cache")
     done = coldframe("train", "--cache", few, "--target", "label", "--out", tmp_path / "run", "--covariates", "who")
     assert done.returncode == 2 and "every patient has a value of their own" in done.stderr, done.stderr
-    done = train(cache, tmp_path / "run", "--covariates", "diagnosis,marker,age", "--epochs", 1)
+    done = train(cache, tmp_path / "run", "--covariates", "diagnosis,marker,site", "--epochs", 1)
     assert "is it another way to spell the answer?" in done.stderr
     assert "covariate 'marker': it alone reaches an AUROC of 0.983 for '1' of 'label'" in done.stderr
-    assert "covariate 'age': it" not in done.stderr
+    assert "covariate 'site': it" not in done.stderr
     told = tmp_path / "told.csv"
-    told.write_text("exam,label,stage\nexam-0,1,early\nexam-1,0,late\nexam-0,1,Early\nexam-1,0,early\n")
+    rows = [f"{entry['id']},{entry['columns']['label']},{'early' if number % 3 else 'late'}" for number, entry in enumerate(exams)]
+    told.write_text("\n".join(["exam,label,stage", *rows, "exam-1,1,Early", "exam-1,1,late\n"]))
     done = coldframe("train", "--cache", cache, "--target", "label", "--labels", told, "--covariates", "stage", "--out", tmp_path / "no")
-    assert done.returncode == 3 and "line 5: exam 'exam-1' has 'stage' = 'early', but 'late' on line 3" in done.stderr, done.stderr
+    assert done.returncode == 3 and "line 123: exam 'exam-1' has 'stage' = 'late', but 'early' on line 3" in done.stderr, done.stderr
 
 
 def test_targets_of_frames_and_several_targets_take_them(tmp_path):
