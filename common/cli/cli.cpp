@@ -18,6 +18,8 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
+#include "common/cli/out_of_memory.h"
+#include "common/cli/output.h"
 #include "common/files/file.h"
 #include "common/files/patience.h"
 #include "common/text/text.h"
@@ -165,6 +167,10 @@ int finish_output(int code) {
   if (std::cout && !std::ferror(stdout)) return code;
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   if (error == EPIPE || (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR))) return code;
+  if (memory_has_ended()) {  // what the output wanted, too
+    say_out_of_memory();
+    return static_cast<int>(ExitCode::kFatal);
+  }
   log_error(
       concat("cannot write the output: ", error ? std::strerror(error) : "the disk may be full"));
   return static_cast<int>(ExitCode::kFatal);
@@ -191,8 +197,8 @@ int guarded(const std::function<int(const std::vector<std::string>&)>& body,
   } catch (const Error& error) {
     return report(error.exit_code(), error.what());
   } catch (const std::bad_alloc&) {
-    return report(ExitCode::kFatal, concat("out of memory; ask for less at a time or stop other "
-                                           "programs, then run the same command again"));
+    say_out_of_memory();
+    return static_cast<int>(ExitCode::kFatal);
   } catch (const std::exception& error) {
     return report(ExitCode::kFatal, first_line(error.what()));  // LibTorch adds a stack trace
   } catch (...) {
@@ -253,6 +259,9 @@ std::size_t choice(const std::string& option, const std::string& word,
 int run_main(int argc, char** argv,
              const std::function<int(const std::vector<std::string>&)>& body) {
   open_standard_streams();
+  watch_for_end_of_memory();
+  reserve_memory_for_the_end();
+  make_output_printable();
   release_stop_signals();
   // A reader that leaves and a limit on file sizes are reported by write(), not by a death.
   ::signal(SIGPIPE, SIG_IGN);
@@ -261,9 +270,14 @@ int run_main(int argc, char** argv,
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {
     std::cout << "coldframe " << kVersion << "\n";
+    expect_exit();
     return finish_output(static_cast<int>(ExitCode::kDone));
   }
-  return finish_output(guarded(body, arguments));
+  const int code = finish_output(guarded(body, arguments));
+  // Destructors of libraries may well end a program that has no memory in another way.
+  if (memory_has_ended()) ::_exit(code);
+  expect_exit();
+  return code;
 }
 
 }  // namespace coldframe

@@ -8,9 +8,15 @@
 #include <set>
 #include <string>
 
+#include "common/cli/out_of_memory.h"
+#include "common/text/printable.h"
+#include "common/text/table.h"
+
 namespace coldframe {
 
 namespace {
+
+constexpr std::size_t kLongestMessage = 8000;  // letters; a table's field may have millions
 
 std::atomic<bool> quiet{false};
 
@@ -25,7 +31,7 @@ void write_line(std::string_view prefix, std::string_view colour, std::string_vi
   } else {
     line += prefix;
   }
-  line.append(message).append("\n");
+  line.append(without_middle(printable(message, Lines::kMany), kLongestMessage)).append("\n");
   const std::lock_guard lock(mutex);
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t count = ::write(STDERR_FILENO, line.data() + done, line.size() - done);
@@ -53,6 +59,7 @@ void log_warning(std::string_view message) {
 
 void log_error(std::string_view message) {
   write_line("error: ", "\x1b[31m", message);
+  note_error();
 }
 
 void set_quiet(bool value) {

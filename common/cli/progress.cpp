@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/cli/log.h"
+#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -79,6 +80,7 @@ void Progress::show(bool last) {
     line += concat(", ", human_duration(static_cast<double>(total_ - done_) / rate), " left");
   }
   if (!note_.empty()) line += ", " + note_;
+  line = printable(line);
   const std::string text = terminal_ ? "\r" + line + "\x1b[K" + (last ? "\n" : "") : line + "\n";
   [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, text.data(), text.size());
 }

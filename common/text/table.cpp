@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "common/text/printable.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -14,7 +15,8 @@ std::vector<std::size_t> column_widths(const TextRows& rows) {
   std::vector<std::size_t> widths;
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], letters(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], letters(printable(row[i])));
   }
   return widths;
 }
@@ -28,13 +30,6 @@ std::size_t letters(std::string_view text) {
 std::string padded(std::string_view text, std::size_t width) {
   std::string result(text);
   result.append(width - std::min(width, letters(text)), ' ');
-  return result;
-}
-
-std::string printable(std::string_view text) {
-  std::string result(text);
-  std::ranges::replace_if(
-      result, [](unsigned char byte) { return byte < 0x20 || byte == 0x7f; }, ' ');
   return result;
 }
 
@@ -53,8 +48,7 @@ void write_table(const TextRows& rows, std::ostream& out) {
   for (const std::vector<std::string>& row : rows) {
     const std::size_t start = block.size();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      block += printable(row[i]);
-      block.append(widths[i] - letters(row[i]) + 2, ' ');
+      block += padded(printable(row[i]), widths[i] + 2);
     }
     while (block.size() > start && block.back() == ' ') block.pop_back();
     block += '\n';

@@ -23,11 +23,8 @@ std::string padded(std::string_view text, std::size_t width);
 // that is not UTF-8 stays as it is.
 std::string without_middle(const std::string& text, std::size_t most);
 
-// Control characters become spaces: what came from a file must not steer the terminal.
-std::string printable(std::string_view text);
-
 // A line for each row, its columns aligned and two spaces apart, no spaces at its end. Rows may be
-// of different lengths. What they say becomes printable.
+// of different lengths. What they say becomes printable().
 using TextRows = std::vector<std::vector<std::string>>;
 void write_table(const TextRows& rows, std::ostream& out);
 std::string table_text(const TextRows& rows);

@@ -86,6 +86,17 @@ TEST(Progress, RewritesItsLineOnATerminal) {
   EXPECT_THAT(output, EndsWith("\x1b[K\r\n"));
 }
 
+TEST(Log, ShowsWhatSteersATerminalAndShortensWhatIsEndless) {
+  EXPECT_EQ(stderr_of([] { log_error("'a\x1b[2J\u202eb'\n  c"); }),
+            "error: 'a\\u001b[2J\\u202eb'\n  c\n");
+  const std::string output = stderr_of([] { log_warning("a" + std::string(1 << 20, 'x') + "b"); });
+  EXPECT_LT(output.size(), 10000u);
+  EXPECT_THAT(output, StartsWith("warning: axxx"));
+  EXPECT_THAT(output, EndsWith("xxxb\n"));
+  EXPECT_THAT(stderr_of([] { Progress("scan", "files\x1b", 0).add(7); }),
+              HasSubstr("files\\u001b"));
+}
+
 TEST(Log, ColoursOnlyATerminalThatWantsIt) {
   ::setenv("TERM", "xterm", 1);
   ::unsetenv("NO_COLOR");

@@ -33,7 +33,7 @@ TEST(Table, AlignsColumnsAndEndsLinesWithoutSpaces) {
 }
 
 TEST(Table, TakesWhatSteersTheTerminalOut) {
-  EXPECT_EQ(table_text({{"a\x1b[2J\nb", "\x7f.", "c"}}), "a [2J b   .  c\n");
+  EXPECT_EQ(table_text({{"a\x1b[2J\nb", "\x7f.", "c"}}), "a\\u001b[2J\\u000ab  \\u007f.  c\n");
 }
 
 TEST(Table, WritesLongOnesWhole) {

@@ -8,11 +8,18 @@
 #include <limits>
 
 #include "common/cli/error.h"
+#include "common/text/printable.h"
 
 namespace coldframe {
 namespace {
 
 using ::testing::ElementsAre;
+
+TEST(Text, NamesThatAreNotUtf8AreSpelt) {
+  EXPECT_EQ(utf8_name("Größe 超.png"), "Größe 超.png");
+  EXPECT_EQ(utf8_name("Größe/caf\xe9.png"), "Größe/caf%E9.png");
+  EXPECT_EQ(utf8_name("\xe2\x80"), "%E2%80");
+}
 
 TEST(Text, Numbers) {
   EXPECT_EQ(concat("frame ", 7, " of ", 12u), "frame 7 of 12");

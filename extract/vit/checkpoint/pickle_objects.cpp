@@ -3,6 +3,8 @@
 #include <map>
 
 #include "common/cli/error.h"
+#include "common/text/printable.h"
+#include "common/text/table.h"
 #include "common/text/text.h"
 
 namespace coldframe::vit::pickle {
@@ -11,8 +13,9 @@ namespace {
 constexpr std::size_t kMaxElements =
     4'000'000;  // a ViT's training checkpoint needs some ten thousand
 constexpr std::size_t kMaxDimensions = 64;
-constexpr std::size_t kMaxKey = 256;    // torch.save's keys are decimal numbers
-constexpr std::size_t kViewCharge = 4;  // the memory of a view, in elements of Heap::charge
+constexpr std::size_t kLongestShown = 200;  // letters of a name
+constexpr std::size_t kMaxKey = 256;        // torch.save's keys are decimal numbers
+constexpr std::size_t kViewCharge = 4;      // the memory of a view, in elements of Heap::charge
 
 // What a class or function that a checkpoint names is good for.
 enum class Role {
@@ -82,13 +85,6 @@ const Roles& allowed() {
     return names;
   }();
   return *roles;
-}
-
-// Only printable ASCII reaches the terminal.
-std::string printable(std::string_view text) {
-  std::string shown;
-  for (const char c : text.substr(0, 200)) shown += c >= 0x20 && c < 0x7f ? c : '?';
-  return shown;
 }
 
 const Value& argument(const Value& arguments, std::size_t i, Kind kind, const std::string& caller) {
@@ -167,8 +163,9 @@ void Heap::charge(std::size_t n) {
 std::string allowed_name(std::string_view module, std::string_view name) {
   const std::string full = concat(module == "__builtin__" ? "builtins" : module, ".", name);
   if (allowed().contains(full)) return full;
-  std::string shown = printable(full);
-  if (module == "posix" || module == "nt") shown += " (os." + printable(name) + ")";
+  std::string shown = without_middle(printable(full), kLongestShown);
+  if (module == "posix" || module == "nt")
+    shown += " (os." + without_middle(printable(name), kLongestShown) + ")";
   throw DataError(concat("refused: the pickle calls ", shown,
                          ", and a checkpoint may only build tensors and plain values; if you trust "
                          "its source, load it in Python and save model.state_dict() alone"));

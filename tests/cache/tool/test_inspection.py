@@ -2,7 +2,7 @@
 import numpy as np
 import pytest
 
-from tool_support import driver, dump, features, refusal, tool, tool_json
+from tool_support import driver, dump, features, refusal, run, tool, tool_json
 
 
 @pytest.fixture(scope="module")

@@ -170,7 +170,7 @@ INSTANTIATE_TEST_SUITE_P(
                 with_pickle("\x80\x02"
                             "ctimm.models.vision_transformer\nBlock\n)\x81."),
                 "save model.state_dict() alone"},
-        BadFile{"control_characters", with_pickle("c\x1b[31m\nx\n."), "calls ?[31m.x"},
+        BadFile{"control_characters", with_pickle("c\x1b[31m\nx\n."), "calls \\u001b[31m.x"},
         BadFile{"calling_a_dict", with_pickle("})R."), "calls a dict"},
         BadFile{"no_tensors", with_pickle("\x80\x02}."), "without a dict of tensors"},
         BadFile{"a_list", with_pickle("\x80\x02]."), "it holds a list"},

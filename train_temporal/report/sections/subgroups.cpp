@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "common/text/printable.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
@@ -188,7 +189,8 @@ std::string subgroups_text(const RunReport& report) {
     text += concat(metric_title(main_metric(report.scale)), " by ", column.column,
                    ", and ahead of the others by\n");
     std::size_t width = 8;
-    for (const Subgroup& group : column.groups) width = std::max(width, letters(group.value));
+    for (const Subgroup& group : column.groups)
+      width = std::max(width, letters(printable(group.value)));
     for (const Subgroup& group : column.groups) {
       const MetricSummary* main = main_figure(report, group);
       const std::string figure = main ? interval_text(main->primary()) : "held out nowhere";

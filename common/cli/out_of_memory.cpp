@@ -1,0 +1,132 @@
+#include "common/cli/out_of_memory.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <system_error>
+
+#include "common/cli/error.h"
+#include "common/cli/log.h"
+
+namespace coldframe {
+namespace {
+
+constexpr std::size_t kReserve = 1u << 20;
+constexpr std::size_t kProbe = 64u << 20;  // what glibc asks for when a thread begins to allocate
+
+std::atomic<bool> ended{false};
+std::atomic<bool> error_noted{false};
+std::atomic<bool> ends_by_itself{false};
+std::atomic<void*> reserve{nullptr};
+std::terminate_handler usual_end = nullptr;
+constexpr std::array kFaults = {SIGSEGV, SIGBUS, SIGABRT};
+std::array<struct sigaction, kFaults.size()> usual_actions;
+static_assert(std::atomic<void*>::is_always_lock_free);  // handlers of signals touch them
+
+void on_failed_allocation() {
+  ended = true;
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
+// C libraries tell nobody that they got no memory.
+bool memory_is_short() {
+  void* const probe =
+      ::mmap(nullptr, kProbe, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (probe == MAP_FAILED) return true;
+  ::munmap(probe, kProbe);
+  return false;
+}
+
+[[noreturn]] void end_out_of_memory() {
+  say_out_of_memory();
+  ::_exit(static_cast<int>(ExitCode::kFatal));
+}
+
+// Of the exception that nobody caught.
+bool is_lack_of_memory() {
+  if (!std::current_exception()) return false;
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return true;
+  } catch (const std::system_error& error) {  // a thread that cannot start
+    return error.code() == std::errc::not_enough_memory ||
+           error.code() == std::errc::resource_unavailable_try_again;
+  } catch (...) {
+    return false;
+  }
+}
+
+// HDF5's C++ library calls exit(-1) where it gets no memory, libgomp exit(1).
+void on_exit() {
+  if (!ends_by_itself && (ended || memory_is_short())) end_out_of_memory();
+}
+
+void on_terminate() {
+  if (ended || is_lack_of_memory() || memory_is_short()) end_out_of_memory();
+  if (usual_end) usual_end();
+  std::abort();
+}
+
+// Where memory is not at its end, the instruction fails once more, as it would have at first;
+// abort() raises its signal once more by itself.
+void on_fault(int signal_number) {
+  if (ended || memory_is_short()) end_out_of_memory();
+  for (std::size_t i = 0; i < kFaults.size(); ++i)
+    if (kFaults[i] == signal_number) ::sigaction(signal_number, &usual_actions[i], nullptr);
+}
+
+}  // namespace
+
+void watch_for_end_of_memory() {
+  if (std::set_new_handler(on_failed_allocation) == on_failed_allocation) return;  // again
+  usual_end = std::set_terminate(on_terminate);
+  std::atexit(on_exit);
+  // The first thread's stack may be what cannot grow. (Those of others have all their pages.)
+  static std::array<char, 1 << 14> stack;
+  const stack_t other = {.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  ::sigaltstack(&other, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = on_fault;
+  action.sa_flags = SA_ONSTACK;
+  ::sigemptyset(&action.sa_mask);
+  for (std::size_t i = 0; i < kFaults.size(); ++i)
+    ::sigaction(kFaults[i], &action, &usual_actions[i]);
+}
+
+void reserve_memory_for_the_end() {
+  std::free(reserve.exchange(std::malloc(kReserve)));
+}
+
+void expect_exit() {
+  ends_by_itself = true;
+}
+
+bool memory_has_ended() {
+  return ended;
+}
+
+bool note_error() {
+  return error_noted.exchange(true);
+}
+
+void say_out_of_memory() {
+  if (note_error()) return;
+  constexpr std::string_view kClear = "\r\x1b[K";
+  constexpr std::string_view kMessage =
+      "error: out of memory; ask for less at a time or stop other programs, then run the same "
+      "command again\n";
+  if (stderr_is_terminal()) [[maybe_unused]]
+    const ssize_t cleared = ::write(STDERR_FILENO, kClear.data(), kClear.size());
+  [[maybe_unused]] const ssize_t told = ::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+}
+
+}  // namespace coldframe

@@ -1,0 +1,32 @@
+// The machine's memory, or this program's share of it, is at its end: the program says so once and
+// ends with the exit code of a fatal error, wherever that happens.
+//
+// Where an exception can still tell it, it does (std::bad_alloc). But there are places that cannot
+// let one through (destructors, threads of libraries, main's own beginning and end), and libraries
+// that use a null pointer as if there were memory behind it.
+#pragma once
+
+namespace coldframe {
+
+// From now on std::terminate(), abort(), exit() and a fault end the program with the message when
+// memory is at its end. In all other cases they do what they did. May be the first thing that a
+// program does.
+void watch_for_end_of_memory();
+
+// Lays some memory aside, which is given back when the first allocation fails, so that what is
+// unwound then has some.
+void reserve_memory_for_the_end();
+
+// The program has come to its own end: exit() is no library's flight.
+void expect_exit();
+
+// True when operator new has failed since watch_for_end_of_memory().
+bool memory_has_ended();
+
+// From now on an error has been said; true when one had been before.
+bool note_error();
+
+// The message on stderr, unless an error stands there already. Allocates nothing.
+void say_out_of_memory();
+
+}  // namespace coldframe
