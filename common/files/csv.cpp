@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_set>
 #include <utility>
 
 #include "common/cli/error.h"
 #include "common/files/file.h"
+#include "common/text/printable.h"
+#include "common/text/table.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -13,7 +16,32 @@ namespace coldframe {
 namespace {
 
 constexpr std::uint64_t kMaxCsvBytes = 1ull << 30;
+constexpr std::size_t kMaxRecordBytes = 4u << 20;
+constexpr std::size_t kExcerpt = 60;  // letters
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+// What a spreadsheet would compute or take for a number: OWASP, "CSV Injection".
+bool begins_as_formula(std::string_view value) {
+  return !value.empty() && std::string_view("=+-@\t\r").find(value[0]) != std::string_view::npos;
+}
+
+// The value of a field that with_guard() may have written.
+std::string without_guard(std::string value) {
+  const std::size_t mark = value.find_first_not_of('\'');
+  if (mark != 0 && mark != std::string::npos && begins_as_formula(value.substr(mark, 1)))
+    value.erase(0, 1);
+  return value;
+}
+
+// One apostrophe in front of what would be a formula, and of what already has apostrophes there, so
+// that it reads back as it was. Numbers stay.
+std::string with_guard(std::string_view value) {
+  double number = 0;
+  const std::size_t mark = std::min(value.find_first_not_of('\''), value.size());
+  const bool formula = begins_as_formula(value.substr(mark));
+  const bool guard = formula && (mark > 0 || !parse_double(value, number));
+  return concat(guard ? "'" : "", value);
+}
 
 // Reads one record after another; knows on which line it is.
 class Scanner {
@@ -26,8 +54,11 @@ class Scanner {
 
   std::vector<std::string> record() {
     std::vector<std::string> fields;
+    begin_ = at_;
+    begin_line_ = line_;
     do {
-      fields.push_back(field());
+      fields.push_back(without_guard(field()));
+      check_length();
     } while (take(separator_));
     end_of_line();
     return fields;
@@ -42,6 +73,16 @@ class Scanner {
     if (at_end() || text_[at_] != c) return false;
     ++at_;
     return true;
+  }
+
+  // A file that is no table may be one endless line.
+  void check_length() const {
+    if (at_ - begin_ <= kMaxRecordBytes) return;
+    const std::string_view start = text_.substr(begin_, 2 * kExcerpt);
+    const std::string shown = printable(start.substr(0, whole_code_points(start)));
+    refuse(begin_line_, concat("it has more than ", human_bytes(kMaxRecordBytes),
+                               " and begins with '", without_middle(shown, kExcerpt),
+                               "'; expected a table of which each line is one row"));
   }
 
   bool at_line_end() const { return at_end() || text_[at_] == '\n' || text_[at_] == '\r'; }
@@ -62,6 +103,7 @@ class Scanner {
                "quotes inside it");
       }
       ++at_;
+      check_length();
     }
     return std::string(text_.substr(start, at_ - start));
   }
@@ -72,6 +114,7 @@ class Scanner {
     for (;;) {
       if (at_end()) refuse(opened, "the quote that opens here is never closed");
       const char c = text_[at_++];
+      check_length();
       if (c == '"') {
         if (!take('"')) break;
       }
@@ -87,18 +130,18 @@ class Scanner {
   std::string_view text_;
   const std::string& name_;
   char separator_;
-  std::size_t at_ = 0;
-  std::size_t line_ = 1;
+  std::size_t at_ = 0, line_ = 1;
+  std::size_t begin_ = 0, begin_line_ = 1;  // of the record
 };
 
 void check_header(const CsvTable& table, const Scanner& scanner, std::size_t line) {
+  std::unordered_set<std::string_view> titles;
   for (std::size_t i = 0; i < table.header.size(); ++i) {
     const std::string& title = table.header[i];
     if (title.empty()) {
       scanner.refuse(line, concat("column ", i + 1, " of the header has no name; give it one"));
     }
-    const auto first = std::find(table.header.begin(), table.header.end(), title);
-    if (first != table.header.begin() + static_cast<std::ptrdiff_t>(i)) {
+    if (!titles.insert(title).second) {
       scanner.refuse(line, concat("the column '", title, "' occurs twice in the header"));
     }
   }
@@ -239,11 +282,10 @@ CsvTable parse_csv(std::string_view text, std::string name) {
   return table;
 }
 
-std::string csv_field(std::string_view value) {
+std::string csv_field(std::string_view text) {
+  const std::string value = with_guard(text);
   const bool spaced = !value.empty() && (value.front() == ' ' || value.back() == ' ');
-  if (!spaced && value.find_first_of(",\"\r\n") == std::string_view::npos) {
-    return std::string(value);
-  }
+  if (!spaced && value.find_first_of(",\"\r\n") == std::string::npos) return value;
   std::string quoted = "\"";
   for (const char c : value) {
     if (c == '"') quoted += '"';

@@ -1,5 +1,8 @@
 // CSV as RFC 4180 has it: quoted fields, doubled quotes, CRLF or LF, an optional UTF-8 byte-order
 // mark. Semicolons or tabs may stand for the commas, and decimal commas in their numbers then.
+//
+// A spreadsheet computes a field that begins with =, +, -, @, a tab or a carriage return. Unless it
+// is a number, such a field is written with an apostrophe in front, and read without it.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +25,16 @@ struct CsvTable {
       std::string_view title) const;  // DataError listing the columns there are
 };
 
-// DataError: unreadable, empty, not UTF-8, duplicate or empty column names, a ragged row, a quote
-// that is never closed; the message names the line. Also an Excel file, a header that can be taken
-// apart in two ways, and a column in which commas may be decimal or part thousands. Decimal commas
-// become points.
+// DataError: unreadable, empty, not UTF-8, duplicate or empty column names, a ragged row, a row of
+// more than 4 MiB, a quote that is never closed; the message names the line. Also an Excel file, a
+// header that can be taken apart in two ways, and a column in which commas may be decimal or part
+// thousands. Decimal commas become points.
 CsvTable read_csv(const std::filesystem::path& path);
 CsvTable parse_csv(std::string_view text, std::string name);
 
-// One field as CSV wants it, quoted only when it must be; and a row of fields with its line end.
-std::string csv_field(std::string_view value);
+// One field as CSV wants it, guarded and quoted only when it must be; and a row of fields with its
+// line end.
+std::string csv_field(std::string_view text);
 std::string csv_row(const std::vector<std::string>& fields);
 
 }  // namespace coldframe

@@ -83,6 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadCsv{"DuplicateAfterTrim", "exam, exam\n", "'exam' occurs twice"},
         BadCsv{"ShortRow", "a,b\n1,2\n3\n", "line 3: it has 1 field, the header has 2"},
         BadCsv{"LongRow", "a,b\n\n1,2,3\n", "line 3: it has 3 fields"},
+        BadCsv{"EndlessLine", "a\n" + std::string(5u << 20, 'x') + "\n",
+               "line 2: it has more than 4.0 MiB and begins with 'xxxxxxxxxxxxxxxxxxxx…xxxx"},
+        BadCsv{"EndlessHeader", "a" + std::string(5u << 20, ';'), "line 1: it has more than"},
+        BadCsv{"EndlessQuote", "a\n\"" + std::string(5u << 20, '\n'), "line 2: it has more than"},
         BadCsv{"OpenQuote", "a,b\n1,\"two\n3,4\n", "line 2: the quote that opens here"},
         BadCsv{"OpenQuoteAtEnd", "a,b\n1,\"", "line 2"},
         BadCsv{"TextAfterQuote", "a,b\n\"1\"x,2\n", "line 2: text after a closing quote"},
@@ -110,6 +114,32 @@ TEST(Csv, FieldsSurviveWritingAndReading) {
   EXPECT_EQ(csv_field("plain"), "plain");
   EXPECT_EQ(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
   EXPECT_EQ(csv_row({"a", "b"}), "a,b\n");
+}
+
+// A spreadsheet would compute them.
+TEST(Csv, FormulasAreGuardedAndReadBackAsTheyWere) {
+  const std::pair<const char*, const char*> fields[] = {
+      {"=1+1", "'=1+1"},    {"+cmd|' /C x'!A0", "'+cmd|' /C x'!A0"},
+      {"-P1", "'-P1"},      {"@SUM(A1)", "'@SUM(A1)"},
+      {"\tx", "'\tx"},      {"\rx", "\"'\rx\""},
+      {"-1.5", "-1.5"},     {"+3", "+3"},
+      {"-1e-05", "-1e-05"}, {"-", "'-"},
+      {"'=1", "''=1"},      {"''-5", "'''-5"},
+      {"'", "'"},           {"'s Heerenberg", "'s Heerenberg"},
+      {"a=b", "a=b"},       {"=a,b", "\"'=a,b\""}};
+  for (const auto& [value, written] : fields) {
+    EXPECT_EQ(csv_field(value), written);
+    EXPECT_THAT(parse_csv(csv_row({"a", "b"}) + csv_row({value, "x"}), "t").rows,
+                ElementsAre(Row{value, "x"}));
+  }
+  EXPECT_THAT(parse_csv(csv_row({"=a", "-b"}), "t").header, ElementsAre("=a", "-b"));
+}
+
+// In a time that grows with their number: with its square, it would be minutes.
+TEST(Csv, ManyColumnsAreReadInOnePass) {
+  std::string header = "x";
+  for (int i = 0; i < 400'000; ++i) header += "," + std::to_string(i);
+  EXPECT_EQ(parse_csv(header, "t").header.size(), 400'001u);
 }
 
 TEST(Csv, ReadsFilesAndNamesThoseItCannot) {

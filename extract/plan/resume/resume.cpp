@@ -31,20 +31,22 @@ bool same_times(const std::vector<double>& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_time);
 }
 
+// A table may have many thousand columns.
 void note_column_changes(const ExamInfo& before, const ExamInfo& now,
                          std::vector<std::string>& changes) {
-  std::vector<std::string> names;
-  for (const auto& column : before.columns) names.push_back(column.name);
-  for (const auto& column : now.columns)
-    if (std::find(names.begin(), names.end(), column.name) == names.end())
-      names.push_back(column.name);
-  for (const auto& name : names) {
-    const auto &old_value = cache::column_value(before, name),
-               &new_value = cache::column_value(now, name);
-    if (old_value != new_value)
-      changes.push_back(
-          concat("exam '", now.id, "': ", name, " '", old_value, "' -> '", new_value, "'"));
+  const auto note = [&](const std::string& name, std::string_view from, std::string_view to) {
+    if (from != to)
+      changes.push_back(concat("exam '", now.id, "': ", name, " '", from, "' -> '", to, "'"));
+  };
+  std::unordered_map<std::string_view, std::string_view> values;
+  for (const auto& column : now.columns) values.emplace(column.name, column.value);
+  for (const auto& column : before.columns) {
+    const auto found = values.find(column.name);
+    note(column.name, column.value, found == values.end() ? "" : found->second);
+    if (found != values.end()) values.erase(found);
   }
+  for (const auto& column : now.columns)
+    if (values.contains(column.name)) note(column.name, "", column.value);
 }
 
 // Compares columns by name; one that is not there has empty values.
