@@ -18,6 +18,7 @@
 #include "common/files/csv.h"
 #include "common/files/fingerprint.h"
 #include "common/files/outputs.h"
+#include "common/text/printable.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/applied.h"
 #include "train_temporal/run/apply/prediction_table.h"
@@ -27,6 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kTableShare = 10;    // the table is written when a tenth is new
 constexpr std::size_t kLongestName = 200;  // bytes; a file's name has room for 255
 
 // The folder of results, and what is done in it.
@@ -44,15 +46,22 @@ class Results {
     }
     write_table();
   }
-  ~Results() { ::close(lock_); }
+  ~Results() {
+    try {
+      complete_table();
+    } catch (const std::exception&) {  // the next start writes it anew
+    }
+    ::close(lock_);
+  }
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
 
   bool has(const std::string& input) const { return results_.contains(input); }
-  // True where the arrival has failed, and has changed since.
-  bool may_pass_now(const std::string& input, const std::string& stamp) const {
-    const Json& result = results_.at(input);
-    return !result["failures"].empty() && result.value("stamp", stamp) != stamp;
+  bool has_failed(const std::string& input) const {
+    return !results_.at(input).at("failures").empty();
+  }
+  bool is_of(const std::string& input, const std::string& stamp) const {
+    return results_.at(input).value("stamp", stamp) == stamp;
   }
   std::size_t size() const { return results_.size(); }
   bool failed() const {
@@ -67,7 +76,14 @@ class Results {
         result.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
     write_file_atomically(out_ / "results" / (name + ".json"), text);
     results_[input] = Json::parse(text);
-    write_table();
+    ++not_in_table_;
+    // Each time for all results, it would take a time that grows with their square.
+    if (kTableShare * not_in_table_ >= results_.size()) write_table();
+  }
+
+  // Until then the table may lack results.
+  void complete_table() {
+    if (not_in_table_ > 0) write_table();
   }
 
  private:
@@ -93,7 +109,7 @@ class Results {
         concat("--out '", out_.string(), "' has results of another bundle; choose another one"));
   }
 
-  void write_table() const {
+  void write_table() {
     std::string table;
     for (const auto& [input, result] : results_)
       for (const Json& row : result.at("rows")) {
@@ -101,6 +117,7 @@ class Results {
         table += row_of(input, row);
       }
     write_file_atomically(out_ / "predictions.csv", table);
+    not_in_table_ = 0;
   }
 
   static std::string row_of(const std::string& input, const Json& fields) {
@@ -112,28 +129,12 @@ class Results {
   fs::path out_;
   int lock_ = -1;
   std::map<std::string, Json> results_;
+  std::size_t not_in_table_ = 0;
 };
 
 bool is_being_written(const std::string& name) {
   return name.starts_with('.') || name.ends_with(".part") || name.ends_with(".partial") ||
          name.ends_with(".tmp");
-}
-
-// The name of an arrival as results have it: bytes above 127 of one that is not UTF-8 as %E9.
-std::string shown_name(const fs::path& arrival) {
-  const std::string name = arrival.filename().string();
-  if (is_valid_utf8(name)) return name;
-  std::string shown;
-  for (const char letter : name) {
-    const auto byte = static_cast<unsigned char>(letter);
-    constexpr const char* kDigits = "0123456789ABCDEF";
-    if (byte < 128) {
-      shown += letter;
-    } else {
-      shown += {'%', kDigits[byte / 16], kDigits[byte % 16]};
-    }
-  }
-  return shown;
 }
 
 // What is seen of an arrival: it changes when a file does.
@@ -170,7 +171,7 @@ Look look_at(const fs::path& arrival) {
 
 struct Arrival {
   fs::path path;
-  std::string name;  // as shown_name()
+  std::string name;  // as utf8_name() has it
   std::string stamp;
 };
 
@@ -184,10 +185,12 @@ class Arrivals {
     std::map<std::string, Quiet> seen;
     waiting_ = 0;
     for (const auto& entry : fs::directory_iterator(options_.watch)) {
-      const std::string name = shown_name(entry.path());
+      const std::string name = utf8_name(entry.path().filename().string());
       if (is_being_written(name) || is_marker(name)) continue;
+      const bool done = results.has(name);
+      if (done && !results.has_failed(name)) continue;
       const Look look = look_at(entry.path());
-      if (results.has(name) && !results.may_pass_now(name, look.stamp)) continue;
+      if (done && results.is_of(name, look.stamp)) continue;
       const auto before = seen_.find(name);
       const bool same = before != seen_.end() && before->second.stamp == look.stamp;
       const Quiet& since = seen[name] = same ? before->second : Quiet{look.stamp, Clock::now()};
@@ -298,6 +301,7 @@ bool predict_all(const std::vector<Arrival>& arrivals, Applied& applied, Results
     progress = true;
     log_info(concat("'", arrival.name, "' is predicted"));
   }
+  results.complete_table();
   return progress;
 }
 

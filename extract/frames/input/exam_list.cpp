@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/patience.h"
+#include "common/text/printable.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
@@ -22,7 +23,7 @@ namespace fs = std::filesystem;
 ExamList list_single_file(const fs::path& path, bool dicom, const ReaderOptions& options) {
   ExamItem item;
   item.path = path;
-  item.name = path.filename().string();
+  item.name = utf8_name(path.filename().string());
   ExamList list;
   if (dicom) {
     dicom::SeriesList series(options.grouping);
@@ -32,7 +33,7 @@ ExamList list_single_file(const fs::path& path, bool dicom, const ReaderOptions&
   }
   if (!list.exams.empty()) return list;
   ExamSpec exam;
-  exam.id = name_of_exam(path);
+  exam.id = utf8_name(name_of_exam(path));
   exam.items.push_back(std::move(item));
   list.exams.push_back(std::move(exam));
   return list;

@@ -18,7 +18,8 @@ namespace coldframe::frames {
 // One row of the manifest, or one file of a folder: a file, or some frames of it.
 struct ExamItem {
   std::filesystem::path path;  // empty: a missing frame, which keeps its slot
-  std::string name;            // the path as the input names it: what is stored and shown
+  std::string name;            // the path as the input names it, as utf8_name() has it: what is
+                               // stored and shown
   std::int64_t first = 0,
                last = -1;  // frames of the file, inclusive; last = -1: all that there are
   double time_s = std::numeric_limits<double>::quiet_NaN();  // of the item's first frame, as the

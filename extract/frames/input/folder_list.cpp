@@ -9,6 +9,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/patience.h"
+#include "common/text/printable.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"
 #include "extract/frames/dicom/series.h"
@@ -43,7 +44,7 @@ class FolderWalk {
   void add_clips();
   void add(ExamSpec exam);
   std::string relative(const fs::path& path) const {
-    return path.lexically_relative(root_).generic_string();
+    return utf8_name(path.lexically_relative(root_).generic_string());
   }
   ExamItem item(const fs::path& path) const {
     ExamItem result;
@@ -101,7 +102,8 @@ void FolderWalk::visit(const fs::path& folder) {
     return natural_less(a.filename().string(), b.filename().string());
   });
   ExamSpec images;
-  images.id = folder == root_ ? ancestors_.front().filename().string() : relative(folder);
+  images.id =
+      folder == root_ ? utf8_name(ancestors_.front().filename().string()) : relative(folder);
   for (const fs::path& path : entries) visit_entry(path, images);
   if (!images.items.empty()) images_.push_back(std::move(images));
   ancestors_.pop_back();
@@ -113,7 +115,6 @@ void FolderWalk::visit_entry(const fs::path& path, ExamSpec& images) {
     ++hidden_;
     return;
   }
-  if (!is_valid_utf8(name)) return pass_over(path, "its name is not valid UTF-8");
   std::error_code error;
   const fs::file_status status = status_of(path, error);
   if (fs::is_directory(status)) {
@@ -202,7 +203,7 @@ ExamList FolderWalk::list(const std::vector<fs::path>& files) {
   ExamSpec images;
   for (const fs::path& file : files) visit_file(file, images);
   if (!images.items.empty()) {
-    images.id = fs::weakly_canonical(root_).filename().string();
+    images.id = utf8_name(fs::weakly_canonical(root_).filename().string());
     images_.push_back(std::move(images));
   }
   return finish();

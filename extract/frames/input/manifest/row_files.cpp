@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/patience.h"
+#include "common/text/printable.h"
 #include "common/text/text.h"
 #include "extract/frames/input/file_name.h"
 
@@ -73,7 +74,7 @@ std::vector<ExamItem> files_of_pattern(const ExamItem& row) {
   for (const std::string& path : matches(escaped(folder) + row.name)) {
     ExamItem item;
     item.path = path;
-    item.name = path.substr(folder.size());
+    item.name = utf8_name(path.substr(folder.size()));
     items.push_back(std::move(item));
   }
   return items;
