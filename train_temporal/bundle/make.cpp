@@ -168,6 +168,15 @@ void require_recipe(const Bundle& bundle) {
            "\n  ")));
 }
 
+// The author's words go into the card as they are, but for what a page would run.
+std::string read_card(const MakeOptions& options) {
+  if (options.card.empty()) return "";
+  const std::string text = read_text_file(options.card, kLongestCard);
+  if (lower(text).find("<script") == std::string::npos) return text;
+  throw ConfigError(concat("--card '", options.card.string(),
+                           "' holds <script>; a card runs nothing: take it out"));
+}
+
 // bundle.json, the metadata and the card state one licence.
 std::string license_of(const MakeOptions& options, const std::string& more) {
   const std::string stated = stated_license(more);
@@ -179,8 +188,7 @@ std::string license_of(const MakeOptions& options, const std::string& more) {
 }
 
 void fill(const MakeOptions& options, const fs::path& folder) {
-  const std::string more =
-      options.card.empty() ? std::string() : read_text_file(options.card, kLongestCard);
+  const std::string more = read_card(options);
   const std::string license = license_of(options, more);
   Ensemble ensemble(temporal::model_files(options.run));
   const PackedBackbone backbone = pack_backbone(

@@ -1,6 +1,7 @@
 #include "train_temporal/bundle/model_card.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,35 @@ std::string title(std::string key) {
   return key;
 }
 
+// A name from the data as Markdown's own text: nothing in it is HTML, a link or the end of a cell
+// or a line. HTML numbers characters in decimals.
+std::string plain(const std::string& text) {
+  std::string shown;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    const bool link = c == ']' && text.substr(i + 1, 1) == "(";
+    if (c < ' ' || link || std::string_view("&<>`|").find(text[i]) != std::string_view::npos)
+      shown += concat("&#", static_cast<int>(c), ";");
+    else
+      shown += text[i];
+  }
+  return shown;
+}
+
+std::string plain(const Json& name) {
+  return plain(name.get<std::string>());
+}
+
+// A name in code's letters, in which Markdown knows no way to write some characters.
+std::string code(const std::string& name) {
+  const std::string shown = plain(name);
+  return shown == name ? concat("`", name, "`") : shown;
+}
+
+std::string code(const Json& name) {
+  return code(name.get<std::string>());
+}
+
 std::string model_index(const Json& facts, const Json& metrics) {
   std::string text = concat("\n- name: ", quoted(facts.at("name")), "\n  results:\n");
   for (const Json& target : targets_of(metrics)) {
@@ -72,9 +102,8 @@ Parts front_matter(const Json& facts, const Json& metrics) {
 
 std::string classes_text(const Json& target) {
   std::vector<std::string> names;
-  for (const Json& name : target.at("classes")) names.push_back(name.get<std::string>());
-  if (target.contains("event"))
-    return concat("the time to the event `", target.at("event").get<std::string>(), "`");
+  for (const Json& name : target.at("classes")) names.push_back(plain(name));
+  if (target.contains("event")) return concat("the time to the event ", code(target.at("event")));
   return names.empty() ? "a number" : join(names, ", ");
 }
 
@@ -82,7 +111,7 @@ std::string classes_text(const Json& target) {
 std::string names_in(const Json& facts, const char* key) {
   std::string text;
   for (const Json& name : facts.value(key, Json::array()))
-    text += concat(text.empty() ? "" : ", ", "`", name.get<std::string>(), "`");
+    text += concat(text.empty() ? "" : ", ", code(name));
   return text;
 }
 
@@ -90,12 +119,12 @@ std::string names_in(const Json& facts, const char* key) {
 std::string inputs_text(const Json& facts) {
   std::string text;
   if (facts.contains("streams"))
-    text += concat("\nFrames are of the streams ", names_in(facts, "streams"), ", which the frame ",
-                   "column `", facts.at("stream_column").get<std::string>(),
-                   "` names; an exam may ", "lack some.\n");
+    text +=
+        concat("\nFrames are of the streams ", names_in(facts, "streams"), ", which the frame ",
+               "column ", code(facts.at("stream_column")), " names; an exam may ", "lack some.\n");
   if (facts.contains("visits"))
-    text += concat("\nAn exam is read behind the earlier ones of its patient, in the order of `",
-                   facts["visits"].get<std::string>(), "`.\n");
+    text += concat("\nAn exam is read behind the earlier ones of its patient, in the order of ",
+                   code(facts["visits"]), ".\n");
   if (facts.contains("covariates"))
     text += concat("\nBeside its frames it takes of each exam: ", names_in(facts, "covariates"),
                    ". The models hold the name of every category of these that their training ",
@@ -107,8 +136,7 @@ std::string intended_use(const Json& facts) {
   std::string text =
       "Research. It is not a medical device, and nobody has shown that it helps a patient.\n\n";
   for (const Json& target : facts.at("targets"))
-    text += concat("- `", target.at("name").get<std::string>(), "` (",
-                   target.at("task").get<std::string>(),
+    text += concat("- ", code(target.at("name")), " (", target.at("task").get<std::string>(),
                    target.at("per_frame").get<bool>() ? ", of each frame" : "",
                    "): ", classes_text(target), "\n");
   return concat(text, inputs_text(facts),
@@ -119,14 +147,14 @@ std::string intended_use(const Json& facts) {
 std::string data_text(const Json& facts, const Json& metrics) {
   std::string text;
   for (const Json& target : targets_of(metrics))
-    text += concat("- `", target.at("target").get<std::string>(),
-                   "`: ", plural(target.at("exams").get<std::size_t>(), "exam"), " of ",
+    text += concat("- ", code(target.at("target")), ": ",
+                   plural(target.at("exams").get<std::size_t>(), "exam"), " of ",
                    plural(target.at("patients").get<std::size_t>(), "patient"), "\n");
   const Json& training = facts.at("training");
   for (const auto& [target, classes] : training.at("exams_per_class").items())
     for (const auto& [name, exams] : classes.items())
-      text +=
-          concat("- `", target, "` = ", name, ": ", plural(exams.get<std::size_t>(), "exam"), "\n");
+      text += concat("- ", code(target), " = ", plain(name), ": ",
+                     plural(exams.get<std::size_t>(), "exam"), "\n");
   if (training.at("frames").at(1) > 0)
     text += concat("- ", training["frames"].at(0).get<int>(), " to ",
                    training["frames"].at(1).get<int>(), " frames in an exam\n");
@@ -146,7 +174,7 @@ std::string results_text(const Json& facts, const Json& metrics) {
         "\nFigures are those of the weights as they were given. This bundle holds them rounded "
         "to float16, and its features differ a little.\n";
   for (const Json& target : targets_of(metrics)) {
-    text += concat("\n| ", target.at("target").get<std::string>(), " | value |\n| --- | --- |\n");
+    text += concat("\n| ", plain(target.at("target")), " | value |\n| --- | --- |\n");
     for (const auto& [key, metric] : target.at("models").at(0).at("metrics").items())
       text += concat("| ", title(key), " | ", interval(primary(metric)), " |\n");
   }
@@ -156,8 +184,7 @@ std::string results_text(const Json& facts, const Json& metrics) {
 std::string controls_text(const Json& metrics) {
   std::string text;
   for (const Json& target : targets_of(metrics))
-    for (const Json& line : target.at("verdict"))
-      text += concat("- ", line.get<std::string>(), "\n");
+    for (const Json& line : target.at("verdict")) text += concat("- ", plain(line), "\n");
   return text.empty() ? "None were fitted.\n" : text;
 }
 
@@ -263,7 +290,7 @@ std::string model_card(const Json& facts, const Json& metrics, const std::string
   complete(more, keys, sections);
   std::string text = "---\n";
   for (const auto& [key, value] : keys) text += concat(key, ":", value);
-  text += concat("---\n\n# ", facts.at("name").get<std::string>(), "\n");
+  text += concat("---\n\n# ", plain(facts.at("name")), "\n");
   for (const auto& [name, section] : sections)
     text += concat("\n", name.empty() ? "" : concat("## ", name, "\n\n"), section);
   return text;

@@ -191,7 +191,8 @@ def test_the_hub_reads_the_card(made, tmp_path):
     (tmp_path / "card.md").write_text(text, newline="\r\n")
     words = ["--weights", made.weights, "--card", tmp_path / "card.md"]
     assert "contradicts --card" in bundle(made, "card.bundle", *words, "--license", "mit", expect=2).stderr
-    bundle(made, "card.bundle", *words)
+    bundle(made, "card.bundle", *words, "--name", "<script>it()</script> ![x](y) `")
+    assert "# &#60;script&#62;it()&#60;/script&#62; ![x&#93;(y) &#96;\n" in (made.folder / "card.bundle/README.md").read_text()
     for name, licence in [("model.bundle", "apache-2.0"), ("card.bundle", "cc-by-4.0")]:
         card = ModelCard.load(made.folder / name / "README.md")
         assert licence in json.loads((made.folder / name / "configs/metadata.json").read_text())["copyright"]
@@ -202,6 +203,8 @@ def test_the_hub_reads_the_card(made, tmp_path):
         assert results["accuracy"] == round(summary["value"], 3)
     assert card.data.language == "en" and "Only adults." in card.text and "## Contact" in card.text
     assert "Nothing is known of other scanners" not in card.text
+    (tmp_path / "card.md").write_text("## Use\n\n<SCRIPT>it()</SCRIPT>\n")
+    assert "holds <script>" in bundle(made, "other.bundle", *words, expect=2).stderr
 
 
 # Keys that MONAI's specification of bundles makes mandatory (docs.monai.io, "MONAI Bundle Specification").

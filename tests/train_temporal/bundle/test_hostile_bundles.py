@@ -127,6 +127,18 @@ def test_links_to_folders_are_nobody_s(made, tmp_path):
     assert "'controls/evil'" in coldframe("bundle", "show", copy, expect=3).stderr
 
 
+def test_links_to_files_are_refused_but_for_the_hub_s(made, tmp_path):
+    copy = shutil.copytree(made.bundle, tmp_path / "snapshots/revision")
+    for target, accepted in [(tmp_path / "card.md", False), (tmp_path / "blobs/0123", True)]:
+        target.parent.mkdir(exist_ok=True)
+        shutil.copy(made.bundle / "README.md", target)
+        (copy / "README.md").unlink()
+        (copy / "README.md").symlink_to(target)
+        said = coldframe("bundle", "verify", copy, expect=0 if accepted else 1).stdout
+        assert accepted or said == f"'README.md' is a link to '{target}'; expected the file itself\n"
+        coldframe("bundle", "show", copy, expect=0 if accepted else 3)
+
+
 def test_what_replaces_a_bundle(made, tmp_path):
     out = shutil.copytree(made.bundle, tmp_path / "model.bundle")
     words = ["bundle", "make", made.run, "--weights", made.weights, "--out", out, "--overwrite"]

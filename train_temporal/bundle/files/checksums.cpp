@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 constexpr std::size_t kDigits = 64;  // of a SHA-256
 constexpr const char* kSeal = "# SHA-256 of the lines above: ";
 
-// Names of regular files, and of links to such, as the hub's client makes them. A link to a folder
-// is a name, too: readers would follow it to files that nobody vouches for.
+// Names of files and of links. A link to a folder is a name, too: readers would follow it to files
+// that nobody vouches for.
 std::set<std::string> names_in(const fs::path& folder, bool dotted = false) {
   std::set<std::string> names;
   fs::recursive_directory_iterator entries(folder);
@@ -27,6 +27,15 @@ std::set<std::string> names_in(const fs::path& folder, bool dotted = false) {
     if (hidden ? dotted : !is_folder && name != kChecksumsFile) names.insert(name);
   }
   return names;
+}
+
+// Where a file really lies when it, or a folder above it, is a link; "" when none is. The hub's
+// cache keeps snapshots/REVISION/NAME as links to blobs/DIGEST, which are its files.
+fs::path place_elsewhere(const fs::path& folder, const std::string& name, std::error_code& error) {
+  const fs::path root = fs::canonical(folder), real = fs::canonical(folder / name, error);
+  const bool inside =
+      real == root / name || real.parent_path() == root.parent_path().parent_path() / "blobs";
+  return inside ? fs::path() : real;
 }
 
 BundleFile parse_line(const std::string& line) {
@@ -77,9 +86,13 @@ std::vector<std::string> find_faults(const fs::path& folder, std::vector<BundleF
   std::vector<std::string> faults;
   for (BundleFile& file : files) {
     std::error_code error;
-    file.bytes = fs::file_size(folder / file.name, error);
+    const fs::path elsewhere = place_elsewhere(folder, file.name, error);
+    if (!error) file.bytes = fs::file_size(folder / file.name, error);
     if (error) {
       faults.push_back(concat("'", file.name, "' is missing"));
+    } else if (!elsewhere.empty()) {
+      faults.push_back(concat("'", file.name, "' is a link to '", elsewhere.string(),
+                              "'; expected the file itself"));
     } else if (const std::string found = sha256_file(folder / file.name); found != file.sha256) {
       faults.push_back(concat("'", file.name, "' has SHA-256 ", found, ", expected ", file.sha256,
                               ": it was damaged or altered"));

@@ -38,7 +38,8 @@ std::set<std::string> strangers(const std::filesystem::path& folder,
                                 const std::vector<BundleFile>& files, bool dotted);
 
 // Compares the files with what is stated of them, and fills in their sizes: a line for each that
-// differs, is missing, or is a stranger; dotted ones are nobody's business.
+// differs, is missing, is a link out of the bundle, or is a stranger; dotted ones are nobody's
+// business.
 std::vector<std::string> find_faults(const std::filesystem::path& folder,
                                      std::vector<BundleFile>& files);
 
