@@ -13,8 +13,7 @@ namespace coldframe::cache::hdf5 {
 
 inline constexpr std::uint64_t kNoAddress = ~std::uint64_t{0};
 
-// The kinds of messages that a file of ours can have (IV.A.2), and those whose refusal has words of
-// its own.
+// Supported message types (IV.A.2), and those that are rejected by name.
 enum class MessageKind : std::uint8_t {
   kNil = 0x00,
   kDataspace = 0x01,

@@ -128,7 +128,7 @@ void Collection::choose_exams() {
   }
 }
 
-// A row holds unless a later revision of its exam, good or bad, is there.
+// A failure is superseded by any later revision of its exam, good or bad.
 void Collection::choose_failures() {
   for (const auto& file : files_) {
     for (const Failure& failure : file->contents().failures) {

@@ -54,9 +54,9 @@ class Collection {
 
   std::uint64_t bytes_on_disk() const;
   std::uint64_t bytes_read() const;  // to open it
-  // Of their exams, id, revision and place in the input are known until forget_superseded().
+  // Their exams' ids, revisions and places in the input are known until forget_superseded().
   const std::vector<std::unique_ptr<ShardFile>>& files() const { return files_; }
-  void forget_superseded();  // what a reader of many exams has no use for
+  void forget_superseded();  // frees memory that only the choice of revisions needed
   // Files whose exams and failures have all been superseded.
   std::vector<std::filesystem::path> stale_files() const;
 

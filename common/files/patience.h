@@ -45,10 +45,10 @@ class Patience {
   explicit Patience(const std::filesystem::path& path, Stop stop = Stop::kEnds)
       : path_(path), stop_(stop) {}
 
-  // Pauses, longer each time, and returns true, the first time in the program's life with a
-  // warning. False: the error does not pass, the patience is at its end (for a path just once in
-  // the program's life, and for others of its mount not before something there has worked), or a
-  // stop request ends it. ENOENT passes where a mount is gone.
+  // Sleeps with backoff and returns true; the first time in the program's life it warns. False when
+  // the error is permanent, time is up or a stop was requested. Time is up for a path once in the
+  // program's life, and for others of its mount until something there has worked. ENOENT is
+  // transient where a mount is gone.
   bool again(int error);
 
  private:

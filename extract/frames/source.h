@@ -45,8 +45,8 @@ class Source {
   virtual double time_s(std::int64_t index) const = 0;
   // Unix seconds of the file's first frame, NaN where the file does not state it.
   virtual double start_time() const { return std::numeric_limits<double>::quiet_NaN(); }
-  // Empty, or why the last of these frames cannot be read: it stands for all that the file lost
-  // behind the others, however many frames that was. Call frame_count() before.
+  // Why the file's tail is lost; empty where it is whole. When not empty, the last frame stands for
+  // the lost tail, however many frames that was. Call frame_count() before.
   virtual std::string lost_tail() const { return {}; }
   // Decodes the frames with the given ascending indices. DataError names the file and tells of the
   // first frame that was not handed over; those behind it may be asked for again, unless it is a

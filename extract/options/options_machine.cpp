@@ -87,9 +87,8 @@ void MachineOptions::describe(po::options_description& description, ExtractOptio
       "each)");
   add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
   add("retry-for", po::value(&options.patience)->value_name("SECONDS"),
-      "try again for as long what fails as it does while a network file system is away (I/O "
-      "errors, stale handles, vanished mounts), before an exam counts as failed (60; 0: not at "
-      "all)");
+      "retry transient I/O errors for this many seconds before an exam counts as failed: I/O "
+      "errors, stale handles, vanished mounts (default: 60; 0: do not retry)");
   add("monitor", po::value(&monitor)->value_name("FILE.csv"),
       "write memory, CPU and GPU load once a second");
 }

@@ -128,7 +128,7 @@ void BackboneBatch::start_part(std::int64_t begin, std::int64_t size) {
   peak_of(slot_) = std::max(peak_of(slot_), peak);
 }
 
-// A slot of several parts tells the controller nothing: it is settled once memory has run out.
+// Split batches are not used for tuning: the size is settled once memory has run out.
 void BackboneBatch::finish(int slot) {
   if (rows(slot).empty()) return;
   const torch::Tensor& features = staging_.collect(slot);

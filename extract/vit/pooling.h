@@ -30,8 +30,8 @@ struct FeatureOptions {
   std::vector<std::int64_t> layers{};
   // Behind pooling, the projection to the space that a CLIP's images share with its texts.
   bool projection = false;
-  // A block, counted from 0, whose input is kept behind the features; 0: none is, for what enters
-  // the first block is made of the image by little.
+  // A block, counted from 0, whose input is kept behind the features. 0: none; the input of block 0
+  // is cheap to recompute.
   std::int64_t cut = 0;
 };
 

@@ -222,9 +222,9 @@ class VitBackbone : public Backbone {
     for (std::size_t i = 0; i < weights.size(); ++i) tensors[i].set_data(weights[i]);
   }
 
-  VisionTransformer model_;                         // what computes, or what could; empty
-  std::unique_ptr<cpu::Engine> engine_;             // where the CPU engine does,
-  std::unique_ptr<gpu::GuardedEngine> gpu_engine_;  // or the GPU engine, beside the model
+  VisionTransformer model_;              // null once the CPU engine owns the weights
+  std::unique_ptr<cpu::Engine> engine_;  // null where the model or the GPU engine computes
+  std::unique_ptr<gpu::GuardedEngine> gpu_engine_;  // falls back on the model
   Json source_;                                     // kind, and what the weights are
   Architecture architecture_;
   FeatureOptions features_;

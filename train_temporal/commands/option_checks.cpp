@@ -89,7 +89,7 @@ void check_time_encoding(const TrainOptions& options) {
   }
 }
 
-// Both change labels where that has a meaning.
+// Label smoothing and mixup need labels that can be mixed.
 void check_soft_labels(const TrainOptions& options, const Targets& targets) {
   const ObjectiveOptions& objective = options.fit.objective;
   const auto nominal = [](const Labels& one) {

@@ -11,10 +11,10 @@ void check_model_options(const TrainOptions& options);
 
 // ConfigError for what the options ask and the targets, whose tasks are known once they are read,
 // do not allow.
-// `--compare` alone: takes out, and gives back, what cannot learn these targets.
+// For a bare `--compare`: removes the models that cannot learn these targets, and returns them.
 std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets& targets);
-// `--compare` alone: adds the main model on each stream alone. ConfigError for one that is named
-// and not among `streams`.
+// For a bare `--compare`: adds the main model on each stream by itself. ConfigError where a named
+// one is not among `streams`.
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
 void check_task_options(const TrainOptions& options, const Targets& targets);
 

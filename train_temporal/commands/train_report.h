@@ -1,4 +1,4 @@
-// A training run's report receives its folds, fits and settings from here.
+// Fills a training run's report with its folds, fits and settings.
 #pragma once
 
 #include <cstddef>

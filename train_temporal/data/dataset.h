@@ -41,7 +41,7 @@ struct Dataset {
   std::uint64_t loaded_bytes() const { return features.defined() ? features.nbytes() : 0; }
 };
 
-// The exams of a cache become sequences so.
+// How the exams of a cache become sequences.
 struct Arrangement {
   // The frame column that names streams, which are merged, and their names, in the order of their
   // features; no names: all that there are. Empty: frames stay apart.

@@ -106,7 +106,7 @@ std::vector<double> values_of(const std::vector<Figure>& figures) {
   return values;
 }
 
-// Its value without a patient is of no use.
+// The expected calibration error has no interval, so it is not computed without patients.
 constexpr Metric kNeverBounded = Metric::kEce;
 
 // Writes the figures of the parts that hold exams of the block, without these.

@@ -165,7 +165,7 @@ CalibrationLine line_of(const ScoredExams& exams) {
   return calibration_line(positive.score, positive.positive);
 }
 
-// Takes exams that are usable.
+// Expects exams that unusable() accepts.
 Figure figure_of(Metric metric, const ScoredExams& exams) {
   switch (metric) {
     case Metric::kAuroc:

@@ -1,5 +1,4 @@
-// Foretells what every way of training a ViT with a temporal model takes: the numbers behind
-// `coldframe plan`.
+// Predicts memory and time of every way to train a ViT with a temporal model, for `coldframe plan`.
 #pragma once
 
 #include <algorithm>

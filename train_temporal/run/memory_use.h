@@ -1,4 +1,4 @@
-// A run states its memory in its report and in summary.json.
+// Measured and predicted memory of a run, as its report and summary.json state them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// A target says how many outputs of the head belong to it, what they mean, and how its predictions
-// are judged. Everything that tells one kind of task from another is in this folder.
+// A target: its labels, the head's outputs that belong to it, and what they mean.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@
 
 namespace coldframe::temporal {
 
-// The ViT's part of a tuned fit is trained by these; the rest is as for the head.
+// Training settings of the ViT's part of a tuned fit; the head's are FitOptions.
 struct TuneFit {
   tune::TuneOptions vit;
   double learning_rate = 5e-5;  // at its highest

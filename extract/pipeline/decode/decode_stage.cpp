@@ -60,7 +60,7 @@ DecodeStage::DecodeStage(const frames::ExamList& input, std::span<const ExamTask
     : input_(input), tasks_(tasks), settings_(settings), queue_(queue), running_(settings.threads) {
   threads_ = start_threads(
       static_cast<std::size_t>(settings.threads), [this] { work(); }, 1);
-  // A thread that was refused does not count itself out, and the others may all have ended by now.
+  // Discounts threads that failed to start. The others may all have ended by now.
   const int missing = settings.threads - static_cast<int>(threads_.size());
   if ((running_ -= missing) == 0) queue_.close();
 }

@@ -1,5 +1,5 @@
-// Gives double buffering what it needs of a device: two lanes on which work runs in order, beside
-// each other and beside the processor, and marks by which they wait for one another.
+// Minimal stream and event wrapper for double buffering; synchronous on the CPU. Work runs in order
+// within a stream. Streams wait for each other by events.
 #pragma once
 
 #include <functional>

@@ -25,7 +25,7 @@ struct ExamTask {
   std::uint64_t ordinal = 0;   // position in the input
   std::uint32_t revision = 0;  // above every revision that the cache knows of this exam
   std::size_t held = 0;        // frames that the cache has of it
-  // Of a cached exam that is tried again, since frames of it could not be read: which could.
+  // For retries of an exam with unreadable frames: the cached presence mask.
   std::vector<std::uint8_t> present = {};
   ReusableExam reusable = {};
 };

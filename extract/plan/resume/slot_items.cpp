@@ -23,7 +23,7 @@ bool one_slot_per_item(const ExamSpec& exam, const ExamInfo& cached) {
          });
 }
 
-// The items that single-slot items' selection leaves; as `extract` selected them.
+// Replays the selection of `extract` over items of one frame each.
 std::vector<std::size_t> selected_items(const ExamSpec& exam,
                                         const frames::FrameSelection& selection) {
   std::vector<double> times;

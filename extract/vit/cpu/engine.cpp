@@ -222,7 +222,7 @@ void Engine::attend_to_all(const Block& block, Workspace& work) const {
   normalise_in_place(kernels_, block.attention_norm, normed, tokens_, width);
 }
 
-// x += the perceptron of normed
+// x += mlp(normed)
 void Engine::perceive(const Block& block, Workspace& work) const {
   const std::int64_t width = architecture_.width, inner = architecture_.mlp_hidden;
   const auto* const normed = static_cast<const char*>(work.normed.const_data_ptr());

@@ -119,7 +119,7 @@ std::int64_t Engine::most_images() const {
   return INT32_MAX / std::max({3 * size * size, patches_ * pitch_, tokens_ * columns});
 }
 
-// Rows that no image fills up are computed of what an earlier one left there.
+// Padding rows hold stale data; what is computed from them is not read.
 torch::Tensor Engine::run(std::int64_t batch, const std::function<void()>& fill_patches) {
   const torch::InferenceMode guard;
   const c10::DeviceGuard device(options_.device);  // on which the kernels are launched

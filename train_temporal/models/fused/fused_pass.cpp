@@ -130,7 +130,8 @@ void FusedPass::project(const Packing& batch, const Dropout& dropout) {
   }
 }
 
-// Computes what GruModel::time_features() does.
+// Appends the standardised times to each frame's projected features, as
+// OrderedModel::time_features() does.
 void FusedPass::add_time(const Packing& batch) {
   const float* mean = model_.values("time_mean");
   const float* deviation = model_.values("time_std");
