@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "common/files/fingerprint.h"
+#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames {
@@ -32,6 +33,24 @@ bool names_show_patient(const ExamSpec& exam) {
   return has_word(exam.id, exam.patient) ||
          std::ranges::any_of(
              exam.items, [&](const ExamItem& item) { return has_word(item.name, exam.patient); });
+}
+
+// Hashes of two spellings of one person have nothing in common. Log files keep no names that a
+// cache hides.
+void unify_patients(ExamList& list, const ReaderOptions& options) {
+  std::vector<std::string> patients;
+  for (const ExamSpec& exam : list.exams) patients.push_back(exam.patient);
+  const std::string changes = unify_spelling(patients);
+  std::size_t exams = 0;
+  for (std::size_t i = 0; i < patients.size(); ++i) {
+    exams += list.exams[i].patient != patients[i];
+    list.exams[i].patient = std::move(patients[i]);
+  }
+  if (!changes.empty())
+    list.warnings.push_back(
+        concat("patients that differ in case or spaces alone are taken as one person, ",
+               options.keep_patient_id ? changes : concat("in ", plural(exams, "exam")),
+               "; if they are different people, give them ids that differ more"));
 }
 
 }  // namespace
@@ -75,6 +94,7 @@ std::string patients_text(const PatientNames& patients) {
 }
 
 void store_patients(ExamList& list, const ReaderOptions& options) {
+  unify_patients(list, options);
   for (ExamSpec& exam : list.exams) {
     if (exam.patient.empty()) continue;
     list.patients.hashed = !options.keep_patient_id;

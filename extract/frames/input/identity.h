@@ -20,7 +20,8 @@ std::size_t count_patients(const ExamList& list);
 // "stored as hashes (…)", for a line that begins with how many there are.
 std::string patients_text(const PatientNames& patients);
 
-// Stores the list's patients so, and notes what a person should know of it.
+// Stores the list's patients so, each in one spelling (spelling.h), and notes what a person should
+// know of it.
 void store_patients(ExamList& list, const ReaderOptions& options);
 
 }  // namespace coldframe::frames

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "cache/format/column_type.h"
-#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::extract::dry_run {
@@ -28,23 +27,21 @@ Finding patients_across(const frames::ExamList& input) {
                   "training refuses them: give all exams of a patient the same 'split'",
                   {}};
   struct Patient {
-    std::string name;
     std::vector<std::string> exams;
     std::set<std::string> parts;
   };
-  std::map<std::string, Patient> patients;  // by plain spelling
+  std::map<std::string, Patient> patients;
   for (const auto& exam : input.exams) {
     const std::string part = part_of(exam);
     if (exam.patient.empty() || part.empty()) continue;
-    Patient& patient = patients[plain_spelling(exam.patient)];
-    if (patient.name.empty()) patient.name = exam.patient;
+    Patient& patient = patients[exam.patient];
     patient.exams.push_back(exam.id);
     patient.parts.insert(part);
   }
-  for (auto& [plain, patient] : patients)
+  for (auto& [name, patient] : patients)
     if (patient.parts.size() > 1)
       finding.cases.push_back({std::move(patient.exams),
-                               concat("patient '", patient.name, "' is in ",
+                               concat("patient '", name, "' is in ",
                                       join({patient.parts.begin(), patient.parts.end()}, ", "))});
   return finding;
 }

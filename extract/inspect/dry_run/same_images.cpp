@@ -9,7 +9,6 @@
 #include "common/cli/interrupt.h"
 #include "common/files/file.h"
 #include "common/files/fingerprint.h"
-#include "common/text/spelling.h"
 #include "common/text/text.h"
 
 namespace coldframe::extract::dry_run {
@@ -140,8 +139,7 @@ std::vector<SameImage> Search::run() {
   for (const auto& [exams, where] : found_) {
     std::set<std::string> patients;
     for (const std::size_t exam : exams)
-      if (!input_.exams[exam].patient.empty())
-        patients.insert(plain_spelling(input_.exams[exam].patient));
+      if (!input_.exams[exam].patient.empty()) patients.insert(input_.exams[exam].patient);
     result.push_back({exams, patients.size() > 1, where});
   }
   return result;

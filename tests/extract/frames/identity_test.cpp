@@ -44,5 +44,24 @@ TEST(Patients, AreHashedByOneRuleWhateverNamesThem) {
   EXPECT_EQ(other.patients.shown_by_names, 1u);
 }
 
+TEST(Patients, AreOnePersonInTwoSpellingsBeforeTheyAreHashed) {
+  const TemporaryFolder folder;
+  folder.write("1.png", kPngSignature);
+  const char* rows =
+      "exam,path,patient\na,1.png,Meier\nb,1.png,MEIER\nc,1.png,Meier\nd,1.png,007\n"
+      "e,1.png,7\n";
+  ExamListOptions options;
+  options.reader.patient_salt = "pepper";
+  const auto hashed = list(folder, rows, options);
+  EXPECT_EQ(hashed.exams.at(1).patient, hashed.exams.at(0).patient);
+  EXPECT_EQ(hashed.exams.at(0).patient, stored_identity("Meier", options.reader));
+  EXPECT_EQ(count_patients(hashed), 3u);
+  ASSERT_EQ(hashed.warnings.size(), 1u);
+  EXPECT_NE(hashed.warnings[0].find("taken as one person, in 1 exam;"), std::string::npos);
+  options.reader.keep_patient_id = true;
+  EXPECT_NE(list(folder, rows, options).warnings.at(0).find("'MEIER' as 'Meier'"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace coldframe::frames

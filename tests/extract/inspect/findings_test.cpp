@@ -172,6 +172,7 @@ TEST_F(DryRun, MissingFramesAreCountedAndKeepTheirSlot) {
 }
 
 TEST_F(DryRun, PatientsOnBothSidesOfTheSplitAndExamsWithoutOne) {
+  settings.reader.keep_patient_id = true;
   const auto findings = look(
       "exam,path,time,patient,split\nA,0.png,0,P 1,train\nA,1.png,2,P 1,train\n"
       "B,2.png,0,p1,val\nB,3.png,2,p1,val\nC,0.png,0,,test\nC,1.png,2,,test\n");
