@@ -56,7 +56,6 @@ Found open_to_continue(const cache::Location& location) {
 // The right to write to the cache, before anybody looks at what is there; parts share it.
 cache::WriterLock lock_output(const ExtractOptions& options, const cache::Location& location,
                               const Part& part) {
-  if (options.recheck > 0) return nullptr;  // it changes nothing
   cache::refuse_foreign_folder(location);
   if (part.shared()) return cache::lock_part(location);
   cache::WriterLock lock = cache::lock_writer(location, part.index);
