@@ -54,8 +54,7 @@ Found open_to_continue(const cache::Location& location) {
 }
 
 // The right to write to the cache, before anybody looks at what is there; parts share it.
-cache::WriterLock lock_output(const ExtractOptions& options, const cache::Location& location,
-                              const Part& part) {
+cache::WriterLock lock_output(const cache::Location& location, const Part& part) {
   cache::refuse_foreign_folder(location);
   if (part.shared()) return cache::lock_part(location);
   cache::WriterLock lock = cache::lock_writer(location, part.index);
@@ -220,7 +219,7 @@ int run(const std::vector<std::string>& arguments) {
   if (options->benchmark) return benchmark(input, *options, devices);
   const cache::Location location = cache::locate(options->out);
   const Part part = part_of_job(*options, location);
-  const cache::WriterLock lock = lock_output(*options, location, part);
+  const cache::WriterLock lock = lock_output(location, part);
   auto [cached, failures_alone] = open_to_continue(location);
   auto reused = open_reused(*options);
   const cache::CacheReader* const continued = cached ? &*cached : nullptr;

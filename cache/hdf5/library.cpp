@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
+#include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 
 // libhdf5_cpp.so calls this when it is loaded, to have HDF5 ended at exit. HDF5 1.10.8 crashes when
@@ -25,6 +26,7 @@ herr_t keep_innermost(unsigned, const H5E_error2_t* entry, void*) {
   try {
     if (entry->desc != nullptr) last_reason() = entry->desc;
   } catch (const std::bad_alloc&) {
+    memory_recovered();
   }
   return 0;
 }

@@ -76,12 +76,13 @@ void on_terminate() {
   std::abort();
 }
 
-// Where memory is not at its end, the instruction fails once more, as it would have at first;
-// abort() raises its signal once more by itself.
-void on_fault(int signal_number) {
+// Where memory is not at its end, the instruction fails once more, as it would have at first, and
+// abort() raises its signal once more by itself. A signal that another process sent is raised anew.
+void on_fault(int signal_number, siginfo_t* info, void*) {
   if (ended || memory_is_short()) end_out_of_memory();
   for (std::size_t i = 0; i < kFaults.size(); ++i)
     if (kFaults[i] == signal_number) ::sigaction(signal_number, &usual_actions[i], nullptr);
+  if (info->si_code <= 0) ::raise(signal_number);
 }
 
 }  // namespace
@@ -95,8 +96,8 @@ void watch_for_end_of_memory() {
   const stack_t other = {.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
   ::sigaltstack(&other, nullptr);
   struct sigaction action = {};
-  action.sa_handler = on_fault;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_ONSTACK | SA_SIGINFO;
   ::sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kFaults.size(); ++i)
     ::sigaction(kFaults[i], &action, &usual_actions[i]);
@@ -108,6 +109,11 @@ void reserve_memory_for_the_end() {
 
 void expect_exit() {
   ends_by_itself = true;
+}
+
+void memory_recovered() {
+  ended = false;
+  if (!reserve) reserve_memory_for_the_end();
 }
 
 bool memory_has_ended() {

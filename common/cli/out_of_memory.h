@@ -17,13 +17,17 @@ void watch_for_end_of_memory();
 // unwound then has some.
 void reserve_memory_for_the_end();
 
-// The program has come to its own end: exit() is no library's flight.
+// Call it where std::bad_alloc was caught and work goes on: later faults are not for want of
+// memory.
+void memory_recovered();
+
+// The program has come to its own end: from now on exit() is not a library that gives up.
 void expect_exit();
 
-// True when operator new has failed since watch_for_end_of_memory().
+// True when operator new has failed and memory_recovered() has not been called since.
 bool memory_has_ended();
 
-// From now on an error has been said; true when one had been before.
+// Notes that an error has been printed. Returns whether one had been before.
 bool note_error();
 
 // The message on stderr, unless an error stands there already. Allocates nothing.

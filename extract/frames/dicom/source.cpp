@@ -6,6 +6,7 @@
 #include <new>
 
 #include "common/cli/error.h"
+#include "common/cli/out_of_memory.h"
 #include "common/files/file.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/pixels/color.h"
@@ -107,6 +108,7 @@ class DicomSource : public Source {
     } catch (const DataError& error) {
       reason = error.what();
     } catch (const std::bad_alloc&) {
+      memory_recovered();
       reason = "it takes more memory than there is";
     }
     throw DataError(concat("DICOM '", path_.string(), "': ", reason));

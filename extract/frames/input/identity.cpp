@@ -48,8 +48,8 @@ void unify_patients(ExamList& list, const ReaderOptions& options) {
   }
   if (!changes.empty())
     list.warnings.push_back(
-        concat("patients that differ in case or spaces alone are taken as one person, ",
-               options.keep_patient_id ? changes : concat("in ", plural(exams, "exam")),
+        concat("patients whose ids differ in case or spaces alone are taken as one person, ",
+               options.keep_patient_id ? as_utf8(changes) : concat("in ", plural(exams, "exam")),
                "; if they are different people, give them ids that differ more"));
 }
 
@@ -94,11 +94,13 @@ std::string patients_text(const PatientNames& patients) {
 }
 
 void store_patients(ExamList& list, const ReaderOptions& options) {
+  for (const ExamSpec& exam : list.exams)
+    list.patients.shown_by_names +=
+        !options.keep_patient_id && !exam.patient.empty() && names_show_patient(exam);
   unify_patients(list, options);
   for (ExamSpec& exam : list.exams) {
     if (exam.patient.empty()) continue;
     list.patients.hashed = !options.keep_patient_id;
-    list.patients.shown_by_names += !options.keep_patient_id && names_show_patient(exam);
     exam.patient = stored_identity(exam.patient, options);
   }
   if (list.patients.hashed.value_or(false))

@@ -7,6 +7,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/cli/interrupt.h"
+#include "common/cli/out_of_memory.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "extract/pipeline/thumbnail.h"
@@ -106,6 +107,7 @@ bool DecodeStage::decode_exam(std::size_t task) {
   } catch (const DataError& error) {
     result.failure = failure_of(task, error.what());
   } catch (const std::bad_alloc&) {
+    memory_recovered();
     result.failure = failure_of(task, "there is not enough memory to decode it");
   }
   // What fails after a stop request may have failed by it.
