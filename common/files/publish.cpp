@@ -130,6 +130,10 @@ void replace_by_steps(const fs::path& made, const fs::path& out, const RequireOw
 
 }  // namespace
 
+fs::path without_trailing_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
 void refuse_taken(const fs::path& out) {
   throw SystemError(concat("'", out.string(), "' appeared while this program ran and is not ",
                            "replaced; choose another name, or move it away, and run the same ",

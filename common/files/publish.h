@@ -7,6 +7,9 @@
 
 namespace coldframe {
 
+// The name of a folder that was typed with a slash behind it: "runs/first/" → "runs/first".
+std::filesystem::path without_trailing_slash(const std::filesystem::path& path);
+
 // What becomes of a file or folder that has the name already.
 enum class Existing { kKeep, kReplace };
 

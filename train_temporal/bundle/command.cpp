@@ -118,8 +118,7 @@ int run_make(const Verb& verb, const std::vector<std::string>& arguments) {
   if (out.empty()) throw ConfigError("--out is missing: name the bundle to make");
   make.run = options.words.front();
   make.weights = weights;
-  make.out = out;
-  if (!make.out.has_filename()) make.out = make.out.parent_path();  // a slash behind the name
+  make.out = without_trailing_slash(out);
   make.mask = mask;
   make.card = card;
   make_bundle(make);
@@ -193,7 +192,7 @@ int run_export(const Verb& verb, const std::vector<std::string>& arguments) {
   const Json& backbone = bundle.facts().at("backbone");
   const std::filesystem::path weights =
       backbone.contains("file") ? bundle.file(backbone["file"].get<std::string>()) : "";
-  const auto out = std::filesystem::absolute(folder.has_filename() ? folder : folder.parent_path());
+  const auto out = without_trailing_slash(std::filesystem::absolute(folder));
   create_folders_durably(out.parent_path());
   const ScratchFolder scratch(out.parent_path());
   const auto files = onnx::export_models(ensemble.models(), weights, scratch.path() / "onnx");

@@ -225,7 +225,7 @@ void require_replaceable(const fs::path& out, bool overwrite) {
 
 void write_results(const ApplyOptions& options, const StudyReport& report, const Json& summary,
                    const std::string& predictions) {
-  const fs::path out = fs::absolute(options.out);
+  const fs::path out = without_trailing_slash(fs::absolute(options.out));
   create_folders_durably(out.parent_path());
   const ScratchFolder scratch(out.parent_path());
   const fs::path working = scratch.path() / "results";

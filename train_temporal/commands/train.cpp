@@ -232,6 +232,7 @@ int TrainingRun::run(RunFolder& folder) {
     if (train(folder)) return 0;
   } catch (const Error&) {  // the others were faster, or thought this process lost
     if (!folder.published_by_another()) throw;
+    folder.remove_remains();
   }
   log_info(concat("'", options_.out.string(), "' is finished; another process wrote the report"));
   return 0;

@@ -29,10 +29,6 @@ constexpr const char* kCheckpointSuffix = ".checkpoint";
 constexpr const char* kControlsFolder = "controls";
 constexpr const char* kReport = "report";  // the claim of who writes it
 
-fs::path without_trailing_slash(const fs::path& path) {
-  return path.has_filename() ? path : path.parent_path();
-}
-
 fs::path beside(const fs::path& path, const char* suffix) {
   fs::path result = path;
   result += suffix;
@@ -46,6 +42,19 @@ bool is_run(const fs::path& path) {
   } catch (const Error&) {
     return false;
   }
+}
+
+// True for an unfinished run, also one that another process has just begun to make.
+bool is_ours(const fs::path& working) {
+  if (is_run(working)) return true;
+  std::error_code error;
+  fs::directory_iterator entries(working, error);
+  return std::all_of(begin(entries), end(entries),
+                     [](const fs::directory_entry& entry) {
+                       const fs::path name = entry.path().filename();
+                       return name == kStateFolder || name == kLockFile;
+                     }) ||
+         fs::exists(working / kLockFile);
 }
 
 constexpr const char* kQuestions = "questions";
@@ -112,8 +121,7 @@ RunFolder::RunFolder(fs::path out, ExistingRun existing)
   if (fs::exists(out_) && !is_run(out_)) {
     throw ConfigError(concat("--out '", shown, "' exists and is not a run; choose another name"));
   }
-  const bool is_ours = is_run(working_) || fs::exists(working_ / kLockFile) || has_fits(working_);
-  if (fs::exists(working_) && !is_ours) {
+  if (fs::exists(working_) && !is_ours(working_)) {
     throw ConfigError(concat("'", unfinished, "' exists and is no unfinished run, but '", shown,
                              "' would grow there; choose another name"));
   }
@@ -158,7 +166,7 @@ void RunFolder::join_others(const Json& config) {
   require_equal(working_, read_json_file(working_ / kConfigFile), config,
                 "another --out, or remove it first");
   claims_ = std::make_unique<Claims>(working_ / kStateFolder);
-  if (!fs::exists(out_)) return;
+  if (!is_run(out_) || has_fits(working_)) return;
   claims_.reset();
   fs::remove_all(working_);  // the run was published before we made this folder anew
 }
@@ -191,7 +199,7 @@ void RunFolder::clear() const {
 }
 
 bool RunFolder::finished() const {
-  if (shared()) return fs::exists(out_);
+  if (shared()) return is_run(out_);
   return existing_.resume && !existing_.overwrite && fs::exists(out_) && !fs::exists(working_);
 }
 
@@ -245,6 +253,11 @@ void RunFolder::publish() {
                              "that was trained is in '", working_.string(), "'"));
   claims_.reset();
   remove_leftovers();
+}
+
+void RunFolder::remove_remains() {
+  claims_.reset();
+  if (is_run(out_) && !is_run(working_) && is_ours(working_)) fs::remove_all(working_);
 }
 
 bool RunFolder::wait_to_report() const {

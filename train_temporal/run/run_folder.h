@@ -59,6 +59,8 @@ class RunFolder {
   void publish();
   // One of the others has published the run.
   bool published_by_another() const;
+  // Behind it: removes what this process wrote under the old name meanwhile.
+  void remove_remains();
 
   // False when another process does this fit, or writes the report. Of a run that is not shared
   // this process does everything. SystemError when the run's folder is gone.
