@@ -2,8 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "train_temporal/report/study.h"
+#include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
 
