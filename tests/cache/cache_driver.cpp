@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <iterator>
 #include <limits>
@@ -110,8 +111,8 @@ int halves() {
   std::copy_n(input.data(), floats.size() * sizeof(float), reinterpret_cast<char*>(floats.data()));
   std::vector<std::uint16_t> converted(floats.size());
   to_half(floats, converted);
-  std::cout.write(reinterpret_cast<const char*>(converted.data()),
-                  static_cast<std::streamsize>(converted.size() * sizeof converted[0]));
+  // Not by std::cout, which shows bytes that are no text as escapes.
+  std::fwrite(converted.data(), sizeof converted[0], converted.size(), stdout);
   return 0;
 }
 

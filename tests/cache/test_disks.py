@@ -54,12 +54,12 @@ def test_an_export_on_a_full_disk_leaves_nothing_in_the_way_of_the_same_command(
         $write $disk/x.h5 0 40 > /dev/null; echo $?
         cat /dev/zero > $disk/filler 2> /dev/null
         truncate -s -32k $disk/filler
-        $tool export $disk/x.h5 $disk/y.csv; echo $?
+        $tool export $disk/x.h5 $disk/y.npy; echo $?
         rm $disk/filler
         ls -A $disk
-        $tool export $disk/x.h5 $disk/y.csv; echo $?
+        $tool export $disk/x.h5 $disk/y.npy; echo $?
         ls $disk""")
-    assert out[:3] == ["0", "3", "x.h5"] and out[3:] == ["0", "x.h5", "y.csv", "y.exams.csv", "y.frames.csv", "y.recipe.json"], out
+    assert out[:3] == ["0", "3", "x.h5"] and out[3:] == ["0", "x.h5", "y.exams.csv", "y.frames.csv", "y.npy", "y.recipe.json"], out
     assert "No space left on device; free some space and run the same command again" in errors
 
 

@@ -56,12 +56,9 @@ class Results {
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
 
-  bool has(const std::string& input) const { return results_.contains(input); }
-  bool has_failed(const std::string& input) const {
-    return !results_.at(input).at("failures").empty();
-  }
-  bool is_of(const std::string& input, const std::string& stamp) const {
-    return results_.at(input).value("stamp", stamp) == stamp;
+  const Json* find(const std::string& input) const {  // null where it has no result
+    const auto found = results_.find(input);
+    return found == results_.end() ? nullptr : &found->second;
   }
   std::size_t size() const { return results_.size(); }
   bool failed() const {
@@ -81,7 +78,6 @@ class Results {
     if (kTableShare * not_in_table_ >= results_.size()) write_table();
   }
 
-  // Until then the table may lack results.
   void complete_table() {
     if (not_in_table_ > 0) write_table();
   }
@@ -187,10 +183,10 @@ class Arrivals {
     for (const auto& entry : fs::directory_iterator(options_.watch)) {
       const std::string name = utf8_name(entry.path().filename().string());
       if (is_being_written(name) || is_marker(name)) continue;
-      const bool done = results.has(name);
-      if (done && !results.has_failed(name)) continue;
+      const Json* const result = results.find(name);
+      if (result && result->at("failures").empty()) continue;
       const Look look = look_at(entry.path());
-      if (done && results.is_of(name, look.stamp)) continue;
+      if (result && result->value("stamp", look.stamp) == look.stamp) continue;
       const auto before = seen_.find(name);
       const bool same = before != seen_.end() && before->second.stamp == look.stamp;
       const Quiet& since = seen[name] = same ? before->second : Quiet{look.stamp, Clock::now()};

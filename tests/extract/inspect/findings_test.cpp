@@ -145,7 +145,8 @@ TEST_F(DryRun, FramesOfFloatsWithoutNumbersWhereverTheyAre) {
   values[13 * 10] = std::numeric_limits<float>::infinity();
   scratch.write("a.npy", array_of_floats(values));
   const auto findings = look_as_is("exam,path\nA,a.npy\n");
-  ASSERT_THAT(kinds(findings), ElementsAre("lost_frames", "partly_finite_frames", "times_unknown"));
+  ASSERT_THAT(kinds(findings), ElementsAre("lost_frames", "partly_finite_frames", "times_unknown",
+                                           "without_patient"));
   EXPECT_EQ(findings[0].cases.at(0).detail,
             "1 frame: 'a.npy': none of the values is a finite number (all are NaN or infinite)");
   EXPECT_EQ(findings[1].cases.at(0).detail, "1 frame");

