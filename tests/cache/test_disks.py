@@ -53,7 +53,7 @@ def test_an_export_on_a_full_disk_leaves_nothing_in_the_way_of_the_same_command(
         mount -t tmpfs -o size=4m none $disk
         $write $disk/x.h5 0 40 > /dev/null; echo $?
         cat /dev/zero > $disk/filler 2> /dev/null
-        truncate -s -32k $disk/filler
+        truncate -s -8k $disk/filler
         $tool export $disk/x.h5 $disk/y.npy; echo $?
         rm $disk/filler
         ls -A $disk

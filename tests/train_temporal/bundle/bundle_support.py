@@ -27,9 +27,9 @@ def study(folder, *backbone, exams=12, manifest=None, pixels=PIXELS):
     return types.SimpleNamespace(folder=folder, exams=manifest, cache=cache, run=folder / "run")
 
 
-def vit_study(folder):
+def vit_study(folder, *words):
     weights = tiny_vit(folder / "vit.safetensors")
-    made = study(folder, "--weights", weights)
+    made = study(folder, "--weights", weights, *words)
     made.weights = weights
     return made
 

@@ -10,6 +10,7 @@ from bundle_support import bundle, coldframe, files_of, flip, study, vit_study
 
 REPO = pathlib.Path(__file__).resolve().parents[3]
 SHARED = REPO.parent / "shared"
+SALT = "one salt for both machines"
 sys.path.append(str(REPO / "tests" / "gpu"))
 from test_gpu_run import empty_root, load  # noqa: E402
 
@@ -28,7 +29,7 @@ def clips_study(folder):
             lines.append(f"clip{len(lines)},{name},{row['patient']},{label}")
     (folder / "exams.csv").write_text("\n".join(lines) + "\n")
     weights = SHARED / "weights" / "mobilenet_v2_imagenet_features1280.ts.pt"
-    made = study(folder, "--backbone", weights, manifest=folder / "exams.csv",
+    made = study(folder, "--backbone", weights, "--patient-salt", SALT, manifest=folder / "exams.csv",
                  pixels=["--mean", "0.5", "--std", "0.5", "--frames", "4"])
     made.weights = weights
     return made
@@ -50,7 +51,7 @@ class EmptyRoot:
         lines = [f"mount --bind {self.site} {self.root}/site", f"mount --bind {self.data} {self.root}/data",
                  f"mount --rbind /proc {self.root}/proc", f"mount --rbind /dev {self.root}/dev", 'exec chroot "$@"']
         return subprocess.run(["unshare", "-rm", "sh", "-ec", "\n".join(lines), "sh", str(self.root), "/carry/bin/coldframe",
-                               *map(str, words)], capture_output=True, text=True, env={"OMP_WAIT_POLICY": "PASSIVE"})
+                               *map(str, words)], capture_output=True, text=True, env={"OMP_WAIT_POLICY": "PASSIVE", "COLDFRAME_PATIENT_SALT": SALT})
 
 
 @pytest.mark.skipif(subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0,
@@ -58,7 +59,7 @@ class EmptyRoot:
 def test_raw_exams_are_predicted_where_there_is_nothing_else(tmp_path):
     folder = tmp_path / "study"
     folder.mkdir()
-    made = clips_study(folder) if (SHARED / "data" / "pocus").exists() else vit_study(folder)
+    made = clips_study(folder) if (SHARED / "data" / "pocus").exists() else vit_study(folder, "--patient-salt", SALT)
     bundle(made, "model.bundle", "--weights", made.weights)
     coldframe("predict", "--run", made.run, "--cache", made.cache, "--out", tmp_path / "two-steps.csv")
     shutil.rmtree(made.run)

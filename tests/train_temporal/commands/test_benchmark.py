@@ -42,9 +42,6 @@ def test_a_run_that_would_not_hold_ends_before_it_begins(tmp_path):
     for limit in ["memory=0", "epoch=5", "memory", "epoch=-1s", "speed=1s", "run=1h,run=2h"]:
         done = coldframe(*words, "--require", limit)
         assert done.returncode == 2, done.stderr
-    job = {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29511"}
-    done = coldframe(*words, "--require", "memory=1GiB", variables=job)
-    assert done.returncode == 2 and "--require is for one process" in done.stderr, done.stderr
     done = coldframe(*words, "--monitor", tmp_path / "nowhere" / "load.csv")
     assert done.returncode != 0 and "training gru" not in done.stderr, done.stderr
     assert not list(tmp_path.glob("run*"))

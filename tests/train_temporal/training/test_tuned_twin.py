@@ -75,10 +75,12 @@ def test_tuning_equals_pytorch(tmp_path):
                 found |= safetensors.torch.load_file(shard)
             width = twin.vit.embed_dim
             for name, tensor in twin.vit.state_dict().items():
-                # The bias of keys has no gradient but rounding, which Adam makes a step of.
+                # The bias of keys has no gradient but rounding, which Adam makes a step of; so have single weights (one in
+                # 50 000 here), which move by a step of 1e-4 at most.
                 rows = [slice(0, width), slice(2 * width, None)] if name.endswith("qkv.bias") else [slice(None)]
                 for some in rows:
-                    assert (found[name][some] - tensor[some]).abs().max() < 1e-5, name
+                    off = (found[name][some] - tensor[some]).abs()
+                    assert (off > 1e-5).float().mean() < 1e-4 and off.max() < 1e-4, name
 
 
 @pytest.fixture(scope="module")
