@@ -91,7 +91,7 @@ struct Architecture {
   std::int64_t prefix_tokens() const { return (class_token ? 1 : 0) + registers; }
 };
 
-// A member of Architecture under the name that recipes and published/*_rows.cpp use.
+// A member of Architecture under the name that recipes and published/models.csv use.
 struct Field {
   std::string_view key;
   std::string_view what;  // in messages

@@ -168,7 +168,7 @@ void require_recipe(const Bundle& bundle) {
            "\n  ")));
 }
 
-// The author's words go into the card as they are, but for what a page would run.
+// The author's words go into the card as they are; <script> is refused.
 std::string read_card(const MakeOptions& options) {
   if (options.card.empty()) return "";
   const std::string text = read_text_file(options.card, kLongestCard);

@@ -312,7 +312,7 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   add("overwrite", po::bool_switch(&words.overwrite), "replace a run of the same name");
   add("shared", po::bool_switch(&words.shared),
       "share the run's fits with every other process that is started with the same command, on any "
-      "machine that sees RUN; the last to finish writes the report");
+      "machine that sees RUN; one of them writes the report");
   add_split(splits, words, options);
   add_model(model, words, options);
   add_fit(fit, words, options);
