@@ -50,7 +50,7 @@ bool memory_is_short() {
   ::_exit(static_cast<int>(ExitCode::kFatal));
 }
 
-// Of the exception that nobody caught.
+// Whether the exception that nobody caught is a lack of memory.
 bool is_lack_of_memory() {
   if (!std::current_exception()) return false;
   try {
@@ -76,8 +76,8 @@ void on_terminate() {
   std::abort();
 }
 
-// Where memory is not at its end, the instruction fails once more, as it would have at first, and
-// abort() raises its signal once more by itself. A signal that another process sent is raised anew.
+// With memory left, the instruction fails again under the usual action, and abort() raises its
+// signal again by itself. A signal that another process sent is raised anew.
 void on_fault(int signal_number, siginfo_t* info, void*) {
   if (ended || memory_is_short()) end_out_of_memory();
   for (std::size_t i = 0; i < kFaults.size(); ++i)

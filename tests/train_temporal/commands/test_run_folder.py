@@ -6,18 +6,10 @@ import subprocess
 import time
 
 import pytest
+from run_support import SHORT, command, content, entries, made, train  # noqa: F401
 from training_support import PROGRAM, coldframe, make_cache, quick, ramp_cache, ramp_exams
 
 LONG = ["--folds", 2, "--seeds", 2, "--epochs", 300, "--patience", 0, "--threads", 2]
-SHORT = ["--folds", 2, "--epochs", 1]
-
-
-def command(cache, out, *more):
-    return ["train", "--cache", cache, "--target", "label", "--out", out, *quick(*more)]
-
-
-def train(cache, out, *more):
-    return coldframe(*command(cache, out, *more))
 
 
 def interrupt(words, out):
@@ -31,24 +23,6 @@ def interrupt(words, out):
     process.send_signal(signal.SIGINT)
     _, message = process.communicate()
     assert process.returncode == 75, message
-
-
-def content(run):
-    return {p.relative_to(run): p.read_bytes() for p in run.rglob("*.*")
-            if p.suffix in (".csv", ".safetensors")}
-
-
-def entries(folder):
-    return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("made")
-    cache = ramp_cache(folder, 40)
-    result = train(cache, folder / "run", *SHORT)
-    assert result.returncode == 0, result.stderr
-    return cache, folder / "run"
 
 
 @pytest.fixture(scope="module")
