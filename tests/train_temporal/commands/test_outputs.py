@@ -2,9 +2,8 @@
 import subprocess
 import time
 
-import pytest
 from run_support import SHORT, command, content, entries, made, train  # noqa: F401
-from training_support import PROGRAM, coldframe, held_at, quick, ramp_cache
+from training_support import PROGRAM, coldframe, held_at
 
 
 def test_what_appears_while_a_run_trains_is_kept(made, tmp_path):
