@@ -12,7 +12,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/system/monitor.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"

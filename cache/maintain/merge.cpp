@@ -10,7 +10,7 @@
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/exam_differences.h"
 #include "cache/maintain/lock.h"
-#include "cache/read/collection.h"
+#include "cache/read/shard_set.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 
@@ -26,7 +26,7 @@ class Merger {
   Merger(const Location& out, const std::vector<fs::path>& inputs, const MergeOptions& options)
       : out_(out), inputs_(inputs), options_(options) {
     for (const fs::path& input : inputs)
-      caches_.push_back(std::make_unique<Collection>(locate(input)));
+      caches_.push_back(std::make_unique<ShardSet>(locate(input)));
   }
   MergeReport run();
 
@@ -41,7 +41,7 @@ class Merger {
     return options_.prefixes.empty() ? "" : options_.prefixes[cache];
   }
   ExamInfo named(const Place& place) const;  // with its prefix
-  ShardHeader header_of(const Collection& cache) const;
+  ShardHeader header_of(const ShardSet& cache) const;
   void join_headers();
   void choose_exams();
   void choose_places();
@@ -58,13 +58,13 @@ class Merger {
   Location out_;
   const std::vector<fs::path>& inputs_;
   const MergeOptions& options_;
-  std::vector<std::unique_ptr<Collection>> caches_;
+  std::vector<std::unique_ptr<ShardSet>> caches_;
   std::vector<Place> chosen_;
   ShardContents contents_;
   MergeReport report_;
 };
 
-ShardHeader Merger::header_of(const Collection& cache) const {
+ShardHeader Merger::header_of(const ShardSet& cache) const {
   ShardHeader header = cache.header();
   if (options_.without_thumbnails)
     header.recipe.storage.erase(kThumbnails);  // the key has the name of the group
@@ -168,7 +168,7 @@ void Merger::choose_places() {
     std::sort(chosen_.begin(), chosen_.end(),
               [&](const Place& a, const Place& b) { return info(a).ordinal < info(b).ordinal; });
   for (const Place& place : chosen_) {
-    const Collection& cache = *caches_[place.cache];
+    const ShardSet& cache = *caches_[place.cache];
     contents_.exams.push_back(
         {named(place), cache.checksums(place.exam), cache.thumbnails(place.exam)});
     contents_.exams.back().checksums.resize(contents_.header.arrays());

@@ -2,7 +2,7 @@
 
 #include "cache/format/shard/shard_image.h"
 #include "cache/maintain/lock.h"
-#include "cache/read/collection.h"
+#include "cache/read/shard_set.h"
 #include "common/files/atomic_file.h"
 #include "common/files/outputs.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-ShardContents valid_contents(const Collection& cache) {
+ShardContents valid_contents(const ShardSet& cache) {
   ShardContents contents;
   contents.header = cache.header();
   contents.failures = cache.failures();
@@ -27,7 +27,7 @@ void pack_locked(const Location& location) {
   if (files.empty() || files == std::vector{location.path}) return;
   const bool had_file = files.front() == location.path;  // it comes first; what came since stays
   {
-    const Collection cache(location);
+    const ShardSet cache(location);
     publish_large(location.path, valid_contents(cache),
                   {[&cache](std::size_t exam, std::size_t array, std::span<std::byte> rows) {
                      cache.read_rows(exam, array, rows);

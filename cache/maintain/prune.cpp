@@ -7,7 +7,7 @@
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
 #include "cache/maintain/parts.h"
-#include "cache/read/collection.h"
+#include "cache/read/shard_set.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/text/text.h"
@@ -38,7 +38,7 @@ class Pruner {
 
   const Location& location_;
   const std::unordered_set<std::string>& ids_;
-  const Collection cache_;
+  const ShardSet cache_;
 };
 
 bool Pruner::goes(const fs::path& path, const ExamInfo& exam, Step step) const {
@@ -139,7 +139,7 @@ void remove_all_abandoned(const Location& location) {
 }  // namespace
 
 PruneReport prune(const Location& location, const std::unordered_set<std::string>& ids) {
-  if (location.files().empty()) const Collection nothing_there(location);  // throws, and says why
+  if (location.files().empty()) const ShardSet nothing_there(location);  // throws, and says why
   if (const auto writers = writers_at_work(location); !writers.empty())
     throw CacheError(concat(location.path.string(), " is being written by ", join(writers, ", "),
                             "; wait for it to end"));

@@ -6,7 +6,7 @@
 
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
-#include "cache/read/collection.h"
+#include "cache/read/shard_set.h"
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
@@ -15,7 +15,7 @@
 namespace coldframe::cache {
 namespace {
 
-std::size_t index_of(const Collection& cache, const std::string& id, const ExamInfo& info) {
+std::size_t index_of(const ShardSet& cache, const std::string& id, const ExamInfo& info) {
   const std::size_t index = cache.find(id);
   if (index >= cache.exams().size())
     throw CacheError(
@@ -28,7 +28,7 @@ std::size_t index_of(const Collection& cache, const std::string& id, const ExamI
 }
 
 // Frames that could not be read are still missing in the new revision.
-void carry_lost_frames(const Collection& cache, const ExamInfo& before, const ExamInfo& now,
+void carry_lost_frames(const ShardSet& cache, const ExamInfo& before, const ExamInfo& now,
                        ShardSequence& shards) {
   for (Failure failure : cache.failures()) {
     if (!is_of_frames(failure, before)) continue;
@@ -39,14 +39,14 @@ void carry_lost_frames(const Collection& cache, const ExamInfo& before, const Ex
   }
 }
 
-ShardSequence metadata_shards(const Collection& cache, const Location& location) {
+ShardSequence metadata_shards(const ShardSet& cache, const Location& location) {
   WriterOptions options;
   options.worker = kMetadataWorker;
   return ShardSequence(location, cache.header(), options);
 }
 
 // The features that exam `index` has, with `info`.
-void copy_exam(const Collection& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
+void copy_exam(const ShardSet& cache, std::size_t index, ExamInfo info, ShardSequence& shards) {
   shards.set_precisions(cache.precisions_of(index));
   std::vector<std::vector<std::byte>> rows;
   for (std::size_t array = 0; array < cache.header().arrays(); ++array) {
@@ -61,7 +61,7 @@ void copy_exam(const Collection& cache, std::size_t index, ExamInfo info, ShardS
   shards.add(std::move(info), {rows.begin(), rows.end()}, std::move(thumbnails));
 }
 
-void publish_revisions(const Collection& cache, const Location& location,
+void publish_revisions(const ShardSet& cache, const Location& location,
                        const std::vector<RenamedExam>& exams) {
   ShardSequence shards = metadata_shards(cache, location);
   for (const auto& [from, now] : exams) {
@@ -76,7 +76,7 @@ void publish_revisions(const Collection& cache, const Location& location,
 
 void remove_stale_files(const Location& location) {
   if (location.single_file || location.files().empty()) return;
-  const Collection after(location);
+  const ShardSet after(location);
   for (const std::filesystem::path& file : after.stale_files()) remove_file_durably(file);
 }
 
@@ -105,7 +105,7 @@ void remove_exams(const Location& location, const std::vector<std::string>& remo
   std::vector<std::pair<std::uint32_t, std::filesystem::path>>
       files;  // with latest revision removed
   {
-    const Collection cache(location);
+    const ShardSet cache(location);
     Ids exams, failures;
     for (const auto& file : cache.files()) {
       if (!holds_any(*file, ids)) continue;
@@ -144,7 +144,7 @@ void rename_exams(const Location& location, const std::vector<RenamedExam>& rena
   {
     const WriterLock lock = lock_packer(location);
     {
-      const Collection before(location);
+      const ShardSet before(location);
       // refuse before anything is written
       for (const auto& [from, now] : renamed) index_of(before, from, now);
       publish_revisions(before, location, renamed);

@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "cache/format/float16.h"
-#include "cache/read/caches.h"
 #include "cache/read/joined_exams.h"
 #include "cache/read/merged_streams.h"
+#include "cache/read/multi_cache.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 
@@ -14,7 +14,7 @@ namespace coldframe::cache {
 
 struct CacheReader::State {
   State(std::span<const NamedCache> caches, Detail detail) : cache(caches, detail) {}
-  Caches cache;
+  MultiCache cache;
   std::optional<MergedStreams> merged;
   std::optional<JoinedExams> joined;  // of what is merged
 

@@ -15,7 +15,7 @@ struct Run {
   std::vector<std::byte> rows;
 };
 
-void read_runs(const Collection& cache, std::size_t array, std::span<const std::size_t> exams,
+void read_runs(const ShardSet& cache, std::size_t array, std::span<const std::size_t> exams,
                BoundedQueue<Run>& queue) {
   try {
     while (!exams.empty()) {
@@ -35,7 +35,7 @@ void read_runs(const Collection& cache, std::size_t array, std::span<const std::
 
 }  // namespace
 
-void scan_rows(const Collection& cache, std::size_t array, std::span<const std::size_t> exams,
+void scan_rows(const ShardSet& cache, std::size_t array, std::span<const std::size_t> exams,
                const std::function<void(std::size_t exam, std::span<const std::byte> rows)>& body) {
   BoundedQueue<Run> queue(kRunsAhead);
   const std::jthread reader = start_thread([&] { read_runs(cache, array, exams, queue); });

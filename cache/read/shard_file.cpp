@@ -47,7 +47,7 @@ void ShardFile::State::reopen() {
   auto again = open_unchecked(path);
   if (again->identity() != identity)
     throw CacheError(path.string() + ": was replaced while it was being read; start again");
-  again->hide_from(end);
+  again->set_end(end);
   bytes_of_file = std::move(again);
   naming_the_file([&] {
     reader = std::make_unique<hdf5::FileReader>(*bytes_of_file);

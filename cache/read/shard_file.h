@@ -26,7 +26,7 @@ class ShardFile {
   std::uint64_t bytes_on_disk() const;
   std::uint64_t bytes_read() const;  // to open it
 
-  // Forgets the exams of contents(), of which a Collection keeps those that hold.
+  // Forgets the exams of contents(), of which a ShardSet keeps those that hold.
   void forget_exams();
 
   // The rows of one array as stored, of `count` exams from number `first` of this file on. Opens

@@ -8,12 +8,12 @@
 namespace coldframe::cache::tool {
 namespace {
 
-struct Words {
+struct RawOptions {
   std::string prefer, prefix;
   bool without_thumbnails = false, without_cut = false;
 };
 
-void add_leaving_out(boost::program_options::options_description& more, Words& words) {
+void add_leaving_out(boost::program_options::options_description& more, RawOptions& words) {
   namespace po = boost::program_options;
   more.add_options()("without-thumbnails", po::bool_switch(&words.without_thumbnails),
                      "leave out the frames' small JPEGs, for instance before the cache is given "
@@ -22,7 +22,7 @@ void add_leaving_out(boost::program_options::options_description& more, Words& w
                              "200 times smaller");
 }
 
-MergeOptions merge_options(const Words& words) {
+MergeOptions merge_options(const RawOptions& words) {
   static const WordTable<Prefer> kPreferences = {{"first", Prefer::kFirst},
                                                  {"newest", Prefer::kNewest}};
   MergeOptions options;
@@ -65,7 +65,7 @@ int write_merged(const VerbOptions& options, const MergeOptions& how) {
 int run_merge(const std::vector<std::string>& arguments) {
   namespace po = boost::program_options;
   VerbOptions options;
-  Words words;
+  RawOptions words;
   po::options_description more;
   more.add_options()("prefer", po::value(&words.prefer)->value_name("WHICH"),
                      "for exams that the caches have with different columns, times or features: "
@@ -82,7 +82,7 @@ int run_merge(const std::vector<std::string>& arguments) {
 
 int run_pack(const std::vector<std::string>& arguments) {
   VerbOptions options;
-  Words words;
+  RawOptions words;
   std::vector<std::string> where;
   boost::program_options::options_description more;
   more.add_options()("where",

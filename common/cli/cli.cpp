@@ -21,7 +21,7 @@
 #include "common/cli/out_of_memory.h"
 #include "common/cli/output.h"
 #include "common/files/file.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {

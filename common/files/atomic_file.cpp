@@ -14,7 +14,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -213,7 +213,7 @@ void remove_file_durably(const fs::path& path) {
     return attempt(injected_fault("unlink", path), [&] { return ::unlink(path.c_str()); });
   };
   int error = 0;
-  for (Patience tries(path, Patience::Stop::kWaits); remove() < 0;) {
+  for (RetryPolicy tries(path, RetryPolicy::Stop::kWaits); remove() < 0;) {
     if (errno == ENOENT && error != 0) break;  // done, and the answer was lost
     error = errno;
     if (!tries.again(error)) refuse("remove", path, error);
@@ -227,7 +227,7 @@ void rename_durably(const fs::path& from, const fs::path& to) {
                    [&] { return ::rename(from.c_str(), to.c_str()); });
   };
   int error = 0;
-  for (Patience tries(to, Patience::Stop::kWaits); rename() < 0;) {
+  for (RetryPolicy tries(to, RetryPolicy::Stop::kWaits); rename() < 0;) {
     const bool again = error != 0;
     error = errno;
     if (again && error == ENOENT && fs::exists(status_of(to))) break;  // the answer was lost
@@ -243,7 +243,7 @@ void create_folders_durably(const fs::path& folder) {
   const auto make = [&] {
     return attempt(injected_fault("mkdir", folder), [&] { return ::mkdir(folder.c_str(), 0777); });
   };
-  for (Patience tries(folder, Patience::Stop::kWaits); make() < 0 && errno != EEXIST;)
+  for (RetryPolicy tries(folder, RetryPolicy::Stop::kWaits); make() < 0 && errno != EEXIST;)
     if (const int error = errno; !tries.again(error)) refuse("create", folder, error);
   sync_folder(folder);
 }

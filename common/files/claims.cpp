@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 
@@ -108,7 +108,7 @@ bool Claims::take(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (held_.contains(name)) return false;
   const fs::path path = file_of(name);
-  for (Patience tries(path);;) {
+  for (RetryPolicy tries(path);;) {
     int claim = open_claim(path, O_EXCL);
     if (claim < 0 && errno == EEXIST) {
       if (!is_abandoned(name)) return false;

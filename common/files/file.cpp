@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -51,7 +51,7 @@ std::string_view without_device(std::string_view identity) {
 InputFile::InputFile(std::filesystem::path path, RefuseFile refuse_file)
     : path_(std::move(path)), refuse_(refuse_file) {
   struct stat status = {};
-  for (Patience tries(path_); descriptor_ < 0;) {
+  for (RetryPolicy tries(path_); descriptor_ < 0;) {
     descriptor_ = open_and_look(path_, status);
     if (const int error = errno; descriptor_ < 0 && !tries.again(error))
       refuse(std::strerror(error));
@@ -90,7 +90,7 @@ std::size_t InputFile::read_some(std::uint64_t offset, std::span<std::byte> byte
   if (offset >= size_) return 0;
   const std::size_t wanted = std::min<std::uint64_t>(bytes.size(), size_ - offset);
   std::size_t done = 0;
-  Patience tries(path_);
+  RetryPolicy tries(path_);
   while (done < wanted) {
     const ssize_t count =
         ::pread(descriptor_, bytes.data() + done, wanted - done, static_cast<off_t>(offset + done));

@@ -34,7 +34,7 @@ class InputFile final : public ByteSource {
   // Device, inode, size and modification time: equal for two opens of one unchanged file.
   const std::string& identity() const { return identity_; }
   std::uint64_t size() const override { return size_; }
-  void hide_from(std::uint64_t end) { size_ = end; }  // what lies behind it; at most the size
+  void set_end(std::uint64_t end) { size_ = end; }  // what lies behind it; at most the size
   std::size_t read_some(std::uint64_t offset, std::span<std::byte> bytes) const override;
   std::uint64_t bytes_read() const { return bytes_read_; }  // so far
 

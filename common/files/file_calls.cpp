@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -75,7 +75,7 @@ int injected_fault(std::string_view name, const fs::path& path) {
 }
 
 void refuse(std::string_view verb, const fs::path& path, int error) {
-  if (may_pass(error)) throw PassingError(message_of(verb, path, error), error);
+  if (is_transient(error)) throw PassingError(message_of(verb, path, error), error);
   throw SystemError(message_of(verb, path, error));
 }
 
@@ -85,7 +85,7 @@ fs::path folder_of(const fs::path& path) {
 
 void sync_folder(const fs::path& path) {
   const fs::path folder = folder_of(path);
-  for (Patience tries(folder, Patience::Stop::kWaits); try_sync(folder) < 0;)
+  for (RetryPolicy tries(folder, RetryPolicy::Stop::kWaits); try_sync(folder) < 0;)
     if (const int error = errno; !tries.again(error))
       throw SystemError(message_of("sync the folder of", path, error));
 }

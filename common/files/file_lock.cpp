@@ -11,7 +11,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -53,7 +53,7 @@ int try_lock(int descriptor, int operation) {
 int open_lock(const std::filesystem::path& path) {
   create_folders_durably(path.parent_path());
   int descriptor = -1;
-  for (Patience tries(path, Patience::Stop::kWaits); descriptor < 0;) {
+  for (RetryPolicy tries(path, RetryPolicy::Stop::kWaits); descriptor < 0;) {
     descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (descriptor >= 0 || errno == ENOENT) break;  // the folder vanished in between
     if (const int error = errno; !tries.again(error))

@@ -9,7 +9,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/file_calls.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -38,13 +38,13 @@ int replace_reservation(const fs::path& temporary, int descriptor, const fs::pat
   const int error = errno;
   struct stat ours = {}, there = {};
   int looked = 0;
-  for (Patience tries(path, Patience::Stop::kWaits);
+  for (RetryPolicy tries(path, RetryPolicy::Stop::kWaits);
        (looked = ::stat(path.c_str(), &there)) < 0 && tries.again(errno);) {
   }
   const bool is_ours =
       there.st_size > 0 || (::fstat(descriptor, &ours) == 0 && there.st_ino == ours.st_ino);
   if (looked == 0 && is_ours) return 0;
-  for (Patience tries(path, Patience::Stop::kWaits);
+  for (RetryPolicy tries(path, RetryPolicy::Stop::kWaits);
        looked == 0 && ::unlink(path.c_str()) < 0 && tries.again(errno);) {
   }
   errno = error;
@@ -71,7 +71,7 @@ int try_folder(const fs::path& from, const fs::path& to) {
 
 bool rename_folder_if_new(const fs::path& from, const fs::path& to) {
   bool tried = false;
-  for (Patience tries(to, Patience::Stop::kWaits); try_folder(from, to) < 0; tried = true) {
+  for (RetryPolicy tries(to, RetryPolicy::Stop::kWaits); try_folder(from, to) < 0; tried = true) {
     const int error = errno;
     std::error_code ignored;
     if (tried && !fs::exists(status_of(from, ignored)) && fs::exists(status_of(to, ignored)))

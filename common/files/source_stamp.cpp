@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/files/fingerprint.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe {
@@ -16,7 +16,7 @@ namespace {
 
 std::string file_stamp(const std::filesystem::path& path) {
   struct stat status = {};
-  for (Patience tries(path);
+  for (RetryPolicy tries(path);
        ::stat(path.c_str(), &status) != 0 || ::access(path.c_str(), R_OK) != 0;)
     if (!tries.again(errno)) return "-";
   const std::int64_t nanoseconds =

@@ -200,15 +200,15 @@ std::size_t read_whole(std::span<const Slot> slots, std::size_t begin, std::size
   };
   try {
     slots[begin].source->read(indices, take);
-  } catch (const FileSpoilt&) {
+  } catch (const CorruptFile&) {
     throw;
-  } catch (const RestLost& error) {
+  } catch (const UnreadableFromHere& error) {
     while (slot < end) {
       hand_over(missing_slot(slots, slot, error.what()), sink);
       ++slot;
     }
   } catch (const DataError& error) {
-    if (slot == end) throw;  // all were handed over: as FileSpoilt
+    if (slot == end) throw;  // all were handed over: as CorruptFile
     hand_over(missing_slot(slots, slot, error.what()), sink);
     ++slot;
   }

@@ -23,14 +23,14 @@
 namespace coldframe::frames {
 
 // Thrown by Source::read: no frame of the file from this one on can be read.
-class RestLost : public DataError {
+class UnreadableFromHere : public DataError {
  public:
   using DataError::DataError;
 };
 
 // Thrown by Source::read: the file is damaged, and nothing tells which of its frames are whole,
 // even of those that were handed over.
-class FileSpoilt : public DataError {
+class CorruptFile : public DataError {
  public:
   using DataError::DataError;
 };
@@ -50,7 +50,7 @@ class Source {
   virtual std::string lost_tail() const { return {}; }
   // Decodes the frames with the given ascending indices. DataError names the file and tells of the
   // first frame that was not handed over; those behind it may be asked for again, unless it is a
-  // RestLost.
+  // UnreadableFromHere.
   virtual void read(std::span<const std::int64_t> indices,
                     const std::function<void(Frame&&)>& sink) = 0;
 

@@ -27,7 +27,7 @@ const CommandHelp kHelp{
 
 // The command line as it was given, before presets and defaults are applied; empty text means "not
 // given".
-struct Words {
+struct RawOptions {
   std::string out, weights, backbone, random_weights, architecture, activation, preset, pool,
       layers;
   bool projection = false;
@@ -41,7 +41,7 @@ struct Words {
   MachineOptions machine;
 };
 
-void describe_backbone(Words& words, po::options_description& description) {
+void describe_backbone(RawOptions& words, po::options_description& description) {
   const auto text = [](std::string& target, const char* name) {
     return po::value(&target)->value_name(name);
   };
@@ -73,7 +73,8 @@ void describe_backbone(Words& words, po::options_description& description) {
       "CLIP's config does by itself where neither --pool nor --layers is given");
 }
 
-void describe_run(Words& words, ExtractOptions& options, po::options_description& description) {
+void describe_run(RawOptions& words, ExtractOptions& options,
+                  po::options_description& description) {
   auto add = description.add_options();
   add("store", po::value(&words.store)->value_name("TYPE"), "float16 (default) or float32");
   add("cut", po::value(&words.cut)->value_name("BLOCK"),
@@ -108,7 +109,7 @@ void describe_run(Words& words, ExtractOptions& options, po::options_description
   add("json", po::bool_switch(&options.json), "print the summary as JSON");
 }
 
-po::options_description describe(Words& words, ExtractOptions& options) {
+po::options_description describe(RawOptions& words, ExtractOptions& options) {
   po::options_description description("Options");
   words.input.describe(description, options);
   describe_backbone(words, description);
@@ -119,7 +120,7 @@ po::options_description describe(Words& words, ExtractOptions& options) {
   return description;
 }
 
-void check_backbone_choice(const Words& words) {
+void check_backbone_choice(const RawOptions& words) {
   const int given =
       !words.weights.empty() + !words.backbone.empty() + !words.random_weights.empty();
   if (given == 1) return;
@@ -133,7 +134,7 @@ void check_backbone_choice(const Words& words) {
 }
 
 // A compiled module is taken as it is.
-void check_compiled(const Words& words) {
+void check_compiled(const RawOptions& words) {
   if (words.backbone.empty()) return;
   for (const auto& [option, given] :
        {std::pair{"--pool", !words.pool.empty()}, std::pair{"--layers", !words.layers.empty()},
@@ -148,7 +149,7 @@ void check_compiled(const Words& words) {
 
 // Never assumes normalisation or pooling for a checkpoint that neither a preset nor a config beside
 // it describes.
-void check_constants(const Words& words, const std::optional<vit::ModelConfig>& config) {
+void check_constants(const RawOptions& words, const std::optional<vit::ModelConfig>& config) {
   if (!words.preset.empty()) return;
   std::vector<std::string> missing;
   if (words.pixels.mean.empty() && !(config && config->pixels.mean)) missing.push_back("--mean");
@@ -161,7 +162,7 @@ void check_constants(const Words& words, const std::optional<vit::ModelConfig>& 
       " must be given: the right values belong to the checkpoint and are not guessed"));
 }
 
-void check_pooling(const Words& words, const Preset& preset, bool dry_run) {
+void check_pooling(const RawOptions& words, const Preset& preset, bool dry_run) {
   if (preset.pooling || !words.pool.empty() || !words.backbone.empty() || dry_run) return;
   throw ConfigError(concat("--preset ", preset.name,
                            " leaves the pooling open, as its authors do (", preset.source,
@@ -169,7 +170,7 @@ void check_pooling(const Words& words, const Preset& preset, bool dry_run) {
 }
 
 // Reads the config that lies beside the weights, unless a preset describes them.
-std::optional<vit::ModelConfig> config_of(const Words& words) {
+std::optional<vit::ModelConfig> config_of(const RawOptions& words) {
   if (words.weights.empty() || !words.preset.empty()) return std::nullopt;
   try {
     return vit::read_model_config(vit::find_weight_files(words.weights));
@@ -186,7 +187,7 @@ void check_thumbnails(int side) {
                              kLargestThumbnail, " pixels"));
 }
 
-void apply_cut(const Words& words, ExtractOptions& options) {
+void apply_cut(const RawOptions& words, ExtractOptions& options) {
   if (words.cut == kNotGiven) return;
   if (words.cut < 0)
     throw ConfigError(concat("--cut ", words.cut, ": expected a block of the ViT, counted from 0"));
@@ -201,7 +202,7 @@ void apply_cut(const Words& words, ExtractOptions& options) {
 }
 
 // Requires what only a dry run can do without.
-void check_required(const Words& words, const ExtractOptions& options) {
+void check_required(const RawOptions& words, const ExtractOptions& options) {
   if (words.out.empty() && !options.benchmark)
     throw ConfigError("--out is missing: name the cache, x.h5 or a folder");
   check_backbone_choice(words);
@@ -214,14 +215,14 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
 }
 
 // A config's projection belongs to its pooling: who names tokens gets them as they are.
-void apply_features(const Words& words, vit::FeatureOptions& features) {
+void apply_features(const RawOptions& words, vit::FeatureOptions& features) {
   const bool names_tokens = !words.pool.empty() || !words.layers.empty();
   if (!words.pool.empty()) features.pooling = vit::parse_pooling(words.pool);
   if (!words.layers.empty()) features.layers = vit::parse_layers(words.layers);
   features.projection = words.projection || (features.projection && !names_tokens);
 }
 
-void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
+void apply_backbone(const RawOptions& words, vit::BackboneOptions& backbone) {
   backbone.weights = without_slash(words.weights);
   backbone.module = words.backbone;
   if (!words.random_weights.empty()) {
@@ -243,7 +244,7 @@ void apply_backbone(const Words& words, vit::BackboneOptions& backbone) {
 }
 
 // The cache is gone on with, and so is the monitor's table.
-void check_named_files(const Words& words, const ExtractOptions& options) {
+void check_named_files(const RawOptions& words, const ExtractOptions& options) {
   const auto is_judged_later = [](const std::filesystem::path&) { return true; };
   check_outputs(
       {{"--out", options.out, is_judged_later}, {"--monitor", options.monitor, is_monitor_table}},
@@ -259,7 +260,7 @@ void check_named_files(const Words& words, const ExtractOptions& options) {
 }  // namespace
 
 std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments) {
-  Words words;
+  RawOptions words;
   ExtractOptions options;
   if (!parse_command_line(kHelp, describe(words, options), arguments)) return std::nullopt;
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cache/format/storage_type.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "extract/augment/augmentation.h"
 #include "extract/frames/reader_options.h"
 #include "extract/frames/source.h"

@@ -6,7 +6,7 @@
 #include "common/text/text.h"
 #include "common/threads/parallel.h"
 #include "extract/pipeline/decode/decode_stage.h"
-#include "extract/pipeline/gathering.h"
+#include "extract/pipeline/feature_sink.h"
 
 namespace coldframe::extract {
 namespace {
@@ -37,7 +37,7 @@ std::string join_batches(const std::vector<DeviceResult>& results) {
 PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamTask> tasks,
                             const ExtractOptions& options, std::span<const ComputeDevice> devices,
                             cache::ShardWriter& writer) {
-  Gathering gathering(tasks.size(), *devices.front().backbone, writer, options);
+  FeatureSink sink(tasks.size(), *devices.front().backbone, writer, options);
   std::vector<DeviceResult> results(devices.size());
   {
     DecodedQueue queue(static_cast<std::size_t>(3 * options.preprocessing.image_size.pixels()),
@@ -45,7 +45,7 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
     const DecodeStage decoder(input, tasks, decode_settings(options), queue);
     const auto work = [&](std::size_t i) {
       try {
-        results[i] = compute(devices[i], options, queue, gathering);
+        results[i] = compute(devices[i], options, queue, sink);
       } catch (...) {
         queue.fail(std::current_exception());  // the other devices stop, with this error
         throw;
@@ -54,11 +54,11 @@ PipelineResult run_pipeline(const frames::ExamList& input, std::span<const ExamT
     parallel_for(devices.size(), work, devices.size());
   }
 
-  PipelineResult result = gathering.finish();
+  PipelineResult result = sink.finish();
   result.views = 1 + options.augmentation.views;
   const std::size_t done = result.exams + result.failures.size() + result.unchanged;
   result.stopped = stop_requested() && done < tasks.size();
-  result.seconds = gathering.seconds();
+  result.seconds = sink.seconds();
   for (const DeviceResult& device : results) {
     result.compute_s += device.counts.compute_s / static_cast<double>(devices.size());
     result.repeated += static_cast<std::size_t>(device.counts.repeated);

@@ -22,7 +22,7 @@ Architecture as_named(Architecture shown, const std::string& name) {
   const Architecture& named = find_published(name).architecture;
   expect_norm(named, shown);
   require_same(shown, named, name);
-  take_hidden(named, shown);
+  fill_unobservable_fields(named, shown);
   return shown;
 }
 
@@ -31,7 +31,7 @@ Architecture as_configured(Architecture shown, const std::string& scheme,
   expect_norm(config.architecture, shown);
   require_same(shown, scheme, config);
   const BlockKind kind = shown.block;
-  take_hidden(config.architecture, shown);
+  fill_unobservable_fields(config.architecture, shown);
   if (kind != BlockKind::kPreNorm) shown.block = kind;
   log_info(concat("weights: ", config.model, ", as '", config.file.string(), "' says"));
   return shown;

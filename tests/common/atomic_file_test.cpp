@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {

@@ -44,7 +44,7 @@ TEST(InputFile, RefusesFoldersPipesAndDevicesWithoutWaiting) {
 TEST(InputFile, HidesItsEndAndRefusesInTheWordsOfItsUser) {
   const testing::TemporaryFolder folder;
   InputFile file(folder.write("a", "0123456789"), refuse_unnamed);
-  file.hide_from(4);
+  file.set_end(4);
   EXPECT_EQ(file.size(), 4u);
   EXPECT_EQ(file.read(1, 3), "123");
   std::vector<std::byte> bytes(10);

@@ -107,7 +107,7 @@ class FrameFeatures {
   extract::DeviceInput input_;
 };
 
-void check_recipe(const extract::ExtractOptions& options, const temporal::ModelCard& card) {
+void check_recipe(const extract::ExtractOptions& options, const temporal::ModelMetadata& card) {
   const auto refuse = [](const std::string& why) {
     throw ConfigError(concat("--online takes frames one by one, but ", why,
                              "; predict the whole clip without --online"));

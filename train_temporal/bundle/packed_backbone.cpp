@@ -71,8 +71,8 @@ std::string write_halved(const vit::WeightFiles& weights, const fs::path& folder
   return "model.safetensors";
 }
 
-void pack_vit(const temporal::ModelCard& card, const BackboneFiles& files, const fs::path& folder,
-              PackedBackbone& packed) {
+void pack_vit(const temporal::ModelMetadata& card, const BackboneFiles& files,
+              const fs::path& folder, PackedBackbone& packed) {
   const vit::WeightFiles weights = vit::find_weight_files(files.weights);
   Json& backbone = packed.recipe.features["backbone"];
   require_digest(files.weights, vit::digest_of(weights), backbone);
@@ -124,7 +124,7 @@ std::string published_name(const Json& architecture) {
 }
 
 // What the recipe says beside the features, and the name that spares `extract` a guess.
-std::string options_text(const temporal::ModelCard& card, const cache::Recipe& recipe) {
+std::string options_text(const temporal::ModelMetadata& card, const cache::Recipe& recipe) {
   const Json& storage = recipe.storage;
   std::string text = temporal::extract_options(recipe.features);
   const auto add = [&](const char* option, const Json& value) {
@@ -167,7 +167,7 @@ void require_recipe_options(const std::string& text) {
   }
 }
 
-PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
+PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const fs::path& folder) {
   if (card.recipe.features.contains(cache::kRecipesOfStreams))
     throw ConfigError(

@@ -23,7 +23,7 @@ struct PackedBackbone {
 
 // Copies the files into `folder`. DataError when they are not the recipe's, by their SHA-256;
 // ConfigError when one is missing or one too many, or cannot be halved.
-PackedBackbone pack_backbone(const temporal::ModelCard& card, const BackboneFiles& files,
+PackedBackbone pack_backbone(const temporal::ModelMetadata& card, const BackboneFiles& files,
                              const std::filesystem::path& folder);
 
 // DataError for an extract.ini that sets anything but what PackedBackbone::options may.

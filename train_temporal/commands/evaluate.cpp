@@ -11,8 +11,8 @@
 #include "common/files/outputs.h"
 #include "common/files/scratch_folder.h"
 #include "common/text/text.h"
-#include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/run_files.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/apply/exam_covariates.h"
@@ -33,11 +33,12 @@ constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.
 
 // One part, held out by all fits of a model: their average decides on each exam.
 ModelFolds apply(Ensemble& ensemble, const std::string& name, const Split& split,
-                 const Cohort& cohort, const Asked& asked, const torch::Device& device) {
+                 const Cohort& cohort, const ResolvedQuestions& asked,
+                 const torch::Device& device) {
   FoldResult fold{&split, {}};
   std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
   for (std::size_t t = 0; t < scores.size(); ++t) {
-    Reading reading;
+    Readout reading;
     reading.threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
     auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
     fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
@@ -61,7 +62,7 @@ struct Examined {
 
 // The main model, then the controls that the run has kept.
 std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& split,
-                              const Cohort& cohort, const Asked& asked,
+                              const Cohort& cohort, const ResolvedQuestions& asked,
                               const torch::Device& device) {
   std::vector<Examined> all = {
       {apply(main, model_name(main.card().config), split, cohort, asked, device), frame_of(main)}};
@@ -84,7 +85,8 @@ std::string name_of(const fs::path& run) {
 
 // The main model of the run to compare with, and a warning where it knows these exams.
 Examined examine_other(const ApplyOptions& options, const Ensemble& main, const Split& split,
-                       Cohort& cohort, const Asked& asked, const torch::Device& device) {
+                       Cohort& cohort, const ResolvedQuestions& asked,
+                       const torch::Device& device) {
   Ensemble other(model_files(options.against), main.labels());
   require_same_question(main.targets(), "this run", other.targets(),
                         concat("--against '", options.against.string(), "'"));
@@ -105,8 +107,9 @@ Examined examine_other(const ApplyOptions& options, const Ensemble& main, const 
   return {apply(other, name_of(options.against), split, cohort, asked, device), frame_of(other)};
 }
 
-StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort, const Asked& asked,
-                      const Ensemble& ensemble, const ApplyOptions& options, Seen seen) {
+StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
+                      const ResolvedQuestions& asked, const Ensemble& ensemble,
+                      const ApplyOptions& options, Seen seen) {
   StudyReport study;
   for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
     RunReport& report = study.targets.emplace_back();
@@ -175,7 +178,7 @@ std::string warn_of_failures(const std::vector<cache::Failure>& failures) {
 }
 
 // Warns where the figures may be too good.
-Seen seen_of(const Applied& applied, Cohort& cohort, bool exam_is_patient) {
+Seen seen_of(const Predictor& applied, Cohort& cohort, bool exam_is_patient) {
   const auto known = applied.count_known(
       cohort.exams(), exam_is_patient ? std::vector<std::string>() : cohort.patients,
       cohort.labeled());
@@ -268,12 +271,12 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!options.out.has_filename()) options.out = options.out.parent_path();
   if (!options.out.empty()) require_replaceable(options.out, options.overwrite);
   if (options.data.cache.empty() && options.input.empty()) return compare_runs(options);
-  Applied applied(options);
+  Predictor applied(options);
   Ensemble& ensemble = applied.ensemble();
   options.data.cache = applied.features();
   options.data.arrangement = ensemble.card().arrangement;
   Cohort cohort = open_cohort(options.data, ensemble.targets());
-  const Asked asked = ask(cohort, options.questions);
+  const ResolvedQuestions asked = ask(cohort, options.questions);
   ensemble.require_same_features(cohort.cache, options.data.cache);
   const Json failures = applied.raw() ? failures_json(cohort.cache) : Json::array();
   if (!failures.empty()) cohort.warnings.push_back(warn_of_failures(cohort.cache.failures()));

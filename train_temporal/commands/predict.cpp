@@ -9,8 +9,8 @@
 #include "common/files/outputs.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/online.h"
-#include "train_temporal/commands/applied.h"
 #include "train_temporal/commands/commands.h"
+#include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
@@ -25,7 +25,7 @@ namespace {
 struct Outcome {
   std::vector<std::size_t> exams;  // of the cache
   std::size_t left_out = 0, failures = 0;
-  std::vector<Unlikeness> unlike;        // of each exam; empty where the study does not know
+  std::vector<OodScore> unlike;          // of each exam; empty where the study does not know
   std::vector<ExplainedExam> explained;  // with --explain
 
   bool clean() const { return left_out == 0 && failures == 0; }
@@ -89,8 +89,8 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
   return explained;
 }
 
-void warn_of_use(const Applied& applied, const ModelCard& card, const cache::CacheReader& cache,
-                 const std::vector<std::size_t>& exams) {
+void warn_of_use(const Predictor& applied, const ModelMetadata& card,
+                 const cache::CacheReader& cache, const std::vector<std::size_t>& exams) {
   std::vector<std::string> patients;
   for (const cache::ExamInfo& exam : cache.exams()) patients.push_back(exam.patient);
   const std::size_t known = applied.count_known(cache.exams(), patients, exams).value_or(0);
@@ -110,7 +110,7 @@ void check_explain(const ApplyOptions& options, const Ensemble& ensemble) {
 }
 
 // Predicts all exams of the cache that have a frame, and writes the tables.
-Outcome predict(Applied& applied, const cache::CacheReader& cache, const ApplyOptions& options) {
+Outcome predict(Predictor& applied, const cache::CacheReader& cache, const ApplyOptions& options) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, applied.cache());
   Outcome outcome;
@@ -149,7 +149,7 @@ int run_predict(const std::vector<std::string>& arguments) {
     return static_cast<int>(ExitCode::kDone);
   }
   if (!options.watch.empty()) return watch_folder(options);
-  Applied applied(options);
+  Predictor applied(options);
   check_explain(options, applied.ensemble());
   cache::CacheReader cache(named_caches(applied.features().string()));
   for (const std::string& warning : arrange(cache, applied.ensemble().card().arrangement))

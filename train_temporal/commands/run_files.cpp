@@ -33,7 +33,7 @@ void write_tables(const RunFolder& folder, const Experiment& experiment, const C
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<std::string>& source_kinds,
                   const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models) {
-  ModelCard card;
+  ModelMetadata card;
   card.recipe = cohort.cache.recipe();
   card.targets = cohort.targets.list();
   card.source_kinds = source_kinds;

@@ -112,7 +112,7 @@ class TrainingRun {
   std::vector<Dataset> datasets_;  // for each of them
   std::string split_text_;
   Cohort cohort_;
-  Asked asked_;
+  ResolvedQuestions asked_;
   std::vector<Split> splits_;
   std::vector<std::string> source_kinds_;
   ModelConfig base_;

@@ -66,8 +66,8 @@ FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& c
   result.validation_patients = distinct_patients(split.validation, cohort);
   result.test_patients = distinct_patients(split.test, cohort);
   result.temperature = 0;
-  const std::vector<Reading>& readings = fold.targets[target].readings;
-  for (const Reading& one : readings) {
+  const std::vector<Readout>& readings = fold.targets[target].readings;
+  for (const Readout& one : readings) {
     result.temperature += one.temperature / static_cast<double>(readings.size());
   }
   result.threshold = fold.targets[target].threshold();

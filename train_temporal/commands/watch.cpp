@@ -20,7 +20,7 @@
 #include "common/files/outputs.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
-#include "train_temporal/commands/applied.h"
+#include "train_temporal/commands/predictor.h"
 #include "train_temporal/run/apply/prediction_table.h"
 
 namespace coldframe::temporal {
@@ -231,7 +231,7 @@ class Arrivals {
   std::size_t waiting_ = 0;
 };
 
-void predict(Applied& applied, const fs::path& path, Json& result) {
+void predict(Predictor& applied, const fs::path& path, Json& result) {
   std::error_code error;
   const std::string suffix = lower(path.extension().string());
   if ((suffix == ".csv" || suffix == ".tsv") && !fs::is_directory(path, error))
@@ -252,7 +252,7 @@ void predict(Applied& applied, const fs::path& path, Json& result) {
 
 // Null where the arrival has changed meanwhile, or has gone: that may pass. Errors of the machine
 // end the watch.
-Json result_of(const Arrival& arrival, Applied& applied) {
+Json result_of(const Arrival& arrival, Predictor& applied) {
   Json result = {{"input", arrival.name},
                  {"stamp", arrival.stamp},
                  {"header", Json::array()},
@@ -287,7 +287,7 @@ void pause() {
 }
 
 // False where none has got a result.
-bool predict_all(const std::vector<Arrival>& arrivals, Applied& applied, Results& results) {
+bool predict_all(const std::vector<Arrival>& arrivals, Predictor& applied, Results& results) {
   bool progress = false;
   for (const Arrival& arrival : arrivals) {
     if (stop_requested()) break;
@@ -316,7 +316,7 @@ int watch_folder(const ApplyOptions& options) {
   if (!fs::is_directory(options.watch))
     throw ConfigError(concat("--watch '", options.watch.string(), "': there is no such folder"));
   require_apart(options.watch, options.out);
-  Applied applied(options);
+  Predictor applied(options);
   if (applied.ensemble().card().arrangement.asked())
     throw ConfigError(
         "the run joins files of several streams or visits (--streams, --visits), and --watch "

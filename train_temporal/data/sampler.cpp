@@ -5,7 +5,7 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr std::uint64_t id(Stream stream) {
+constexpr std::uint64_t id(RandomPurpose stream) {
   return static_cast<std::uint64_t>(stream);
 }
 
@@ -32,15 +32,15 @@ std::vector<std::int64_t> draw_in_order(std::int64_t n, std::int64_t k, CounterR
 
 DrawnFrames FrameSampler::for_training(std::int64_t frames, std::uint64_t exam_key,
                                        std::uint64_t epoch) const {
-  CounterRandom draw({seed_, id(Stream::kFrames), epoch, exam_key});
+  CounterRandom draw({seed_, id(RandomPurpose::kFrames), epoch, exam_key});
   const std::int64_t wanted = train_frames_ > 0 ? train_frames_ : frames;
   return arranged(draw_in_order(frames, wanted, draw),
-                  CounterRandom({seed_, id(Stream::kPermutation), epoch + 1, exam_key}));
+                  CounterRandom({seed_, id(RandomPurpose::kPermutation), epoch + 1, exam_key}));
 }
 
 DrawnFrames FrameSampler::for_evaluation(std::int64_t frames, std::uint64_t exam_key) const {
   return arranged(all_positions(frames),
-                  CounterRandom({seed_, id(Stream::kPermutation), 0, exam_key}));
+                  CounterRandom({seed_, id(RandomPurpose::kPermutation), 0, exam_key}));
 }
 
 DrawnFrames FrameSampler::arranged(std::vector<std::int64_t> positions,
@@ -58,12 +58,12 @@ DrawnFrames FrameSampler::arranged(std::vector<std::int64_t> positions,
 
 std::size_t draw_view(std::size_t views, std::uint64_t seed, std::uint64_t exam_key,
                       std::uint64_t epoch) {
-  return CounterRandom({seed, id(Stream::kView), epoch, exam_key}).below(views);
+  return CounterRandom({seed, id(RandomPurpose::kView), epoch, exam_key}).below(views);
 }
 
 std::vector<std::size_t> epoch_order(std::vector<std::size_t> exams, std::uint64_t seed,
                                      std::uint64_t epoch) {
-  CounterRandom random({seed, id(Stream::kExamOrder), epoch});
+  CounterRandom random({seed, id(RandomPurpose::kExamOrder), epoch});
   random.shuffle(exams);
   return exams;
 }
@@ -74,7 +74,7 @@ std::vector<std::size_t> balanced_order(std::vector<std::vector<std::size_t>> cl
   std::size_t count = 0;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     count += classes[c].size();
-    CounterRandom random({seed, id(Stream::kExamOrder), epoch, c + 1});
+    CounterRandom random({seed, id(RandomPurpose::kExamOrder), epoch, c + 1});
     random.shuffle(classes[c]);
   }
   std::vector<std::size_t> order;

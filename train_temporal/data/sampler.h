@@ -11,7 +11,7 @@
 namespace coldframe::temporal {
 
 // The use of a random number in a fit is the second part of its key, after the fit's seed.
-enum class Stream : std::uint64_t {
+enum class RandomPurpose : std::uint64_t {
   kWeights = 1,
   kExamOrder,
   kFrames,
@@ -26,13 +26,14 @@ enum class Stream : std::uint64_t {
   kTokenDropout = 1u << 16,  // in the first part of a ViT's first block; likewise
 };
 
-constexpr Stream token_dropout(std::int64_t block, std::size_t part) {
-  return static_cast<Stream>(static_cast<std::int64_t>(Stream::kTokenDropout) + 2 * block +
-                             static_cast<std::int64_t>(part));
+constexpr RandomPurpose token_dropout(std::int64_t block, std::size_t part) {
+  return static_cast<RandomPurpose>(static_cast<std::int64_t>(RandomPurpose::kTokenDropout) +
+                                    2 * block + static_cast<std::int64_t>(part));
 }
 
-constexpr Stream layer_dropout(std::int64_t layer) {
-  return static_cast<Stream>(static_cast<std::int64_t>(Stream::kLayerDropout) + layer);
+constexpr RandomPurpose layer_dropout(std::int64_t layer) {
+  return static_cast<RandomPurpose>(static_cast<std::int64_t>(RandomPurpose::kLayerDropout) +
+                                    layer);
 }
 
 enum class FrameOrder {

@@ -13,7 +13,7 @@ namespace {
 
 // outputs: the target's own, [B, outputs]. Returns [B]; a regression's is the standardised
 // number, Cox's the output.
-torch::Tensor explained_output(const Target& target, const Reading& reading, std::size_t of_class,
+torch::Tensor explained_output(const Target& target, const Readout& reading, std::size_t of_class,
                                const torch::Tensor& outputs) {
   switch (target.task) {
     case Task::kBinary:
@@ -37,9 +37,9 @@ torch::Tensor explained_output(const Target& target, const Reading& reading, std
 
 // Adds a model's share to what is said of the exam.
 void add_model(ExplainedExam& exam, TrainedModel& trained, FeatureSource& features, double share) {
-  const ModelCard& card = trained.card;
+  const ModelMetadata& card = trained.card;
   const Target& target = card.targets[exam.target];
-  const Reading& reading = card.readings[exam.target];
+  const Readout& reading = card.readings[exam.target];
   const auto first = static_cast<std::int64_t>(first_output(card.targets, exam.target));
   const auto outputs = static_cast<std::int64_t>(target.outputs());
   const auto output = [&](const torch::Tensor& all) {
@@ -84,7 +84,7 @@ void explain_exams(std::span<TrainedModel> models, const Dataset& dataset,
   }
 }
 
-std::string contributions_csv(const cache::CacheReader& cache, const ModelCard& card,
+std::string contributions_csv(const cache::CacheReader& cache, const ModelMetadata& card,
                               const std::vector<ExplainedExam>& exams) {
   std::string csv =
       csv_row({"exam", "frame", "time_s", "target", "class", "contribution", "output", "baseline"});

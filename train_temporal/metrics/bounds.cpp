@@ -153,13 +153,13 @@ std::size_t least_patients(Metric metric) {
 Bounds share_bounds(double share, const Spread& spread, double level) {
   const double z = student_quantile((1 + level) / 2, spread.freedom);
   const Range range = share_range(share, spread, z, level);
-  return {Figure::of(range.low), Figure::of(range.high)};
+  return {MetricValue::of(range.low), MetricValue::of(range.high)};
 }
 
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
   const Shape shape = shape_of(metric);
   const auto none = [](const std::string& why) {
-    return Bounds{Figure::none(why), Figure::none(why)};
+    return Bounds{MetricValue::none(why), MetricValue::none(why)};
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
   if (spread.units < least_patients(metric)) {
@@ -170,7 +170,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   if (is_degenerate(shape, value, spread)) {
     // A model that gives all exams one score ranks none of them before another, whoever they are.
     if (chance_level(metric) > 0 && value == chance_level(metric)) {
-      return {Figure::of(value), Figure::of(value)};
+      return {MetricValue::of(value), MetricValue::of(value)};
     }
     return none("it is the same without any one patient");
   }
@@ -194,7 +194,7 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
     const double factor = std::exp(z * error / size);
     range = {1 - size * factor, 1 - size / factor};
   }
-  return {Figure::of(range.low), Figure::of(range.high)};
+  return {MetricValue::of(range.low), MetricValue::of(range.high)};
 }
 
 }  // namespace coldframe::temporal

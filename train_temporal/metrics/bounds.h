@@ -24,7 +24,7 @@ struct Spread {
 };
 
 struct Bounds {
-  Figure low, high;
+  MetricValue low, high;
 };
 
 // `level`: 0.95.

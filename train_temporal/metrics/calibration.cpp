@@ -105,8 +105,8 @@ double fit_temperature(std::span<const double> logits, std::size_t classes,
 
 Threshold youden_threshold(std::span<const double> score, std::span<const int> positive) {
   const Curve roc = roc_curve(score, positive);
-  if (roc.x.empty()) return {0.5, Figure::none("the validation part has one class only")};
-  Threshold best{0.5, Figure::none("no threshold is better than chance")};
+  if (roc.x.empty()) return {0.5, MetricValue::none("the validation part has one class only")};
+  Threshold best{0.5, MetricValue::none("no threshold is better than chance")};
   for (std::size_t i = 1; i + 1 < roc.x.size(); ++i) {
     const double youden = roc.y[i] - roc.x[i];
     const double above = roc.threshold[i], below = roc.threshold[i + 1];
@@ -115,7 +115,7 @@ Threshold youden_threshold(std::span<const double> score, std::span<const int> p
     const double reached = best.youden.defined() ? best.youden.value : 0.0;
     const bool equal = best.youden.defined() && std::abs(youden - reached) < 1e-12;
     const bool nearer = std::abs(middle - 0.5) < std::abs(best.value - 0.5);
-    if ((!equal && youden > reached) || (equal && nearer)) best = {middle, Figure::of(youden)};
+    if ((!equal && youden > reached) || (equal && nearer)) best = {middle, MetricValue::of(youden)};
   }
   return best;
 }
@@ -150,13 +150,13 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams, std::size_t bi
   return result;
 }
 
-Figure expected_calibration_error(const ScoredExams& exams, std::size_t bins) {
-  if (exams.size() == 0) return Figure::none("no exams");
+MetricValue expected_calibration_error(const ScoredExams& exams, std::size_t bins) {
+  if (exams.size() == 0) return MetricValue::none("no exams");
   double sum = 0;
   for (const ReliabilityBin& bin : reliability(exams, bins)) {
     sum += static_cast<double>(bin.count) * std::abs(bin.observed - bin.mean_probability);
   }
-  return Figure::of(sum / static_cast<double>(exams.size()));
+  return MetricValue::of(sum / static_cast<double>(exams.size()));
 }
 
 }  // namespace coldframe::temporal

@@ -22,7 +22,8 @@ double fit_temperature(std::span<const double> logits, std::size_t classes,
 
 struct Threshold {
   double value = 0.5;
-  Figure youden;  // sensitivity + specificity − 1 reached there; undefined: `value` is the default
+  MetricValue
+      youden;  // sensitivity + specificity − 1 reached there; undefined: `value` is the default
 };
 // Binary: maximises Youden's J. Lies halfway between two neighbouring scores; of equally good ones
 // the nearest to 0.5.
@@ -42,12 +43,13 @@ std::vector<ReliabilityBin> reliability(const ScoredExams& exams,
                                         std::size_t bins = kReliabilityBins,
                                         std::span<const std::size_t> patients = {});
 // Expected calibration error: Σ count/N · |observed − mean_probability|.
-Figure expected_calibration_error(const ScoredExams& exams, std::size_t bins = kReliabilityBins);
+MetricValue expected_calibration_error(const ScoredExams& exams,
+                                       std::size_t bins = kReliabilityBins);
 
 // Logistic regression of the label on the logit of p (binary), unpenalised: a calibrated model has
 // slope 1 and intercept 0. p is clipped to [1e-7, 1 − 1e-7], as a float32 softmax says no more.
 struct CalibrationLine {
-  Figure slope, intercept;
+  MetricValue slope, intercept;
 };
 CalibrationLine calibration_line(std::span<const double> probability,
                                  std::span<const int> positive);

@@ -98,7 +98,7 @@ CalibrationLine calibration_line(std::span<const double> probability,
                                  std::span<const int> positive) {
   std::vector<double> x = clipped_logits(probability);
   if (std::string why = no_maximum(x, positive); !why.empty()) {
-    return {Figure::none(why), Figure::none(why)};
+    return {MetricValue::none(why), MetricValue::none(why)};
   }
   // Standardised, so that Newton's equations are well conditioned whatever the scale.
   const double n = static_cast<double>(x.size());
@@ -109,10 +109,11 @@ CalibrationLine calibration_line(std::span<const double> probability,
   for (double& value : x) value = (value - mean) / deviation;
   const Line line = maximise(x, positive);
   if (!std::isfinite(line.slope) || !std::isfinite(line.intercept)) {
-    return {Figure::none("the fit does not converge"), Figure::none("the fit does not converge")};
+    return {MetricValue::none("the fit does not converge"),
+            MetricValue::none("the fit does not converge")};
   }
   const double slope = line.slope / deviation;
-  return {Figure::of(slope), Figure::of(line.intercept - slope * mean)};
+  return {MetricValue::of(slope), MetricValue::of(line.intercept - slope * mean)};
 }
 
 }  // namespace coldframe::temporal

@@ -14,9 +14,9 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<double> values(const std::vector<Figure>& figures) {
+std::vector<double> values(const std::vector<MetricValue>& figures) {
   std::vector<double> result;
-  for (const Figure& figure : figures) result.push_back(figure.value);
+  for (const MetricValue& figure : figures) result.push_back(figure.value);
   return result;
 }
 
@@ -32,26 +32,28 @@ double sd_defined(std::span<const double> numbers) {
 }
 
 // The mean of the defined ones, or the first one's reason.
-Figure mean_figure(const std::vector<Figure>& figures) {
+MetricValue mean_figure(const std::vector<MetricValue>& figures) {
   const double mean = mean_defined(values(figures));
-  if (!std::isnan(mean)) return Figure::of(mean);
-  return Figure::none(figures.empty() ? "no folds" : figures.front().undefined);
+  if (!std::isnan(mean)) return MetricValue::of(mean);
+  return MetricValue::none(figures.empty() ? "no folds" : figures.front().undefined);
 }
 
-std::vector<Figure> minus(const std::vector<Figure>& a, const std::vector<Figure>& b) {
-  std::vector<Figure> result;
+std::vector<MetricValue> minus(const std::vector<MetricValue>& a,
+                               const std::vector<MetricValue>& b) {
+  std::vector<MetricValue> result;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!a[i].defined() || !b[i].defined()) {
       result.push_back(a[i].defined() ? b[i] : a[i]);
     } else {
-      result.push_back(Figure::of(a[i].value - b[i].value));
+      result.push_back(MetricValue::of(a[i].value - b[i].value));
     }
   }
   return result;
 }
 
-const std::vector<Figure>& figures_of(const MetricTable& table, std::size_t m, Taken taken) {
-  return taken == Taken::kOverFolds ? table.per_fold[m] : table.pooled[m];
+const std::vector<MetricValue>& figures_of(const MetricTable& table, std::size_t m,
+                                           Aggregation taken) {
+  return taken == Aggregation::kOverFolds ? table.per_fold[m] : table.pooled[m];
 }
 
 // Large losses are rare, so that a sample shows less skewness than there is (Cox 2010, Speaking
@@ -60,7 +62,7 @@ const std::vector<Figure>& figures_of(const MetricTable& table, std::size_t m, T
 // the truth often enough (interval_coverage). Models that are compared would share what is unseen.
 constexpr double kUnseenSkewness = 1;
 
-Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken,
+Estimate estimate_of(const MetricTable& table, std::size_t m, Aggregation taken,
                      double unseen_skewness = 0) {
   Estimate result{mean_figure(figures_of(table, m, taken)), {}, {}};
   result.low = result.high = result.value;
@@ -69,8 +71,8 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken,
   Spread spread = spread_of(table, m, taken, changes_of(table, m, taken, value));
   spread.skewness += unseen_skewness / std::sqrt(static_cast<double>(spread.units));
   if (std::isnan(spread.variance)) {
-    result.low = result.high =
-        Figure::none("too small a sample to bound: it is undefined without one of the patients");
+    result.low = result.high = MetricValue::none(
+        "too small a sample to bound: it is undefined without one of the patients");
     return result;
   }
   const Bounds bounds = bounds_of(table.metrics[m], value, spread, table.level);
@@ -81,7 +83,7 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Taken taken,
 // Steps of single patients make differences of recalls too coarse for fewer.
 constexpr std::size_t kLeastOfRecalls = 10;
 
-std::string too_coarse(const MetricTable& table, std::size_t m, Taken taken) {
+std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation taken) {
   const Metric metric = table.metrics[m];
   const std::size_t units = units_of(table, m, taken);
   const bool of_recalls = metric == Metric::kSensitivity || metric == Metric::kSpecificity;
@@ -91,7 +93,7 @@ std::string too_coarse(const MetricTable& table, std::size_t m, Taken taken) {
 
 // Decisions, and few ranks, may be the same by chance; all figures are so of one model only.
 bool are_the_same(const MetricTable& a, const MetricTable& b) {
-  const auto equal = [](const Figure& x, const Figure& y) {
+  const auto equal = [](const MetricValue& x, const MetricValue& y) {
     return x.value == y.value || (!x.defined() && !y.defined());
   };
   return std::ranges::equal(a.pooled, b.pooled, [&](const auto& x, const auto& y) {
@@ -111,14 +113,14 @@ double joined(double of_x, double of_y, double r) {
 
 // R² of both models divide by the same deviations, so that the difference is one ratio, and bounded
 // by its own error.
-void bound_by_itself(Estimate& difference, const Changes& x, const Changes& y, double level) {
-  Changes changes = x;
+void bound_by_itself(Estimate& difference, const Influences& x, const Influences& y, double level) {
+  Influences changes = x;
   std::ranges::transform(x.by, y.by, changes.by.begin(), std::minus{});
   const double error = std::sqrt(covariance(changes, changes)), freedom = freedom_of(changes);
   const auto reach = [&](double of) { return error * student_quantile((1 + of) / 2, freedom); };
   const double d = difference.value.value;
-  difference.low = Figure::of(d - reach(level));
-  difference.high = Figure::of(d + reach(level));
+  difference.low = MetricValue::of(d - reach(level));
+  difference.high = MetricValue::of(d + reach(level));
   difference.claim_low = d - reach(kClaimLevel);
   difference.claim_high = d + reach(kClaimLevel);
 }
@@ -126,22 +128,23 @@ void bound_by_itself(Estimate& difference, const Changes& x, const Changes& y, d
 // With the correlation that leaving out patients shows.
 void bound_by_parts(Estimate& difference, const Estimate& x, const Estimate& y, double r) {
   const double d = difference.value.value, a = x.value.value, b = y.value.value;
-  difference.low = Figure::of(d - joined(a - x.low.value, y.high.value - b, r));
-  difference.high = Figure::of(d + joined(x.high.value - a, b - y.low.value, r));
+  difference.low = MetricValue::of(d - joined(a - x.low.value, y.high.value - b, r));
+  difference.high = MetricValue::of(d + joined(x.high.value - a, b - y.low.value, r));
   difference.claim_low = d - joined(a - x.claim_low, y.claim_high - b, r);
   difference.claim_high = d + joined(x.claim_high - a, b - y.claim_low, r);
 }
 
-Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m, Taken taken) {
+Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m,
+                       Aggregation taken) {
   const Estimate x = estimate_of(a, m, taken), y = estimate_of(b, m, taken);
   Estimate result{mean_figure(minus(figures_of(a, m, taken), figures_of(b, m, taken))), {}, {}};
   result.low = result.high = result.value;
   if (!result.value.defined()) return result;
   result.low = result.high = x.low.defined() ? y.low : x.low;
-  const Changes dx = changes_of(a, m, taken, x.value.value);
-  const Changes dy = changes_of(b, m, taken, y.value.value);
+  const Influences dx = changes_of(a, m, taken, x.value.value);
+  const Influences dy = changes_of(b, m, taken, y.value.value);
   if (const std::string why = too_coarse(a, m, taken); !why.empty()) {
-    result.low = result.high = Figure::none(why);
+    result.low = result.high = MetricValue::none(why);
   }
   if (!result.low.defined()) return result;
   const double vx = covariance(dx, dx), vy = covariance(dy, dy);
@@ -159,7 +162,7 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
 }
 
 Estimate not_over_folds() {
-  const Figure none = Figure::none("taken from all folds together");
+  const MetricValue none = MetricValue::none("taken from all folds together");
   return {none, none, none};
 }
 
@@ -169,7 +172,7 @@ bool over_folds(const MetricTable& table, std::size_t m) {
 
 // Both models of a difference have the same labels, and so the same folds.
 bool most_folds_have_it(const MetricTable& table, std::size_t m) {
-  const auto defined = std::ranges::count_if(table.per_fold[m], &Figure::defined);
+  const auto defined = std::ranges::count_if(table.per_fold[m], &MetricValue::defined);
   return over_folds(table, m) && defined > 0 &&
          2 * static_cast<std::size_t>(defined) >= table.per_fold[m].size();
 }
@@ -186,8 +189,8 @@ std::vector<MetricSummary> summarize(const MetricTable& table) {
     MetricSummary& summary = result.emplace_back();
     summary.metric = table.metrics[m];
     summary.mean_over_folds =
-        over_folds(table, m) ? estimate_of(table, m, Taken::kOverFolds) : not_over_folds();
-    summary.pooled = estimate_of(table, m, Taken::kPooled, kUnseenSkewness);
+        over_folds(table, m) ? estimate_of(table, m, Aggregation::kOverFolds) : not_over_folds();
+    summary.pooled = estimate_of(table, m, Aggregation::kPooled, kUnseenSkewness);
     summary.sd_over_folds = sd_defined(values(table.per_fold[m]));
     summary.per_fold = table.per_fold[m];
     summary.by_fold = most_folds_have_it(table, m);
@@ -202,8 +205,8 @@ std::vector<PairedDifference> paired_differences(const MetricTable& a, const Met
     PairedDifference& difference = result.emplace_back();
     difference.metric = a.metrics[m];
     difference.mean_over_folds =
-        over_folds(a, m) ? difference_of(a, b, m, Taken::kOverFolds) : not_over_folds();
-    difference.pooled = difference_of(a, b, m, Taken::kPooled);
+        over_folds(a, m) ? difference_of(a, b, m, Aggregation::kOverFolds) : not_over_folds();
+    difference.pooled = difference_of(a, b, m, Aggregation::kPooled);
     difference.by_fold = most_folds_have_it(a, m);
   }
   return result;

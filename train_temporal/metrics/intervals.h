@@ -23,8 +23,8 @@ namespace coldframe::temporal {
 inline constexpr double kClaimLevel = 0.99;
 
 struct Estimate {
-  Figure value;
-  Figure low, high;  // undefined, with the reason, where nothing bounds the value
+  MetricValue value;
+  MetricValue low, high;  // undefined, with the reason, where nothing bounds the value
   // The same at kClaimLevel; NaN where nothing bounds the value.
   double claim_low = std::numeric_limits<double>::quiet_NaN();
   double claim_high = std::numeric_limits<double>::quiet_NaN();
@@ -38,10 +38,10 @@ bool is_mean_over_folds(Metric metric);
 
 struct MetricSummary {
   Metric metric = Metric::kAuroc;
-  Estimate mean_over_folds;      // over the folds in which it is defined; see above
-  Estimate pooled;               // of all exams of a repeat, averaged over repeats
-  double sd_over_folds = 0;      // n − 1; NaN with fewer than two folds
-  std::vector<Figure> per_fold;  // in the order of the folds given
+  Estimate mean_over_folds;           // over the folds in which it is defined; see above
+  Estimate pooled;                    // of all exams of a repeat, averaged over repeats
+  double sd_over_folds = 0;           // n − 1; NaN with fewer than two folds
+  std::vector<MetricValue> per_fold;  // in the order of the folds given
   // Whether mean_over_folds is the figure to report: it is_mean_over_folds(), and half of the folds
   // or more have one.
   bool by_fold = false;
@@ -62,8 +62,8 @@ struct MetricTable {
     std::vector<Row> without;  // [metric]
   };
   std::vector<Metric> metrics;
-  std::vector<std::vector<Figure>> per_fold;  // [metric][fold]
-  std::vector<std::vector<Figure>> pooled;    // [metric][repeat]
+  std::vector<std::vector<MetricValue>> per_fold;  // [metric][fold]
+  std::vector<std::vector<MetricValue>> pooled;    // [metric][repeat]
   std::vector<Block> blocks;
   std::vector<std::size_t> patients_of_class;  // that have exams of it; of numbers: all
   std::size_t patients = 0;                    // that have labelled exams

@@ -81,28 +81,28 @@ struct Parts {
 };
 
 // All figures are computed together, which saves some work, fewer one by one.
-std::vector<Figure> figures_of(const ScoredExams& exams, const std::vector<Metric>& metrics,
-                               std::optional<Metric> skipped) {
+std::vector<MetricValue> figures_of(const ScoredExams& exams, const std::vector<Metric>& metrics,
+                                    std::optional<Metric> skipped) {
   if (metrics.size() == metrics_for(exams.classes, exams.scale).size())
     return compute_metrics(exams, skipped);
-  std::vector<Figure> figures;
+  std::vector<MetricValue> figures;
   for (const Metric metric : metrics) figures.push_back(compute_metric(metric, exams));
   return figures;
 }
 
-std::vector<std::vector<Figure>> figures_of(const std::vector<FoldScores>& parts,
-                                            const std::vector<Metric>& metrics) {
-  std::vector<std::vector<Figure>> all(metrics.size());
+std::vector<std::vector<MetricValue>> figures_of(const std::vector<FoldScores>& parts,
+                                                 const std::vector<Metric>& metrics) {
+  std::vector<std::vector<MetricValue>> all(metrics.size());
   for (const FoldScores& part : parts) {
-    const std::vector<Figure> figures = figures_of(part.exams, metrics, {});
+    const std::vector<MetricValue> figures = figures_of(part.exams, metrics, {});
     for (std::size_t m = 0; m < metrics.size(); ++m) all[m].push_back(figures[m]);
   }
   return all;
 }
 
-std::vector<double> values_of(const std::vector<Figure>& figures) {
+std::vector<double> values_of(const std::vector<MetricValue>& figures) {
   std::vector<double> values;
-  for (const Figure& figure : figures) values.push_back(figure.value);
+  for (const MetricValue& figure : figures) values.push_back(figure.value);
   return values;
 }
 

@@ -17,14 +17,14 @@ std::vector<double> mean_of_all(const std::vector<std::vector<double>>& rows) {
   return mean;
 }
 
-std::vector<Figure> mean_of_all(const std::vector<std::vector<Figure>>& rows) {
+std::vector<MetricValue> mean_of_all(const std::vector<std::vector<MetricValue>>& rows) {
   std::vector<std::vector<double>> numbers;
   for (const auto& row : rows) {
     std::vector<double>& values = numbers.emplace_back();
-    for (const Figure& figure : row) values.push_back(figure.value);
+    for (const MetricValue& figure : row) values.push_back(figure.value);
   }
-  std::vector<Figure> result;
-  for (double mean : mean_of_all(numbers)) result.push_back(Figure::of(mean));
+  std::vector<MetricValue> result;
+  for (double mean : mean_of_all(numbers)) result.push_back(MetricValue::of(mean));
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < result.size(); ++i) {
       if (result[i].defined() && !row[i].defined()) result[i] = row[i];
@@ -51,7 +51,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   for (std::size_t m = 0; m < first.metrics.size(); ++m) {
     if (first.metrics[m] != Metric::kAuroc && first.metrics[m] != Metric::kAuprc) continue;
     macro.metrics.push_back(first.metrics[m]);
-    std::vector<std::vector<Figure>> fold, pooled;
+    std::vector<std::vector<MetricValue>> fold, pooled;
     for (const MetricTable& target : targets) {
       fold.push_back(target.per_fold[m]);
       pooled.push_back(target.pooled[m]);

@@ -30,65 +30,67 @@ std::string missing_class(const ScoredExams& exams) {
   return {};
 }
 
-Figure mean_over_classes(const ScoredExams& exams,
-                         Figure (*statistic)(std::span<const double>, std::span<const int>)) {
+MetricValue mean_over_classes(const ScoredExams& exams,
+                              MetricValue (*statistic)(std::span<const double>,
+                                                       std::span<const int>)) {
   if (exams.classes == 2) {
     const OneVsRest positive = one_vs_rest(exams, 1);
     return statistic(positive.score, positive.positive);
   }
-  if (std::string why = missing_class(exams); !why.empty()) return Figure::none(why);
+  if (std::string why = missing_class(exams); !why.empty()) return MetricValue::none(why);
   double sum = 0;
   for (std::size_t c = 0; c < exams.classes; ++c) {
     const OneVsRest rest = one_vs_rest(exams, c);
-    const Figure figure = statistic(rest.score, rest.positive);
+    const MetricValue figure = statistic(rest.score, rest.positive);
     if (!figure.defined()) return figure;
     sum += figure.value;
   }
-  return Figure::of(sum / static_cast<double>(exams.classes));
+  return MetricValue::of(sum / static_cast<double>(exams.classes));
 }
 
-Figure recall(const Counts& counts, std::size_t of_class) {
+MetricValue recall(const Counts& counts, std::size_t of_class) {
   std::size_t total = 0;
   for (std::size_t decided : counts[of_class]) total += decided;
-  if (total == 0) return Figure::none(of_class == 1 ? "no positive exam" : "no negative exam");
-  return Figure::of(static_cast<double>(counts[of_class][of_class]) / static_cast<double>(total));
+  if (total == 0) return MetricValue::none(of_class == 1 ? "no positive exam" : "no negative exam");
+  return MetricValue::of(static_cast<double>(counts[of_class][of_class]) /
+                         static_cast<double>(total));
 }
 
-Figure balanced_accuracy(const ScoredExams& exams) {
-  if (std::string why = missing_class(exams); !why.empty()) return Figure::none(why);
+MetricValue balanced_accuracy(const ScoredExams& exams) {
+  if (std::string why = missing_class(exams); !why.empty()) return MetricValue::none(why);
   const Counts counts = confusion_matrix(exams);
   double sum = 0;
   for (std::size_t c = 0; c < exams.classes; ++c) sum += recall(counts, c).value;
-  return Figure::of(sum / static_cast<double>(exams.classes));
+  return MetricValue::of(sum / static_cast<double>(exams.classes));
 }
 
-Figure f1_of_class(const Counts& counts, std::size_t of_class) {
+MetricValue f1_of_class(const Counts& counts, std::size_t of_class) {
   std::size_t truly = 0, decided = 0;
   for (std::size_t c = 0; c < counts.size(); ++c) {
     truly += counts[of_class][c];
     decided += counts[c][of_class];
   }
-  if (truly + decided == 0) return Figure::none("a class that no exam has and none was given");
-  return Figure::of(2.0 * static_cast<double>(counts[of_class][of_class]) /
-                    static_cast<double>(truly + decided));
+  if (truly + decided == 0) return MetricValue::none("a class that no exam has and none was given");
+  return MetricValue::of(2.0 * static_cast<double>(counts[of_class][of_class]) /
+                         static_cast<double>(truly + decided));
 }
 
-Figure f1(const ScoredExams& exams) {
+MetricValue f1(const ScoredExams& exams) {
   const Counts counts = confusion_matrix(exams);
   if (exams.classes == 2) return f1_of_class(counts, 1);
   double sum = 0;
   for (std::size_t c = 0; c < exams.classes; ++c) {
-    const Figure one = f1_of_class(counts, c);
+    const MetricValue one = f1_of_class(counts, c);
     if (!one.defined()) return one;
     sum += one.value;
   }
-  return Figure::of(sum / static_cast<double>(exams.classes));
+  return MetricValue::of(sum / static_cast<double>(exams.classes));
 }
 
-Figure accuracy(const ScoredExams& exams) {
+MetricValue accuracy(const ScoredExams& exams) {
   std::size_t right = 0;
   for (std::size_t i = 0; i < exams.size(); ++i) right += exams.label[i] == exams.decision[i];
-  return Figure::of(static_cast<double>(right) / static_cast<double>(exams.size()));
+  return MetricValue::of(static_cast<double>(right) / static_cast<double>(exams.size()));
 }
 
 double quadratic(double distance) {
@@ -98,7 +100,7 @@ double any_other(double distance) {
   return distance == 0 ? 0 : 1;
 }
 
-Figure kappa(const ScoredExams& exams, double (*cost)(double)) {
+MetricValue kappa(const ScoredExams& exams, double (*cost)(double)) {
   const Counts counts = confusion_matrix(exams);
   const std::size_t classes = exams.classes;
   std::vector<double> truly(classes, 0), decided(classes, 0);
@@ -116,11 +118,11 @@ Figure kappa(const ScoredExams& exams, double (*cost)(double)) {
       expected += weight * truly[i] * decided[j] / static_cast<double>(exams.size());
     }
   }
-  if (expected == 0) return Figure::none("one class only, in labels and decisions");
-  return Figure::of(1.0 - observed / expected);
+  if (expected == 0) return MetricValue::none("one class only, in labels and decisions");
+  return MetricValue::of(1.0 - observed / expected);
 }
 
-Figure brier(const ScoredExams& exams) {
+MetricValue brier(const ScoredExams& exams) {
   double sum = 0;
   const std::size_t first = exams.classes == 2 ? 1 : 0;  // binary: class 1 alone
   for (std::size_t i = 0; i < exams.size(); ++i) {
@@ -129,35 +131,35 @@ Figure brier(const ScoredExams& exams) {
       sum += error * error;
     }
   }
-  return Figure::of(sum / static_cast<double>(exams.size()));
+  return MetricValue::of(sum / static_cast<double>(exams.size()));
 }
 
-Figure log_loss(const ScoredExams& exams) {
+MetricValue log_loss(const ScoredExams& exams) {
   constexpr double kEpsilon = std::numeric_limits<double>::epsilon();  // as scikit-learn clips
   double sum = 0;
   for (std::size_t i = 0; i < exams.size(); ++i) {
     const double p = exams.score(i, static_cast<std::size_t>(exams.label[i]));
     sum -= std::log(std::clamp(p, kEpsilon, 1.0 - kEpsilon));
   }
-  return Figure::of(sum / static_cast<double>(exams.size()));
+  return MetricValue::of(sum / static_cast<double>(exams.size()));
 }
 
-Figure class_mae(const ScoredExams& exams) {
+MetricValue class_mae(const ScoredExams& exams) {
   double sum = 0;
   for (std::size_t i = 0; i < exams.size(); ++i)
     sum += std::abs(exams.label[i] - exams.decision[i]);
-  return Figure::of(sum / static_cast<double>(exams.size()));
+  return MetricValue::of(sum / static_cast<double>(exams.size()));
 }
 
 // Undefined when nothing can be computed from these exams.
-Figure unusable(const ScoredExams& exams) {
-  if (exams.size() == 0) return Figure::none("no exams");
+MetricValue unusable(const ScoredExams& exams) {
+  if (exams.size() == 0) return MetricValue::none("no exams");
   if (!std::ranges::all_of(exams.probability, [](double p) { return std::isfinite(p); })) {
     const bool numbers = exams.scale == Scale::kNumber || exams.scale == Scale::kTime;
-    return Figure::none(numbers ? "a prediction is not a number"
-                                : "a predicted probability is not a number");
+    return MetricValue::none(numbers ? "a prediction is not a number"
+                                     : "a predicted probability is not a number");
   }
-  return Figure::of(0);
+  return MetricValue::of(0);
 }
 
 CalibrationLine line_of(const ScoredExams& exams) {
@@ -166,7 +168,7 @@ CalibrationLine line_of(const ScoredExams& exams) {
 }
 
 // Expects exams that unusable() accepts.
-Figure figure_of(Metric metric, const ScoredExams& exams) {
+MetricValue figure_of(Metric metric, const ScoredExams& exams) {
   switch (metric) {
     case Metric::kAuroc:
       return mean_over_classes(exams, auroc);
@@ -214,7 +216,7 @@ Figure figure_of(Metric metric, const ScoredExams& exams) {
     case Metric::kIntegratedBrier:
       return survival_metric(metric, exams);
   }
-  return Figure::none("unknown metric");
+  return MetricValue::none("unknown metric");
 }
 
 }  // namespace
@@ -233,17 +235,17 @@ std::vector<int> decide(std::span<const double> probability, std::size_t classes
   return decision;
 }
 
-Figure compute_metric(Metric metric, const ScoredExams& exams) {
-  const Figure problem = unusable(exams);
+MetricValue compute_metric(Metric metric, const ScoredExams& exams) {
+  const MetricValue problem = unusable(exams);
   return problem.defined() ? figure_of(metric, exams) : problem;
 }
 
-std::vector<Figure> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped) {
-  const Figure problem = unusable(exams);
-  std::vector<Figure> figures;
+std::vector<MetricValue> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped) {
+  const MetricValue problem = unusable(exams);
+  std::vector<MetricValue> figures;
   for (Metric metric : metrics_for(exams.classes, exams.scale)) {
     if (metric == skipped) {
-      figures.push_back(Figure::none("skipped"));
+      figures.push_back(MetricValue::none("skipped"));
     } else if (!problem.defined()) {
       figures.push_back(problem);
     } else if (metric == Metric::kCalibrationSlope) {

@@ -13,12 +13,14 @@
 namespace coldframe::temporal {
 
 // A number, or the reason why there is none (then NaN).
-struct Figure {
+struct MetricValue {
   double value = std::numeric_limits<double>::quiet_NaN();
   std::string undefined;  // empty: `value` holds
 
-  static Figure of(double value) { return {value, {}}; }
-  static Figure none(std::string why) { return {std::numeric_limits<double>::quiet_NaN(), why}; }
+  static MetricValue of(double value) { return {value, {}}; }
+  static MetricValue none(std::string why) {
+    return {std::numeric_limits<double>::quiet_NaN(), why};
+  }
   bool defined() const { return undefined.empty(); }
 };
 
@@ -87,22 +89,24 @@ Metric main_metric(Scale scale);
 double chance_level(Metric metric);
 
 // Undefined, with the reason, where a class that it needs has no exam.
-Figure compute_metric(Metric metric, const ScoredExams& exams);
+MetricValue compute_metric(Metric metric, const ScoredExams& exams);
 // All of metrics_for(exams.classes, exams.scale), in that order; fits the calibration line once.
 // `skipped` is not computed: undefined.
-std::vector<Figure> compute_metrics(const ScoredExams& exams, std::optional<Metric> skipped = {});
+std::vector<MetricValue> compute_metrics(const ScoredExams& exams,
+                                         std::optional<Metric> skipped = {});
 
 // The two rank statistics on their own. `positive` [N] is 0 or 1; both need exams of each, although
 // the average precision of positives alone could be called 1.
-Figure auroc(std::span<const double> score, std::span<const int> positive);
-Figure average_precision(std::span<const double> score, std::span<const int> positive);
+MetricValue auroc(std::span<const double> score, std::span<const int> positive);
+MetricValue average_precision(std::span<const double> score, std::span<const int> positive);
 
 // The figures of predicted numbers.
-Figure r_squared(std::span<const double> truth, std::span<const double> predicted);
-Figure mean_absolute_error(std::span<const double> truth, std::span<const double> predicted);
-Figure root_mean_squared_error(std::span<const double> truth, std::span<const double> predicted);
-Figure pearson(std::span<const double> x, std::span<const double> y);
-Figure spearman(std::span<const double> x, std::span<const double> y);
+MetricValue r_squared(std::span<const double> truth, std::span<const double> predicted);
+MetricValue mean_absolute_error(std::span<const double> truth, std::span<const double> predicted);
+MetricValue root_mean_squared_error(std::span<const double> truth,
+                                    std::span<const double> predicted);
+MetricValue pearson(std::span<const double> x, std::span<const double> y);
+MetricValue spearman(std::span<const double> x, std::span<const double> y);
 
 // counts[true][decided]
 std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams);

@@ -39,32 +39,33 @@ std::vector<double> ranks(std::span<const double> x) {
 
 }  // namespace
 
-Figure r_squared(std::span<const double> truth, std::span<const double> predicted) {
-  if (truth.size() < 2) return Figure::none("fewer than two exams");
-  if (all_equal(truth)) return Figure::none("all true values are equal");
+MetricValue r_squared(std::span<const double> truth, std::span<const double> predicted) {
+  if (truth.size() < 2) return MetricValue::none("fewer than two exams");
+  if (all_equal(truth)) return MetricValue::none("all true values are equal");
   const std::vector<double> middle(truth.size(), mean(truth));
   const double deviations = squared_errors(truth, middle);
-  if (deviations == 0) return Figure::none("the true values do not differ but by rounding");
-  return Figure::of(1 - squared_errors(truth, predicted) / deviations);
+  if (deviations == 0) return MetricValue::none("the true values do not differ but by rounding");
+  return MetricValue::of(1 - squared_errors(truth, predicted) / deviations);
 }
 
-Figure mean_absolute_error(std::span<const double> truth, std::span<const double> predicted) {
-  if (truth.empty()) return Figure::none("no exams");
+MetricValue mean_absolute_error(std::span<const double> truth, std::span<const double> predicted) {
+  if (truth.empty()) return MetricValue::none("no exams");
   double sum = 0;
   for (std::size_t i = 0; i < truth.size(); ++i) sum += std::abs(truth[i] - predicted[i]);
-  return Figure::of(sum / static_cast<double>(truth.size()));
+  return MetricValue::of(sum / static_cast<double>(truth.size()));
 }
 
-Figure root_mean_squared_error(std::span<const double> truth, std::span<const double> predicted) {
-  if (truth.empty()) return Figure::none("no exams");
-  return Figure::of(
+MetricValue root_mean_squared_error(std::span<const double> truth,
+                                    std::span<const double> predicted) {
+  if (truth.empty()) return MetricValue::none("no exams");
+  return MetricValue::of(
       std::sqrt(squared_errors(truth, predicted) / static_cast<double>(truth.size())));
 }
 
-Figure pearson(std::span<const double> x, std::span<const double> y) {
-  if (x.size() < 2) return Figure::none("fewer than two exams");
-  if (all_equal(x)) return Figure::none("all true values are equal");
-  if (all_equal(y)) return Figure::none("all predictions are equal");
+MetricValue pearson(std::span<const double> x, std::span<const double> y) {
+  if (x.size() < 2) return MetricValue::none("fewer than two exams");
+  if (all_equal(x)) return MetricValue::none("all true values are equal");
+  if (all_equal(y)) return MetricValue::none("all predictions are equal");
   const double x_mean = mean(x), y_mean = mean(y);
   double xy = 0, xx = 0, yy = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -72,11 +73,11 @@ Figure pearson(std::span<const double> x, std::span<const double> y) {
     xx += (x[i] - x_mean) * (x[i] - x_mean);
     yy += (y[i] - y_mean) * (y[i] - y_mean);
   }
-  if (xx == 0 || yy == 0) return Figure::none("the values do not differ but by rounding");
-  return Figure::of(std::clamp(xy / std::sqrt(xx) / std::sqrt(yy), -1.0, 1.0));
+  if (xx == 0 || yy == 0) return MetricValue::none("the values do not differ but by rounding");
+  return MetricValue::of(std::clamp(xy / std::sqrt(xx) / std::sqrt(yy), -1.0, 1.0));
 }
 
-Figure spearman(std::span<const double> x, std::span<const double> y) {
+MetricValue spearman(std::span<const double> x, std::span<const double> y) {
   return pearson(ranks(x), ranks(y));
 }
 

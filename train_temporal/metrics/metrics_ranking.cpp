@@ -45,9 +45,9 @@ std::string unusable(const std::vector<Step>& steps, std::size_t exams) {
 
 }  // namespace
 
-Figure auroc(std::span<const double> score, std::span<const int> positive) {
+MetricValue auroc(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (std::string why = unusable(steps, score.size()); !why.empty()) return Figure::none(why);
+  if (std::string why = unusable(steps, score.size()); !why.empty()) return MetricValue::none(why);
   // Twice the Mann–Whitney statistic, in whole numbers: each negative counts the positives above
   // it twice and those tied with it once.
   std::uint64_t doubled = 0, above = 0, negatives = 0;
@@ -56,13 +56,13 @@ Figure auroc(std::span<const double> score, std::span<const int> positive) {
     above = step.true_positives;
     negatives = step.false_positives;
   }
-  return Figure::of(static_cast<double>(doubled) / 2.0 / static_cast<double>(above) /
-                    static_cast<double>(negatives));
+  return MetricValue::of(static_cast<double>(doubled) / 2.0 / static_cast<double>(above) /
+                         static_cast<double>(negatives));
 }
 
-Figure average_precision(std::span<const double> score, std::span<const int> positive) {
+MetricValue average_precision(std::span<const double> score, std::span<const int> positive) {
   const std::vector<Step> steps = sweep(score, positive);
-  if (std::string why = unusable(steps, score.size()); !why.empty()) return Figure::none(why);
+  if (std::string why = unusable(steps, score.size()); !why.empty()) return MetricValue::none(why);
   double sum = 0;
   std::uint64_t above = 0;
   for (const Step& step : steps) {
@@ -71,7 +71,7 @@ Figure average_precision(std::span<const double> score, std::span<const int> pos
     sum += static_cast<double>(step.true_positives - above) * precision;
     above = step.true_positives;
   }
-  return Figure::of(sum / static_cast<double>(above));
+  return MetricValue::of(sum / static_cast<double>(above));
 }
 
 Curve roc_curve(std::span<const double> score, std::span<const int> positive) {

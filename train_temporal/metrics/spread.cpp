@@ -42,8 +42,8 @@ std::size_t rarest_class(const MetricTable& table) {
   return *std::ranges::min_element(table.patients_of_class);
 }
 
-bool are_pairs(const MetricTable& table, std::size_t m, Taken taken) {
-  return table.metrics[m] == Metric::kAuroc && taken == Taken::kOverFolds;
+bool are_pairs(const MetricTable& table, std::size_t m, Aggregation taken) {
+  return table.metrics[m] == Metric::kAuroc && taken == Aggregation::kOverFolds;
 }
 
 // Twice the harmonic mean of the sizes of two classes counts for a figure of both.
@@ -71,17 +71,18 @@ double mean_defined(std::span<const double> numbers) {
   return count > 0 ? sum / count : std::numeric_limits<double>::quiet_NaN();
 }
 
-Changes changes_of(const MetricTable& table, std::size_t m, Taken taken, double value) {
+Influences changes_of(const MetricTable& table, std::size_t m, Aggregation taken, double value) {
   struct Sum {
     double n = 0, change = 0;
   };
-  Changes changes;
+  Influences changes;
   std::map<std::pair<std::size_t, int>, Sum> strata;
   for (const MetricTable::Block& block : table.blocks) {
     if (block.of_class < 0) continue;
     const MetricTable::Row& row = block.without[m];
-    changes.by.push_back(mean_defined(taken == Taken::kOverFolds ? row.fold : row.pooled) - value);
-    changes.stratum.emplace_back(taken == Taken::kOverFolds ? block.fold : 0,
+    changes.by.push_back(mean_defined(taken == Aggregation::kOverFolds ? row.fold : row.pooled) -
+                         value);
+    changes.stratum.emplace_back(taken == Aggregation::kOverFolds ? block.fold : 0,
                                  is_given_classes(table.metrics[m]) ? block.of_class : 0);
     Sum& sum = strata[changes.stratum.back()];
     sum.n += 1;
@@ -94,11 +95,11 @@ Changes changes_of(const MetricTable& table, std::size_t m, Taken taken, double 
   return changes;
 }
 
-double covariance(const Changes& a, const Changes& b) {
+double covariance(const Influences& a, const Influences& b) {
   return std::inner_product(a.by.begin(), a.by.end(), b.by.begin(), 0.0);
 }
 
-double freedom_of(const Changes& changes) {
+double freedom_of(const Influences& changes) {
   std::map<std::pair<std::size_t, int>, Share> strata;
   for (std::size_t i = 0; i < changes.by.size(); ++i) {
     Share& share = strata[changes.stratum[i]];
@@ -120,7 +121,7 @@ double freedom_of(const Changes& changes) {
   return squares > 0 ? variance * variance / squares : freedom;
 }
 
-std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
+std::size_t units_of(const MetricTable& table, std::size_t m, Aggregation taken) {
   if (table.patients_of_class.empty()) return table.blocks.size();
   switch (table.metrics[m]) {
     case Metric::kSensitivity:
@@ -144,7 +145,8 @@ std::size_t units_of(const MetricTable& table, std::size_t m, Taken taken) {
   }
 }
 
-Spread spread_of(const MetricTable& table, std::size_t m, Taken taken, const Changes& changes) {
+Spread spread_of(const MetricTable& table, std::size_t m, Aggregation taken,
+                 const Influences& changes) {
   Spread spread;
   spread.variance = covariance(changes, changes);
   spread.freedom = freedom_of(changes);

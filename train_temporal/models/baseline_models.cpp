@@ -23,11 +23,11 @@ torch::Tensor PooledModel::forward(const torch::Tensor& features, const Sequence
                                    const Dropout& dropout) {
   torch::Tensor x = inputs_(features, batch.row_keys, dropout);  // [N, H]
   if (!hidden.is_empty()) x = torch::gelu(hidden(x));
-  if (per_frame_) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));  // [N, C]
-  const torch::Tensor frames = pad_packed(x, batch);                              // [B, T, H]
+  if (per_frame_) return head(dropout(x, RandomPurpose::kHeadDropout, batch.row_keys));  // [N, C]
+  const torch::Tensor frames = pad_packed(x, batch);  // [B, T, H]
   x = attention.is_empty() ? mean_over_frames(frames, batch)
                            : attention_over_frames(frames, attention(frames), batch);  // [B, H]
-  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));                      // [B, C]
+  return head(dropout(x, RandomPurpose::kHeadDropout, batch.exam_keys));               // [B, C]
 }
 
 torch::Tensor PooledModel::step(const torch::Tensor& features, const torch::Tensor&,
@@ -86,7 +86,8 @@ torch::Tensor ClockModel::forward(const torch::Tensor&, const SequenceBatch& bat
   dropout.add_noise(batch.exam_keys, x);
   if (per_frame_) x = of_frames(x, batch);
   x = torch::relu(project(x));  // [B, 32]
-  return head(dropout(x, Stream::kHeadDropout, per_frame_ ? batch.row_keys : batch.exam_keys));
+  return head(
+      dropout(x, RandomPurpose::kHeadDropout, per_frame_ ? batch.row_keys : batch.exam_keys));
 }
 
 }  // namespace coldframe::temporal

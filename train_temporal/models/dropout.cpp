@@ -12,7 +12,7 @@ constexpr double kSteps = 65536;
 
 }  // namespace
 
-void Dropout::fill(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width,
+void Dropout::fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
                    float* out) const {
   // 16 bits decide on a value, so the probability is rounded to a multiple of 2^-16.
   const auto threshold =
@@ -24,14 +24,14 @@ void Dropout::fill(Stream layer, std::span<const std::uint64_t> keys, std::int64
   }
 }
 
-torch::Tensor Dropout::mask(Stream layer, std::span<const std::uint64_t> keys,
+torch::Tensor Dropout::mask(RandomPurpose layer, std::span<const std::uint64_t> keys,
                             std::int64_t width) const {
   torch::Tensor mask = torch::empty({static_cast<std::int64_t>(keys.size()), width});
   fill(layer, keys, width, mask.data_ptr<float>());
   return mask;
 }
 
-torch::Tensor Dropout::operator()(const torch::Tensor& x, Stream layer,
+torch::Tensor Dropout::operator()(const torch::Tensor& x, RandomPurpose layer,
                                   std::span<const std::uint64_t> keys) const {
   return active() ? x * mask(layer, keys, x.size(1)).to(x.device()) : x;
 }
@@ -40,7 +40,8 @@ void Dropout::add_noise(std::span<const std::uint64_t> keys, std::int64_t width,
   if (!noisy()) return;
   const auto deviation = static_cast<float>(noise_);
   for (std::uint64_t key : keys) {
-    kernels().add_noise(width - clean_, {start_of_row(Stream::kInputNoise, key), deviation}, x);
+    kernels().add_noise(width - clean_, {start_of_row(RandomPurpose::kInputNoise, key), deviation},
+                        x);
     x += width;
   }
 }

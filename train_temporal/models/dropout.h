@@ -21,11 +21,12 @@ class Dropout {
 
   bool active() const { return probability_ > 0; }
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
-  void fill(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width,
+  void fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;
-  torch::Tensor mask(Stream layer, std::span<const std::uint64_t> keys, std::int64_t width) const;
+  torch::Tensor mask(RandomPurpose layer, std::span<const std::uint64_t> keys,
+                     std::int64_t width) const;
   // x: [R, W]; keys: [R], what each row belongs to.
-  torch::Tensor operator()(const torch::Tensor& x, Stream layer,
+  torch::Tensor operator()(const torch::Tensor& x, RandomPurpose layer,
                            std::span<const std::uint64_t> keys) const;
 
   bool noisy() const { return noise_ > 0; }
@@ -34,7 +35,7 @@ class Dropout {
   void add_noise(std::span<const std::uint64_t> keys, torch::Tensor x) const;  // x: contiguous
 
  private:
-  std::uint64_t start_of_row(Stream layer, std::uint64_t key) const {
+  std::uint64_t start_of_row(RandomPurpose layer, std::uint64_t key) const {
     return CounterRandom({seed_, static_cast<std::uint64_t>(layer), epoch_, key}).next();
   }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFormat = "coldframe.temporal.1";
 
-Json reading_json(const Target& target, const Reading& reading) {
+Json reading_json(const Target& target, const Readout& reading) {
   Json json = to_json(target);
   json["mean"] = reading.mean;
   json["deviation"] = reading.deviation;
@@ -24,8 +24,8 @@ Json reading_json(const Target& target, const Reading& reading) {
   return json;
 }
 
-Reading reading_from_json(const Json& json, const Target& target) {
-  Reading reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
+Readout reading_from_json(const Json& json, const Target& target) {
+  Readout reading{json.at("mean").get<double>(), json.at("deviation").get<double>(),
                   json.at("temperature").get<double>(), json.at("threshold").get<double>()};
   if (!target.is_survival()) return reading;
   reading.times = json.at("times").get<std::vector<double>>();
@@ -34,7 +34,7 @@ Reading reading_from_json(const Json& json, const Target& target) {
 }
 
 // Times ascend, and hazards belong to them.
-bool is_sound(const Target& target, const Reading& reading) {
+bool is_sound(const Target& target, const Readout& reading) {
   if (!target.is_survival()) return true;
   const auto finite = [](double x) { return std::isfinite(x); };
   return reading.times.size() == reading.hazards.size() &&
@@ -43,7 +43,7 @@ bool is_sound(const Target& target, const Reading& reading) {
          std::ranges::all_of(reading.hazards, finite);
 }
 
-Json card_json(const ModelCard& card) {
+Json card_json(const ModelMetadata& card) {
   Json json;
   json["model"] = to_json(card.config);
   json["targets"] = Json::array();
@@ -65,8 +65,8 @@ Json card_json(const ModelCard& card) {
   return json;
 }
 
-ModelCard card_from_json(const Json& json) {
-  ModelCard card;
+ModelMetadata card_from_json(const Json& json) {
+  ModelMetadata card;
   card.config = model_config_from_json(json.at("model"));
   for (const Json& entry : json.at("targets")) {
     card.targets.push_back(target_from_json(entry));
@@ -109,7 +109,7 @@ void require_shape(const std::filesystem::path& path, const StateDict& weights,
 }
 
 void check_shapes(const std::filesystem::path& path, const StateDict& weights,
-                  const ModelCard& card) {
+                  const ModelMetadata& card) {
   const ModelConfig& config = card.config;
   std::size_t outputs = 0;
   bool same_rows = !card.targets.empty();
@@ -160,8 +160,8 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
 }
 
 void check_numbers(const std::filesystem::path& path, const StateDict& weights,
-                   const ModelCard& card) {
-  for (const Reading& reading : card.readings) {
+                   const ModelMetadata& card) {
+  for (const Readout& reading : card.readings) {
     const auto require = [&](bool fine, const char* what, double value) {
       if (fine && std::isfinite(value)) return;
       throw DataError(
@@ -227,7 +227,7 @@ std::filesystem::path backbone_folder(const std::filesystem::path& model) {
   return model.parent_path() / model.stem();
 }
 
-std::vector<double> scores_of(const ModelCard& card, std::size_t target,
+std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs) {
   const Target& one = card.targets[target];
   return scores_of(one, card.readings[target],
@@ -255,7 +255,7 @@ void load_weights(const std::filesystem::path& path, SequenceModel& model,
 }
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
-                 const ModelCard& card) {
+                 const ModelMetadata& card) {
   write_sealed_safetensors(path, weights,
                            {{"format", kFormat},
                             {"card", card_json(card).dump()},

@@ -16,11 +16,11 @@
 
 namespace coldframe::temporal {
 
-struct ModelCard {
+struct ModelMetadata {
   ModelConfig config;
   cache::Recipe recipe;                   // of the cache it was trained on
   std::vector<Target> targets;            // whose outputs lie side by side in the head
-  std::vector<Reading> readings;          // of each
+  std::vector<Readout> readings;          // of each
   std::vector<std::string> source_kinds;  // for the `clock` control
   std::size_t repeat = 0, fold = 0, seed = 0;
   std::uint64_t fit_seed = 0;  // of all the fit's random numbers
@@ -44,17 +44,17 @@ Json to_json(const Target& target);
 Target target_from_json(const Json& json);
 
 // The scores [n, Target::scores()] of one of its targets, from outputs [n, C].
-std::vector<double> scores_of(const ModelCard& card, std::size_t target,
+std::vector<double> scores_of(const ModelMetadata& card, std::size_t target,
                               const std::vector<double>& outputs);
 
 struct TrainedModel {
-  ModelCard card;
+  ModelMetadata card;
   std::shared_ptr<SequenceModel> model;
   std::filesystem::path file = {};
 };
 
 void write_model(const std::filesystem::path& path, const StateDict& weights,
-                 const ModelCard& card);
+                 const ModelMetadata& card);
 // DataError: not such a file, or tensors missing, extra or of another shape (named).
 TrainedModel read_model(const std::filesystem::path& path);
 

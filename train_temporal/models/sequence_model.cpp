@@ -15,7 +15,7 @@ namespace {
 // Uniform in ±bound, from (seed, number of the parameter, position).
 void fill_uniform(torch::Tensor& parameter, double bound, std::uint64_t seed,
                   std::uint64_t number) {
-  CounterRandom random({seed, static_cast<std::uint64_t>(Stream::kWeights), number});
+  CounterRandom random({seed, static_cast<std::uint64_t>(RandomPurpose::kWeights), number});
   torch::Tensor values = torch::empty(parameter.sizes());
   float* out = values.data_ptr<float>();
   for (std::int64_t i = 0; i < values.numel(); ++i) {

@@ -17,7 +17,8 @@ struct File {
   std::map<std::string, std::string> facts;
 };
 
-File vit_file(const std::string& name, const temporal::ModelCard& card, const fs::path& weights) {
+File vit_file(const std::string& name, const temporal::ModelMetadata& card,
+              const fs::path& weights) {
   const Json& features = card.recipe.features;
   const tune::TunedSource source(features, card.tuned ? card.tuned->block : 0, weights,
                                  card.tuned ? card.tuned->weights_sha256 : "");
@@ -30,7 +31,7 @@ File vit_file(const std::string& name, const temporal::ModelCard& card, const fs
            {"backbone", features.at("backbone").dump()}}};
 }
 
-std::map<std::string, std::string> facts_of(const temporal::ModelCard& card) {
+std::map<std::string, std::string> facts_of(const temporal::ModelMetadata& card) {
   Json targets = Json::array();
   for (std::size_t t = 0; t < card.targets.size(); ++t) {
     targets.push_back(to_json(card.targets[t]));

@@ -152,7 +152,7 @@ class TemporalGraph : FrameLayers {
   // As scores_of() in tasks/target.h.
   void read(const Value& outputs, std::size_t t, bool per_frame) {
     const temporal::Target& target = card_.targets[t];
-    const temporal::Reading& reading = card_.readings[t];
+    const temporal::Readout& reading = card_.readings[t];
     const auto from = static_cast<std::int64_t>(first_output(card_.targets, t));
     const auto count = static_cast<std::int64_t>(target.outputs());
     const Value own = graph_.slice(outputs, per_frame ? 2 : 1, from, from + count);
@@ -174,7 +174,7 @@ class TemporalGraph : FrameLayers {
   // Gives survival_scores() of tasks/survival.h: logarithms of survival are sums of hazards, each
   // by its share. own: [B, outputs]
   Value survival(const Value& own, const temporal::Target& target,
-                 const temporal::Reading& reading) {
+                 const temporal::Readout& reading) {
     const auto floats = [](const std::vector<double>& values) {
       return torch::tensor(values).to(torch::kFloat32);
     };
@@ -214,7 +214,7 @@ class TemporalGraph : FrameLayers {
     return joined(classes);
   }
 
-  const temporal::ModelCard& card_;
+  const temporal::ModelMetadata& card_;
 };
 
 }  // namespace

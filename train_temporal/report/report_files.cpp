@@ -45,8 +45,8 @@ Files drawings_of(const RunReport& report) {
   return files;
 }
 
-Estimate alone(const Figure& figure) {
-  return {figure, Figure::none(""), Figure::none("")};
+Estimate alone(const MetricValue& figure) {
+  return {figure, MetricValue::none(""), MetricValue::none("")};
 }
 
 // One figure a row, so that programs and papers take what they need.
@@ -56,7 +56,7 @@ class FigureTable {
            const Estimate& estimate) {
     std::vector<std::string> row = of;
     row.push_back(figure);
-    for (const Figure* each : {&estimate.value, &estimate.low, &estimate.high})
+    for (const MetricValue* each : {&estimate.value, &estimate.low, &estimate.high})
       row.push_back(each->defined() ? exact(each->value) : "");
     row.push_back(estimate.value.defined() ? estimate.low.undefined : estimate.value.undefined);
     csv_ += csv_row(row);
@@ -66,7 +66,9 @@ class FigureTable {
       add(of, std::string(metric_key(one.metric)), one.primary());
   }
   void add(const std::vector<std::string>& of, const ShareAt& share) {
-    const auto known = [](double x, bool is) { return is ? Figure::of(x) : Figure::none(""); };
+    const auto known = [](double x, bool is) {
+      return is ? MetricValue::of(x) : MetricValue::none("");
+    };
     const bool bounded = share.has_interval();
     add(of, "survival",
         {known(share.value, !std::isnan(share.value)), known(share.low, bounded),
@@ -107,11 +109,12 @@ std::string figures_csv(const RunReport& report) {
       table.add({main, "", concat("predicted ", exact(group.predicted)), where}, group.observed);
   }
   if (const LogRank& test = report.survival.test; test.freedom > 0)
-    table.add({main, "", "", "log-rank test of thirds by risk"}, "p", alone(Figure::of(test.p)));
+    table.add({main, "", "", "log-rank test of thirds by risk"}, "p",
+              alone(MetricValue::of(test.p)));
   for (const OperatingFigure& one : report.operating_points) {
     table.add({main, "", "", one.title}, one.key, one.estimate);
     if (one.threshold && std::isfinite(*one.threshold))
-      table.add({main, "", "", one.title}, "threshold", alone(Figure::of(*one.threshold)));
+      table.add({main, "", "", one.title}, "threshold", alone(MetricValue::of(*one.threshold)));
   }
   for (const SubgroupColumn& column : report.subgroups) {
     for (const Subgroup& group : column.groups) {

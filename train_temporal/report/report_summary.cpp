@@ -53,7 +53,7 @@ Json to_json(const Estimate& estimate) {
 
 Json to_json(const MetricSummary& summary) {
   Json per_fold = Json::array();
-  for (const Figure& figure : summary.per_fold) per_fold.push_back(json_number(figure.value));
+  for (const MetricValue& figure : summary.per_fold) per_fold.push_back(json_number(figure.value));
   return {{"primary", summary.by_fold ? "mean_over_folds" : "pooled"},
           {"mean_over_folds", to_json(summary.mean_over_folds)},
           {"sd_over_folds", json_number(summary.sd_over_folds)},

@@ -24,7 +24,7 @@ std::string cell_text(const Json& value) {
 
 }  // namespace
 
-std::string figure_text(const Figure& figure) {
+std::string figure_text(const MetricValue& figure) {
   if (!figure.defined()) return "undefined: " + figure.undefined;
   const std::string text = fixed(figure.value, 3);
   return text == "-0.000" ? "0.000" : text;

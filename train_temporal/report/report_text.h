@@ -7,7 +7,7 @@
 
 namespace coldframe::temporal {
 
-std::string figure_text(const Figure& figure);            // "0.912", or "undefined: why"
+std::string figure_text(const MetricValue& figure);       // "0.912", or "undefined: why"
 std::string interval_text(const Estimate& estimate);      // "0.912 [0.861, 0.951]"
 std::string difference_text(const Estimate& difference);  // the same with a sign: "+0.081 […]"
 

@@ -45,10 +45,10 @@ void visit_figures(const RunReport& report, const Take& take) {
 void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty() || report.scale != Scale::kTime) return;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
-    const auto lacking = std::ranges::find_if_not(figure.per_fold, &Figure::defined);
+    const auto lacking = std::ranges::find_if_not(figure.per_fold, &MetricValue::defined);
     if (!figure.by_fold || lacking == figure.per_fold.end()) return;
     const auto count = figure.per_fold.size() - static_cast<std::size_t>(std::ranges::count_if(
-                                                    figure.per_fold, &Figure::defined));
+                                                    figure.per_fold, &MetricValue::defined));
     warnings.push_back(concat(count, " of ", figure.per_fold.size(), " folds have no ",
                               metric_title(figure.metric), where, " (", lacking->undefined,
                               "): it is the mean over the others"));

@@ -28,7 +28,7 @@ void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
         validation_rows(targets, t, split, trainer.last_epoch().validation_logits);
     const std::string of = targets.size() > 1 ? targets[t].name + "/" : "";
     for (const Metric metric : watched(rows.scale)) {
-      const Figure figure = compute_metric(metric, rows);
+      const MetricValue figure = compute_metric(metric, rows);
       if (!figure.defined()) continue;
       scalars.push_back(
           {concat("validation/", of, metric_key(metric)), static_cast<float>(figure.value)});

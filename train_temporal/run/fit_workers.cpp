@@ -13,7 +13,7 @@
 #include "common/cli/interrupt.h"
 #include "common/cli/progress.h"
 #include "common/files/claims.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/cpu_memory.h"

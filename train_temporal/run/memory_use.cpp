@@ -12,7 +12,7 @@ namespace coldframe::temporal {
 namespace {
 
 std::uint64_t predicted_fit(const FitTask& task, std::uint64_t budget, std::uint64_t features) {
-  PieceSizes pieces = first_pieces(task);
+  MicroBatches pieces = first_pieces(task);
   if (budget > features) {
     const std::uint64_t fixed = predict_memory(task, pieces).fixed;
     const std::uint64_t left = budget - features;

@@ -12,8 +12,8 @@
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/files/atomic_file.h"
-#include "common/files/patience.h"
 #include "common/files/publish.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {

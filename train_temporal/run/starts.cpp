@@ -42,7 +42,7 @@ void require_same_model(const Experiment& experiment, const Cohort& cohort, cons
                              "; give the --model, --folds and --seeds of that run, and --compare "
                              "what it compared"));
   }
-  const ModelCard card = read_model(path).card;
+  const ModelMetadata card = read_model(path).card;
   const FitTask task = experiment.task(frozen_fit(fit, experiment.options), split);
   const auto changes =
       cache::differences(to_json(card.config), to_json(task.config), {"that run has", "now"});

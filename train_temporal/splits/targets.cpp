@@ -120,8 +120,8 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
   return result;
 }
 
-Reading reading_of(const Labels& labels, const std::vector<std::size_t>& train) {
-  Reading reading;
+Readout reading_of(const Labels& labels, const std::vector<std::size_t>& train) {
+  Readout reading;
   if (labels.has_classes()) return reading;
   std::vector<double> numbers;
   for (std::size_t exam : train) {

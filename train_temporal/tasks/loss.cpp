@@ -78,7 +78,7 @@ ClassWeights balanced_weights(std::span<const std::size_t> count) {
 }
 
 TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-                       const Reading& reading, double smoothing)
+                       const Readout& reading, double smoothing)
     : outputs_(target.outputs()),
       parameter_(options.parameter),
       smoothing_(smoothing),

@@ -41,7 +41,7 @@ class TargetLoss {
   // the loss is the one of kAuto. `smoothing`: where the loss is the cross-entropy, so much of a
   // label is shared by all classes alike (Szegedy et al. 2016).
   TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
-             const Reading& reading, double smoothing = 0);
+             const Readout& reading, double smoothing = 0);
 
   std::size_t outputs() const { return outputs_; }
   const ClassWeights& weights() const { return weights_; }
@@ -71,7 +71,7 @@ class TargetLoss {
   std::size_t outputs_;
   double parameter_, smoothing_;
   ClassWeights weights_;
-  Reading reading_;
+  Readout reading_;
 };
 
 }  // namespace coldframe::temporal

@@ -63,13 +63,13 @@ EfronSums efron_sums(const RiskSet& set) {
   return sums;
 }
 
-double lower_end(const Reading& reading, std::size_t interval) {
+double lower_end(const Readout& reading, std::size_t interval) {
   return interval > 0 ? reading.times[interval - 1] : 0;
 }
 
 // Calls body(interval, had an event) for each interval that tells something of the exam.
 template <class Body>
-void for_intervals(double label, const Reading& reading, Body body) {
+void for_intervals(double label, const Readout& reading, Body body) {
   const double time = time_of(label);
   for (std::size_t j = 0; j < reading.times.size(); ++j) {
     const double upper = reading.times[j];
@@ -85,7 +85,7 @@ void for_intervals(double label, const Reading& reading, Body body) {
 }
 
 // Gives the share of an interval that lies before the horizon.
-double share_before(const Reading& reading, std::size_t interval, double horizon) {
+double share_before(const Readout& reading, std::size_t interval, double horizon) {
   const double lower = lower_end(reading, interval), upper = reading.times[interval];
   if (horizon >= upper) return 1;
   return std::max((horizon - lower) / (upper - lower), 0.0);
@@ -121,7 +121,7 @@ bool has_comparable_pair(std::span<const double> label) {
   });
 }
 
-void fit_baseline(Reading& reading, std::span<const double> z, std::span<const double> label) {
+void fit_baseline(Readout& reading, std::span<const double> z, std::span<const double> label) {
   reading.times.clear();
   reading.hazards.clear();
   if (z.empty()) return;
@@ -169,7 +169,7 @@ std::vector<double> interval_ends(std::vector<double> times, std::size_t interva
 
 }  // namespace
 
-void set_intervals(Reading& reading, std::span<const double> label, std::size_t intervals) {
+void set_intervals(Readout& reading, std::span<const double> label, std::size_t intervals) {
   std::vector<double> times;
   for (const double each : label)
     if (has_event(each)) times.push_back(time_of(each));
@@ -189,7 +189,7 @@ void set_intervals(Reading& reading, std::span<const double> label, std::size_t 
         std::log((events[j] + 0.5 * rate) / (reached[j] - events[j] + 0.5 * (1 - rate))));
 }
 
-double hazards_loss(std::span<const double> z, double label, const Reading& reading, double total,
+double hazards_loss(std::span<const double> z, double label, const Readout& reading, double total,
                     float* gradient) {
   double loss = 0;
   if (gradient != nullptr) std::fill_n(gradient, z.size(), 0.0f);
@@ -202,7 +202,7 @@ double hazards_loss(std::span<const double> z, double label, const Reading& read
   return loss;
 }
 
-std::vector<double> baseline_at(const Target& target, const Reading& reading) {
+std::vector<double> baseline_at(const Target& target, const Readout& reading) {
   std::vector<double> hazards;
   for (const double horizon : target.horizons) {
     const auto steps = std::ranges::upper_bound(reading.times, horizon) - reading.times.begin();
@@ -211,7 +211,7 @@ std::vector<double> baseline_at(const Target& target, const Reading& reading) {
   return hazards;
 }
 
-std::vector<double> interval_shares(const Target& target, const Reading& reading) {
+std::vector<double> interval_shares(const Target& target, const Readout& reading) {
   const std::size_t intervals = reading.times.size();
   std::vector<double> shares;
   for (std::size_t j = 0; j < intervals; ++j)
@@ -230,7 +230,7 @@ void add_cox_scores(std::vector<double>& scores, double risk, const std::vector<
 }
 
 void add_hazard_scores(std::vector<double>& scores, std::span<const double> z,
-                       const Reading& reading, const std::vector<double>& shares) {
+                       const Readout& reading, const std::vector<double>& shares) {
   std::vector<double> hazards;
   for (std::size_t j = 0; j < z.size(); ++j) hazards.push_back(softplus(z[j] + reading.hazards[j]));
   for (std::size_t from = 0; from < shares.size(); from += z.size()) {
@@ -241,7 +241,7 @@ void add_hazard_scores(std::vector<double>& scores, std::span<const double> z,
 
 }  // namespace
 
-std::vector<double> survival_scores(const Target& target, const Reading& reading,
+std::vector<double> survival_scores(const Target& target, const Readout& reading,
                                     std::span<const double> outputs) {
   const std::size_t width = target.outputs();
   const bool cox = target.task == Task::kCox;

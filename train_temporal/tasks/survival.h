@@ -33,19 +33,19 @@ CoxLoss cox_loss(std::span<const double> z, std::span<const double> label);
 // True where that loss ranks: an event came before another exam's, or while another was followed.
 bool has_comparable_pair(std::span<const double> label);
 
-// Cox: Reading::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
+// Cox: Readout::mean, times and hazards from a training part's outputs z [n]: Breslow's estimate of
 // the cumulative hazard of an exam with the part's mean output. Its steps are the times of events.
-void fit_baseline(Reading& reading, std::span<const double> z, std::span<const double> label);
+void fit_baseline(Readout& reading, std::span<const double> z, std::span<const double> label);
 
 // Hazards: `intervals` that end at quantiles of the times of events, (times[j − 1], times[j]], each
 // later than the one before, and the logit of the share that has an event in each of those that
 // reach it, drawn by half an exam towards that of all intervals. An output is added to it.
-void set_intervals(Reading& reading, std::span<const double> label, std::size_t intervals);
+void set_intervals(Readout& reading, std::span<const double> label, std::size_t intervals);
 
 // The negative log likelihood of an exam with discrete-time hazards σ(z + hazards), z [J]
 // (Gensheimer and Narasimhan 2019); censored exams survive an interval of which they reach the
 // middle. `gradient`, unless null: of the loss divided by `total`.
-double hazards_loss(std::span<const double> z, double label, const Reading& reading, double total,
+double hazards_loss(std::span<const double> z, double label, const Readout& reading, double total,
                     float* gradient);
 
 // For each row of outputs [n, Target::outputs()] the risk, then the probability of no event up to
@@ -53,13 +53,13 @@ double hazards_loss(std::span<const double> z, double label, const Reading& read
 // discrete-time hazards it is the mean over the intervals' ends of the cumulative hazard −log S,
 // the mortality of Ishwaran et al. 2008. Within an interval log S falls evenly; Cox's falls
 // at the times of events. Behind the last time S stays.
-std::vector<double> survival_scores(const Target& target, const Reading& reading,
+std::vector<double> survival_scores(const Target& target, const Readout& reading,
                                     std::span<const double> outputs);
 
 // These scores rest on, Cox: the cumulative baseline hazard at each horizon, [H]; hazards: the
 // shares of the intervals' hazards −log(1 − σ) in the risk and in −log S at each horizon,
 // [1 + H, J].
-std::vector<double> baseline_at(const Target& target, const Reading& reading);
-std::vector<double> interval_shares(const Target& target, const Reading& reading);
+std::vector<double> baseline_at(const Target& target, const Readout& reading);
+std::vector<double> interval_shares(const Target& target, const Readout& reading);
 
 }  // namespace coldframe::temporal

@@ -71,7 +71,7 @@ Scale Target::scale() const {
   return task == Task::kOrdinal ? Scale::kOrdinal : Scale::kNominal;
 }
 
-std::vector<double> scores_of(const Target& target, const Reading& reading,
+std::vector<double> scores_of(const Target& target, const Readout& reading,
                               std::span<const double> outputs) {
   switch (target.task) {
     case Task::kBinary:

@@ -50,7 +50,7 @@ struct Target {
 };
 
 // A fit's outputs are read by what was learnt from its training and validation part.
-struct Reading {
+struct Readout {
   // Regression: of the training part's labels. Cox: the mean is that of its outputs, negative.
   double mean = 0, deviation = 1;
   double temperature = 1, threshold = 0.5;  // classes (temperature: not ordinal); binary
@@ -58,12 +58,12 @@ struct Reading {
   // Hazards: where intervals end, and the logits that outputs are added to.
   std::vector<double> times = {}, hazards = {};
 
-  bool operator==(const Reading&) const = default;
+  bool operator==(const Readout&) const = default;
 };
 
 // Predictions [n, scores] from the target's own outputs [n, outputs]: probabilities of the classes,
 // numbers in the unit of the column, or survival_scores().
-std::vector<double> scores_of(const Target& target, const Reading& reading,
+std::vector<double> scores_of(const Target& target, const Readout& reading,
                               std::span<const double> outputs);
 
 // Binary: class 1 where its probability reaches the threshold. Many classes: the most probable.

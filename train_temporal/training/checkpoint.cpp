@@ -27,8 +27,8 @@ std::vector<EpochLosses> history_from_json(const Json& rows) {
   return history;
 }
 
-PieceSizes pieces_from_json(const Json& json) {
-  const PieceSizes pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
+MicroBatches pieces_from_json(const Json& json) {
+  const MicroBatches pieces{json.at(0).get<std::size_t>(), json.at(1).get<std::size_t>()};
   if (pieces.training > 0 && pieces.evaluation > 0) return pieces;
   throw std::out_of_range("pieces");
 }

@@ -22,7 +22,7 @@ struct FitRecord {
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;
-  PieceSizes pieces;
+  MicroBatches pieces;
   std::vector<double> validation_logits, test_logits;  // [n, C]
   std::vector<double> train_logits;                    // empty unless FitResult has them
 };

@@ -75,7 +75,7 @@ double evaluation_values(const StepValues& values, const FitTask& task, std::siz
 
 }  // namespace
 
-FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces) {
+FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces) {
   const StepValues values(task.config);
   const bool fused = is_fused(task);
   const double parameters = values.parameters();
@@ -99,7 +99,7 @@ FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces) {
   return memory;
 }
 
-PieceSizes pieces_that_fit(const FitTask& task, PieceSizes pieces, std::uint64_t available) {
+MicroBatches pieces_that_fit(const FitTask& task, MicroBatches pieces, std::uint64_t available) {
   const auto fits = [&] {
     const FitMemory memory = predict_memory(task, pieces);
     return double(memory.training + memory.evaluation) <= kErrs * double(available);

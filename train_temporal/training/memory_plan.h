@@ -26,11 +26,11 @@ struct FitMemory {
 };
 
 // The dataset's features are not counted. An overestimate is possible where few batches are drawn.
-FitMemory predict_memory(const FitTask& task, const PieceSizes& pieces);
+FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces);
 
 // The most exams at a time, by halves from `pieces`, with which training and evaluation are
 // predicted to fit into `available` bytes, or to miss it by less than a tenth: running out of
 // memory decides then.
-PieceSizes pieces_that_fit(const FitTask& task, PieceSizes pieces, std::uint64_t available);
+MicroBatches pieces_that_fit(const FitTask& task, MicroBatches pieces, std::uint64_t available);
 
 }  // namespace coldframe::temporal

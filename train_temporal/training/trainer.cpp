@@ -298,7 +298,7 @@ void Trainer::restore(const FitState& state) {
   best_parameters_.copy_(state.best_parameters);
 }
 
-PieceSizes first_pieces(const FitTask& task) {
+MicroBatches first_pieces(const FitTask& task) {
   const FitOptions& options = task.options;
   const std::size_t training =
       options.micro_batch > 0 ? std::min(options.micro_batch, options.batch) : options.batch;

@@ -49,10 +49,10 @@ struct FitOptions {
 };
 
 // Exams that go through the model at a time. Both are halved when memory runs out.
-struct PieceSizes {
+struct MicroBatches {
   std::size_t training = 0, evaluation = 0;
 
-  bool operator==(const PieceSizes&) const = default;
+  bool operator==(const MicroBatches&) const = default;
 };
 
 struct EpochLosses {
@@ -86,7 +86,7 @@ struct FitState {
   std::vector<EpochLosses> history;
   EarlyStop early_stop;
   std::int64_t steps = 0;
-  PieceSizes pieces;  // learnt
+  MicroBatches pieces;  // learnt
   LossScale loss_scale;
   std::uint64_t vit_budget = 0;  // learnt, see TunedVit::learnt_budget()
   torch::Tensor parameters, first_moment, second_moment, best_parameters;
@@ -113,7 +113,7 @@ struct FitResult {
   std::vector<EpochLosses> history;
   std::size_t best_epoch = 0;
   bool diverged = false;  // the epoch after the last of `history` had a loss that is not finite
-  PieceSizes pieces;
+  MicroBatches pieces;
   // [n, C] in the order of the split's exams; a row per frame where targets are.
   std::vector<double> validation_logits, test_logits;
   std::vector<double> train_logits;  // of Cox's targets alone: of these comes the baseline
@@ -138,7 +138,7 @@ class Trainer {
   // Continues where `state` was taken. DataError when it belongs to another fit.
   void restore(const FitState& state);
   const std::vector<EpochLosses>& history() const { return history_; }
-  const PieceSizes& pieces() const { return pieces_; }
+  const MicroBatches& pieces() const { return pieces_; }
   const LastEpoch& last_epoch() const { return last_epoch_; }  // empty after restore()
   const FitTask& task() const { return task_; }
 
@@ -169,12 +169,12 @@ class Trainer {
   bool diverged_ = false;
   std::vector<EpochLosses> history_;
   LastEpoch last_epoch_;
-  PieceSizes pieces_;
+  MicroBatches pieces_;
   LossScale loss_scale_;  // of float16
   torch::Tensor best_parameters_;
 };
 
 // Exams at a time as the options ask for them, before memory has its say.
-PieceSizes first_pieces(const FitTask& task);
+MicroBatches first_pieces(const FitTask& task);
 
 }  // namespace coldframe::temporal

@@ -13,7 +13,7 @@ using torch::autograd::Variable;
 using torch::autograd::variable_list;
 
 struct Mask : torch::CustomClassHolder {
-  Mask(const temporal::Dropout& d, temporal::Stream l, std::span<const std::uint64_t> k)
+  Mask(const temporal::Dropout& d, temporal::RandomPurpose l, std::span<const std::uint64_t> k)
       : dropout(d), layer(l), keys(k.begin(), k.end()) {}
 
   torch::Tensor applied_to(const torch::Tensor& x) const {
@@ -22,7 +22,7 @@ struct Mask : torch::CustomClassHolder {
   }
 
   temporal::Dropout dropout;
-  temporal::Stream layer;
+  temporal::RandomPurpose layer;
   std::vector<std::uint64_t> keys;
 };
 
@@ -42,7 +42,7 @@ struct RedrawnDropout : torch::autograd::Function<RedrawnDropout> {
 }  // namespace
 
 torch::Tensor redrawn_dropout(const torch::Tensor& tokens, const temporal::Dropout& dropout,
-                              temporal::Stream layer, std::span<const std::uint64_t> keys) {
+                              temporal::RandomPurpose layer, std::span<const std::uint64_t> keys) {
   return RedrawnDropout::apply(tokens, c10::make_intrusive<Mask>(dropout, layer, keys));
 }
 

@@ -12,6 +12,6 @@ namespace coldframe::tune {
 
 // tokens [n, tokens, D]; keys [n]
 torch::Tensor redrawn_dropout(const torch::Tensor& tokens, const temporal::Dropout& dropout,
-                              temporal::Stream layer, std::span<const std::uint64_t> keys);
+                              temporal::RandomPurpose layer, std::span<const std::uint64_t> keys);
 
 }  // namespace coldframe::tune

@@ -97,7 +97,8 @@ std::string stored_name(const std::string& name) {
 void add_low_rank(vit::LinearImpl& layer, std::uint64_t number, const TuneOptions& options,
                   std::uint64_t seed) {
   const std::int64_t in = layer.weight.size(1), out = layer.weight.size(0);
-  CounterRandom random({seed, static_cast<std::uint64_t>(temporal::Stream::kLowRank), number});
+  CounterRandom random(
+      {seed, static_cast<std::uint64_t>(temporal::RandomPurpose::kLowRank), number});
   torch::Tensor down = torch::empty({options.lora_rank, in});
   const double bound = 1 / std::sqrt(static_cast<double>(in));
   for (float& value : std::span(down.data_ptr<float>(), static_cast<std::size_t>(down.numel())))

@@ -7,8 +7,9 @@
 
 namespace coldframe::tune {
 
-TunedStep::TunedStep(const Chain& chain, Ways& ways, Rows rows, std::span<const std::uint64_t> keys,
-                     const temporal::Dropout& dropout, torch::ScalarType precision)
+TunedStep::TunedStep(const Chain& chain, RecomputePlanner& ways, Rows rows,
+                     std::span<const std::uint64_t> keys, const temporal::Dropout& dropout,
+                     torch::ScalarType precision)
     : chain_(chain),
       ways_(ways),
       rows_(std::move(rows)),

@@ -14,7 +14,7 @@
 #include "train_temporal/models/dropout.h"
 #include "train_temporal/tune/chain.h"
 #include "train_temporal/tune/chunk_run.h"
-#include "train_temporal/tune/ways.h"
+#include "train_temporal/tune/recompute_planner.h"
 
 namespace coldframe::tune {
 
@@ -22,8 +22,9 @@ class TunedStep {
  public:
   // `rows(from, to)`: what enters the chain's first trained step, of these frames.
   using Rows = std::function<Values(std::int64_t from, std::int64_t to)>;
-  TunedStep(const Chain& chain, Ways& ways, Rows rows, std::span<const std::uint64_t> keys,
-            const temporal::Dropout& dropout, torch::ScalarType precision);
+  TunedStep(const Chain& chain, RecomputePlanner& ways, Rows rows,
+            std::span<const std::uint64_t> keys, const temporal::Dropout& dropout,
+            torch::ScalarType precision);
 
   // [n, F]. Chooses a smaller way when memory runs out; SystemError when there is none.
   torch::Tensor features(std::int64_t dimension, const torch::Device& device);
@@ -44,7 +45,7 @@ class TunedStep {
   void take_back(const Piece& piece, std::vector<Piece>& waiting);
 
   const Chain& chain_;
-  Ways& ways_;
+  RecomputePlanner& ways_;
   Rows rows_;
   std::span<const std::uint64_t> keys_;
   const temporal::Dropout& dropout_;

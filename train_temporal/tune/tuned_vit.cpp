@@ -111,7 +111,7 @@ class TunedVit::Parts {
   vit::VisionTransformer model;
   std::shared_ptr<torch::nn::Module> trainable;
   Chain chain;
-  Ways ways;
+  RecomputePlanner ways;
   std::int64_t most_without_graph;
 };
 

@@ -8,7 +8,7 @@
 #include "cache/hdf5/file_writer.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {

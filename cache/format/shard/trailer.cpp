@@ -140,7 +140,7 @@ CheckedFile open_checked(const std::filesystem::path& path, Check check) {
   if ((check == Check::kWhole || !has_metadata_digest) && !is_whole(bytes)) refuse_damage(path);
   Digest expected{};
   bytes.read_at(end, expected);
-  file.bytes->hide_from(end);
+  file.bytes->set_end(end);
   std::string fault;
   try {
     file.reader = std::make_unique<hdf5::FileReader>(bytes);

@@ -200,7 +200,7 @@ void VideoSource::read(std::span<const std::int64_t> indices,
     for (const std::int64_t index : indices)
       sink(Frame{index, time_s(index), converter_->to_image(kept_.at(index - first))});
   } catch (const DataError& error) {
-    throw RestLost(named(error.what()));
+    throw UnreadableFromHere(named(error.what()));
   }
 }
 

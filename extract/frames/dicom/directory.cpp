@@ -7,7 +7,7 @@
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
 #include "common/files/file.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/data_set.h"
 

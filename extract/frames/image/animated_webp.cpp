@@ -136,7 +136,7 @@ void AnimatedWebp::read(std::span<const std::int64_t> indices,
     try {
       guarded(decode);
     } catch (const DataError& error) {
-      throw RestLost(error.what());  // later frames are painted over it
+      throw UnreadableFromHere(error.what());  // later frames are painted over it
     }
     sink(std::move(frame));
   }

@@ -30,6 +30,6 @@ FrameSize jpeg2000_size(std::string_view bytes);
 // As Pillow gives them: alpha is dropped; values of fewer or more bits are shifted to 8, grey ones
 // of more than 8 bits to 16.
 Image decode_jpeg2000_image(std::string_view bytes);
-DeepImage decode_deep_jpeg2000(std::string_view bytes);
+Image16 decode_deep_jpeg2000(std::string_view bytes);
 
 }  // namespace coldframe::frames

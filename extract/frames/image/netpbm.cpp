@@ -155,7 +155,7 @@ Image decode_netpbm(std::string_view bytes) {
   return image;
 }
 
-DeepImage decode_deep_netpbm(std::string_view bytes) {
+Image16 decode_deep_netpbm(std::string_view bytes) {
   const Header header = read_header(bytes);
   return {static_cast<int>(header.size.width), static_cast<int>(header.size.height),
           header.channels, read_values<std::uint16_t>(header, bytes, kLargestValue)};

@@ -17,6 +17,6 @@ FrameSize netpbm_size(std::string_view bytes);
 // Values from 0 to the greatest one that the header states become 0 to 255 or, of deep images, 0 to
 // 65535, rounded as Pillow does.
 Image decode_netpbm(std::string_view bytes);
-DeepImage decode_deep_netpbm(std::string_view bytes);
+Image16 decode_deep_netpbm(std::string_view bytes);
 
 }  // namespace coldframe::frames

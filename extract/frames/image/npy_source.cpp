@@ -149,7 +149,7 @@ class NpySource : public Source {
       try {
         guarded([&] { decode(frame); });
       } catch (const DataError& error) {
-        throw RestLost(error.what());  // it is cut off
+        throw UnreadableFromHere(error.what());  // it is cut off
       }
       sink(std::move(frame));
     }

@@ -94,11 +94,11 @@ Image decode_png(std::string_view bytes, const FrameSize& size) {
   return image;
 }
 
-DeepImage decode_deep_png(std::string_view bytes, const FrameSize& size) {
+Image16 decode_deep_png(std::string_view bytes, const FrameSize& size) {
   const int channels = is_grey_png(bytes) ? 1 : 3;
   const std::size_t row = static_cast<std::size_t>(size.width * channels);
-  DeepImage image{static_cast<int>(size.width), static_cast<int>(size.height), channels,
-                  std::vector<std::uint16_t>(row * static_cast<std::size_t>(size.height))};
+  Image16 image{static_cast<int>(size.width), static_cast<int>(size.height), channels,
+                std::vector<std::uint16_t>(row * static_cast<std::size_t>(size.height))};
   decode_into(bytes, size, 2 * row, reinterpret_cast<png_bytep>(image.values.data()));
   return image;
 }

@@ -14,10 +14,10 @@ namespace coldframe::frames {
 // check_image() found. DataError, without the file's name, for data that is damaged.
 Image decode_png(std::string_view bytes, const FrameSize& size);
 
-struct DeepImage {
+struct Image16 {
   int width = 0, height = 0, channels = 1;  // 1: grey; 3: RGB
   std::vector<std::uint16_t> values;        // [height, width, channels]
 };
-DeepImage decode_deep_png(std::string_view bytes, const FrameSize& size);  // where is_deep_png()
+Image16 decode_deep_png(std::string_view bytes, const FrameSize& size);  // where is_deep_png()
 
 }  // namespace coldframe::frames

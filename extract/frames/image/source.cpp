@@ -42,7 +42,7 @@ class ImageSource : public Source {
   void survey(ValueSurvey& survey) override {
     if (scale_.depth != Depth::k16) return;
     std::vector<std::uint64_t> counts(65536);
-    const DeepImage deep = guarded([this] { return deep_image(); });
+    const Image16 deep = guarded([this] { return deep_image(); });
     for (const std::uint16_t value : deep.values) ++counts[value];
     for (std::size_t value = 0; value < counts.size(); ++value) {
       survey.add(static_cast<double>(value), counts[value]);
@@ -57,7 +57,7 @@ class ImageSource : public Source {
 
   std::string file_bytes() const { return read_text_file(path_, kMaxImageFileBytes); }
 
-  DeepImage deep_image() const {
+  Image16 deep_image() const {
     const std::string bytes = file_bytes();
     const FrameSize size = check_image(bytes);
     if (is_deep_jpeg2000(bytes)) return decode_deep_jpeg2000(bytes);
@@ -84,7 +84,7 @@ class ImageSource : public Source {
     }
   }
 
-  Image to_levels(const DeepImage& deep) const {
+  Image to_levels(const Image16& deep) const {
     const ValueRange range = scale_.range();
     const std::size_t copies = deep.channels == 1 ? 3 : 1;
     Image image{deep.width, deep.height, std::vector<std::uint8_t>(deep.values.size() * copies)};

@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "common/cli/error.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "extract/frames/dicom/directory.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 
 namespace coldframe::frames {

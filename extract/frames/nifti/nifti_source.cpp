@@ -212,7 +212,7 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
       if (!range_) find_range(*bytes);
     });
   } catch (const DataError& error) {
-    throw RestLost(error.what());
+    throw UnreadableFromHere(error.what());
   }
   for (std::size_t begin = 0; begin < indices.size();) {
     const std::int64_t time = indices[begin] / slices();
@@ -240,8 +240,8 @@ void NiftiSource::read(std::span<const std::int64_t> indices,
         }
       });
     } catch (const DataError& error) {
-      if (bytes->compressed() && at > 0) throw FileSpoilt(error.what());
-      if (bytes->compressed() || is_in_file_order()) throw RestLost(error.what());
+      if (bytes->compressed() && at > 0) throw CorruptFile(error.what());
+      if (bytes->compressed() || is_in_file_order()) throw UnreadableFromHere(error.what());
       throw;
     }
     begin = end;

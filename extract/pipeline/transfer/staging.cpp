@@ -2,7 +2,7 @@
 
 namespace coldframe::extract {
 
-using Lane = Streams::Lane;
+using Stream = Streams::Stream;
 
 Staging::Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension,
                  Forward forward)
@@ -24,16 +24,16 @@ void Staging::reserve(int number, std::int64_t count) {
   slot.host = host;
 }
 
-// Room on the device for a part of `count` frames. The copy lane must not write to it while the
-// compute lane still works there: on the part before, or on what the memory belonged to.
+// Room on the device for a part of `count` frames. The copy stream must not write to it while the
+// compute stream still works there: on the part before, or on what the memory belonged to.
 void Staging::give_device_memory(Slot& slot, int number, std::int64_t count) {
   if (!slot.device.defined() || slot.device.size(0) < count) {
     slot.device = torch::Tensor();
     slot.device = streams_.device_memory({count, image_size_.height, image_size_.width, 3},
                                          slot.host.scalar_type());
-    streams_.set(finished(number), Lane::kCompute);
+    streams_.record(finished(number), Stream::kCompute);
   }
-  streams_.hold(Lane::kCopy, finished(number));
+  streams_.wait_for(Stream::kCopy, finished(number));
 }
 
 void Staging::submit(int number, std::int64_t begin, std::int64_t count) {
@@ -44,24 +44,24 @@ void Staging::submit(int number, std::int64_t begin, std::int64_t count) {
   if (streams_.asynchronous()) {
     give_device_memory(slot, number, count);
     to = slot.device.narrow(0, 0, count);
-    streams_.run(Lane::kCopy, [from, to] { to.copy_(from, /*non_blocking=*/true); });
-    streams_.set(copied(number), Lane::kCopy);
-    streams_.hold(Lane::kCompute, copied(number));
+    streams_.run(Stream::kCopy, [from, to] { to.copy_(from, /*non_blocking=*/true); });
+    streams_.record(copied(number), Stream::kCopy);
+    streams_.wait_for(Stream::kCompute, copied(number));
   }
-  if (!slot.submitted) streams_.set(started(number), Lane::kCompute);
+  if (!slot.submitted) streams_.record(started(number), Stream::kCompute);
   slot.submitted = true;
-  streams_.run(Lane::kCompute, [this, to, out] {
+  streams_.run(Stream::kCompute, [this, to, out] {
     const torch::InferenceMode guard;
     out.copy_(forward_(to), /*non_blocking=*/true);
   });
-  streams_.set(finished(number), Lane::kCompute);
+  streams_.record(finished(number), Stream::kCompute);
 }
 
 const torch::Tensor& Staging::collect(int number) {
   Slot& slot = at(number);
   if (slot.submitted) {
-    streams_.wait(copied(number));
-    streams_.wait(finished(number));
+    streams_.synchronize(copied(number));
+    streams_.synchronize(finished(number));
   }
   slot.submitted = false;
   return slot.features;

@@ -2,7 +2,7 @@
 // held, the processor fills the other, and its copy overlaps the computation.
 //
 // A slot goes round: the caller fills its frames; submit() copies them to the device on the copy
-// lane and computes them on the compute lane, which waits for the copy; the features are copied
+// stream and computes them on the compute stream, which waits for the copy; the features are copied
 // back behind the computation; collect() waits for them. From submit() to collect() the slot
 // belongs to the device.
 #pragma once
@@ -21,7 +21,7 @@ class Staging {
   static constexpr int kSlots = 2;
 
   // frames [n, H, W, 3] uint8 on the device -> [n, D] float32 there or on the CPU; runs on the
-  // compute lane.
+  // compute stream.
   using Forward = std::function<torch::Tensor(const torch::Tensor& frames)>;
 
   Staging(Streams& streams, const ImageSize& image_size, std::int64_t dimension, Forward forward);

@@ -23,19 +23,21 @@ class CpuStreams final : public Streams {
   torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {
     return torch::empty(sizes, type);
   }
-  void run(Lane, std::function<void()> work) override { work(); }
-  void set(int mark, Lane) override { marks_.at(static_cast<std::size_t>(mark)) = Clock::now(); }
-  void hold(Lane, int) override {}
-  void wait(int) override {}
+  void run(Stream, std::function<void()> work) override { work(); }
+  void record(int event, Stream) override {
+    events_.at(static_cast<std::size_t>(event)) = Clock::now();
+  }
+  void wait_for(Stream, int) override {}
+  void synchronize(int) override {}
   double seconds_between(int from, int to) override {
-    return std::chrono::duration<double>(marks_.at(static_cast<std::size_t>(to)) -
-                                         marks_.at(static_cast<std::size_t>(from)))
+    return std::chrono::duration<double>(events_.at(static_cast<std::size_t>(to)) -
+                                         events_.at(static_cast<std::size_t>(from)))
         .count();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  std::array<Clock::time_point, kMarks> marks_{};
+  std::array<Clock::time_point, kEvents> events_{};
 };
 
 // Through LibTorch's guards, which its CUDA half fills in when it is there.
@@ -44,25 +46,25 @@ class CudaStreams final : public Streams {
   explicit CudaStreams(const torch::Device& device)
       : device_(device),
         streams_{guard().getStreamFromGlobalPool(device), guard().getStreamFromGlobalPool(device)} {
-    for (int i = 0; i < kMarks; ++i)
-      marks_.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // these tell times
+    for (int i = 0; i < kEvents; ++i)
+      events_.emplace_back(device.type(), c10::EventFlag::BACKEND_DEFAULT);  // these tell times
     // The weights: LibTorch casts them on its current stream, for which others do not wait.
     c10::Event loaded(device.type());
     loaded.record(guard().getStream(device));
-    for (const c10::Stream& lane : streams_) loaded.block(lane);
+    for (const c10::Stream& stream : streams_) loaded.block(stream);
   }
 
   bool asynchronous() const override { return true; }
 
   torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {
-    const c10::StreamGuard current(stream(Lane::kCompute));
+    const c10::StreamGuard current(of(Stream::kCompute));
     return torch::empty(sizes, torch::TensorOptions(device_).dtype(type));
   }
 
   torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) override {
     const auto options = torch::TensorOptions(torch::kCPU).dtype(type);
     if (page_locked_) try {
-        const c10::StreamGuard current(stream(Lane::kCompute));
+        const c10::StreamGuard current(of(Stream::kCompute));
         return torch::empty(sizes, options.pinned_memory(true));
       } catch (const c10::Error&) {
         log_info("no page-locked memory is left: copies to the device will not overlap");
@@ -71,25 +73,25 @@ class CudaStreams final : public Streams {
     return torch::empty(sizes, options);
   }
 
-  void run(Lane lane, std::function<void()> work) override {
-    const c10::StreamGuard current(stream(lane));
+  void run(Stream stream, std::function<void()> work) override {
+    const c10::StreamGuard current(of(stream));
     work();
   }
-  void set(int mark, Lane lane) override { event(mark).record(stream(lane)); }
-  void hold(Lane lane, int mark) override { event(mark).block(stream(lane)); }
-  void wait(int mark) override { event(mark).synchronize(); }
-  double seconds_between(int from, int to) override {
-    return 1e-3 * event(from).elapsedTime(event(to));
-  }
+  void record(int event, Stream stream) override { at(event).record(of(stream)); }
+  void wait_for(Stream stream, int event) override { at(event).block(of(stream)); }
+  void synchronize(int event) override { at(event).synchronize(); }
+  double seconds_between(int from, int to) override { return 1e-3 * at(from).elapsedTime(at(to)); }
 
  private:
   c10::impl::VirtualGuardImpl guard() const { return c10::impl::VirtualGuardImpl(device_.type()); }
-  const c10::Stream& stream(Lane lane) const { return streams_.at(static_cast<std::size_t>(lane)); }
-  c10::Event& event(int mark) { return marks_.at(static_cast<std::size_t>(mark)); }
+  const c10::Stream& of(Stream stream) const {
+    return streams_.at(static_cast<std::size_t>(stream));
+  }
+  c10::Event& at(int event) { return events_.at(static_cast<std::size_t>(event)); }
 
   torch::Device device_;
   std::array<c10::Stream, 2> streams_;
-  std::vector<c10::Event> marks_;
+  std::vector<c10::Event> events_;
   bool page_locked_ = true;
 };
 

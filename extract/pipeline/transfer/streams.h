@@ -11,26 +11,28 @@ namespace coldframe::extract {
 
 class Streams {
  public:
-  enum class Lane { kCopy, kCompute };
+  enum class Stream { kCopy, kCompute };
   virtual ~Streams() = default;
 
   // True if work runs while the caller goes on; else run() returns when it is done.
   virtual bool asynchronous() const = 0;
 
-  // Memory that the lanes copy from and to: the device's own, and the processor's.
+  // Memory that the streams copy from and to: the device's own, and the processor's.
   virtual torch::Tensor device_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
   virtual torch::Tensor host_memory(torch::IntArrayRef sizes, torch::ScalarType type) = 0;
 
-  // Work behind all that the lane has got so far. What `work` throws while it is being handed over
-  // (out of memory) is thrown here.
-  virtual void run(Lane lane, std::function<void()> work) = 0;
+  // Runs `work` after all that the stream was given before. What `work` throws while it is being
+  // handed over (out of memory) is thrown here.
+  virtual void run(Stream stream, std::function<void()> work) = 0;
 
-  // A point in a lane; 0 … kMarks − 1. A mark may be set again; who waits, waits for the last.
-  static constexpr int kMarks = 8;
-  virtual void set(int mark, Lane lane) = 0;
-  virtual void hold(Lane lane, int mark) = 0;  // the lane goes on when the mark is reached
-  virtual void wait(int mark) = 0;             // the caller does
-  virtual double seconds_between(int from, int to) = 0;  // of marks that were waited for
+  // An event is a point in a stream: 0 … kEvents − 1. It may be recorded again; a wait is for the
+  // last record.
+  static constexpr int kEvents = 8;
+  virtual void record(int event, Stream stream) = 0;
+  virtual void wait_for(Stream stream,
+                        int event) = 0;     // the stream goes on once the event is reached
+  virtual void synchronize(int event) = 0;  // the caller waits
+  virtual double seconds_between(int from, int to) = 0;  // of events that were waited for
 };
 
 // A CUDA device has two streams, events and page-locked host memory. On the CPU all is done at

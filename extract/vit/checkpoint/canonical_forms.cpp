@@ -163,7 +163,7 @@ void shape_patches(StateDict& tensors) {
 
 }  // namespace
 
-void bring_into_form(StateDict& tensors) {
+void canonicalize(StateDict& tensors) {
   split_pool_projection(tensors);
   pack_projections(tensors);
   pack_biases(tensors);

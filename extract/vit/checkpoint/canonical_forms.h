@@ -6,6 +6,6 @@
 namespace coldframe::vit {
 
 // Changes tensors under timm's names as canonical_names() says. DataError names what does not fit.
-void bring_into_form(StateDict& tensors);
+void canonicalize(StateDict& tensors);
 
 }  // namespace coldframe::vit

@@ -178,7 +178,7 @@ CanonicalWeights canonical_names(StateDict tensors) {
     if (const auto stored = encoder.find("rope_embed.periods"); stored != encoder.end())
       weights.periods = stored->second;
     weights.tensors = renamed_all(scheme, std::move(encoder));
-    bring_into_form(weights.tensors);
+    canonicalize(weights.tensors);
     return weights;
   }
   throw DataError(concat("tensor 'patch_embed.proj.weight' is missing: this is no ViT with names ",

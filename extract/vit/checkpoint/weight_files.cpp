@@ -8,7 +8,7 @@
 #include "common/cli/error_context.h"
 #include "common/files/fingerprint.h"
 #include "common/files/json.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "extract/vit/checkpoint/checkpoint.h"
 #include "extract/vit/checkpoint/state_dict_names.h"

@@ -2,7 +2,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "extract/vit/config/json_values.h"
 #include "extract/vit/config/kinds.h"

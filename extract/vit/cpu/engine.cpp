@@ -41,7 +41,7 @@ const ActivationKernels& kernels_of(const Kernels& kernels, Activation activatio
   return kernels.gelu;
 }
 
-Finish end_of_fc1(const Kernels& kernels, const Architecture& shape) {
+Epilogue end_of_fc1(const Kernels& kernels, const Architecture& shape) {
   const ActivationKernels& activation = kernels_of(kernels, shape.activation);
   return shape.gated_mlp ? activation.gate : activation.alone;
 }
@@ -197,7 +197,7 @@ void Engine::run_block(const Block& block, Workspace& work) const {
   attend_to_all(block, work);
   block.proj.apply(normed, tokens_, kernels_.add, x, width);
   normalise(block.norm2);
-  perceive(block, work);
+  mlp(block, work);
 }
 
 // normed -> normed
@@ -223,7 +223,7 @@ void Engine::attend_to_all(const Block& block, Workspace& work) const {
 }
 
 // x += mlp(normed)
-void Engine::perceive(const Block& block, Workspace& work) const {
+void Engine::mlp(const Block& block, Workspace& work) const {
   const std::int64_t width = architecture_.width, inner = architecture_.mlp_hidden;
   const auto* const normed = static_cast<const char*>(work.normed.const_data_ptr());
   void* const hidden = work.hidden.data_ptr();

@@ -50,7 +50,7 @@ class Engine {
   void take_patches(const float* image, void* pixels, std::int64_t row_bytes) const;
   void run_block(const Block& block, Workspace& work) const;
   void attend_to_all(const Block& block, Workspace& work) const;
-  void perceive(const Block& block, Workspace& work) const;
+  void mlp(const Block& block, Workspace& work) const;
   void pool(Pooling pooling, Workspace& work, float* out) const;
   // `kept`: null, or where what enters options.cut goes.
   void run_image(const float* image, const FeatureOptions& options, Workspace& work, float* out,
@@ -66,7 +66,7 @@ class Engine {
   NormWeights patch_norm_;  // may be empty
   PackedLinear patch_embed_;
   NormWeights norm_pre_;  // may be empty
-  Finish end_of_fc1_;     // the activation, or the gate
+  Epilogue end_of_fc1_;   // the activation, or the gate
   std::vector<Block> blocks_;
   NormWeights norm_, fc_norm_;                          // at the end; may be empty
   AttentionPool attn_pool_;                             // LibTorch's operators; may be empty

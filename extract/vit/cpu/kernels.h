@@ -63,14 +63,14 @@ struct Tile {
   std::int64_t out_stride;  // elements from row to row of `out`
 };
 
-using Finish = void (*)(const Tile& tile);
+using Epilogue = void (*)(const Tile& tile);
 
 // Ends of a perceptron's first product, with an activation f.
 struct ActivationKernels {
-  Finish alone;  // out (elements) = f(sums + bias)
+  Epilogue alone;  // out (elements) = f(sums + bias)
   // out (elements) = f(gates) · values, both with their bias. The left half of a panel's columns
   // gives gates and the right one values, and tile.columns counts those of one.
-  Finish gate;
+  Epilogue gate;
 };
 
 // LayerNorm(x) · weight + bias, each [width].
@@ -89,9 +89,9 @@ struct Kernels {
 
   void (*multiply)(std::int64_t rows, const LinearProduct& product);
 
-  Finish store;  // out (elements) = sums + bias
-  Finish add;    // out (floats) += sums + bias
-  Finish scale;  // out (elements) = sums[r] · bias[r]: one factor per row
+  Epilogue store;  // out (elements) = sums + bias
+  Epilogue add;    // out (floats) += sums + bias
+  Epilogue scale;  // out (elements) = sums[r] · bias[r]: one factor per row
   ActivationKernels gelu, gelu_tanh, quick_gelu, silu;
 
   // out (elements) [rows, width] = the norm of x [rows, width]

@@ -82,7 +82,7 @@ PackedLinear PackedLinear::gated(const Kernels& with, torch::ScalarType type,
   return linear;
 }
 
-void PackedLinear::apply(const void* in, std::int64_t rows, Finish finish, void* out,
+void PackedLinear::apply(const void* in, std::int64_t rows, Epilogue finish, void* out,
                          std::int64_t out_stride) const {
   const std::int64_t element =
       finish == kernels->add ? 4 : bytes_of(kernels->element);  // bytes of one of `out`

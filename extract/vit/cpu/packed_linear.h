@@ -22,7 +22,7 @@ struct PackedLinear {
   // in [rows, words] -> out, as `finish`, one of the kernels', leaves it. Rows of `out` are
   // out_stride of its elements apart. Panels are shared among threads, except inside a parallel
   // region.
-  void apply(const void* in, std::int64_t rows, Finish finish, void* out,
+  void apply(const void* in, std::int64_t rows, Epilogue finish, void* out,
              std::int64_t out_stride) const;
 
   const Kernels* kernels;

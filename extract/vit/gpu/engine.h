@@ -113,7 +113,7 @@ class Engine {
   void attend_class_token(const Block& block, std::int64_t batch);
   void rotate(const Block& block, torch::Tensor& x, std::int64_t heads, std::int64_t batch);
   void project(const Block& block, const torch::Tensor& attended, std::int64_t rows);
-  void perceive(const Block& block, std::int64_t rows);
+  void mlp(const Block& block, std::int64_t rows);
   void add(const torch::Tensor& bias, const torch::Tensor& scale, const Norm& next,
            std::int64_t rows);
   void pool(std::int64_t batch);

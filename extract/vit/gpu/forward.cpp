@@ -68,7 +68,7 @@ void Engine::compute(std::int64_t batch) {
     const std::int64_t left = class_token_alone ? batch : rows;
     class_token_alone ? attend_class_token(block, batch) : attend(block, batch);
     add(block.proj_bias, block.scale1, block.norm2, left);
-    perceive(block, left);
+    mlp(block, left);
     // Without a norm at the end nothing reads what the last one gives.
     add(block.fc2_bias, block.scale2,
         !last   ? blocks_[i + 1].norm1
@@ -179,7 +179,7 @@ void Engine::project(const Block& block, const torch::Tensor& attended, std::int
 }
 
 // normed -> y through the perceptron, without its last bias.
-void Engine::perceive(const Block& block, std::int64_t rows) {
+void Engine::mlp(const Block& block, std::int64_t rows) {
   const std::int64_t step = work_->hidden.size(0), own = architecture_.mlp_hidden;
   const bool gated = architecture_.gated_mlp;
   for (std::int64_t first = 0; first < rows; first += step) {

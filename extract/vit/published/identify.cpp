@@ -167,7 +167,7 @@ void set_usual_heads(Architecture& architecture) {
 
 }  // namespace
 
-void take_hidden(const Architecture& source, Architecture& architecture) {
+void fill_unobservable_fields(const Architecture& source, Architecture& architecture) {
   for (const Field& field : fields())
     if (!field.shown) field.set(architecture, field.text(source));
 }
@@ -187,7 +187,7 @@ Architecture identify(Architecture shown, const StoredNames& names, const Stated
   found = as_stated(found, stated);
   const auto differing = variants(found, stated, has_width);
   if (differing.size() > 1) ask_which(differing);
-  take_hidden(found.front()->architecture, shown);
+  fill_unobservable_fields(found.front()->architecture, shown);
   if (!has_width && !stated.heads) set_usual_heads(shown);
   fill_in(stated, shown);
   log_info(concat("weights: no config and no name; taken as ", has_width ? "" : "a ViT like ",

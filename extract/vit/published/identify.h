@@ -24,6 +24,6 @@ struct StatedFields {
 Architecture identify(Architecture shown, const StoredNames& names, const StatedFields& stated);
 
 // Takes over the fields of `source` that names and shapes do not show.
-void take_hidden(const Architecture& source, Architecture& architecture);
+void fill_unobservable_fields(const Architecture& source, Architecture& architecture);
 
 }  // namespace coldframe::vit

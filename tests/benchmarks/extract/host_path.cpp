@@ -18,7 +18,7 @@
 #include "common/text/text.h"
 #include "common/threads/threads.h"
 #include "common/torch/device.h"
-#include "extract/pipeline/gathering.h"
+#include "extract/pipeline/feature_sink.h"
 #include "extract/plan/recipe.h"
 #include "tests/support/driver.h"
 
@@ -137,7 +137,7 @@ int run_host_path(const std::vector<std::string>& words) {
   const ScratchFolder scratch;
   cache::ShardWriter writer(cache::locate(scratch.path() / "cache"), make_recipe(options, backbone),
                             backbone.dimension(), {});
-  Gathering gathering(input.exams, backbone, writer, options);
+  FeatureSink gathering(input.exams, backbone, writer, options);
   DecodedQueue queue(kFrameBytes, 1);
   const double before = processor_seconds(), own_before = own_processor_seconds();
   std::vector<std::jthread> threads;

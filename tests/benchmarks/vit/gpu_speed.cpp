@@ -111,7 +111,7 @@ class Speed {
   double run(int passes) {
     const auto started = Clock::now();
     for (int i = 0; i < passes; ++i)
-      streams_->run(extract::Streams::Lane::kCompute,
+      streams_->run(extract::Streams::Stream::kCompute,
                     [&] { features_ = engine_.forward_frames(on_device_, levels_); });
     wait();
     return std::chrono::duration<double>(Clock::now() - started).count() / passes;
@@ -138,7 +138,7 @@ class Speed {
   std::string layers(int passes) {
     std::vector<std::vector<LayerCost>> measured(static_cast<std::size_t>(passes));
     for (std::vector<LayerCost>& costs : measured)
-      streams_->run(extract::Streams::Lane::kCompute,
+      streams_->run(extract::Streams::Stream::kCompute,
                     [&] { costs = engine_.measure_layers(frames_.size(0)); });
     std::string line;
     for (std::size_t i = 0; i < measured.front().size(); ++i) {

@@ -14,7 +14,7 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "extract/inspect/first_frames.h"
-#include "extract/pipeline/gathering.h"
+#include "extract/pipeline/feature_sink.h"
 #include "extract/pipeline/pipeline.h"
 #include "extract/plan/recipe.h"
 #include "extract/plan/resume/reuse.h"
@@ -79,15 +79,15 @@ TEST_F(Pipeline, EveryFrameOfEveryExamComesOutInItsPlace) {
 TEST_F(Pipeline, AnExamThatStaysAsItWasLeavesNothingBehind) {
   cache::ShardWriter writer(cache::locate(scratch / "out.cache"),
                             make_recipe(small_options(1), backbone), 2, {});
-  Gathering gathering(2, backbone, writer, small_options(1));
+  FeatureSink sink(2, backbone, writer, small_options(1));
   const std::vector<float> row{1, 2};
-  gathering.add_feature({0, 0}, row);
+  sink.add_feature({0, 0}, row);
   DecodedExam again{0, {}, {}, std::nullopt};  // its later frames cannot be read as they could
   again.as_before = true;
-  gathering.add_exam(std::move(again));
-  gathering.add_feature({0, 1}, row);  // of a batch that was under way
-  EXPECT_EQ(gathering.unfinished(), 0u);
-  EXPECT_EQ(gathering.finish().unchanged, 1u);
+  sink.add_exam(std::move(again));
+  sink.add_feature({0, 1}, row);  // of a batch that was under way
+  EXPECT_EQ(sink.unfinished(), 0u);
+  EXPECT_EQ(sink.finish().unchanged, 1u);
 }
 
 // A copy of every exam's features by view, of a cache that is made anew.

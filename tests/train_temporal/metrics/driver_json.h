@@ -17,7 +17,7 @@ inline double number(const std::string& text) {
 }
 
 // Its value, or why there is none.
-inline Json to_json(const Figure& figure) {
+inline Json to_json(const MetricValue& figure) {
   return figure.defined() ? Json(figure.value) : Json(figure.undefined);
 }
 

@@ -210,7 +210,7 @@ struct Coverage {
 };
 
 Coverage count(const Kind& kind, std::size_t cohorts, const std::vector<std::size_t>& sizes,
-               const std::vector<Figure>& of_main, const std::vector<Figure>& of_other) {
+               const std::vector<MetricValue>& of_main, const std::vector<MetricValue>& of_other) {
   Coverage coverage;
   coverage.own.assign(of_main.size(), std::vector<Tally>(sizes.size()));
   coverage.paired = coverage.own;
@@ -221,7 +221,8 @@ Coverage count(const Kind& kind, std::size_t cohorts, const std::vector<std::siz
       const auto figures = summarize(main);
       const auto differences = paired_differences(main, leave_out_patients(cohort.other));
       for (std::size_t m = 0; m < of_main.size(); ++m) {
-        const Taken taken = figures[m].by_fold ? Taken::kOverFolds : Taken::kPooled;
+        const Aggregation taken =
+            figures[m].by_fold ? Aggregation::kOverFolds : Aggregation::kPooled;
         const std::size_t units = units_of(main, m, taken);
         const double difference = of_main[m].value - of_other[m].value;
         coverage.own[m][s].add(figures[m].primary(), of_main[m].value, units);

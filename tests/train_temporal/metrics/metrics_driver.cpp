@@ -26,9 +26,9 @@ Json to_json(const Curve& curve) {
 Json figures_of(const ScoredExams& exams) {
   Json json = Json::object();
   const auto metrics = metrics_for(exams.classes, exams.scale);
-  const std::vector<Figure> together = compute_metrics(exams);
+  const std::vector<MetricValue> together = compute_metrics(exams);
   for (std::size_t m = 0; m < metrics.size(); ++m) {
-    const Figure alone = compute_metric(metrics[m], exams);
+    const MetricValue alone = compute_metric(metrics[m], exams);
     if (alone.undefined != together[m].undefined) throw std::logic_error("figures differ");
     json[std::string(metric_key(metrics[m]))] = to_json(alone);
   }

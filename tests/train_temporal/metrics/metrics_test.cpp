@@ -95,7 +95,7 @@ TEST(Metrics, SayWhyTheyAreUndefined) {
        "a predicted probability is not a number"},
   };
   for (const Undefined& one : cases) {
-    const Figure figure = compute_metric(one.metric, binary(one.score, one.label));
+    const MetricValue figure = compute_metric(one.metric, binary(one.score, one.label));
     EXPECT_EQ(figure.undefined, one.reason) << one.name;
     EXPECT_TRUE(std::isnan(figure.value)) << one.name;
   }

@@ -43,7 +43,7 @@ Json at_horizons(const ScoredExams& exams) {
 
 Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
   const CoxLoss cox = cox_loss(risk, label);
-  Reading reading;
+  Readout reading;
   fit_baseline(reading, risk, label);
   return {{"comparable", has_comparable_pair(label)},
           {"loss", cox.loss},
@@ -57,7 +57,7 @@ Json cox_of(const std::vector<double>& risk, const std::vector<double>& label) {
 Json hazards_of(const ScoredExams& exams, const std::vector<double>& label) {
   const Target target{"time",         Task::kHazards,       {}, false, "event", "",
                       exams.horizons, exams.horizons.size()};
-  Reading reading;
+  Readout reading;
   set_intervals(reading, label, target.intervals);
   std::vector<double> loss;
   std::vector<float> gradient(label.size() * target.intervals);

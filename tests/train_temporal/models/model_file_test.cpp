@@ -36,7 +36,7 @@ class ModelFile : public ::testing::Test {
   }
 
   coldframe::testing::TemporaryFolder folder_;
-  ModelCard card_;
+  ModelMetadata card_;
   StateDict weights_;
 };
 
@@ -55,7 +55,7 @@ TEST_F(ModelFile, ReadsBackWhatWasWritten) {
 }
 
 TEST_F(ModelFile, RefusesNumbersThatWouldPredictNothing) {
-  const ModelCard good = card_;
+  const ModelMetadata good = card_;
   for (double temperature : {0.0, -1.0}) {
     card_.readings[0].temperature = temperature;
     EXPECT_THAT(error_of_reading(), HasSubstr("temperature")) << temperature;

@@ -307,8 +307,8 @@ TEST(Dropout, DependsOnTheExamAndNotOnItsPlaceInTheBatch) {
   const Dropout dropout(0.4, 5, 2);
   const torch::Tensor x = torch::ones({3, 4000});
   const std::vector<std::uint64_t> keys = {10, 20, 30}, reversed = {30, 20, 10};
-  const torch::Tensor a = dropout(x, Stream::kHeadDropout, keys);
-  const torch::Tensor b = dropout(x, Stream::kHeadDropout, reversed);
+  const torch::Tensor a = dropout(x, RandomPurpose::kHeadDropout, keys);
+  const torch::Tensor b = dropout(x, RandomPurpose::kHeadDropout, reversed);
   EXPECT_TRUE(a.equal(b.flip(0)));
   EXPECT_NEAR(a.mean().item<double>(), 1.0, 0.03);
   const torch::Tensor dropped = (a == 0).to(torch::kFloat32);
@@ -317,9 +317,9 @@ TEST(Dropout, DependsOnTheExamAndNotOnItsPlaceInTheBatch) {
     const auto both = dropped.slice(1, beside) * dropped.slice(1, 0, -beside);
     EXPECT_NEAR(both.mean().item<double>(), 0.16, 0.02) << beside;
   }
-  EXPECT_FALSE(a.equal(dropout(x, Stream::kProjectionDropout, keys)));
-  EXPECT_FALSE(a.equal(Dropout(0.4, 5, 3)(x, Stream::kHeadDropout, keys)));
-  EXPECT_TRUE(Dropout()(x, Stream::kHeadDropout, keys).equal(x));
+  EXPECT_FALSE(a.equal(dropout(x, RandomPurpose::kProjectionDropout, keys)));
+  EXPECT_FALSE(a.equal(Dropout(0.4, 5, 3)(x, RandomPurpose::kHeadDropout, keys)));
+  EXPECT_TRUE(Dropout()(x, RandomPurpose::kHeadDropout, keys).equal(x));
 }
 
 TEST(Dropout, AddsNoiseThatDependsOnTheKeyAlone) {

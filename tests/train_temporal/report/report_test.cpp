@@ -226,7 +226,7 @@ TEST(Verdict, SaysNothingOfControlsWhereNothingWasLearnt) {
 TEST(Verdict, ClaimsNothingWorseThanChanceBy95Percent) {
   RunReport report = example({model("gru", -1.0), model("clock", -1.0)}, {"0", "1"});
   Estimate& figure = report.models[0].summary[0].mean_over_folds;
-  figure = {Figure::of(0.4), Figure::of(0.32), Figure::of(0.49), 0.3, 0.51};
+  figure = {MetricValue::of(0.4), MetricValue::of(0.32), MetricValue::of(0.49), 0.3, 0.51};
   EXPECT_THAT(verdict(report)[0], AllOf(Not(HasSubstr("worse than chance")), HasSubstr("At 99 %")));
   figure.claim_high = 0.499;
   EXPECT_THAT(verdict(report)[0], HasSubstr("worse than chance"));
@@ -240,8 +240,8 @@ TEST(Verdict, FindsMetadataTellingBy99Percent) {
 
 TEST(Verdict, TakesSmallDifferencesForNone) {
   RunReport report = example({model("gru", 1.6), model("shuffled", 1.6)}, {"0", "1"});
-  report.models[1].difference[0].mean_over_folds = {Figure::of(0.03), Figure::of(0.02),
-                                                    Figure::of(0.04), 0.015, 0.045};
+  report.models[1].difference[0].mean_over_folds = {MetricValue::of(0.03), MetricValue::of(0.02),
+                                                    MetricValue::of(0.04), 0.015, 0.045};
   EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("does as well, within ±0.05"));
 }
 
@@ -256,13 +256,13 @@ TEST(Verdict, DoesNotTakeFoldsRankedTogetherForWorseThanChance) {
 
 TEST(Verdict, ClaimsByIntervalsOf99Percent) {
   RunReport report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
-  report.models[0].summary[0].mean_over_folds = {Figure::of(0.65), Figure::of(0.52),
-                                                 Figure::of(0.77), 0.48, 0.8};
+  report.models[0].summary[0].mean_over_folds = {MetricValue::of(0.65), MetricValue::of(0.52),
+                                                 MetricValue::of(0.77), 0.48, 0.8};
   EXPECT_THAT(verdict(report)[0], HasSubstr("too weak"));
   EXPECT_THAT(join(verdict(report), "\n"), Not(HasSubstr("order of frames")));
   report = example({model("gru", 1.6), model("shuffled", 0.2)}, {"0", "1"});
-  report.models[1].difference[0].mean_over_folds = {Figure::of(0.2), Figure::of(0.02),
-                                                    Figure::of(0.36), -0.04, 0.4};
+  report.models[1].difference[0].mean_over_folds = {MetricValue::of(0.2), MetricValue::of(0.02),
+                                                    MetricValue::of(0.36), -0.04, 0.4};
   EXPECT_THAT(join(verdict(report), "\n"), HasSubstr("is undecided"));
 }
 

@@ -53,10 +53,10 @@ TEST(Regression, MasksGapsAndStandardisesByTheTrainingPart) {
   EXPECT_EQ(labels.unlabeled, 2u);
   EXPECT_EQ(labels.at(2, 0), 4);
   EXPECT_TRUE(std::isnan(labels.at(1, 0)));
-  const Reading reading = reading_of(labels, {0, 1, 2, 3});
+  const Readout reading = reading_of(labels, {0, 1, 2, 3});
   EXPECT_DOUBLE_EQ(reading.mean, 2.75);
   EXPECT_DOUBLE_EQ(reading.deviation, 1.25);
-  EXPECT_EQ(reading_of(labels, {1, 3}), Reading{});
+  EXPECT_EQ(reading_of(labels, {1, 3}), Readout{});
   EXPECT_EQ(reading_of(labels, {4}).deviation, 1);
 }
 

@@ -6,7 +6,7 @@
 #include "common/cli/log.h"
 #include "common/torch/cpu_memory.h"
 #include "tests/train_temporal/tune/tuned_models.h"
-#include "train_temporal/tune/ways.h"
+#include "train_temporal/tune/recompute_planner.h"
 
 namespace coldframe::tune::testing {
 namespace {
@@ -137,7 +137,7 @@ TEST_F(TunedMemory, TheEndOfAllWaysNamesTheLastOne) {
     };
     return found;
   };
-  Ways ways(task, 0, Strategy::kNone);
+  RecomputePlanner ways(task, 0, Strategy::kNone);
   ways.choose(8);
   try {
     ways.shrink();

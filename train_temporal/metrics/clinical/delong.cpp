@@ -43,16 +43,17 @@ std::vector<double> structural_components(const OneVsRest& exams) {
   return component;
 }
 
-Figure half_reach(const Figure& error, double level) {
-  return error.defined() ? Figure::of(error.value * normal_quantile((1 + level) / 2)) : error;
+MetricValue half_reach(const MetricValue& error, double level) {
+  return error.defined() ? MetricValue::of(error.value * normal_quantile((1 + level) / 2)) : error;
 }
 
-DeLong of_variance(const Figure& value, const Figure& variance, double least, double level) {
+DeLong of_variance(const MetricValue& value, const MetricValue& variance, double least,
+                   double level) {
   DeLong result;
   result.estimate.value = value;
   result.error = !value.defined() ? value : variance;
   if (result.error.defined()) result.error.value = std::sqrt(std::max(variance.value, 0.0));
-  const Figure reach = half_reach(result.error, level);
+  const MetricValue reach = half_reach(result.error, level);
   result.estimate.low = result.estimate.high = reach;
   if (!reach.defined()) return result;
   result.estimate.low.value = std::max(value.value - reach.value, least);
@@ -77,7 +78,7 @@ AurocParts auroc_parts(std::span<const FoldScores> parts) {
   double sum = 0, defined = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const OneVsRest exams = one_vs_rest(parts[p].exams, 1);
-    const Figure figure = auroc(exams.score, exams.positive);
+    const MetricValue figure = auroc(exams.score, exams.positive);
     if (!figure.defined()) {
       if (defined == 0) result.auroc = figure;
       continue;
@@ -96,13 +97,13 @@ AurocParts auroc_parts(std::span<const FoldScores> parts) {
     }
   }
   if (defined == 0) return result;
-  result.auroc = Figure::of(sum / defined);
+  result.auroc = MetricValue::of(sum / defined);
   for (auto& [id, patient] : result.patients)
     for (double& each : patient.of) each /= defined;
   return result;
 }
 
-Figure delong_covariance(const AurocParts& a, const AurocParts& b) {
+MetricValue delong_covariance(const AurocParts& a, const AurocParts& b) {
   struct Sum {
     double patients = 0, products = 0;
   };
@@ -120,37 +121,37 @@ Figure delong_covariance(const AurocParts& a, const AurocParts& b) {
   double covariance = 0;
   for (const auto& [part, sums] : parts) {
     for (const auto& [patients, products] : sums) {
-      if (patients < 2) return Figure::none("a single patient of a class in a part");
+      if (patients < 2) return MetricValue::none("a single patient of a class in a part");
       covariance += patients / (patients - 1) * products;
     }
   }
-  return Figure::of(covariance);
+  return MetricValue::of(covariance);
 }
 
 DeLong delong_auroc(const AurocParts& parts, double level) {
   if (!parts.auroc.defined()) return of_variance(parts.auroc, parts.auroc, 0, level);
   DeLong result = of_variance(parts.auroc, delong_covariance(parts, parts), 0, level);
-  result.p = Figure::none("not of a difference");
+  result.p = MetricValue::none("not of a difference");
   if (is_certain(parts))
     result.estimate.low = result.estimate.high =
-        Figure::none("no patient contradicts it, which DeLong's variance takes for certainty");
+        MetricValue::none("no patient contradicts it, which DeLong's variance takes for certainty");
   return result;
 }
 
 DeLong delong_difference(const AurocParts& a, const AurocParts& b, double level) {
   if (!a.auroc.defined()) return of_variance(a.auroc, a.auroc, -1, level);
-  const Figure aa = delong_covariance(a, a), bb = delong_covariance(b, b),
-               ab = delong_covariance(a, b);
-  Figure variance = aa;
+  const MetricValue aa = delong_covariance(a, a), bb = delong_covariance(b, b),
+                    ab = delong_covariance(a, b);
+  MetricValue variance = aa;
   if (aa.defined()) variance.value = aa.value + bb.value - 2 * ab.value;
-  DeLong result = of_variance(Figure::of(a.auroc.value - b.auroc.value), variance, -1, level);
+  DeLong result = of_variance(MetricValue::of(a.auroc.value - b.auroc.value), variance, -1, level);
   result.p = result.error;
   if (!result.error.defined()) return result;
   // Cancellation leaves a little of a variance that is none.
   const bool none = variance.value <= 1e-15;
   if (none || is_certain(a) || is_certain(b)) {
-    result.p = Figure::none(none ? "no patient makes a difference between the two"
-                                 : "no patient contradicts one of the two");
+    result.p = MetricValue::none(none ? "no patient makes a difference between the two"
+                                      : "no patient contradicts one of the two");
     if (is_certain(a) || is_certain(b) || !are_equal(a, b))
       result.estimate.low = result.estimate.high = result.p;
   } else {

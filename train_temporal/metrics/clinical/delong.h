@@ -18,20 +18,20 @@ struct AurocParts {
     double of[2] = {0, 0};  // its healthy and its ill exams: structural components − AUROC,
     bool has[2] = {false, false};  // by the exams of their class and the parts
   };
-  Figure auroc;
+  MetricValue auroc;
   std::map<std::size_t, Patient> patients;
 };
 // Parts without exams of both classes are left out.
 AurocParts auroc_parts(std::span<const FoldScores> parts);
 
 // Undefined where a part has a single patient of a class, who has no variance.
-Figure delong_covariance(const AurocParts& a, const AurocParts& b);
+MetricValue delong_covariance(const AurocParts& a, const AurocParts& b);
 
 // A paper states these: the standard error, the normal interval within [0, 1] and, of a difference,
 // the two-sided p-value.
 struct DeLong {
   Estimate estimate;
-  Figure error, p;
+  MetricValue error, p;
 };
 DeLong delong_auroc(const AurocParts& parts, double level);
 DeLong delong_difference(const AurocParts& a, const AurocParts& b, double level);

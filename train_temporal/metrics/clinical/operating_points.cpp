@@ -44,11 +44,11 @@ Estimate predictive_value(const Estimate& right, const Estimate& other, double o
   const double a = right.value.value, b = 1 - other.value.value;
   Estimate result;
   if (a == 0 && b == 0) {
-    result.value = Figure::none("no exam is decided so");
+    result.value = MetricValue::none("no exam is decided so");
     result.low = result.high = result.value;
     return result;
   }
-  result.value = Figure::of(a * odds / (a * odds + b));
+  result.value = MetricValue::of(a * odds / (a * odds + b));
   result.low = result.high = right.low.defined() ? other.low : right.low;
   if (!result.low.defined()) return result;
   const auto bounds = [&](Ends of_right, Ends of_other) {
@@ -59,8 +59,8 @@ Estimate predictive_value(const Estimate& right, const Estimate& other, double o
       bounds({right.low.value, right.high.value}, {other.low.value, other.high.value});
   const Ends claim =
       bounds({right.claim_low, right.claim_high}, {other.claim_low, other.claim_high});
-  result.low = Figure::of(range.low);
-  result.high = Figure::of(range.high);
+  result.low = MetricValue::of(range.low);
+  result.high = MetricValue::of(range.high);
   result.claim_low = claim.low;
   result.claim_high = claim.high;
   return result;
@@ -69,24 +69,24 @@ Estimate predictive_value(const Estimate& right, const Estimate& other, double o
 // `flipped`: the classes change places.
 OperatingPoint best_share(const ScoredExams& exams, double at_least, bool flipped) {
   const OneVsRest of = one_vs_rest(exams, 1);
-  const Figure ranks = auroc(of.score, of.positive);
+  const MetricValue ranks = auroc(of.score, of.positive);
   if (!ranks.defined()) return {ranks, 0};
   const Curve curve = roc_curve(of.score, of.positive);
-  OperatingPoint best{Figure::of(-1), 0};
+  OperatingPoint best{MetricValue::of(-1), 0};
   for (std::size_t i = 0; i < curve.x.size(); ++i) {
     const double sensitivity = curve.y[i], specificity = 1 - curve.x[i];
     const double share = flipped ? specificity : sensitivity;
     if ((flipped ? sensitivity : specificity) < at_least - kRounding) continue;
-    if (share > best.share.value) best = {Figure::of(share), curve.threshold[i]};
+    if (share > best.share.value) best = {MetricValue::of(share), curve.threshold[i]};
   }
   return best;
 }
 
 // The mean is over the repeats that have one.
 OperatingPoint mean_point(std::span<const FoldScores> repeats, PointOf point_of, double at_least) {
-  OperatingPoint mean{Figure::of(0), 0};
+  OperatingPoint mean{MetricValue::of(0), 0};
   double count = 0, reached = 0;
-  Figure none = Figure::none("no folds");
+  MetricValue none = MetricValue::none("no folds");
   for (const FoldScores& repeat : repeats) {
     const OperatingPoint point = point_of(repeat.exams, at_least);
     if (!point.share.defined()) none = point.share;
@@ -158,8 +158,8 @@ OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf poi
   spread.units = patients_of(folds, point_of == sensitivity_at ? 1 : 0);
   if (spread.units < least_patients(Metric::kSensitivity)) {
     result.share.low = result.share.high =
-        Figure::none(concat("too small a sample to bound: ", spread.units, " patients, ",
-                            least_patients(Metric::kSensitivity), " needed"));
+        MetricValue::none(concat("too small a sample to bound: ", spread.units, " patients, ",
+                                 least_patients(Metric::kSensitivity), " needed"));
     return result;
   }
   spread.trials = static_cast<double>(spread.units);

@@ -23,7 +23,7 @@ PredictiveValues predictive_values(const Estimate& sensitivity, const Estimate& 
 
 // A point of the ROC curve.
 struct OperatingPoint {
-  Figure share;          // the highest that the curve has
+  MetricValue share;     // the highest that the curve has
   double threshold = 0;  // decides for the positive class from here on
 };
 // The highest sensitivity whose specificity is `at_least` or more, and the other way round.

@@ -48,8 +48,8 @@ Ranks ranks_of(std::span<const double> risk) {
 }
 
 // `weight` [n]: of the pairs of each event.
-Figure concordance(const Outcomes& outcomes, std::span<const double> risk,
-                   std::span<const double> weight) {
+MetricValue concordance(const Outcomes& outcomes, std::span<const double> risk,
+                        std::span<const double> weight) {
   std::vector<std::size_t> order(risk.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // The latest first, and of one time the censored first: all that an event is compared with is in
@@ -74,23 +74,23 @@ Figure concordance(const Outcomes& outcomes, std::span<const double> risk,
     concordant += weight[exam] * (lower + 0.5 * equal);
     pairs += weight[exam] * static_cast<double>(added);
   }
-  if (pairs == 0) return Figure::none("no exam is followed beyond the event of another");
-  return Figure::of(concordant / pairs);
+  if (pairs == 0) return MetricValue::none("no exam is followed beyond the event of another");
+  return MetricValue::of(concordant / pairs);
 }
 
 }  // namespace
 
-Figure harrell_c(const Outcomes& outcomes, std::span<const double> risk) {
+MetricValue harrell_c(const Outcomes& outcomes, std::span<const double> risk) {
   return concordance(outcomes, risk, std::vector<double>(risk.size(), 1.0));
 }
 
-Figure uno_c(const Outcomes& outcomes, std::span<const double> risk, double tau) {
+MetricValue uno_c(const Outcomes& outcomes, std::span<const double> risk, double tau) {
   const KaplanMeier followed = censoring_curve(outcomes);
   std::vector<double> weight(risk.size(), 0.0);
   for (std::size_t i = 0; i < risk.size(); ++i) {
     if (outcomes.event[i] == 0 || outcomes.time[i] >= tau) continue;
     const double share = followed.at(outcomes.time[i]);
-    if (share == 0) return Figure::none("all are censored at the time of the last event");
+    if (share == 0) return MetricValue::none("all are censored at the time of the last event");
     weight[i] = 1 / (share * share);
   }
   return concordance(outcomes, risk, weight);

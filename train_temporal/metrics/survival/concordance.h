@@ -14,9 +14,9 @@ inline constexpr double kEqualRisks = 1e-8;
 // The share of pairs in which the exam with the earlier event has the higher risk, equal risks
 // counting half (Harrell et al. 1996). An event is compared with all that are followed longer, and
 // with those that are censored at its time.
-Figure harrell_c(const Outcomes& outcomes, std::span<const double> risk);
+MetricValue harrell_c(const Outcomes& outcomes, std::span<const double> risk);
 // The same with each pair weighted by 1 / G(t)², G being censoring_curve(), of events before `tau`
 // (Uno et al. 2011): what it estimates does not depend on how exams are censored.
-Figure uno_c(const Outcomes& outcomes, std::span<const double> risk, double tau);
+MetricValue uno_c(const Outcomes& outcomes, std::span<const double> risk, double tau);
 
 }  // namespace coldframe::temporal

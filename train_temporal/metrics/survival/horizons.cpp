@@ -43,28 +43,28 @@ std::string nobody_beyond() {
 
 }  // namespace
 
-Figure auroc_at(const Outcomes& outcomes, std::span<const double> score, double horizon) {
+MetricValue auroc_at(const Outcomes& outcomes, std::span<const double> score, double horizon) {
   const KaplanMeier followed = censoring_curve(outcomes);
   std::vector<double> cases(score.size(), 0.0), controls(score.size(), 0.0);
   for (std::size_t i = 0; i < score.size(); ++i) {
     controls[i] = outcomes.time[i] > horizon;
     if (outcomes.event[i] == 0 || outcomes.time[i] > horizon) continue;
     const double share = followed.at(outcomes.time[i]);
-    if (share == 0) return Figure::none("all are censored at the time of an event");
+    if (share == 0) return MetricValue::none("all are censored at the time of an event");
     cases[i] = 1 / share;
   }
   const auto any = [](const std::vector<double>& weights) {
     return std::ranges::any_of(weights, [](double weight) { return weight > 0; });
   };
-  if (!any(cases)) return Figure::none("no event up to the horizon");
-  if (!any(controls)) return Figure::none(nobody_beyond());
-  return Figure::of(weighted_area(score, cases, controls));
+  if (!any(cases)) return MetricValue::none("no event up to the horizon");
+  if (!any(controls)) return MetricValue::none(nobody_beyond());
+  return MetricValue::of(weighted_area(score, cases, controls));
 }
 
-Figure brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon) {
+MetricValue brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon) {
   const KaplanMeier followed = censoring_curve(outcomes);
   if (followed.time.empty() || horizon >= followed.time.back())
-    return Figure::none(nobody_beyond());
+    return MetricValue::none(nobody_beyond());
   const double share_beyond = followed.at(horizon);
   double sum = 0;
   for (std::size_t i = 0; i < survival.size(); ++i) {
@@ -74,7 +74,7 @@ Figure brier_at(const Outcomes& outcomes, std::span<const double> survival, doub
     const double error = beyond ? 1 - survival[i] : survival[i];
     if (share > 0) sum += error * error / share;
   }
-  return Figure::of(sum / static_cast<double>(survival.size()));
+  return MetricValue::of(sum / static_cast<double>(survival.size()));
 }
 
 std::vector<double> PredictedSurvival::at(std::size_t horizon) const {
@@ -84,32 +84,32 @@ std::vector<double> PredictedSurvival::at(std::size_t horizon) const {
   return column;
 }
 
-Figure mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted) {
+MetricValue mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted) {
   const KaplanMeier observed = survival_curve(outcomes);
   double sum = 0, weights = 0, before = 1;
   for (std::size_t h = 0; h < predicted.horizons.size(); ++h) {
     std::vector<double> risk = predicted.at(h);
     for (double& each : risk) each = 1 - each;
-    const Figure one = auroc_at(outcomes, risk, predicted.horizons[h]);
+    const MetricValue one = auroc_at(outcomes, risk, predicted.horizons[h]);
     if (!one.defined() || predicted.horizons.size() == 1) return one;
     const double survival = observed.at(predicted.horizons[h]);
     sum += one.value * (before - survival);
     weights += before - survival;
     before = survival;
   }
-  return Figure::of(sum / weights);
+  return MetricValue::of(sum / weights);
 }
 
-Figure integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted) {
+MetricValue integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted) {
   const auto& horizons = predicted.horizons;
   double area = 0, before = 0;
   for (std::size_t h = 0; h < horizons.size(); ++h) {
-    const Figure one = brier_at(outcomes, predicted.at(h), horizons[h]);
+    const MetricValue one = brier_at(outcomes, predicted.at(h), horizons[h]);
     if (!one.defined() || horizons.size() == 1) return one;
     if (h > 0) area += (horizons[h] - horizons[h - 1]) * (before + one.value) / 2;
     before = one.value;
   }
-  return Figure::of(area / (horizons.back() - horizons.front()));
+  return MetricValue::of(area / (horizons.back() - horizons.front()));
 }
 
 std::vector<std::size_t> groups_by(std::span<const double> score, std::size_t groups) {

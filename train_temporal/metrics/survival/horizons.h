@@ -13,10 +13,10 @@
 namespace coldframe::temporal {
 
 // The cumulative case / dynamic control AUROC (Uno et al. 2007; Hung and Chiang 2010).
-Figure auroc_at(const Outcomes& outcomes, std::span<const double> score, double horizon);
+MetricValue auroc_at(const Outcomes& outcomes, std::span<const double> score, double horizon);
 // Mean squared error of `survival`, the predicted probability of no event up to the horizon (Graf
 // et al. 1999).
-Figure brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon);
+MetricValue brier_at(const Outcomes& outcomes, std::span<const double> survival, double horizon);
 
 // Survival at each of several ascending horizons, [n, H].
 struct PredictedSurvival {
@@ -27,10 +27,10 @@ struct PredictedSurvival {
 };
 // The mean over horizons, each weighted by the share of events since the one before (Lambert and
 // Chevret 2016).
-Figure mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted);
+MetricValue mean_auroc(const Outcomes& outcomes, const PredictedSurvival& predicted);
 // The area below the Brier score over the horizons, by their range; at a single one the score
 // there.
-Figure integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted);
+MetricValue integrated_brier(const Outcomes& outcomes, const PredictedSurvival& predicted);
 
 // Exams of about equal predicted survival at a horizon.
 struct SurvivalGroup {

@@ -21,7 +21,7 @@ std::vector<double> survival_of(const ScoredExams& exams) {
   return survival;
 }
 
-Figure survival_metric(Metric metric, const ScoredExams& exams) {
+MetricValue survival_metric(Metric metric, const ScoredExams& exams) {
   const Outcomes outcomes = outcomes_of(exams);
   if (metric == Metric::kHarrellC) return harrell_c(outcomes, risks_of(exams));
   if (metric == Metric::kUnoC) return uno_c(outcomes, risks_of(exams), exams.horizons.back());

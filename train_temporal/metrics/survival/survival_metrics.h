@@ -11,7 +11,7 @@ std::vector<double> risks_of(const ScoredExams& exams);
 std::vector<double> survival_of(const ScoredExams& exams);  // [N, horizons]
 
 // One of metrics_for() of Scale::kTime. Pairs of Uno's C count up to the last horizon.
-Figure survival_metric(Metric metric, const ScoredExams& exams);
+MetricValue survival_metric(Metric metric, const ScoredExams& exams);
 
 // The same exams with one of their horizons alone: figures over horizons are then those there.
 ScoredExams at_horizon(const ScoredExams& exams, std::size_t horizon);

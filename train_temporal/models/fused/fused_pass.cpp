@@ -55,7 +55,8 @@ const float* FusedPass::forward(const Dataset& dataset, const Packing& batch,
   if (dropped_) {
     float* mask = head_mask_.sized(size * width);
     const bool per_frame = model_.config_.per_frame();
-    dropout.fill(Stream::kHeadDropout, per_frame ? batch.row_keys : batch.exam_keys, width, mask);
+    dropout.fill(RandomPurpose::kHeadDropout, per_frame ? batch.row_keys : batch.exam_keys, width,
+                 mask);
     k.scale(size * width, mask, pooled_.data());
   }
   float* logits = logits_.sized(size * classes);
@@ -124,7 +125,7 @@ void FusedPass::project(const Packing& batch, const Dropout& dropout) {
               model_.values("project.bias")});
   if (!dropped_) return;
   float* mask = projection_mask_.sized(rows * hidden);
-  dropout.fill(Stream::kProjectionDropout, batch.row_keys, hidden, mask);
+  dropout.fill(RandomPurpose::kProjectionDropout, batch.row_keys, hidden, mask);
   for (std::int64_t row = 0; row < rows; ++row) {
     k.scale(hidden, mask + row * hidden, x + row * shape_.input);
   }

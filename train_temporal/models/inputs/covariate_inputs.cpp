@@ -45,7 +45,7 @@ torch::Tensor CovariateModel::forward(const torch::Tensor&, const SequenceBatch&
                                       const Dropout& dropout) {
   const torch::Tensor x =
       covariates_of(covariates, batch, per_frame_, project->weight.device());  // [R, K]
-  return head(dropout(torch::relu(project(x)), Stream::kHeadDropout,
+  return head(dropout(torch::relu(project(x)), RandomPurpose::kHeadDropout,
                       per_frame_ ? batch.row_keys : batch.exam_keys));
 }
 

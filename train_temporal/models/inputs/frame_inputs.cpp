@@ -36,7 +36,7 @@ torch::Tensor FrameInputs::operator()(const torch::Tensor& features,
   if (!config_.blank) dropout.add_noise(keys, x);
   if (!config_.streams.empty()) x = without_missing(x, config_);
   x = config_.gated ? weigh_streams(x) : project_(x);
-  return dropout(x, Stream::kProjectionDropout, keys);
+  return dropout(x, RandomPurpose::kProjectionDropout, keys);
 }
 
 torch::Tensor FrameInputs::weigh_streams(const torch::Tensor& x) {

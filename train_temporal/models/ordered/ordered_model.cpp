@@ -47,9 +47,9 @@ torch::Tensor OrderedModel::forward(const torch::Tensor& features, const Sequenc
   torch::Tensor x = inputs_(features, batch.row_keys, dropout);         // [N, H]
   if (config_.time) x = torch::cat({x, time_features(batch.time)}, 1);  // [N, I]
   x = encode(x, batch, dropout);                                        // [N, W]
-  if (config_.per_frame()) return head(dropout(x, Stream::kHeadDropout, batch.row_keys));
-  x = pool(x, batch);                                              // [B, W]
-  return head(dropout(x, Stream::kHeadDropout, batch.exam_keys));  // [B, C]
+  if (config_.per_frame()) return head(dropout(x, RandomPurpose::kHeadDropout, batch.row_keys));
+  x = pool(x, batch);                                                     // [B, W]
+  return head(dropout(x, RandomPurpose::kHeadDropout, batch.exam_keys));  // [B, C]
 }
 
 torch::Tensor OrderedModel::step(const torch::Tensor& features, const torch::Tensor& time,

@@ -18,7 +18,7 @@ AurocParts auroc_parts_of(const ModelResult& model) {
   return figure->by_fold ? auroc_parts(model.folds) : auroc_parts(pooled_by_repeat(model.folds));
 }
 
-std::string p_text(const Figure& p) {
+std::string p_text(const MetricValue& p) {
   if (!p.defined()) return "–";
   return p.value < 0.001 ? "< 0.001" : fixed(p.value, 3);
 }

@@ -48,7 +48,7 @@ Estimate difference_between(const MetricSummary& a, const MetricSummary& b, std:
                         : unpaired_difference(a.pooled, b.pooled);
   if (shared == 0 || !result.value.defined()) return result;
   result = {result.value, {}, {}};
-  result.low = result.high = Figure::none(
+  result.low = result.high = MetricValue::none(
       concat(plural(shared, "patient"), shared == 1 ? " has" : " have", " exams in both"));
   return result;
 }

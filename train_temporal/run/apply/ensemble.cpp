@@ -68,7 +68,7 @@ Ensemble::Ensemble(const std::vector<std::filesystem::path>& files, std::filesys
     : labels_(std::move(labels)) {
   for (const auto& path : files) {
     models_.push_back(read_model(path));
-    const ModelCard& added = models_.back().card;
+    const ModelMetadata& added = models_.back().card;
     if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest() ||
         added.tuned.has_value() != card().tuned.has_value() ||
@@ -109,7 +109,7 @@ void Ensemble::take_horizons(const std::vector<Target>& targets) {
 void Ensemble::warn_of_late_horizons(double horizon) const {
   double last = std::numeric_limits<double>::infinity();
   for (const TrainedModel& trained : models_)
-    for (const Reading& reading : trained.card.readings)
+    for (const Readout& reading : trained.card.readings)
       if (!reading.times.empty()) last = std::min(last, reading.times.back());
   if (horizon > last)
     log_warning(concat("--horizons ", exact(horizon), ": no event of the training came after ",

@@ -19,7 +19,7 @@ class Ensemble {
                     std::filesystem::path labels = {});
 
   std::vector<TrainedModel>& models() { return models_; }
-  const ModelCard& card() const { return models_.front().card; }
+  const ModelMetadata& card() const { return models_.front().card; }
   std::size_t size() const { return models_.size(); }
   const std::vector<Target>& targets() const { return card().targets; }
   bool per_frame() const { return card().config.per_frame(); }
@@ -46,7 +46,7 @@ class Ensemble {
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their
-  // present frames: each model's as its own Reading has them, averaged.
+  // present frames: each model's as its own Readout has them, averaged.
   std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
                                           const std::vector<std::size_t>& exams,
                                           const torch::Device& device);

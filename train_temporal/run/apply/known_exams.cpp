@@ -34,7 +34,7 @@ std::string warn_of_same_ids(std::size_t known, const std::string& run,
                 if_same_people, "; if they are other people, say so by --other-patients");
 }
 
-std::string warn_of_lengths(const ModelCard& card, std::span<const cache::ExamInfo> exams,
+std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
                             const std::vector<std::size_t>& used) {
   if (card.most_frames == 0) return {};
   std::size_t unlike = 0, least = SIZE_MAX, most = 0;

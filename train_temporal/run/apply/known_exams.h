@@ -26,7 +26,7 @@ std::string warn_of_same_ids(std::size_t known, const std::string& run,
 
 // Says so of exams more than twice as long as all that the model was fitted on, or less than half
 // as long; empty where there are none, or where the model's file does not tell.
-std::string warn_of_lengths(const ModelCard& card, std::span<const cache::ExamInfo> exams,
+std::string warn_of_lengths(const ModelMetadata& card, std::span<const cache::ExamInfo> exams,
                             const std::vector<std::size_t>& used);
 
 }  // namespace coldframe::temporal

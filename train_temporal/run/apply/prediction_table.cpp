@@ -26,7 +26,7 @@ std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
 std::string prediction_table(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                              const Ensemble& ensemble,
                              const std::vector<std::vector<double>>& scores,
-                             const std::vector<Unlikeness>& unlike) {
+                             const std::vector<OodScore>& unlike) {
   const std::vector<Target>& targets = ensemble.targets();
   const auto decision = decisions(ensemble, scores);
   std::vector<std::string> header = {"exam", "patient"};

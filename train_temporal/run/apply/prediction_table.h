@@ -21,6 +21,6 @@ std::vector<std::vector<int>> decisions(const Ensemble& ensemble,
 std::string prediction_table(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                              const Ensemble& ensemble,
                              const std::vector<std::vector<double>>& scores,
-                             const std::vector<Unlikeness>& unlike = {});
+                             const std::vector<OodScore>& unlike = {});
 
 }  // namespace coldframe::temporal

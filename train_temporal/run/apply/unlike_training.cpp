@@ -183,11 +183,11 @@ UnlikeTraining::UnlikeTraining(const cache::CacheReader& cache, const std::vecto
   for (auto& distances : held_out_) std::ranges::sort(distances);
 }
 
-std::vector<Unlikeness> UnlikeTraining::judge(const ExamTraits& exams, Trait trait) const {
+std::vector<OodScore> UnlikeTraining::judge(const ExamTraits& exams, Trait trait) const {
   const std::vector<double>& known = held_out_[static_cast<std::size_t>(trait)];
-  std::vector<Unlikeness> found;
+  std::vector<OodScore> found;
   for (const double distance : distances(moments_, exams, trait)) {
-    Unlikeness& exam = found.emplace_back(Unlikeness{distance, kUnknown, kUnknown, known.size()});
+    OodScore& exam = found.emplace_back(OodScore{distance, kUnknown, kUnknown, known.size()});
     if (known.empty() || std::isnan(distance)) continue;
     const auto as_far = known.end() - std::ranges::lower_bound(known, distance - kRounding);
     const auto farther = known.end() - std::ranges::upper_bound(known, distance + kRounding);
@@ -264,11 +264,11 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
   return unlike;
 }
 
-std::size_t count_flagged(const std::vector<Unlikeness>& exams) {
-  return static_cast<std::size_t>(std::ranges::count_if(exams, &Unlikeness::flagged));
+std::size_t count_flagged(const std::vector<OodScore>& exams) {
+  return static_cast<std::size_t>(std::ranges::count_if(exams, &OodScore::flagged));
 }
 
-std::string warn_of_unlike(const std::vector<Unlikeness>& exams) {
+std::string warn_of_unlike(const std::vector<OodScore>& exams) {
   constexpr double kChance = 0.05 + 1e-9;
   if (exams.empty()) return {};
   const std::size_t held_out = exams.front().held_out;
@@ -286,20 +286,20 @@ std::string warn_of_unlike(const std::vector<Unlikeness>& exams) {
                 "these (another device, view or kind of image?)");
 }
 
-std::vector<Unlikeness> judge_features(const std::filesystem::path& study,
-                                       const cache::CacheReader& cache,
-                                       const std::vector<std::size_t>& exams) {
+std::vector<OodScore> judge_features(const std::filesystem::path& study,
+                                     const cache::CacheReader& cache,
+                                     const std::vector<std::size_t>& exams) {
   const auto unlike = UnlikeTraining::read(study, cache.dimension());
   return unlike ? unlike->judge(traits_of(cache, exams), Trait::kFeatures)
-                : std::vector<Unlikeness>();
+                : std::vector<OodScore>();
 }
 
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams) {
   std::vector<CohortShift> shifts;
   for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
-    const std::vector<Unlikeness> found = unlike.judge(exams, static_cast<Trait>(t));
+    const std::vector<OodScore> found = unlike.judge(exams, static_cast<Trait>(t));
     std::vector<double> ranks;
-    for (const Unlikeness& exam : found) {
+    for (const OodScore& exam : found) {
       if (!std::isnan(exam.rank)) ranks.push_back(exam.middle_rank);
     }
     std::ranges::sort(ranks);

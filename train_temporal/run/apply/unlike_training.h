@@ -35,7 +35,7 @@ struct ExamTraits {
 // Reads the clean features of the exams given by index.
 ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
 
-struct Unlikeness {
+struct OodScore {
   double distance = 0;       // squared of features, by their number; of the others in deviations
   double rank = 1;           // NaN where nothing is known
   double middle_rank = 1;    // the same with half of those that lay exactly as far
@@ -54,7 +54,7 @@ class UnlikeTraining {
                                             std::int64_t dimension);
   void write(const std::filesystem::path& file) const;
 
-  std::vector<Unlikeness> judge(const ExamTraits& exams, Trait trait) const;  // [n]
+  std::vector<OodScore> judge(const ExamTraits& exams, Trait trait) const;  // [n]
 
  private:
   struct Moments {
@@ -77,13 +77,13 @@ void write_unlike_training(const cache::CacheReader& cache, const std::vector<Sp
 
 // Counts, and warns of exams beyond the rate, or that too few were held out to find any: empty
 // where so many could as well be chance.
-std::size_t count_flagged(const std::vector<Unlikeness>& exams);
-std::string warn_of_unlike(const std::vector<Unlikeness>& exams);
+std::size_t count_flagged(const std::vector<OodScore>& exams);
+std::string warn_of_unlike(const std::vector<OodScore>& exams);
 
 // Of the features of these exams; empty for a run or a bundle that does not know.
-std::vector<Unlikeness> judge_features(const std::filesystem::path& study,
-                                       const cache::CacheReader& cache,
-                                       const std::vector<std::size_t>& exams);
+std::vector<OodScore> judge_features(const std::filesystem::path& study,
+                                     const cache::CacheReader& cache,
+                                     const std::vector<std::size_t>& exams);
 
 // A row for each trait.
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams);

@@ -57,7 +57,7 @@ std::vector<double> foretold(const Known& known, bool category) {
 }
 
 // Chance is 0.5, and numbers may run either way.
-double either_way(const Figure& figure, bool category) {
+double either_way(const MetricValue& figure, bool category) {
   if (!figure.defined()) return 0;
   return category ? figure.value : std::max(figure.value, 1 - figure.value);
 }
@@ -72,7 +72,7 @@ double auroc_of(const Known& known, bool category) {
 
 double correlation_of(const Known& known, bool category) {
   if (known.truth.size() < 2 * kLeastOfClass) return 0;
-  const Figure figure = spearman(foretold(known, category), known.truth);
+  const MetricValue figure = spearman(foretold(known, category), known.truth);
   if (!figure.defined()) return 0;
   return category ? figure.value : std::abs(figure.value);
 }

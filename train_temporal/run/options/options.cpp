@@ -29,7 +29,7 @@ const CommandHelp kTrainHelp{
 constexpr const char* kAllControls = "all";  // --compare without a list
 
 // Words whose meaning is decided after parsing.
-struct Words {
+struct RawOptions {
   std::string cache, labels, out, splits, compare, from, against, memory_budget, require, monitor;
   std::string features = "auto", views = "auto", folds = "0";
   std::string pool, time = "auto", time_encoding = "log", fusion = "concat", schedule = "cosine";
@@ -38,7 +38,7 @@ struct Words {
   CovariateWords covariates;
 };
 
-void add_resources(po::options_description& description, Words& words, TrainOptions& options) {
+void add_resources(po::options_description& description, RawOptions& words, TrainOptions& options) {
   auto add = description.add_options();
   add("jobs", number(options.jobs),
       "fits side by side, which share threads and budget; 0: one per thread, one on each GPU "
@@ -57,7 +57,7 @@ void add_resources(po::options_description& description, Words& words, TrainOpti
       "write memory, CPU and GPU load once a second; the report draws them");
 }
 
-void add_split(po::options_description& description, Words& words, TrainOptions& options) {
+void add_split(po::options_description& description, RawOptions& words, TrainOptions& options) {
   auto add = description.add_options();
   add("folds", text(words.folds, "N")->default_value(words.folds),
       "folds by patient; 1: one hold-out; patients: each patient held out once; groups: each value "
@@ -74,7 +74,7 @@ void add_split(po::options_description& description, Words& words, TrainOptions&
   add("seed", number(options.seed), "of all random numbers");
 }
 
-void add_model(po::options_description& description, Words& words, TrainOptions& options) {
+void add_model(po::options_description& description, RawOptions& words, TrainOptions& options) {
   auto add = description.add_options();
   ModelConfig& model = options.architecture;
   add("model", text(options.model, "NAME")->default_value(options.model),
@@ -108,7 +108,7 @@ void add_model(po::options_description& description, Words& words, TrainOptions&
   add_covariates(description, words.covariates);
 }
 
-void add_fit(po::options_description& description, Words& words, TrainOptions& options) {
+void add_fit(po::options_description& description, RawOptions& words, TrainOptions& options) {
   auto add = description.add_options();
   FitOptions& fit = options.fit;
   add("epochs", number(fit.epochs), "at most");
@@ -167,7 +167,7 @@ void apply_folds(const std::string& word, TrainOptions& options) {
     throw ConfigError("--folds: expected a whole number, or patients or groups");
 }
 
-void apply_compare(const Words& words, TrainOptions& options) {
+void apply_compare(const RawOptions& words, TrainOptions& options) {
   options.default_compare = words.compare == kAllControls;
   std::vector<std::string> names = split(words.compare, ',');
   if (words.compare.empty()) names.clear();
@@ -202,7 +202,7 @@ void apply_caches(TargetOptions& data) {
 }
 
 // Processes that a launcher starts together would else train the same run, each for itself.
-void check_shared(const Words& words, const TrainOptions& options) {
+void check_shared(const RawOptions& words, const TrainOptions& options) {
   if (options.step.several() && !words.shared)
     throw ConfigError(concat(options.step.count, " processes are started together (",
                              options.step.source,
@@ -216,7 +216,7 @@ void check_shared(const Words& words, const TrainOptions& options) {
     throw ConfigError("--monitor watches one process, and several share the run; leave it out");
 }
 
-void apply_words(const Words& words, TrainOptions& options) {
+void apply_words(const RawOptions& words, TrainOptions& options) {
   require_given(words.cache, "cache");
   require_given(options.data.target, "target");
   if (!options.benchmark) require_given(words.out, "out");
@@ -291,7 +291,7 @@ bool TrainOptions::trains(const std::string& wanted) const {
 }
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {
-  Words words;
+  RawOptions words;
   po::options_description data, run, splits, model, fit, tune, report, machine;
   add_data(data, words.cache, words.labels, options.data);
   auto add = data.add_options();

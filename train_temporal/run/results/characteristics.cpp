@@ -110,7 +110,7 @@ void add_column(std::vector<Characteristic>& rows, const std::string& column,
 
 std::vector<Characteristic> characteristics_of(const Cohort& cohort, std::size_t target,
                                                const std::vector<std::size_t>& used,
-                                               const Asked& asked) {
+                                               const ResolvedQuestions& asked) {
   if (asked.characteristics.empty()) return {};
   using Exams = std::vector<std::size_t>;
   const Groups groups = groups_of_exams(cohort.targets[target], used);

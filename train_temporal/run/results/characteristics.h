@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "train_temporal/report/report.h"
-#include "train_temporal/run/results/asked.h"
+#include "train_temporal/run/results/resolved_questions.h"
 
 namespace coldframe::temporal {
 
@@ -14,6 +14,6 @@ namespace coldframe::temporal {
 // count.
 std::vector<Characteristic> characteristics_of(const Cohort& cohort, std::size_t target,
                                                const std::vector<std::size_t>& used,
-                                               const Asked& asked);
+                                               const ResolvedQuestions& asked);
 
 }  // namespace coldframe::temporal

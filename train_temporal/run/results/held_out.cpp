@@ -11,7 +11,7 @@
 #include "common/text/text.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/predictions.h"
-#include "train_temporal/run/results/asked.h"
+#include "train_temporal/run/results/resolved_questions.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/tasks/survival.h"
 

@@ -63,7 +63,7 @@ std::vector<double> at_rows(std::span<const double> table, std::size_t width,
 }
 
 // Cox's outputs for a training part give its baseline.
-void learn_baseline(Reading& reading, const Labels& labels, const std::vector<std::size_t>& train,
+void learn_baseline(Readout& reading, const Labels& labels, const std::vector<std::size_t>& train,
                     const std::vector<double>& outputs) {
   std::vector<double> z, label;
   for (std::size_t i = 0; i < train.size(); ++i) {
@@ -88,7 +88,7 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
   std::vector<std::vector<double>> validation_scores;
   for (const FinishedFit& fit : seeds) {
     const auto logits = at_rows(own(fit.record.validation_logits), outputs, validation.row);
-    Reading reading = reading_of(labels, split.train);
+    Readout reading = reading_of(labels, split.train);
     if (labels.scale() == Scale::kNominal) {
       reading.temperature = fit_temperature(logits, outputs, validation.label);
     }
@@ -104,7 +104,7 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
     std::vector<double> score;
     for (std::size_t row : validation.row) score.push_back(result.validation[2 * row + 1]);
     const double threshold = given ? *given : youden_threshold(score, validation.label).value;
-    for (Reading& reading : result.readings) reading.threshold = threshold;
+    for (Readout& reading : result.readings) reading.threshold = threshold;
   }
   result.decision = decide(labels, result.scores, result.threshold());
   return result;
@@ -167,7 +167,7 @@ FoldRows averaged(const FoldRows& rows, const Target& target, double threshold,
 }
 
 FoldRows rows_of_fold(const FoldResult& fold, const Cohort& cohort, std::size_t target,
-                      const Asked& asked) {
+                      const ResolvedQuestions& asked) {
   const Labels& labels = cohort.targets[target];
   const TargetScores& all = fold.targets[target];
   FoldRows rows{{fold.split->repeat, fold.split->fold, {}, {}},
@@ -232,7 +232,7 @@ std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Tar
 }
 
 ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
-                      const Asked& asked) {
+                      const ResolvedQuestions& asked) {
   ModelResult result;
   result.name = folds.model;
   for (const FoldResult& fold : folds.folds) {
@@ -242,7 +242,8 @@ ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t
 }
 
 void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,
-                    std::size_t target, const std::vector<std::size_t>& used, const Asked& asked) {
+                    std::size_t target, const std::vector<std::size_t>& used,
+                    const ResolvedQuestions& asked) {
   report.questions = asked.questions;
   report.characteristics = characteristics_of(cohort, target, used, asked);
   if (asked.columns.empty()) return;

@@ -1,5 +1,5 @@
 // Fits become predictions: each seed is read by what was learnt from its training and validation
-// part (see Reading), seeds are averaged, decisions are made at the threshold.
+// part (see Readout), seeds are averaged, decisions are made at the threshold.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 #include "train_temporal/report/study.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cross_validation.h"
-#include "train_temporal/run/results/asked.h"
+#include "train_temporal/run/results/resolved_questions.h"
 
 namespace coldframe::temporal {
 
 // The test part of one fold of one model, as one target sees it.
 struct TargetScores {
-  std::vector<Reading> readings;  // by seed; the threshold is that of all seeds
+  std::vector<Readout> readings;  // by seed; the threshold is that of all seeds
   std::vector<double> scores;     // [rows of the test part, Target::scores()]
   std::vector<int> decision;      // [rows]
   // Of the validation part: the scores likewise, and their standard deviation over the seeds (empty
@@ -42,11 +42,12 @@ std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Tar
 
 // Takes the exams, or frames, that have a label for the target, averaged as asked.
 ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
-                      const Asked& asked);
+                      const ResolvedQuestions& asked);
 
 // The questions of the report, the groups that its rows are in and what describes the cohort.
 void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,
-                    std::size_t target, const std::vector<std::size_t>& used, const Asked& asked);
+                    std::size_t target, const std::vector<std::size_t>& used,
+                    const ResolvedQuestions& asked);
 
 // The part of a report that says what the target is and which data of `used` it has.
 void describe_target(RunReport& report, const Cohort& cohort, std::size_t target,

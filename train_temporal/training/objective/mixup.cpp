@@ -16,7 +16,7 @@ double draw_beta(double alpha, CounterRandom& random) {
 void draw_partners(std::span<BatchItem> items, const Dataset& dataset, double alpha,
                    std::uint64_t seed, std::uint64_t epoch) {
   for (BatchItem& item : items) {
-    CounterRandom random({seed, static_cast<std::uint64_t>(Stream::kMixup), epoch,
+    CounterRandom random({seed, static_cast<std::uint64_t>(RandomPurpose::kMixup), epoch,
                           dataset.sequences[item.exam].key});
     const BatchItem& other = items[random.below(items.size())];
     const double share = draw_beta(alpha, random);

@@ -18,7 +18,7 @@ std::optional<double> validation_figure(const Targets& targets, const Split& spl
   double sum = 0, count = 0;
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const ScoredExams rows = validation_rows(targets, t, split, outputs);
-    const Figure figure = compute_metric(main_metric(rows.scale), rows);
+    const MetricValue figure = compute_metric(main_metric(rows.scale), rows);
     if (!figure.defined()) continue;
     sum += figure.value;
     ++count;

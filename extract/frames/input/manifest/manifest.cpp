@@ -7,7 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/files/csv.h"
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
 #include "extract/frames/input/exam_list.h"

@@ -1,5 +1,5 @@
-// Streams without a device: work waits in its lane until somebody has to wait for it, in the order
-// that is hardest on who forgot a mark.
+// Streams without a device: work waits in its stream until somebody has to wait for it, in the
+// order that is hardest on who forgot an event.
 #pragma once
 
 #include <c10/util/Exception.h>
@@ -14,7 +14,7 @@ namespace coldframe::extract {
 
 class FakeStreams : public Streams {
  public:
-  // The eager lane runs as soon as work comes; the other one, or both, run when they must.
+  // The eager stream runs as soon as work comes; the other one, or both, run when they must.
   enum class Eager { kNone, kCopy, kCompute };
   explicit FakeStreams(Eager eager = Eager::kNone) : eager_(eager) {}
 
@@ -33,71 +33,74 @@ class FakeStreams : public Streams {
     return torch::full(sizes, 99, type);
   }
 
-  void run(Lane lane, std::function<void()> work) override {
-    if (lane == Lane::kCompute && out_of_memory > 0) {
+  void run(Stream stream, std::function<void()> work) override {
+    if (stream == Stream::kCompute && out_of_memory > 0) {
       --out_of_memory;
       throw c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "pretended");
     }
-    if (lane == Lane::kCompute) most_pending = std::max(most_pending, ++pending_);
-    push(lane, [this, lane, work] {
+    if (stream == Stream::kCompute) most_pending = std::max(most_pending, ++pending_);
+    push(stream, [this, stream, work] {
       work();
-      if (lane == Lane::kCompute) --pending_;
+      if (stream == Stream::kCompute) --pending_;
       return true;
     });
   }
-  void set(int mark, Lane lane) override {
-    Mark& it = marks_.at(static_cast<std::size_t>(mark));
-    it.lane = lane;
-    push(lane, [&it, version = ++it.wanted] {
+  void record(int event, Stream stream) override {
+    Event& it = events_.at(static_cast<std::size_t>(event));
+    it.stream = stream;
+    push(stream, [&it, version = ++it.wanted] {
       it.reached = version;
       return true;
     });
   }
-  void hold(Lane lane, int mark) override {
-    const Mark& it = marks_.at(static_cast<std::size_t>(mark));
-    push(lane, [&it, version = it.wanted] { return it.reached >= version; });
+  void wait_for(Stream stream, int event) override {
+    const Event& it = events_.at(static_cast<std::size_t>(event));
+    push(stream, [&it, version = it.wanted] { return it.reached >= version; });
   }
-  void wait(int mark) override {
+  void synchronize(int event) override {
     ++waits;
-    const Mark& it = marks_.at(static_cast<std::size_t>(mark));
+    const Event& it = events_.at(static_cast<std::size_t>(event));
     while (it.reached < it.wanted)
-      if (!step(it.lane) && !step(other(it.lane))) TORCH_CHECK(false, "the lanes wait for ever");
+      if (!step(it.stream) && !step(other(it.stream)))
+        TORCH_CHECK(false, "the streams wait for ever");
   }
   double seconds_between(int from, int to) override {
-    for (const int mark : {from, to}) {
-      const Mark& it = marks_.at(static_cast<std::size_t>(mark));
-      TORCH_CHECK(it.wanted > 0 && it.reached == it.wanted, "a mark that was not reached");
+    for (const int event : {from, to}) {
+      const Event& it = events_.at(static_cast<std::size_t>(event));
+      TORCH_CHECK(it.wanted > 0 && it.reached == it.wanted, "an event that was not reached");
     }
     return 0.5;
   }
 
  private:
   using Step = std::function<bool()>;  // false: not yet
-  struct Mark {
+  struct Event {
     int wanted = 0, reached = 0;
-    Lane lane = Lane::kCopy;
+    Stream stream = Stream::kCopy;
   };
-  static Lane other(Lane lane) { return lane == Lane::kCopy ? Lane::kCompute : Lane::kCopy; }
-  std::deque<Step>& steps(Lane lane) { return lanes_[static_cast<std::size_t>(lane)]; }
-
-  void push(Lane lane, Step step) {
-    steps(lane).push_back(std::move(step));
-    if (eager_ == Eager::kCopy) drain(Lane::kCopy);
-    if (eager_ == Eager::kCompute) drain(Lane::kCompute);
+  static Stream other(Stream stream) {
+    return stream == Stream::kCopy ? Stream::kCompute : Stream::kCopy;
   }
-  void drain(Lane lane) {
-    while (step(lane)) {
+  std::deque<Step>& steps(Stream stream) { return steps_[static_cast<std::size_t>(stream)]; }
+
+  void push(Stream stream, Step step) {
+    steps(stream).push_back(std::move(step));
+    if (eager_ == Eager::kCopy) drain(Stream::kCopy);
+    if (eager_ == Eager::kCompute) drain(Stream::kCompute);
+  }
+  void drain(Stream stream) {
+    while (step(stream)) {
     }
   }
-  bool step(Lane lane) {
-    if (steps(lane).empty() || !steps(lane).front()()) return false;
-    steps(lane).pop_front();
+  bool step(Stream stream) {
+    if (steps(stream).empty() || !steps(stream).front()()) return false;
+    steps(stream).pop_front();
     return true;
   }
 
   Eager eager_;
-  std::array<std::deque<Step>, 2> lanes_;
-  std::array<Mark, kMarks> marks_{};
+  std::array<std::deque<Step>, 2> steps_;
+  std::array<Event, kEvents> events_{};
   int pending_ = 0;
 };
 

@@ -21,7 +21,7 @@ inline constexpr double kUsualPatience = 60;
 void set_patience(double seconds, double after_stop = kUsualPatience);
 
 // EIO, ESTALE, ETIMEDOUT, ENOTCONN and their like.
-bool may_pass(int error);
+bool is_transient(int error);
 
 // A file on this device was read: from then on its mount is missed when it is gone.
 void note_mount(const std::filesystem::path& path, std::uint64_t device);
@@ -36,13 +36,13 @@ struct PassingError : SystemError {
 };
 
 // The tries of one operation on `path`:
-//   for (Patience tries(path); !operation();) if (!tries.again(errno)) fail;
-class Patience {
+//   for (RetryPolicy tries(path); !operation();) if (!tries.again(errno)) fail;
+class RetryPolicy {
  public:
   // A stop request ends reading; what was computed is still to be written.
   enum class Stop { kEnds, kWaits };
   // The path must outlive this.
-  explicit Patience(const std::filesystem::path& path, Stop stop = Stop::kEnds)
+  explicit RetryPolicy(const std::filesystem::path& path, Stop stop = Stop::kEnds)
       : path_(path), stop_(stop) {}
 
   // Sleeps with backoff and returns true; the first time in the program's life it warns. False when

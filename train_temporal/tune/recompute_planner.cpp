@@ -1,4 +1,4 @@
-#include "train_temporal/tune/ways.h"
+#include "train_temporal/tune/recompute_planner.h"
 
 #include <algorithm>
 #include <set>
@@ -27,7 +27,7 @@ std::string rejected(const std::vector<ConsideredWay>& considered) {
 
 }  // namespace
 
-const Way& Ways::choose(std::int64_t frames) {
+const Way& RecomputePlanner::choose(std::int64_t frames) {
   frames_ = frames;
   if (const auto known = chosen_.find(frames); known != chosen_.end()) {
     if (known->second != current_) schedules_.clear();
@@ -44,7 +44,7 @@ const Way& Ways::choose(std::int64_t frames) {
   return current_;
 }
 
-void Ways::take(const std::vector<ConsideredWay>& considered) {
+void RecomputePlanner::take(const std::vector<ConsideredWay>& considered) {
   const ConsideredWay& best = considered.front();
   const bool is_first = chosen_.empty();
   current_ = chosen_[frames_] = best.way;
@@ -56,11 +56,11 @@ void Ways::take(const std::vector<ConsideredWay>& considered) {
                        rejected(considered)));
 }
 
-std::uint64_t Ways::predicted_bytes(std::int64_t frames) const {
+std::uint64_t RecomputePlanner::predicted_bytes(std::int64_t frames) const {
   return consider_ways(task_(frames), budget(), strategy_).front().use.peak;
 }
 
-void Ways::shrink() {
+void RecomputePlanner::shrink() {
   const StepTask task = task_(frames_);
   const std::uint64_t used = use_of(current_, task).peak, next = used / 4 * 3;
   const auto considered = consider_ways(task, next, strategy_);
@@ -79,12 +79,12 @@ void Ways::shrink() {
   schedules_.clear();
 }
 
-void Ways::set_learnt_budget(std::uint64_t bytes) {
+void RecomputePlanner::set_learnt_budget(std::uint64_t bytes) {
   learnt_ = bytes;
   chosen_.clear();
 }
 
-const Schedule& Ways::schedule(std::int64_t frames, std::size_t steps) {
+const Schedule& RecomputePlanner::schedule(std::int64_t frames, std::size_t steps) {
   Schedule& schedule = schedules_[{frames, steps}];
   if (!schedule.empty()) return schedule;
   const ChunkCost cost = task_(frames_).cost(frames);

@@ -14,11 +14,11 @@
 
 namespace coldframe::temporal {
 
-class Applied {
+class Predictor {
  public:
   // Opens the bundle if there is one, resolves the device before LibTorch does anything else, and
   // reads the models.
-  explicit Applied(const ApplyOptions& options);
+  explicit Predictor(const ApplyOptions& options);
 
   const torch::Device& device() const { return device_; }
   Ensemble& ensemble() { return ensemble_; }

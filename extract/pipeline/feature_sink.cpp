@@ -1,4 +1,4 @@
-#include "extract/pipeline/gathering.h"
+#include "extract/pipeline/feature_sink.h"
 
 #include <utility>
 
@@ -14,8 +14,8 @@ constexpr std::chrono::milliseconds kBetweenRates(100);
 
 }  // namespace
 
-Gathering::Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
-                     const ExtractOptions& options)
+FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
+                         cache::ShardWriter& writer, const ExtractOptions& options)
     : progress_("extract", "exams", tasks),
       output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
       assembly_(
@@ -23,7 +23,7 @@ Gathering::Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::Sh
           augment::view_names(options.augmentation), cut_of(options, backbone)),
       keeps_pixels_(options.cut == 0) {}
 
-void Gathering::add_pixels(const DecodedFrame& frame) {
+void FeatureSink::add_pixels(const DecodedFrame& frame) {
   if (!keeps_pixels_) return;
   const auto pixels = std::as_bytes(std::span(frame.pixels));
   std::vector<std::byte> stored(pixels.begin(), pixels.end());
@@ -31,14 +31,14 @@ void Gathering::add_pixels(const DecodedFrame& frame) {
   assembly_.add_pixels(frame.place, std::move(stored));
 }
 
-void Gathering::add_feature(const FramePlace& place, std::span<const float> row) {
+void FeatureSink::add_feature(const FramePlace& place, std::span<const float> row) {
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
   const std::lock_guard lock(mutex_);
   assembly_.add_feature(place, row, std::move(tokens));
   ++computed_;
 }
 
-void Gathering::add_exam(DecodedExam&& exam) {
+void FeatureSink::add_exam(DecodedExam&& exam) {
   const std::lock_guard lock(mutex_);
   for (LostFrames& lost : exam.lost) output_.push_lost(std::move(lost), !exam.as_before);
   if (exam.as_before) {
@@ -58,21 +58,21 @@ void Gathering::add_exam(DecodedExam&& exam) {
                      std::move(exam.known));
 }
 
-void Gathering::tell_rate() {
+void FeatureSink::tell_rate() {
   const std::lock_guard lock(mutex_);
   progress_.set_note(concat(fixed(static_cast<double>(computed_) / seconds(), 1), " frames/s"));
 }
 
-std::size_t Gathering::unfinished() {
+std::size_t FeatureSink::unfinished() {
   const std::lock_guard lock(mutex_);
   return assembly_.unfinished();
 }
 
-double Gathering::seconds() const {
+double FeatureSink::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
 }
 
-PipelineResult Gathering::finish() {
+PipelineResult FeatureSink::finish() {
   progress_.finish();
   WriteCounts counts = output_.finish();
   PipelineResult result;
@@ -86,7 +86,7 @@ PipelineResult Gathering::finish() {
   return result;
 }
 
-void Gathering::release(Finished&& finished) {
+void FeatureSink::release(Finished&& finished) {
   if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
     frames_ += exam->info.frames();
   output_.push(std::move(finished));
@@ -94,32 +94,31 @@ void Gathering::release(Finished&& finished) {
 }
 
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
-                     DecodedQueue& queue, Gathering& gathering) {
+                     DecodedQueue& queue, FeatureSink& sink) {
   using Clock = std::chrono::steady_clock;
-  BackboneBatch batch(*device.backbone, device.device, options.preprocessing, options.batch,
-                      [&](const FramePlace& place, std::span<const float> row) {
-                        gathering.add_feature(place, row);
-                      });
+  BackboneBatch batch(
+      *device.backbone, device.device, options.preprocessing, options.batch,
+      [&](const FramePlace& place, std::span<const float> row) { sink.add_feature(place, row); });
   queue.deepen(static_cast<std::size_t>(batch.size()));
   auto told = Clock::now();
   while (auto decoded = queue.pop()) {
     if (auto* frame = std::get_if<DecodedFrame>(&*decoded)) {
-      gathering.add_pixels(*frame);
+      sink.add_pixels(*frame);
       batch.add(std::move(*frame));
       if (auto used = batch.take_used(); !used.empty()) {
         queue.recycle(std::move(used));
         queue.deepen(static_cast<std::size_t>(batch.size()));
       }
       if (const auto now = Clock::now(); now - told >= kBetweenRates) {
-        gathering.tell_rate();
+        sink.tell_rate();
         told = now;
       }
     } else {
-      gathering.add_exam(std::move(std::get<DecodedExam>(*decoded)));
+      sink.add_exam(std::move(std::get<DecodedExam>(*decoded)));
     }
   }
   batch.compute();
-  gathering.tell_rate();
+  sink.tell_rate();
   return {batch.counts(), batch.learnt()};
 }
 

@@ -12,11 +12,11 @@
 
 namespace coldframe::tune {
 
-class Ways {
+class RecomputePlanner {
  public:
   using Task = std::function<StepTask(std::int64_t frames)>;
   // `budget`: bytes of a step, 0: any. `strategy`: the only one, or nothing.
-  Ways(Task task, std::uint64_t budget, std::optional<Strategy> strategy)
+  RecomputePlanner(Task task, std::uint64_t budget, std::optional<Strategy> strategy)
       : task_(std::move(task)), budget_(budget), strategy_(strategy) {}
 
   // The fastest way of a step of so many frames; said when it is another than before. SystemError

@@ -1,4 +1,4 @@
-#include "cache/read/caches.h"
+#include "cache/read/multi_cache.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,7 +63,7 @@ void append_frame_columns(ExamInfo& exam, const ExamInfo& part, const std::strin
 
 }  // namespace
 
-Caches::Caches(std::span<const NamedCache> caches, Detail detail) {
+MultiCache::MultiCache(std::span<const NamedCache> caches, Detail detail) {
   for (const NamedCache& cache : caches) {
     caches_.emplace_back(locate(cache.path), detail);
     caches_.back().forget_superseded();
@@ -78,7 +78,7 @@ Caches::Caches(std::span<const NamedCache> caches, Detail detail) {
   stack();
 }
 
-void Caches::require_same_rows() const {
+void MultiCache::require_same_rows() const {
   const ShardHeader& first = one().header();
   for (std::size_t c = 1; c < caches_.size(); ++c) {
     const ShardHeader& other = caches_[c].header();
@@ -99,11 +99,11 @@ void Caches::require_same_rows() const {
   }
 }
 
-void Caches::join_headers() {
+void MultiCache::join_headers() {
   header_ = one().header();
   header_.cut.reset();
   std::vector<Json> features, storage;
-  for (const Collection& cache : caches_) {
+  for (const ShardSet& cache : caches_) {
     features.push_back(cache.header().recipe.features);
     storage.push_back(cache.header().recipe.storage);
     for (const std::string& precision : cache.header().precisions)
@@ -114,11 +114,11 @@ void Caches::join_headers() {
   header_.recipe = {joined(features, names_), joined(storage, names_), Json::object()};
 }
 
-std::string Caches::name_of(const Part& part) const {
+std::string MultiCache::name_of(const Part& part) const {
   return concat("'", paths_[part.cache], "' (", names_[part.cache], ")");
 }
 
-void Caches::stack() {
+void MultiCache::stack() {
   std::unordered_map<std::string, std::size_t> place;
   for (std::size_t c = 0; c < caches_.size(); ++c) {
     for (std::size_t e = 0; e < caches_[c].exams().size(); ++e) {
@@ -145,7 +145,8 @@ void Caches::stack() {
   }
 }
 
-void Caches::take_patient(const Part& part, std::span<const Part> before, ExamInfo& exam) const {
+void MultiCache::take_patient(const Part& part, std::span<const Part> before,
+                              ExamInfo& exam) const {
   const std::string& patient = info(part).patient;
   if (exam.patient.empty()) exam.patient = patient;
   if (patient.empty() || patient == exam.patient) return;
@@ -157,7 +158,7 @@ void Caches::take_patient(const Part& part, std::span<const Part> before, ExamIn
                          "the same exam's"));
 }
 
-void Caches::take_columns(const Part& part, std::span<const Part> before, ExamInfo& exam) {
+void MultiCache::take_columns(const Part& part, std::span<const Part> before, ExamInfo& exam) {
   for (const auto& [name, value] : info(part).columns) {
     const auto known = std::ranges::find(exam.columns, name, &ExamColumn::name);
     if (known == exam.columns.end()) {
@@ -175,7 +176,7 @@ void Caches::take_columns(const Part& part, std::span<const Part> before, ExamIn
   }
 }
 
-void Caches::take_frames(const Part& part, ExamInfo& exam) const {
+void MultiCache::take_frames(const Part& part, ExamInfo& exam) const {
   const ExamInfo& added = info(part);
   append_frame_columns(exam, added, names_[part.cache]);
   exam.source_digest += (exam.source_digest.empty() ? "" : "+") + added.source_digest;
@@ -191,7 +192,7 @@ void Caches::take_frames(const Part& part, ExamInfo& exam) const {
 }
 
 // Times count from the earliest start, where all parts know theirs.
-void Caches::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
+void MultiCache::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
   const auto starts = [&](const Part& part) { return std::isfinite(info(part).start_time); };
   if (!std::ranges::all_of(parts, starts)) return;
   auto time = exam.time_s.begin();
@@ -200,7 +201,7 @@ void Caches::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
       *time++ += info(part).start_time - exam.start_time;
 }
 
-std::vector<std::uint64_t> Caches::checksums_of(std::span<const Part> parts) const {
+std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts) const {
   std::vector<std::uint64_t> checksums;
   for (std::size_t view = 0; view < header_.views.size(); ++view) {
     std::vector<std::uint64_t> own;
@@ -213,7 +214,7 @@ std::vector<std::uint64_t> Caches::checksums_of(std::span<const Part> parts) con
   return checksums;
 }
 
-std::vector<std::uint64_t> Caches::clean_checksums(std::size_t exam) const {
+std::vector<std::uint64_t> MultiCache::clean_checksums(std::size_t exam) const {
   if (!several()) return {one().checksums(exam).front()};
   std::vector<std::uint64_t> sums;
   for (const Part& part : parts_[exam])
@@ -221,19 +222,19 @@ std::vector<std::uint64_t> Caches::clean_checksums(std::size_t exam) const {
   return sums;
 }
 
-void Caches::require_agreed(const std::string& column) const {
+void MultiCache::require_agreed(const std::string& column) const {
   const auto said = contradictions_.find(column);
   if (said != contradictions_.end()) throw DataError(said->second);
 }
 
-std::size_t Caches::find(const std::string& id) const {
+std::size_t MultiCache::find(const std::string& id) const {
   if (!several()) return one().find(id);
   const auto found = std::ranges::find(exams_, id, &ExamInfo::id);
   return found == exams_.end() ? CacheReader::npos
                                : static_cast<std::size_t>(found - exams_.begin());
 }
 
-void Caches::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
+void MultiCache::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
   if (!several()) return one().read_rows(exam, array, rows);
   for (const Part& part : parts_[exam]) {
     const auto own = rows.first(info(part).frames() * header_.row_bytes(array));
@@ -242,8 +243,8 @@ void Caches::read_rows(std::size_t exam, std::size_t array, std::span<std::byte>
   }
 }
 
-void Caches::scan(std::size_t array, std::span<const std::size_t> exams,
-                  const CacheReader::VisitStored& body) const {
+void MultiCache::scan(std::size_t array, std::span<const std::size_t> exams,
+                      const CacheReader::VisitStored& body) const {
   if (!several()) return scan_rows(one(), array, exams, body);
   while (!exams.empty()) {
     const auto block = exams.first(std::min(exams.size(), kExamsAtOnce));
@@ -267,21 +268,21 @@ void Caches::scan(std::size_t array, std::span<const std::size_t> exams,
   }
 }
 
-std::uint64_t Caches::bytes_on_disk() const {
+std::uint64_t MultiCache::bytes_on_disk() const {
   std::uint64_t bytes = 0;
-  for (const Collection& cache : caches_) bytes += cache.bytes_on_disk();
+  for (const ShardSet& cache : caches_) bytes += cache.bytes_on_disk();
   return bytes;
 }
 
-std::uint64_t Caches::bytes_read() const {
+std::uint64_t MultiCache::bytes_read() const {
   std::uint64_t bytes = 0;
-  for (const Collection& cache : caches_) bytes += cache.bytes_read();
+  for (const ShardSet& cache : caches_) bytes += cache.bytes_read();
   return bytes;
 }
 
-std::size_t Caches::files() const {
+std::size_t MultiCache::files() const {
   std::size_t files = 0;
-  for (const Collection& cache : caches_) files += cache.files().size();
+  for (const ShardSet& cache : caches_) files += cache.files().size();
   return files;
 }
 

@@ -1,4 +1,4 @@
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 
 #include <sys/stat.h>
 
@@ -154,7 +154,7 @@ void note_success(const fs::path& path) {
   any_place_given_up = !given_up_places.empty();
 }
 
-bool may_pass(int error) {
+bool is_transient(int error) {
   switch (error) {
     case EIO:
     case ESTALE:
@@ -175,13 +175,13 @@ bool may_pass(int error) {
   }
 }
 
-bool Patience::stopped() const {
+bool RetryPolicy::stopped() const {
   return stop_ == Stop::kEnds && stop_requested();
 }
 
-bool Patience::again(int error) {
+bool RetryPolicy::again(int error) {
   if (patience_seconds <= 0 || stopped()) return false;
-  if (!may_pass(error) && !(error == ENOENT && mount_is_gone(path_))) return false;
+  if (!is_transient(error) && !(error == ENOENT && mount_is_gone(path_))) return false;
   if (!end_) {
     if (is_given_up(path_)) return false;
     end_ = Clock::now() + duration(patience_seconds);
@@ -202,11 +202,11 @@ bool Patience::again(int error) {
 }
 
 fs::file_status status_of(const fs::path& path, std::error_code& error) {
-  for (Patience tries(path);;) {
+  for (RetryPolicy tries(path);;) {
     const fs::file_status status = fs::status(path, error);
     if (fs::exists(status)) return status;
     if (tries.again(error.value())) continue;
-    if (!may_pass(error.value())) return status;
+    if (!is_transient(error.value())) return status;
     throw SystemError(concat("cannot look for '", path.string(), "': ", error.message()));
   }
 }
@@ -217,7 +217,7 @@ fs::file_status status_of(const fs::path& path) {
 }
 
 std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error) {
-  for (Patience tries(folder);;) {
+  for (RetryPolicy tries(folder);;) {
     std::vector<fs::path> entries;
     fs::directory_iterator entry(folder, error);
     for (; !error && entry != fs::directory_iterator(); entry.increment(error))
@@ -225,13 +225,13 @@ std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error)
     if (!error) note_success(folder);
     if (!error) return entries;
     if (tries.again(error.value())) continue;
-    if (!may_pass(error.value())) return entries;
+    if (!is_transient(error.value())) return entries;
     throw SystemError(concat("cannot list '", folder.string(), "': ", error.message()));
   }
 }
 
 void with_patience(const fs::path& path, const std::function<void()>& body) {
-  for (Patience tries(path, Patience::Stop::kWaits);;) {
+  for (RetryPolicy tries(path, RetryPolicy::Stop::kWaits);;) {
     try {
       body();
       return note_success(path);

@@ -1,4 +1,4 @@
-#include "train_temporal/run/results/asked.h"
+#include "train_temporal/run/results/resolved_questions.h"
 
 #include <algorithm>
 #include <map>
@@ -53,7 +53,7 @@ void share_within(const std::vector<std::string>& unit, const Cohort& cohort,
     if (values[exam].empty()) values[exam] = value_of[unit[exam]];
 }
 
-void aggregate_exams(Asked& asked, Cohort& cohort) {
+void aggregate_exams(ResolvedQuestions& asked, Cohort& cohort) {
   const std::string& aggregate = asked.questions.aggregate;
   if (aggregate.empty()) return;
   if (cohort.targets.per_frame())
@@ -74,7 +74,7 @@ void aggregate_exams(Asked& asked, Cohort& cohort) {
     asked.unit.push_back(number.emplace(name, number.size()).first->second);
 }
 
-void read_characteristics(Asked& asked, Cohort& cohort) {
+void read_characteristics(ResolvedQuestions& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.characteristics) {
     std::vector<std::string> values = cohort.column(name, "characteristics");
     const std::vector<std::string> used = cohort.of_labeled(values), different = distinct(used);
@@ -86,7 +86,7 @@ void read_characteristics(Asked& asked, Cohort& cohort) {
   }
 }
 
-void read_subgroups(Asked& asked, Cohort& cohort) {
+void read_subgroups(ResolvedQuestions& asked, Cohort& cohort) {
   for (const std::string& name : asked.questions.subgroups) {
     std::vector<std::string> values = cohort.column(name, "subgroups");
     const std::vector<std::string> groups = distinct(cohort.of_labeled(values));
@@ -114,8 +114,8 @@ void check_decisions(const Questions& questions, const std::vector<Target>& targ
                              ", ", binary, " are; leave it out"));
 }
 
-Asked ask(Cohort& cohort, const Questions& questions) {
-  Asked asked{questions, {}, {}, {}};
+ResolvedQuestions ask(Cohort& cohort, const Questions& questions) {
+  ResolvedQuestions asked{questions, {}, {}, {}};
   check_decisions(questions, cohort.targets.list());
   read_characteristics(asked, cohort);
   read_subgroups(asked, cohort);

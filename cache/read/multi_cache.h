@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "cache/read/collection.h"
 #include "cache/read/reader.h"
+#include "cache/read/shard_set.h"
 
 namespace coldframe::cache {
 
-class Caches {
+class MultiCache {
  public:
-  // CacheError: as Collection's, caches whose rows cannot lie beside each other. DataError: an exam
+  // CacheError: as ShardSet's, caches whose rows cannot lie beside each other. DataError: an exam
   // that is of two patients.
-  Caches(std::span<const NamedCache> caches, Detail detail);
+  MultiCache(std::span<const NamedCache> caches, Detail detail);
 
   bool several() const { return caches_.size() > 1; }
   const ShardHeader& header() const { return several() ? header_ : one().header(); }
@@ -31,7 +31,7 @@ class Caches {
   const std::vector<std::string>& names() const { return names_; }  // empty: one cache
   std::size_t find(const std::string& id) const;
   // The only cache, or the first.
-  const Collection& one() const { return caches_.front(); }
+  const ShardSet& one() const { return caches_.front(); }
   // DataError when two caches have different values of the column for an exam.
   void require_agreed(const std::string& column) const;
 
@@ -60,7 +60,7 @@ class Caches {
   std::string name_of(const Part& part) const;  // in messages
   const ExamInfo& info(const Part& part) const { return caches_[part.cache].exams()[part.exam]; }
 
-  std::vector<Collection> caches_;
+  std::vector<ShardSet> caches_;
   std::vector<std::string> names_;  // the rest, too, is of several caches
   std::vector<std::string> paths_;
   ShardHeader header_;

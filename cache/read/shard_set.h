@@ -18,10 +18,10 @@
 
 namespace coldframe::cache {
 
-class Collection {
+class ShardSet {
  public:
   // CacheError: nothing there, damaged, files of several recipes.
-  explicit Collection(const Location& location, Detail detail = Detail::kAll);
+  explicit ShardSet(const Location& location, Detail detail = Detail::kAll);
 
   const ShardHeader& header() const { return header_; }  // precisions: of all files
   const std::vector<ExamInfo>& exams() const { return exams_; }

@@ -10,7 +10,7 @@
 
 namespace coldframe::temporal {
 
-struct Asked {
+struct ResolvedQuestions {
   Questions questions;
   // Exams of one number are averaged; empty: every exam counts by itself.
   std::vector<std::size_t> unit;
@@ -25,6 +25,6 @@ void check_decisions(const Questions& questions, const std::vector<Target>& targ
 // threshold, a value per frame to aggregate, a column that is no grouping, or of too many values
 // for a table. DataError where exams to be averaged differ in a label or in a column of the
 // subgroups. Values that are taken as one become warnings of the cohort.
-Asked ask(Cohort& cohort, const Questions& questions);
+ResolvedQuestions ask(Cohort& cohort, const Questions& questions);
 
 }  // namespace coldframe::temporal

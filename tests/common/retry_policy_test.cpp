@@ -1,4 +1,4 @@
-#include "common/files/patience.h"
+#include "common/files/retry_policy.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -21,10 +21,10 @@ class PatienceTest : public ::testing::Test {
   }
   // Whether it is waited for at all.
   static bool is_waited_for(const std::filesystem::path& path, int error) {
-    return Patience(path).again(error);
+    return RetryPolicy(path).again(error);
   }
-  static void wait_in_vain(const std::filesystem::path& path, Patience::Stop stop) {
-    for (Patience tries(path, stop); tries.again(EIO);) {
+  static void wait_in_vain(const std::filesystem::path& path, RetryPolicy::Stop stop) {
+    for (RetryPolicy tries(path, stop); tries.again(EIO);) {
     }
   }
   testing::TemporaryFolder folder_;
@@ -50,7 +50,7 @@ TEST_F(PatienceTest, FollowsLinksInARing) {
 
 TEST_F(PatienceTest, IsLostForAWholeMountUntilSomethingThereWorks) {
   set_patience(0.1);
-  wait_in_vain(folder_ / "a", Patience::Stop::kEnds);
+  wait_in_vain(folder_ / "a", RetryPolicy::Stop::kEnds);
   EXPECT_FALSE(is_waited_for(folder_ / "a", EIO));
   EXPECT_FALSE(is_waited_for(folder_ / "b", EIO));
   EXPECT_TRUE(is_waited_for("/proc/version", EIO));
@@ -63,9 +63,9 @@ TEST_F(PatienceTest, EndsSoonAfterAStopRequestForWritingToo) {
   set_patience(1e6, 0.1);
   request_stop();
   const auto begun = std::chrono::steady_clock::now();
-  wait_in_vain(folder_ / "a", Patience::Stop::kEnds);
-  EXPECT_TRUE(Patience(folder_ / "b", Patience::Stop::kWaits).again(EIO));
-  wait_in_vain(folder_ / "c", Patience::Stop::kWaits);
+  wait_in_vain(folder_ / "a", RetryPolicy::Stop::kEnds);
+  EXPECT_TRUE(RetryPolicy(folder_ / "b", RetryPolicy::Stop::kWaits).again(EIO));
+  wait_in_vain(folder_ / "c", RetryPolicy::Stop::kWaits);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(30));
 }
 

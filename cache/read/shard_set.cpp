@@ -1,4 +1,4 @@
-#include "cache/read/collection.h"
+#include "cache/read/shard_set.h"
 
 #include <algorithm>
 #include <numeric>
@@ -52,7 +52,7 @@ void require_same_cache(const ShardHeader& first, const ShardHeader& other, cons
                           join(lines, "\n  "), advice));
 }
 
-Collection::Collection(const Location& location, Detail detail) {
+ShardSet::ShardSet(const Location& location, Detail detail) {
   with_listing(location, [&](const std::vector<std::filesystem::path>& files) {
     if (files.empty()) refuse_nothing(location);
     load(files, detail);
@@ -61,7 +61,7 @@ Collection::Collection(const Location& location, Detail detail) {
   choose_failures();
 }
 
-void Collection::load(const std::vector<std::filesystem::path>& paths, Detail detail) {
+void ShardSet::load(const std::vector<std::filesystem::path>& paths, Detail detail) {
   files_.clear();
   files_.resize(paths.size());
   open_.clear();
@@ -76,7 +76,7 @@ void Collection::load(const std::vector<std::filesystem::path>& paths, Detail de
   }
 }
 
-void Collection::take_header(const ShardFile& file, bool first) {
+void ShardSet::take_header(const ShardFile& file, bool first) {
   ShardHeader header = file.contents().header;
   // A shard of failures alone may have been written before any view was known.
   const bool has_exams = !file.contents().exams.empty();
@@ -90,7 +90,7 @@ void Collection::take_header(const ShardFile& file, bool first) {
       header_.precisions.push_back(precision);
 }
 
-void Collection::choose_exams() {
+void ShardSet::choose_exams() {
   const auto info_at = [&](const Place& place) -> ExamInfo& {
     return files_[place.file]->contents().exams[place.exam].info;
   };
@@ -129,7 +129,7 @@ void Collection::choose_exams() {
 }
 
 // A failure is superseded by any later revision of its exam, good or bad.
-void Collection::choose_failures() {
+void ShardSet::choose_failures() {
   for (const auto& file : files_) {
     for (const Failure& failure : file->contents().failures) {
       if (failure.exam.empty()) continue;
@@ -157,24 +157,24 @@ void Collection::choose_failures() {
   failures_.erase(std::unique(failures_.begin(), failures_.end(), same), failures_.end());
 }
 
-const std::vector<std::string>& Collection::precisions_of(std::size_t exam) const {
+const std::vector<std::string>& ShardSet::precisions_of(std::size_t exam) const {
   return files_[places_[exam].file]->contents().header.precisions;
 }
 
-const std::filesystem::path& Collection::path_of(std::size_t exam) const {
+const std::filesystem::path& ShardSet::path_of(std::size_t exam) const {
   return files_[places_[exam].file]->path();
 }
 
-void Collection::forget_superseded() {
+void ShardSet::forget_superseded() {
   for (const auto& file : files_) file->forget_exams();
 }
 
-std::size_t Collection::find(const std::string& id) const {
+std::size_t ShardSet::find(const std::string& id) const {
   const auto entry = index_.find(id);
   return entry == index_.end() ? static_cast<std::size_t>(-1) : entry->second;
 }
 
-std::uint32_t Collection::next_revision(const std::string& id) const {
+std::uint32_t ShardSet::next_revision(const std::string& id) const {
   const std::size_t index = find(id);
   const auto failure = failed_.find(id);
   std::uint32_t next = index < exams_.size() ? exams_[index].revision + 1 : 0;
@@ -182,12 +182,12 @@ std::uint32_t Collection::next_revision(const std::string& id) const {
   return next;
 }
 
-void Collection::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
+void ShardSet::read_rows(std::size_t exam, std::size_t array, std::span<std::byte> rows) const {
   read_run(std::span(&exam, 1), array, rows);
 }
 
-std::size_t Collection::run_length(std::span<const std::size_t> exams, std::size_t array,
-                                   std::size_t most_bytes) const {
+std::size_t ShardSet::run_length(std::span<const std::size_t> exams, std::size_t array,
+                                 std::size_t most_bytes) const {
   const Place first = places_[exams.front()];
   std::size_t bytes = 0, length = 0;
   for (; length < exams.size(); ++length) {
@@ -199,7 +199,7 @@ std::size_t Collection::run_length(std::span<const std::size_t> exams, std::size
   return length;
 }
 
-ShardFile& Collection::file_in_use(std::size_t file) const {
+ShardFile& ShardSet::file_in_use(std::size_t file) const {
   if (open_.empty() || open_.back() != file) {
     std::erase(open_, file);
     if (open_.size() >= kMostOpenFiles) {
@@ -211,7 +211,7 @@ ShardFile& Collection::file_in_use(std::size_t file) const {
   return *files_[file];
 }
 
-void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
+void ShardSet::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) const {
   const ShardFile& file = *files_[places_[exam].file];
   {
     const std::lock_guard lock(*mutex_);
@@ -220,8 +220,8 @@ void Collection::read_thumbnails(std::size_t exam, std::span<std::byte> bytes) c
   file.check_thumbnails(exams_[exam].id, stored_[exam].thumbnails.checksum, bytes);
 }
 
-void Collection::read_run(std::span<const std::size_t> run, std::size_t array,
-                          std::span<std::byte> rows) const {
+void ShardSet::read_run(std::span<const std::size_t> run, std::size_t array,
+                        std::span<std::byte> rows) const {
   const Place first = places_[run.front()];
   const ShardFile& file = *files_[first.file];
   {
@@ -235,19 +235,19 @@ void Collection::read_run(std::span<const std::size_t> run, std::size_t array,
   }
 }
 
-std::uint64_t Collection::bytes_on_disk() const {
+std::uint64_t ShardSet::bytes_on_disk() const {
   return std::accumulate(
       files_.begin(), files_.end(), std::uint64_t{0},
       [](std::uint64_t sum, const auto& file) { return sum + file->bytes_on_disk(); });
 }
 
-std::uint64_t Collection::bytes_read() const {
+std::uint64_t ShardSet::bytes_read() const {
   return std::accumulate(
       files_.begin(), files_.end(), std::uint64_t{0},
       [](std::uint64_t sum, const auto& file) { return sum + file->bytes_read(); });
 }
 
-std::vector<std::filesystem::path> Collection::stale_files() const {
+std::vector<std::filesystem::path> ShardSet::stale_files() const {
   std::vector<std::filesystem::path> stale;
   for (std::size_t f = 0; f < files_.size(); ++f)
     if (!in_use_[f]) stale.push_back(files_[f]->path());

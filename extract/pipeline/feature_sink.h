@@ -19,10 +19,10 @@
 namespace coldframe::extract {
 
 // Gathers the features of all devices. Its functions may be called by several threads.
-class Gathering {
+class FeatureSink {
  public:
-  Gathering(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
-            const ExtractOptions& options);
+  FeatureSink(std::size_t tasks, const vit::Backbone& backbone, cache::ShardWriter& writer,
+              const ExtractOptions& options);
 
   void add_pixels(const DecodedFrame& frame);
   void add_feature(const FramePlace& place, std::span<const float> row);
@@ -55,6 +55,6 @@ struct DeviceResult {
 
 // Computes on one device what the queue gives, until it ends; rethrows what it failed with.
 DeviceResult compute(const ComputeDevice& device, const ExtractOptions& options,
-                     DecodedQueue& queue, Gathering& gathering);
+                     DecodedQueue& queue, FeatureSink& sink);
 
 }  // namespace coldframe::extract

@@ -1,4 +1,4 @@
-#include "train_temporal/commands/applied.h"
+#include "train_temporal/commands/predictor.h"
 
 #include "common/text/text.h"
 #include "common/torch/device.h"
@@ -36,7 +36,7 @@ torch::Device device_for(const ApplyOptions& options) {
 
 }  // namespace
 
-Applied::Applied(const ApplyOptions& options)
+Predictor::Predictor(const ApplyOptions& options)
     : bundle_(bundle_of(options)),
       study_(bundle_ ? bundle_->folder() : options.run),
       other_patients_(options.other_patients),
@@ -47,18 +47,18 @@ Applied::Applied(const ApplyOptions& options)
   ensemble_.set_horizons(options.data.horizons);
 }
 
-const std::filesystem::path& Applied::features() {
+const std::filesystem::path& Predictor::features() {
   if (raw_) cache_ = raw_->extract();
   return cache_;
 }
 
-const std::filesystem::path& Applied::features_of(const std::filesystem::path& input) {
+const std::filesystem::path& Predictor::features_of(const std::filesystem::path& input) {
   return raw_->extract(input);
 }
 
-std::optional<std::size_t> Applied::count_known(std::span<const cache::ExamInfo> exams,
-                                                const std::vector<std::string>& patients,
-                                                const std::vector<std::size_t>& used) const {
+std::optional<std::size_t> Predictor::count_known(std::span<const cache::ExamInfo> exams,
+                                                  const std::vector<std::string>& patients,
+                                                  const std::vector<std::size_t>& used) const {
   if (other_patients_) return 0;
   if (bundle_) return std::nullopt;
   return temporal::count_known(study_, exams, patients, used);
