@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 #include <map>
 #include <unordered_set>
 
@@ -60,7 +60,10 @@ std::map<std::uint32_t, double> last_shards(const Location& location) {
 }  // namespace
 
 void write_part_record(const Location& location, PartRecord& record) {
-  if (record.started == 0) record.started = static_cast<double>(std::time(nullptr));
+  if (record.started == 0) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    record.started = std::chrono::duration<double>(now).count();
+  }
   Json json;
   json["part"] = record.part;
   json["parts"] = record.parts;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/cli/error.h"
+#include "common/files/publish.h"
 #include "common/files/retry_policy.h"
 #include "common/text/text.h"
 #include "common/threads/threads.h"
@@ -83,10 +84,6 @@ bool is_ours(const fs::path& path, int descriptor) {
          there.st_dev == ours.st_dev && there.st_ino == ours.st_ino;
 }
 
-int open_claim(const fs::path& path, int how) {
-  return ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | how, 0666);
-}
-
 }  // namespace
 
 Claims::Claims(fs::path folder, ClaimOptions options)
@@ -108,20 +105,18 @@ bool Claims::take(const std::string& name) {
   const std::lock_guard lock(mutex_);
   if (held_.contains(name)) return false;
   const fs::path path = file_of(name);
+  std::error_code unknown;
+  const bool is_there = fs::exists(status_of(path, unknown));
+  if (is_there && !is_abandoned(name)) return false;
   for (RetryPolicy tries(path);;) {
-    int claim = open_claim(path, O_EXCL);
-    if (claim < 0 && errno == EEXIST) {
-      if (!is_abandoned(name)) return false;
-      claim = take_over(path);
-    }
+    const int claim = put(path, is_there);
     if (claim >= 0) {
-      write_whole(claim, content());
       held_[name] = claim;
       seen_.erase(name);
       return true;
     }
     const int error = errno;
-    if (error == ENOENT) return false;
+    if (error == ENOENT || error == EEXIST) return false;
     if (!tries.again(error))
       throw SystemError(concat("cannot write '", path.string(), "': ", std::strerror(error)));
   }
@@ -155,20 +150,28 @@ bool Claims::is_abandoned(const std::string& name) {
   return found.since - seen.since >= options_.patience;
 }
 
-// The former owner keeps a file without a name, and its signs of life reach nobody. Of two
-// processes that take over at once both may believe that they have the claim.
-int Claims::take_over(const fs::path& path) const {
+// Puts a claim in place whole, so that nobody sees one without an owner. The owner of a claim that
+// is taken over keeps a file without a name, and its signs of life reach nobody. Of two processes
+// that take over at once both may believe that they have the claim. -1 with errno; EEXIST: taken.
+int Claims::put(const fs::path& path, bool take_over) const {
   fs::path own = path;
   own += concat(".", split(machine(), ' ').front(), "-", ::getpid());
-  const int claim = open_claim(own, O_TRUNC);
+  const int claim = ::open(own.c_str(), O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0666);
   if (claim < 0) return -1;
   write_whole(claim, content());
-  if (::rename(own.c_str(), path.c_str()) == 0) return claim;
-  const int error = errno;
-  ::close(claim);
-  ::unlink(own.c_str());
-  errno = error;
-  return -1;
+  const auto give_up = [&](int error) {
+    ::close(claim);
+    ::unlink(own.c_str());
+    errno = error;
+    return -1;
+  };
+  if (take_over) return ::rename(own.c_str(), path.c_str()) == 0 ? claim : give_up(errno);
+  try {
+    return rename_file_if_new(own, claim, path) ? claim : give_up(EEXIST);
+  } catch (...) {
+    give_up(0);
+    throw;
+  }
 }
 
 void Claims::show_life() {

@@ -10,7 +10,7 @@ namespace coldframe {
 enum class Lines { kOne, kMany };
 
 // Control characters, marks of direction, separators of lines and bytes that are not UTF-8 become
-// escapes: "\u001b", "\u202e", "\xe9". In a string of JSON such an escape is the same text. Tabs
+// escapes: "\u001b", "\u202e", "\xe9". In a string of JSON, \u escapes are the same text. Tabs
 // and line feeds stay where there are many lines.
 std::string printable(std::string_view text, Lines lines = Lines::kOne);
 

@@ -49,10 +49,10 @@ Place place_in_array(const Environment& environment) {
 
 Part part_of_environment(const Environment& environment, const JobStep& step) {
   const Place array = place_in_array(environment);
+  if (array.count > kMostParts || step.count > kMostParts || array.count * step.count > kMostParts)
+    throw ConfigError(concat("the environment makes ", array.count, " times ", step.count,
+                             " parts; at most ", kMostParts, " are possible, so give --part I/N"));
   const std::int64_t count = array.count * step.count;
-  if (count > kMostParts)
-    throw ConfigError(concat("the environment makes ", count, " parts; at most ", kMostParts,
-                             " are possible, so give --part I/N"));
   if (environment("JOB_COMPLETION_INDEX") != nullptr && count == 1)
     throw ConfigError(
         "JOB_COMPLETION_INDEX is set, which does not say of how many; give --part "

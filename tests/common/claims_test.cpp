@@ -10,6 +10,7 @@
 #include <set>
 
 #include "common/files/file.h"
+#include "common/files/file_calls.h"
 #include "common/text/text.h"
 #include "tests/support/temporary_folder.h"
 
@@ -151,6 +152,22 @@ TEST(Claims, AreNotTheFormerOwnersAfterATakeover) {
   suspended.release("work");
   Claims third(folder.path());
   EXPECT_FALSE(third.take("work"));
+}
+
+// A process that is killed leaves no claim without an owner, for which others would have to wait.
+TEST(Claims, NameTheirOwnerWhenTheyAppear) {
+  const TemporaryFolder folder;
+  Claims claims(folder.path());
+  std::string before;
+  set_file_fault_hook([&](std::string_view name, const std::filesystem::path& path) {
+    if (name == "rename" && path == folder / "work.claim")
+      for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+        before += text_of(entry.path());
+    return 0;
+  });
+  EXPECT_TRUE(claims.take("work"));
+  set_file_fault_hook({});
+  EXPECT_EQ(before, text_of(folder / "work.claim"));
 }
 
 TEST(Claims, AreNobodysInAFolderThatIsGone) {

@@ -89,7 +89,10 @@ def fault(job, done, out):
 def test_the_edge(tmp_path, name, count, step):
     job = Job(name, tmp_path)
     least = job.smallest(job.starts, step)
+    codes = set()
     for number in range(count):  # as far as a fifth more, with which most work
         limit = least + least * number // (5 * count)
         done, out = job.attempt(limit)
         assert not fault(job, done, out), limit
+        codes.add(done.returncode)
+    assert 3 in codes, "no run met the end of its memory"

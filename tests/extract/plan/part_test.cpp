@@ -67,6 +67,10 @@ TEST(Part, RefusesWhatIsPartlySetOrDoesNotGoTogether) {
   EXPECT_THAT(refusal("", array(5, 1, 7, 1, 3)), HasSubstr("leave some out"));
   EXPECT_THAT(refusal("", {{"SLURM_ARRAY_TASK_ID", "x"}}), HasSubstr("expected a whole number"));
   EXPECT_THAT(refusal("", {{"JOB_COMPLETION_INDEX", "2"}}), HasSubstr("JOB_COMPLETION_INDEX"));
+  Variables endless = array(0, 0, 1, 1, 2);  // whose product with the tasks is beyond 64 bits
+  endless.insert(
+      {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "9223372036854775807"}});
+  EXPECT_THAT(refusal("", endless), HasSubstr("at most"));
   EXPECT_THAT(
       refusal("3/8", {{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}}),
       HasSubstr("--ntasks=1"));
