@@ -88,11 +88,22 @@ def test_quickstart_refuses_what_it_does_not_know_before_it_does_anything(argume
     assert (done.stdout if code == 0 else done.stderr) != ""
 
 
-@pytest.mark.parametrize("page", ["README.md", "extract/README.md", "cache/README.md",
-                                  "train_temporal/README.md", "common/ARCHITECTURE.md",
-                                  "tests/benchmarks/README.md"])
+PAGES = ["README.md", *(str(page.relative_to(ROOT)) for room in ("cache", "common", "examples", "extract", "tests", "train_temporal")
+                        for page in sorted((ROOT / room).rglob("*.md")))]
+
+
+def headings(page):
+    """The anchors of a page's headings."""
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", page.read_text(), re.M)}
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_of_a_page_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / page).read_text())
-    assert len(links) > (10 if page == "README.md" else 0)
-    folder = (ROOT / page).parent
-    assert [link for link in links if not (folder / link).exists()] == []
+    folder, lost = (ROOT / page).parent, []
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]+))?\)", (ROOT / page).read_text())
+    assert len(links) > (10 if page == "README.md" else -1)
+    for link, heading in links:
+        target = folder / link if link else ROOT / page
+        if not target.exists() or (heading and heading not in headings(target)):
+            lost.append(f"{link}#{heading}")
+    assert lost == []
