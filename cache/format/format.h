@@ -1,5 +1,5 @@
-// The constants of cache format v1 (FORMAT.md is the prose) and the only place that spells the name
-// of a dataset or an attribute.
+// The constants of cache format v1 (FORMAT.md is the prose). It and schema.h are the only places
+// that spell the name of a group, a dataset or an attribute.
 #pragma once
 
 #include <cstddef>
@@ -25,45 +25,15 @@ inline constexpr const char* kAttributeStorage = "storage";      // "float16" or
 inline constexpr const char* kAttributePrecision = "precision";  // a list: a packed cache may mix
 inline constexpr const char* kAttributeViews = "views";          // a list, "clean" first
 
-// Groups, and datasets within them.
+// Groups. schema.h has the datasets in them.
 inline constexpr const char* kFeatures = "features";
 inline constexpr const char* kFrames = "frames";
 inline constexpr const char* kExams = "exams";
 inline constexpr const char* kFailures = "failures";
-inline constexpr const char* kColumns = "columns";  // a group within frames and within exams
-
-// N = exams, F = frames of all exams, A = arrays with a row for each frame.
-inline constexpr const char* kFrameTime = "time_s";      // float64 [F]
-inline constexpr const char* kFramePresent = "present";  // uint8 [F]
-inline constexpr const char* kFrameIndex = "index";      // int64 [F]
-inline constexpr const char* kFrameSource = "source";    // text [F]
-
-inline constexpr const char* kExamId = "id";                       // text [N]
-inline constexpr const char* kExamPatient = "patient";             // text [N]
-inline constexpr const char* kExamOrdinal = "ordinal";             // uint64 [N]
-inline constexpr const char* kExamRevision = "revision";           // uint32 [N]
-inline constexpr const char* kExamOffset = "offset";               // uint64 [N+1]
-inline constexpr const char* kExamChecksum = "checksum";           // uint64 [N, A]
-inline constexpr const char* kExamStartTime = "start_time";        // float64 [N]
-inline constexpr const char* kExamSourceStamp = "source_stamp";    // text [N]
-inline constexpr const char* kExamSourceDigest = "source_digest";  // text [N]
-inline constexpr const char* kExamSourceKind = "source_kind";      // text [N]
-inline constexpr const char* kExamWidth = "width";                 // int32 [N]
-inline constexpr const char* kExamHeight = "height";               // int32 [N]
-
-inline constexpr const char* kFailureExam = "exam";          // text
-inline constexpr const char* kFailureOrdinal = "ordinal";    // uint64
-inline constexpr const char* kFailureRevision = "revision";  // uint32
-inline constexpr const char* kFailureSource = "source";      // text
-inline constexpr const char* kFailureReason = "reason";      // text
-
-// Only where the recipe's storage has a key of this name.
+// Only where the recipe's storage has keys of these names.
 inline constexpr const char* kCut = "cut";  // a dataset for each view
-// Only where the recipe says so. B = bytes of all JPEGs.
 inline constexpr const char* kThumbnails = "thumbnails";
-inline constexpr const char* kThumbnailData = "data";          // uint8 [B]
-inline constexpr const char* kThumbnailOffset = "offset";      // uint64 [F+1]
-inline constexpr const char* kThumbnailChecksum = "checksum";  // uint64 [N]
+inline constexpr const char* kThumbnailData = "thumbnails/data";
 
 inline constexpr std::uint64_t kChunkBytes = 128u << 10;  // about one read of a streaming trainer
 inline constexpr std::uint64_t kFletcherBytes = 4;        // behind every chunk
@@ -72,6 +42,7 @@ inline constexpr std::uint64_t kTrailerBytes = 2 * kDigestBytes;  // of the meta
 inline constexpr std::uint16_t kHalfNaN = 0x7e00;                 // the features of a missing frame
 inline constexpr std::size_t kLongestText = 60000;                // an attribute must fit in 64 KiB
 inline constexpr std::size_t kLongestLinkName = 1024;
+inline constexpr std::int64_t kLargestDimension = 1 << 20;
 
 // Names of columns and views as names of datasets: "%XX" for '%', '/', control characters and a
 // leading '.', all of which HDF5 would take for something else.
@@ -79,7 +50,7 @@ std::string escape_name(std::string_view name);
 std::string unescape_name(
     std::string_view escaped);  // CacheError for what escape_name never writes
 
-// join_path(kExams, kColumns, "a%2Fb") -> "exams/columns/a%2Fb"
+// join_path("exams", "columns", "a%2Fb") -> "exams/columns/a%2Fb"
 template <typename... Parts>
 std::string join_path(std::string first, const Parts&... parts) {
   ((first.append("/").append(parts)), ...);

@@ -37,8 +37,7 @@ struct ShardFile::State {
   void open_arrays() {
     for (std::size_t i = 0; i < contents.header.arrays(); ++i)
       arrays.push_back(reader->dataset(contents.header.array(i).path));
-    if (contents.header.recipe.has_thumbnails())
-      thumbnails = reader->dataset(join_path(kThumbnails, kThumbnailData));
+    if (contents.header.recipe.has_thumbnails()) thumbnails = reader->dataset(kThumbnailData);
   }
   void reopen();
 };

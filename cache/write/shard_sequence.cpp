@@ -38,38 +38,37 @@ void check_column_name(const ExamInfo& info, const std::string& name, std::set<s
     throw DataError(concat("exam '", info.id, "': column '", name, "' occurs twice"));
 }
 
-void check_info(const ExamInfo& info) {
-  check_text(info.id, "its id", info.id);
-  if (info.id.empty()) throw DataError("an exam without an id cannot be stored");
-  const std::size_t frames = info.frames();
-  if (frames == 0) throw DataError(concat("exam '", info.id, "' has no frames"));
+// Every frame has a value in each column, and columns have different names.
+void check_columns(const ExamInfo& info) {
   const auto check_count = [&](std::size_t count, const std::string& what) {
-    if (count != frames)
+    if (count != info.frames())
       throw DataError(concat("exam '", info.id, "': ", count, " values of ", what, " for ",
-                             plural(frames, "frame")));
+                             plural(info.frames(), "frame")));
   };
-  check_count(info.time_s.size(), "time_s");
-  check_count(info.frame_index.size(), "frame_index");
-  check_count(info.frame_source.size(), "frame_source");
+  each_member(info, [&](const SchemaRow& row, const auto& value) {
+    if constexpr (requires { texts_of(value.front()); }) {
+      std::set<std::string> seen;
+      for (const auto& column : value) {
+        check_column_name(info, column.name, seen);
+        if (row.axis == Axis::kFrame)
+          check_count(texts_of(column).size(), concat("frame column '", column.name, "'"));
+      }
+    } else if constexpr (requires { value.size(); }) {
+      if (row.axis == Axis::kFrame) check_count(value.size(), row.name);
+    }
+  });
+}
+
+void check_info(const ExamInfo& info) {
+  each_text(info, [&](const SchemaRow& row, const std::string& name, const std::string& text) {
+    check_text(info.id, name.empty() ? concat("its ", row.name) : concat("column '", name, "'"),
+               text);
+  });
+  if (info.id.empty()) throw DataError("an exam without an id cannot be stored");
+  if (info.frames() == 0) throw DataError(concat("exam '", info.id, "' has no frames"));
+  check_columns(info);
   for (const std::uint8_t mask : info.present)
     if (mask > 1) throw DataError(concat("exam '", info.id, "': `present` must be 0 or 1"));
-  check_text(info.id, "its patient", info.patient);
-  check_text(info.id, "its source_stamp", info.source_stamp);
-  check_text(info.id, "its source_digest", info.source_digest);
-  check_text(info.id, "its source_kind", info.source_kind);
-  for (const std::string& source : info.frame_source)
-    check_text(info.id, "the path of a frame", source);
-  std::set<std::string> exam_names, frame_names;
-  for (const ExamColumn& column : info.columns) {
-    check_column_name(info, column.name, exam_names);
-    check_text(info.id, "column '" + column.name + "'", column.value);
-  }
-  for (const FrameColumn& column : info.frame_columns) {
-    check_column_name(info, column.name, frame_names);
-    check_count(column.values.size(), "frame column '" + column.name + "'");
-    for (const std::string& value : column.values)
-      check_text(info.id, "frame column '" + column.name + "'", value);
-  }
 }
 
 // A failure is recorded whatever its text looks like.
@@ -98,23 +97,6 @@ void ShardSequence::start_clock() {
   if (empty()) started_ = std::chrono::steady_clock::now();
 }
 
-void ShardSequence::observe_text(const ExamInfo& info) {
-  const auto grow = [](std::size_t& longest, const std::string& text) {
-    longest = std::max({longest, text.size(), std::size_t{1}});
-  };
-  // A control character keeps the fixed fields apart from columns of the same name.
-  const std::pair<const char*, const std::string*> fields[] = {{"\1id", &info.id},
-                                                               {"\1patient", &info.patient},
-                                                               {"\1stamp", &info.source_stamp},
-                                                               {"\1digest", &info.source_digest},
-                                                               {"\1kind", &info.source_kind}};
-  for (const auto& [name, text] : fields) grow(exam_text_[name], *text);
-  for (const ExamColumn& column : info.columns) grow(exam_text_[column.name], column.value);
-  for (const std::string& source : info.frame_source) grow(frame_text_["\1source"], source);
-  for (const FrameColumn& column : info.frame_columns)
-    for (const std::string& value : column.values) grow(frame_text_[column.name], value);
-}
-
 // A shard's memory is taken at once, written to and kept: a long job takes no more of it at its end
 // than at its beginning, and one that does not fit fails early. The image of a shard without exams
 // brings HDF5 in, and shows that the header can be stored.
@@ -129,42 +111,38 @@ void ShardSequence::take_memory() {
   write_image(image_, empty, {});
 }
 
-std::uint64_t ShardSequence::image_bytes(std::uint64_t exams, std::uint64_t frames,
+std::uint64_t ShardSequence::image_bytes(const MetadataSize& size, std::uint64_t exams,
+                                         std::uint64_t frames,
                                          std::uint64_t thumbnail_bytes) const {
-  std::uint64_t per_exam = 64 + 8 * header().arrays(), per_frame = 24;
-  for (const auto& [name, longest] : exam_text_) per_exam += longest;
-  for (const auto& [name, longest] : frame_text_) per_frame += longest;
+  std::uint64_t bytes = size.bytes({exams, frames, 0, thumbnail_bytes}, header().arrays(),
+                                   header().recipe.has_thumbnails());
   for (std::size_t array = 0; array < header().arrays(); ++array)
-    per_frame += header().row_bytes(array);
-  if (header().recipe.has_thumbnails()) {
-    per_exam += 8;
-    per_frame += 8;
-  }
-  return exams * per_exam + frames * per_frame + thumbnail_bytes;
+    bytes += frames * header().row_bytes(array);
+  return bytes;
 }
 
 void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::byte>>& arrays,
                         Thumbnails thumbnails) {
   check_info(info);
   publish_if_due();
-  const auto exam_text = exam_text_, frame_text = frame_text_;
-  observe_text(info);
+  MetadataSize size = size_;
+  size.observe(info);
   const std::size_t exams = contents_.exams.size() + 1;
   if (exams > 1 &&
       (exams > options_.max_shard_exams ||
-       image_bytes(exams, frames_ + info.frames(), thumbnail_bytes_ + thumbnails.bytes.size()) >
-           options_.max_shard_bytes)) {
-    exam_text_ = exam_text;
-    frame_text_ = frame_text;
+       image_bytes(size, exams, frames_ + info.frames(),
+                   thumbnail_bytes_ + thumbnails.bytes.size()) > options_.max_shard_bytes)) {
     publish();
-    observe_text(info);
+    size = {};
+    size.observe(info);
   }
   StoredExam stored{std::move(info), {}, {}};
   stored.thumbnails = {std::move(thumbnails.sizes), xxh3_64(thumbnails.bytes)};
   for (const std::span<const std::byte> rows : arrays) stored.checksums.push_back(xxh3_64(rows));
-  if (contents_.exams.empty() &&
-      image_bytes(1, stored.info.frames(), thumbnails.bytes.size()) > options_.max_shard_bytes)
+  if (contents_.exams.empty() && image_bytes(size, 1, stored.info.frames(),
+                                             thumbnails.bytes.size()) > options_.max_shard_bytes)
     return publish_alone(std::move(stored), arrays, thumbnails.bytes);
+  size_ = std::move(size);
   start_clock();
   take_memory();
   starts_.push_back(bytes_.size());
@@ -179,9 +157,9 @@ void ShardSequence::add(ExamInfo info, const std::vector<std::span<const std::by
 void ShardSequence::add_failure(Failure failure) {
   publish_if_due();
   start_clock();
-  failure.exam = storable(std::move(failure.exam), kLongestReason);
-  failure.source = storable(std::move(failure.source), kLongestReason);
-  failure.reason = storable(std::move(failure.reason), kLongestReason);
+  for (const SchemaRow& row : rows_of(kFailures))
+    if (const auto* text = std::get_if<std::string Failure::*>(&row.member))
+      failure.*(*text) = storable(std::move(failure.*(*text)), kLongestReason);
   contents_.failures.push_back(std::move(failure));
 }
 
@@ -244,8 +222,7 @@ void ShardSequence::finish_shard() {
   contents_.failures.clear();
   bytes_.clear();
   starts_.clear();
-  exam_text_.clear();
-  frame_text_.clear();
+  size_ = {};
   frames_ = thumbnail_bytes_ = 0;
   if (on_published) on_published(published);
 }

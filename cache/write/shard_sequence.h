@@ -7,11 +7,11 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "cache/format/contents.h"
 #include "cache/format/layout.h"
+#include "cache/format/schema.h"
 #include "cache/format/shard/shard_image.h"
 #include "cache/hdf5/byte_store.h"
 #include "cache/write/writer.h"
@@ -54,9 +54,8 @@ class ShardSequence {
   std::filesystem::path next_path();
   NextName further_names();
   void finish_shard();
-  std::uint64_t image_bytes(std::uint64_t exams, std::uint64_t frames,
+  std::uint64_t image_bytes(const MetadataSize& size, std::uint64_t exams, std::uint64_t frames,
                             std::uint64_t thumbnail_bytes) const;
-  void observe_text(const ExamInfo& info);
 
   Location location_;
   WriterOptions options_;
@@ -66,8 +65,7 @@ class ShardSequence {
   std::vector<std::size_t> starts_;  // [exam] in bytes_
   hdf5::MemoryStore image_;
   std::uint64_t frames_ = 0, thumbnail_bytes_ = 0;
-  // The longest text of each column: every row of a column takes that much.
-  std::unordered_map<std::string, std::size_t> exam_text_, frame_text_;
+  MetadataSize size_;  // of the exams that are pending
   std::chrono::steady_clock::time_point started_;
 };
 

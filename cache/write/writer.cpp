@@ -18,8 +18,6 @@
 namespace coldframe::cache {
 namespace {
 
-constexpr std::size_t kLargestRecipe = 60000;
-
 void check_options(const WriterOptions& options) {
   if (options.worker >= kMetadataWorker)
     throw ConfigError(
@@ -30,10 +28,10 @@ void check_options(const WriterOptions& options) {
 
 ShardHeader make_header(const Recipe& recipe, std::int64_t dimension,
                         const WriterOptions& options) {
-  if (dimension < 1 || dimension > (1 << 20))
+  if (dimension < 1 || dimension > kLargestDimension)
     throw ConfigError(concat("features of dimension ", dimension, " cannot be stored"));
-  if (std::max(to_json(recipe).dump().size(), recipe.notes.dump().size()) > kLargestRecipe)
-    throw ConfigError(concat("the recipe has more than ", kLargestRecipe,
+  if (std::max(to_json(recipe).dump().size(), recipe.notes.dump().size()) > kLongestText)
+    throw ConfigError(concat("the recipe has more than ", kLongestText,
                              " bytes as JSON and does not fit in the cache"));
   ShardHeader header;
   header.recipe = recipe;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kExams = 3;
+constexpr std::uint64_t kExamsToWrite = 3;
 
 // Writes what is not there yet, as `coldframe extract` does: exams, each in a shard of its own, and
 // one that has failed.
@@ -25,7 +25,7 @@ void run_job(const fs::path& path) {
   {
     const bool is_there = !locate(path).files().empty();
     const auto cached = is_there ? std::make_unique<CacheReader>(path) : nullptr;
-    for (std::uint64_t i = 0; i < kExams; ++i)
+    for (std::uint64_t i = 0; i < kExamsToWrite; ++i)
       if (!cached || cached->find(std::to_string(i)) == CacheReader::npos) missing.push_back(i);
     failed = cached && !cached->failures().empty();
   }
@@ -35,7 +35,7 @@ void run_job(const fs::path& path) {
     add_thumbnails(exam);
     writer.add(exam);
   }
-  if (!failed) writer.add_failure({"broken", kExams, 0, "broken.gif", "cannot be decoded"});
+  if (!failed) writer.add_failure({"broken", kExamsToWrite, 0, "broken.gif", "cannot be decoded"});
   writer.finish();
 }
 

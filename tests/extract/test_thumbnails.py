@@ -86,7 +86,7 @@ def test_a_dry_run_foresees_their_size(made, tmp_path):
                           for more in ([], ["--thumbnails"]))
     assert without["thumbnail_bytes"] == 0
     assert with_them["thumbnail_bytes"] == sum(map(len, thumbnails(folder / "x.h5")))
-    places = 8 * (with_them["selected"] + with_them["exams"] - with_them["unreadable"])  # offsets and checksums
+    places = 8 * (with_them["selected"] + 1 + with_them["exams"] - with_them["unreadable"])  # offsets and checksums
     assert with_them["cache_bytes"] == without["cache_bytes"] + with_them["thumbnail_bytes"] + places
     text = coldframe(*words[:-1], "--thumbnails", expect=1).stdout
     assert f"{with_them['thumbnail_bytes'] / 1024:.1f} KiB of it thumbnails" in text

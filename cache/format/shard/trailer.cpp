@@ -46,7 +46,7 @@ std::vector<hdf5::Extent> bulk_of(const hdf5::FileReader& reader) {
     if (group == kFeatures || group == kCut)
       for (const std::string& view : reader.names(group))
         datasets.push_back(join_path(group, view));
-    if (group == kThumbnails) datasets.push_back(join_path(kThumbnails, kThumbnailData));
+    if (group == kThumbnails) datasets.push_back(kThumbnailData);
   }
   std::vector<hdf5::Extent> bulk;
   for (const std::string& path : datasets) {

@@ -1,37 +1,35 @@
 #include "extract/inspect/dry_run/cache_size.h"
 
-#include <algorithm>
-#include <map>
 #include <string>
+
+#include "cache/format/schema.h"
 
 namespace coldframe::extract::dry_run {
 namespace {
 
 // The recipe and the objects of a file, empty as they are.
 constexpr std::uint64_t kFileBytes = 12 << 10;
-// Each frame has time, index, whether it is present.
-constexpr std::uint64_t kFrameBytes = 8 + 8 + 1;
-// Each exam has ordinal, revision, offset, start, size of a frame, stamp and digest of its sources.
-constexpr std::uint64_t kExamBytes = 8 + 4 + 8 + 8 + 8 + 85 + 32;
-// A frame's thumbnail has its place, an exam's thumbnails and each view's features a checksum.
-constexpr std::uint64_t kOffsetBytes = 8, kChecksumBytes = 8;
+// The lengths of what an extraction notes of an exam's files (exam_stamp.h, source_digest.h).
+constexpr std::size_t kStampBytes = 85, kDigestBytes = 32;
 
-// Texts of one kind take as many bytes each as the longest of them.
-class LongestTexts {
- public:
-  void add(const std::string& kind, const std::string& text) {
-    std::uint64_t& longest = bytes_[kind];
-    longest = std::max<std::uint64_t>(longest, text.size());
+// What the cache will say of the exam, as far as it decides about sizes.
+cache::ExamInfo info_of(const frames::ExamSpec& exam, const ExamSurvey& found,
+                        const std::vector<std::string>& frame_columns) {
+  cache::ExamInfo info;
+  info.id = exam.id;
+  info.patient = exam.patient;
+  info.source_kind = found.kind;
+  info.source_stamp.resize(kStampBytes);
+  info.source_digest.resize(kDigestBytes);
+  for (const auto& [name, value] : exam.columns) info.columns.push_back({name, value});
+  for (const std::string& name : frame_columns) info.frame_columns.push_back({name, {}});
+  for (const frames::ExamItem& item : exam.items) {
+    info.frame_source.push_back(item.name);
+    for (std::size_t c = 0; c < item.frame_columns.size(); ++c)
+      info.frame_columns[c].values.push_back(item.frame_columns[c]);
   }
-  std::uint64_t bytes() const {
-    std::uint64_t sum = 0;
-    for (const auto& [kind, longest] : bytes_) sum += longest;
-    return sum;
-  }
-
- private:
-  std::map<std::string, std::uint64_t> bytes_;
-};
+  return info;
+}
 
 }  // namespace
 
@@ -43,32 +41,20 @@ std::uint64_t estimate_cut_bytes(const Report& report, std::size_t width) {
 }
 
 std::uint64_t estimate_cache_bytes(const Report& report, std::size_t width) {
-  LongestTexts of_exams, of_frames;
-  std::uint64_t exams = 0, frames = 0, thumbnails = 0;
+  cache::MetadataSize size;
+  cache::RowCounts counts;
   for (std::size_t i = 0; i < report.input.exams.size(); ++i) {
     const frames::ExamSpec& exam = report.input.exams[i];
     const ExamSurvey& found = report.survey.exams[i];
     if (!found.failure.empty()) continue;
-    ++exams;
-    frames += found.selected;
-    thumbnails += found.thumbnail_bytes;
-    of_exams.add("id", exam.id);
-    of_exams.add("patient", exam.patient);
-    of_exams.add("kind", found.kind);
-    for (const auto& [name, value] : exam.columns) of_exams.add("column " + name, value);
-    for (const frames::ExamItem& item : exam.items) {
-      of_frames.add("source", item.name);
-      for (std::size_t c = 0; c < item.frame_columns.size(); ++c)
-        of_frames.add("column " + std::to_string(c), item.frame_columns[c]);
-    }
+    ++counts.exams;
+    counts.frames += found.selected;
+    counts.thumbnail_bytes += found.thumbnail_bytes;
+    size.observe(info_of(exam, found, report.input.frame_columns));
   }
-  const std::uint64_t pictured = thumbnails > 0 ? 1 : 0;
-  const std::uint64_t cut_bytes = estimate_cut_bytes(report, width);
-  const std::uint64_t arrays = report.views * (report.cut ? 2 : 1);
-  return kFileBytes + thumbnails +
-         frames * ((width * report.feature_bytes + cut_bytes) * report.views + kFrameBytes +
-                   of_frames.bytes() + pictured * kOffsetBytes) +
-         exams * (kExamBytes + of_exams.bytes() + (arrays + pictured) * kChecksumBytes);
+  const std::uint64_t row_bytes = width * report.feature_bytes + estimate_cut_bytes(report, width);
+  return kFileBytes + counts.frames * report.views * row_bytes +
+         size.bytes(counts, report.views * (report.cut ? 2 : 1), counts.thumbnail_bytes > 0);
 }
 
 }  // namespace coldframe::extract::dry_run

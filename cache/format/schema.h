@@ -1,0 +1,172 @@
+// The schema of a cache: a row for each dataset that describes exams, frames, failures and
+// thumbnails binds its place in the file to what it holds in memory. Writing, reading, checks and
+// sizes follow these rows, and a test holds FORMAT.md against them. (Features and cuts have a
+// dataset for each view: ShardHeader::array.)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <ranges>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "cache/format/contents.h"
+#include "cache/format/format.h"
+
+namespace coldframe::cache {
+
+// What a row of a dataset belongs to. Bounds are running sums from 0 on, one more than there are
+// exams or frames: item i has what lies from row i to row i + 1.
+enum class Axis { kExam, kExamBound, kFrame, kFrameBound, kFailure, kThumbnailByte };
+
+struct FrameCounts {};     // of each exam
+struct ThumbnailBytes {};  // come from outside of the contents
+
+using Member =
+    std::variant<std::string ExamInfo::*, std::uint64_t ExamInfo::*, std::uint32_t ExamInfo::*,
+                 std::int32_t ExamInfo::*, double ExamInfo::*, std::vector<std::string> ExamInfo::*,
+                 std::vector<double> ExamInfo::*, std::vector<std::uint8_t> ExamInfo::*,
+                 std::vector<std::int64_t> ExamInfo::*, std::vector<ExamColumn> ExamInfo::*,
+                 std::vector<FrameColumn> ExamInfo::*, std::string Failure::*,
+                 std::uint64_t Failure::*, std::uint32_t Failure::*,
+                 std::vector<std::uint64_t> StoredExam::*, std::uint64_t StoredThumbnails::*,
+                 std::vector<std::uint64_t> StoredThumbnails::*, FrameCounts, ThumbnailBytes>;
+
+struct SchemaRow {
+  const char *group, *name;
+  Axis axis;
+  Member member;
+  Detail detail = Detail::kWithoutSources;  // the least detail that loads it
+
+  std::string path() const { return join_path(group, name); }
+  hdf5::Type type() const;  // that of the member
+  bool is_group() const;    // with a dataset for each column that the input brought
+};
+
+// In the order in which they lie in the file.
+inline constexpr SchemaRow kSchema[] = {
+    {kFrames, "time_s", Axis::kFrame, &ExamInfo::time_s},
+    {kFrames, "present", Axis::kFrame, &ExamInfo::present},
+    {kFrames, "index", Axis::kFrame, &ExamInfo::frame_index, Detail::kWithoutPaths},
+    {kFrames, "source", Axis::kFrame, &ExamInfo::frame_source, Detail::kAll},
+    {kFrames, "columns", Axis::kFrame, &ExamInfo::frame_columns, Detail::kWithoutPaths},
+
+    {kExams, "id", Axis::kExam, &ExamInfo::id},
+    {kExams, "patient", Axis::kExam, &ExamInfo::patient},
+    {kExams, "ordinal", Axis::kExam, &ExamInfo::ordinal},
+    {kExams, "revision", Axis::kExam, &ExamInfo::revision},
+    {kExams, "offset", Axis::kExamBound, FrameCounts{}},
+    {kExams, "checksum", Axis::kExam, &StoredExam::checksums},
+    {kExams, "start_time", Axis::kExam, &ExamInfo::start_time},
+    {kExams, "source_stamp", Axis::kExam, &ExamInfo::source_stamp, Detail::kAll},
+    {kExams, "source_digest", Axis::kExam, &ExamInfo::source_digest, Detail::kWithoutPaths},
+    {kExams, "source_kind", Axis::kExam, &ExamInfo::source_kind},
+    {kExams, "width", Axis::kExam, &ExamInfo::frame_width},
+    {kExams, "height", Axis::kExam, &ExamInfo::frame_height},
+    {kExams, "columns", Axis::kExam, &ExamInfo::columns},
+
+    {kFailures, "exam", Axis::kFailure, &Failure::exam},
+    {kFailures, "ordinal", Axis::kFailure, &Failure::ordinal},
+    {kFailures, "revision", Axis::kFailure, &Failure::revision},
+    {kFailures, "source", Axis::kFailure, &Failure::source},
+    {kFailures, "reason", Axis::kFailure, &Failure::reason},
+
+    {kThumbnails, "offset", Axis::kFrameBound, &StoredThumbnails::sizes},
+    {kThumbnails, "checksum", Axis::kExam, &StoredThumbnails::checksum},
+    {kThumbnails, "data", Axis::kThumbnailByte, ThumbnailBytes{}},
+};
+
+inline auto rows_of(std::string_view group) {
+  return std::views::filter(kSchema, [group](const SchemaRow& row) { return row.group == group; });
+}
+
+// The groups of a file in the order in which they lie in it.
+std::vector<const char*> groups_of(const ShardHeader& header);
+
+// How many rows datasets have.
+struct RowCounts {
+  std::uint64_t exams = 0, frames = 0, failures = 0, thumbnail_bytes = 0;
+  std::uint64_t along(Axis axis) const {
+    const std::uint64_t rows[] = {exams, exams + 1, frames, frames + 1, failures, thumbnail_bytes};
+    return rows[static_cast<std::size_t>(axis)];
+  }
+};
+
+// What the file says of a row's dataset, but for the length of its texts.
+hdf5::DatasetSpec spec_of(const SchemaRow& row, const RowCounts& counts, std::size_t arrays);
+
+// body(value) for the member's value in each exam or failure, in the order of the rows.
+template <typename Contents, typename T, typename Owner, typename Body>
+void each_value(Contents& contents, T Owner::*member, Body body) {
+  if constexpr (std::is_same_v<Owner, Failure>) {
+    for (auto& failure : contents.failures) body(failure.*member);
+  } else {
+    for (auto& exam : contents.exams) {
+      if constexpr (std::is_same_v<Owner, ExamInfo>) body(exam.info.*member);
+      if constexpr (std::is_same_v<Owner, StoredExam>) body(exam.*member);
+      if constexpr (std::is_same_v<Owner, StoredThumbnails>) body(exam.thumbnails.*member);
+    }
+  }
+}
+
+// body(row, value) for each member of an exam that the schema has.
+template <typename Body>
+void each_member(const ExamInfo& info, Body body) {
+  for (const SchemaRow& row : kSchema)
+    std::visit(
+        [&](auto member) {
+          if constexpr (requires { info.*member; }) body(row, info.*member);
+        },
+        row.member);
+}
+
+// A value as a row of values: one, or those of a list.
+template <typename T>
+std::span<const T> items_of(const T& value) {
+  return {&value, 1};
+}
+template <typename T>
+std::span<const T> items_of(const std::vector<T>& values) {
+  return values;
+}
+template <typename T>
+using ItemOf = std::remove_const_t<typename decltype(items_of(std::declval<T>()))::element_type>;
+
+// The texts of one of the input's columns.
+inline std::span<const std::string> texts_of(const ExamColumn& column) {
+  return items_of(column.value);
+}
+inline std::span<const std::string> texts_of(const FrameColumn& column) {
+  return column.values;
+}
+
+// body(row, name, text) for each text of an exam; `name` is that of a column of the input, else "".
+template <typename Body>
+void each_text(const ExamInfo& info, Body body) {
+  each_member(info, [&]<typename T>(const SchemaRow& row, const T& value) {
+    static const std::string kNoName;
+    if constexpr (requires { texts_of(value.front()); })
+      for (const auto& column : value)
+        for (const std::string& text : texts_of(column)) body(row, column.name, text);
+    if constexpr (std::is_same_v<ItemOf<T>, std::string>)
+      for (const std::string& text : items_of(value)) body(row, kNoName, text);
+  });
+}
+
+// How many bytes the metadata of exams take in one file: numbers by their type, texts as many as
+// the longest of their column.
+class MetadataSize {
+ public:
+  void observe(const ExamInfo& info);
+  std::uint64_t bytes(const RowCounts& counts, std::size_t arrays, bool thumbnails) const;
+
+ private:
+  std::map<std::pair<const SchemaRow*, std::string>, std::uint64_t> longest_;
+};
+
+}  // namespace coldframe::cache
