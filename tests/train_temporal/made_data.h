@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/training/trainer.h"
 
 namespace coldframe::temporal::testing {

@@ -14,6 +14,7 @@
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/run_files.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/known_exams.h"
@@ -130,10 +131,7 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
     report.bootstrap.resamples = options.resamples;
     report.bootstrap.seed = options.seed;
     describe_asked(report, models.front().folds, cohort, t, cohort.labeled(), asked);
-    for (const auto& [folds, frame] : models) {
-      report.models.push_back(to_result(folds, cohort, t, asked));
-      report.models.back().frame = frame;
-    }
+    for (const auto& [folds, frame] : models) add_model(report, folds, frame, cohort, t, asked);
   }
   evaluate_study(study);
   KeyValues& facts = study.targets.front().configuration;

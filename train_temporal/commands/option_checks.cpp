@@ -6,7 +6,7 @@
 #include "common/cli/error.h"
 #include "common/cli/log.h"
 #include "common/text/text.h"
-#include "train_temporal/models/model_config.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -27,8 +27,10 @@ std::vector<ModelConfig> trained_models(const TrainOptions& options) {
 void check_order(const TrainOptions& options) {
   const ModelConfig& model = options.architecture;
   const auto models = trained_models(options);
-  const bool ordered = std::ranges::any_of(models, reads_in_order, &ModelConfig::architecture);
-  const bool recurrent = std::ranges::any_of(models, is_recurrent, &ModelConfig::architecture);
+  const auto any = [&](bool Architecture::*what) {
+    return std::ranges::any_of(models, [&](auto& one) { return one.architecture->*what; });
+  };
+  const bool ordered = any(&Architecture::ordered), recurrent = any(&Architecture::recurrent);
   struct Given {
     bool is_given, has_use;
     const char *option, *models;
@@ -68,11 +70,14 @@ void check_streams(const TrainOptions& options) {
 }
 
 void check_width(const TrainOptions& options) {
-  if (options.architecture.hidden % 2 == 0 || !options.trains("transformer")) return;
-  throw ConfigError(
-      concat("--hidden ", options.architecture.hidden,
-             ": a transformer wants an even width, as times turn its values in pairs; "
-             "take one more or less, or another --model"));
+  if (options.architecture.hidden % 2 == 0) return;
+  for (const ModelConfig& model : trained_models(options)) {
+    if (!model.architecture->even_width) continue;
+    throw ConfigError(concat("--hidden ", options.architecture.hidden, ": a ",
+                             model.architecture->name,
+                             " wants an even width, as times turn its values in pairs; take one "
+                             "more or less, or another --model"));
+  }
 }
 
 void check_time_encoding(const TrainOptions& options) {
@@ -81,8 +86,8 @@ void check_time_encoding(const TrainOptions& options) {
   }
   if (options.architecture.time_encoding != TimeEncoding::kDecay) return;
   for (const ModelConfig& model : trained_models(options)) {
-    const bool decays = model.architecture == ModelKind::kGru && !model.bidirectional;
-    if (decays || !reads_in_order(model.architecture)) continue;
+    const bool decays = model.architecture->decays && !model.bidirectional;
+    if (decays || !model.architecture->ordered) continue;
     throw ConfigError(
         "--time-encoding decay is for a GRU in one direction; leave out --bidirectional, bigru, "
         "lstm, transformer and tcn, or take another encoding");
@@ -125,7 +130,8 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
 }
 
 bool has_output_per_exam(const std::string& model) {
-  return model == "mean" || model == "attention";
+  const NamedModel* named = find_model(model);
+  return named != nullptr && !named->per_frame;
 }
 
 }  // namespace
@@ -206,10 +212,14 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
   }
   for (const std::string& model : options.models()) {
     if (!has_output_per_exam(model)) continue;
+    std::vector<std::string> able;
+    for (const NamedModel& named : named_models()) {
+      const char* about = named.about_frames;
+      if (named.per_frame)
+        able.push_back(about == nullptr ? named.name : concat(named.name, " (", about, ")"));
+    }
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
-                             "' a value per frame; expected gru, bigru, lstm, transformer, tcn, "
-                             "single (every frame by itself), shuffled, blank or clock (its place "
-                             "and time)"));
+                             "' a value per frame; expected one of ", join(able, ", ")));
   }
 }
 

@@ -26,6 +26,7 @@
 #include "train_temporal/data/stored_rows.h"
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort/arrangement.h"
@@ -144,7 +145,7 @@ void TrainingRun::resolve_model() {
   base_.classes = static_cast<std::int64_t>(cohort_.targets.outputs());
   ModelConfig main = base_;
   set_model(main, options_.model);
-  base_.layers = options_.layers_of(main.architecture);
+  base_.layers = options_.layers_of(*main.architecture);
   if (cohort_.targets.per_frame()) base_.pool = TemporalPool::kNone;
   base_.clock_width = static_cast<std::int64_t>(
       clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
@@ -205,7 +206,7 @@ Json TrainingRun::config() const {
   for (const std::string& name : options_.compare) {
     const ModelConfig compared = experiment().config({name, 0, 0, 0});
     const bool other = compared.layers != base_.layers;
-    if (other && reads_in_order(compared.architecture)) json["layers"][name] = compared.layers;
+    if (other && compared.architecture->ordered) json["layers"][name] = compared.layers;
   }
   if (options_.covariates.asked())
     json["covariates"] = covariates_json(cohort_.covariates, options_.covariates.at_frames);
@@ -294,11 +295,10 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   describe_asked(result, models.front(), cohort_, target, exams_in(splits_), asked_);
   result.covariates = covariate_facts(cohort_.covariates, exams_in(splits_));
   result.frame_covariates = options_.covariates.at_frames;
+  result.tuned = tuned_ != nullptr;
   for (const ModelFolds& model : models) {
-    result.models.push_back(to_result(model, cohort_, target, asked_));
-    result.tuned = tuned_ != nullptr;
-    if (model.model == kSingle && !cohort_.targets.per_frame())
-      result.models.back().frame = options_.single_frame;
+    const bool one_frame = model.model == kSingle && !cohort_.targets.per_frame();
+    add_model(result, model, one_frame ? options_.single_frame : "", cohort_, target, asked_);
   }
   for (const FoldResult& fold : models.front().folds)
     result.choices.push_back(choice_of(fold, target, cohort_));

@@ -4,12 +4,23 @@
 
 namespace coldframe::temporal {
 
+const Architecture kMean{.name = "mean", .make = make<PooledModel>, .kept = {4.8}};
+const Architecture kAttention{
+    .name = "attention", .make = make<PooledModel>, .per_frame = false, .kept = {5.8}};
+const Architecture kClock{
+    .name = "clock",
+    .make = make<ClockModel>,
+    .sees_frames = false,
+    .takes_covariates = false,
+    .needs_whole_sequence =
+        "it reads how many frames there are and how long they take, and no frame"};
+
 PooledModel::PooledModel(const ModelConfig& config)
     : per_frame_(config.per_frame()), inputs_(*this, config) {
   if (!config.linear) {
     hidden = register_module("hidden", torch::nn::Linear(config.hidden, config.hidden));
   }
-  if (config.architecture == ModelKind::kAttention) {
+  if (config.architecture == &kAttention) {
     attention = register_module("attention", torch::nn::Linear(config.hidden, 1));
   }
   head = register_module("head", torch::nn::Linear(config.hidden, config.classes));

@@ -6,6 +6,8 @@
 
 namespace coldframe::temporal {
 
+extern const Architecture kMean, kAttention, kClock;
+
 // Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
 // as integrated gradients want it) makes of each frame's projected features: the GRU's width and
 // regularisation without its memory, so that it loses for want of the order alone. `single` is this

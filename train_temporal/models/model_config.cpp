@@ -1,22 +1,13 @@
 #include "train_temporal/models/model_config.h"
 
-#include <array>
-
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
 
-const WordTable<ModelKind> kArchitectures{{"gru", ModelKind::kGru},
-                                          {"mean", ModelKind::kMean},
-                                          {"clock", ModelKind::kClock},
-                                          {"lstm", ModelKind::kLstm},
-                                          {"attention", ModelKind::kAttention},
-                                          {"transformer", ModelKind::kTransformer},
-                                          {"tcn", ModelKind::kTcn},
-                                          {"covariates", ModelKind::kCovariates}};
 const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
                                     {"first", FrameOrder::kFirst},
                                     {"middle", FrameOrder::kMiddle},
@@ -27,32 +18,7 @@ const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
                                      {"attention", TemporalPool::kAttention},
                                      {"none", TemporalPool::kNone}};
 
-constexpr std::int64_t kMostTcnLayers = 16;  // reach back 262140 frames
-constexpr const char *kShuffled = "shuffled", *kBlank = "blank";
-
 constexpr const char *kGated = "gated", *kSideBySide = "concat";
-
-struct NamedModel {
-  const char* name;
-  ModelKind architecture;
-  FrameOrder order;
-};
-// `bigru` is a GRU whose configuration is bidirectional.
-constexpr std::array kModels = {
-    NamedModel{"gru", ModelKind::kGru, FrameOrder::kInOrder},
-    NamedModel{"bigru", ModelKind::kGru, FrameOrder::kInOrder},
-    NamedModel{"lstm", ModelKind::kLstm, FrameOrder::kInOrder},
-    NamedModel{"transformer", ModelKind::kTransformer, FrameOrder::kInOrder},
-    NamedModel{"tcn", ModelKind::kTcn, FrameOrder::kInOrder},
-    NamedModel{"attention", ModelKind::kAttention, FrameOrder::kInOrder},
-    NamedModel{"mean", ModelKind::kMean, FrameOrder::kInOrder},
-    NamedModel{kSingle, ModelKind::kMean, FrameOrder::kMiddle},
-    NamedModel{kShuffled, ModelKind::kGru, FrameOrder::kShuffled},
-    NamedModel{kBlank, ModelKind::kGru, FrameOrder::kInOrder},
-    NamedModel{"clock", ModelKind::kClock, FrameOrder::kInOrder},
-    NamedModel{kCovariatesAlone, ModelKind::kCovariates, FrameOrder::kInOrder},
-};
-constexpr const char* kBothWays = "bigru";
 
 void read_streams(const Json& json, ModelConfig& config) {
   config.streams = json.at("streams").get<std::vector<std::string>>();
@@ -67,13 +33,6 @@ void read_streams(const Json& json, ModelConfig& config) {
                          config.dimension, "; the file is damaged or not a Coldframe model"));
 }
 
-// ConfigError, which lists the streams, where there is no such one.
-void see_only(ModelConfig& config, const std::string& name) {
-  std::vector<std::string> names;
-  for (const std::string& stream : config.streams) names.push_back(kOnlyPrefix + stream);
-  config.only_stream = static_cast<std::int64_t>(choice("compare", name, names));
-}
-
 }  // namespace
 
 std::string word_of(TemporalPool pool) {
@@ -82,7 +41,7 @@ std::string word_of(TemporalPool pool) {
 
 Json to_json(const ModelConfig& config) {
   Json json;
-  json["architecture"] = word_for(kArchitectures, config.architecture);
+  json["architecture"] = config.architecture->name;
   json["frame_order"] = word_for(kOrders, config.order);
   if (config.blank) json["blank"] = true;
   json["dimension"] = config.dimension;
@@ -122,7 +81,7 @@ ModelConfig model_config_from_json(const Json& json) {
       throw DataError(concat("model configuration: ", key, " is ", json.at(key).dump(),
                              ", expected one of ", join(words_in(table), ", ")));
     };
-    config.architecture = pick("architecture", kArchitectures);
+    config.architecture = pick("architecture", architectures());
     config.order = pick("frame_order", kOrders);
     config.blank = json.value("blank", false);
     config.dimension = bounded("dimension", 1, 1 << 20);
@@ -134,8 +93,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.clock_width = bounded("clock_width", 0, 1 << 12);
     config.classes = bounded("classes", 1, 1 << 16);
     config.hidden = bounded("hidden", 1, 1 << 16);
-    const bool tcn = config.architecture == ModelKind::kTcn;
-    config.layers = bounded("layers", 1, tcn ? kMostTcnLayers : 64);
+    config.layers = bounded("layers", 1, config.architecture->most_layers);
     config.bidirectional = json.at("bidirectional").get<bool>();
     config.pool = pick("temporal_pool", kPools);
     config.time = json.at("time").get<bool>();
@@ -144,21 +102,20 @@ ModelConfig model_config_from_json(const Json& json) {
     config.linear = json.value("linear", true);
     if (json.contains("streams")) read_streams(json, config);
     const std::string name = model_name(config);  // DataError when there is none
-    if (config.architecture == ModelKind::kTransformer && config.hidden % 2 != 0) {
-      throw DataError(concat("model configuration: a transformer of width ", config.hidden,
+    const Architecture& model = *config.architecture;
+    if (model.even_width && config.hidden % 2 != 0) {
+      throw DataError(concat("model configuration: a ", model.name, " of width ", config.hidden,
                              ", which is odd; the file is damaged or not a Coldframe model"));
     }
-    const bool beyond = reads_in_order(config.architecture) && !is_recurrent(config.architecture);
-    const bool decays = config.time_encoding == TimeEncoding::kDecay &&
-                        reads_in_order(config.architecture) &&
-                        (config.architecture != ModelKind::kGru || config.bidirectional);
+    const bool beyond = model.ordered && !model.recurrent;
+    const bool decays = config.time_encoding == TimeEncoding::kDecay && model.ordered &&
+                        (!model.decays || config.bidirectional);
     if ((beyond && config.bidirectional) || decays)
       throw DataError(concat("model configuration: ", name, " with ",
                              decays ? "time_encoding decay" : "bidirectional true",
                              ", which it cannot have; the file is damaged or not a Coldframe "
                              "model"));
-    if (config.per_frame() &&
-        (is_one_frame(config.order) || config.architecture == ModelKind::kAttention)) {
+    if (config.per_frame() && (is_one_frame(config.order) || !model.per_frame)) {
       throw DataError(concat("model configuration: ", name,
                              " with temporal_pool none, which wants an output per frame; the file "
                              "is damaged or not a Coldframe model"));
@@ -167,67 +124,6 @@ ModelConfig model_config_from_json(const Json& json) {
   } catch (const Json::exception& error) {
     throw DataError(concat("model configuration: ", error.what()));
   }
-}
-
-const std::vector<std::string>& model_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const NamedModel& model : kModels) all.emplace_back(model.name);
-    return all;
-  }();
-  return names;
-}
-
-const std::vector<std::string>& comparison_names() {
-  static const std::vector<std::string> names = {"gru",      "mean",  "single",
-                                                 "shuffled", "blank", "clock"};
-  return names;
-}
-
-bool is_twin(const std::string& name) {
-  return name == kShuffled || name == kBlank || name.starts_with(kOnlyPrefix);
-}
-
-void set_model(ModelConfig& config, const std::string& name) {
-  if (name.starts_with(kOnlyPrefix)) return see_only(config, name);
-  const NamedModel& model = kModels[choice("model", name, model_names())];
-  config.blank = name == kBlank;
-  if (name == kShuffled ? reads_in_order(config.architecture)
-                        : config.blank && config.architecture != ModelKind::kClock &&
-                              config.architecture != ModelKind::kCovariates) {
-    if (name == kShuffled) config.order = model.order;
-    return;
-  }
-  config.architecture = model.architecture;
-  config.order = model.order;
-  if (name == kBothWays) config.bidirectional = true;
-  // Per frame `single` is every frame by itself.
-  if (config.per_frame() && is_one_frame(config.order)) config.order = FrameOrder::kInOrder;
-}
-
-std::string model_name(const ModelConfig& config) {
-  if (config.only_stream >= 0)
-    return kOnlyPrefix + config.streams[static_cast<std::size_t>(config.only_stream)];
-  if (config.blank) return kBlank;
-  if (reads_in_order(config.architecture) && config.order == FrameOrder::kShuffled)
-    return kShuffled;
-  const bool one_by_one = config.per_frame() && config.architecture == ModelKind::kMean &&
-                          config.order == FrameOrder::kInOrder;
-  const bool one_frame = config.architecture == ModelKind::kMean && is_one_frame(config.order);
-  if (one_by_one || one_frame) return kSingle;
-  for (const NamedModel& model : kModels) {
-    if (model.architecture != config.architecture || model.order != config.order) continue;
-    const bool gru = config.architecture == ModelKind::kGru;
-    return gru && config.bidirectional && config.order == FrameOrder::kInOrder ? kBothWays
-                                                                               : model.name;
-  }
-  throw DataError("model configuration: no model has this architecture and order of frames");
-}
-
-const WordTable<FrameOrder>& single_frames() {
-  static const WordTable<FrameOrder> table{
-      {"first", FrameOrder::kFirst}, {"middle", FrameOrder::kMiddle}, {"last", FrameOrder::kLast}};
-  return table;
 }
 
 }  // namespace coldframe::temporal

@@ -8,19 +8,10 @@
 #include "common/files/json.h"
 #include "common/text/word_table.h"
 #include "train_temporal/data/sampler.h"
+#include "train_temporal/models/architecture.h"
 
 namespace coldframe::temporal {
 
-enum class ModelKind {
-  kGru,   // frames → projection → GRU → pooling → head
-  kMean,  // frames → projection → MLP → mean over frames → head; also `single`, on one frame
-  kClock,        // no features: clock_descriptor() → MLP
-  kLstm,         // as kGru with an LSTM
-  kAttention,    // frames → projection → MLP → attention pooling → head
-  kTransformer,  // as kGru with a transformer encoder, rotary positions in seconds
-  kTcn,          // as kGru with causal dilated convolutions
-  kCovariates,   // no features: the covariates → MLP → head
-};
 // A model that reads frames in order and sees time gets the log of the interval and the seconds
 // since the first frame, and beside them:
 enum class TimeEncoding {
@@ -31,10 +22,11 @@ enum class TimeEncoding {
 inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
                                                     {"decay", TimeEncoding::kDecay},
                                                     {"time2vec", TimeEncoding::kTime2Vec}};
+extern const Architecture kGru;                               // models/ordered/gru_model.h
 enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
 struct ModelConfig {
-  ModelKind architecture = ModelKind::kGru;
+  const Architecture* architecture = &kGru;
   FrameOrder order = FrameOrder::kInOrder;
   bool blank = false;             // features tell nothing; times, mask and length are as they are
   std::int64_t dimension = 0;     // D of the cache, with frame_covariates D + K
@@ -58,7 +50,7 @@ struct ModelConfig {
   bool per_frame() const { return pool == TemporalPool::kNone; }
   // True for the models that FusedGru knows: it computes them on the CPU, else autograd does.
   bool has_kernels() const {
-    return architecture == ModelKind::kGru && time_encoding == TimeEncoding::kLog && !gated &&
+    return architecture->has_kernels && time_encoding == TimeEncoding::kLog && !gated &&
            only_stream < 0;
   }
   std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
@@ -71,41 +63,9 @@ std::string word_of(TemporalPool pool);
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 
-// These alone can read both ways.
-inline bool is_recurrent(ModelKind architecture) {
-  return architecture == ModelKind::kGru || architecture == ModelKind::kLstm;
-}
-// Frames are read in their order and at their times, and pooled as `pool` says.
-inline bool reads_in_order(ModelKind architecture) {
-  return is_recurrent(architecture) || architecture == ModelKind::kTransformer ||
-         architecture == ModelKind::kTcn;
-}
-// The default: one GRU or LSTM, two layers of a transformer, three blocks of a TCN,
-// whose last frame sees 28 before it.
-inline std::int64_t default_layers(ModelKind architecture) {
-  if (architecture == ModelKind::kTcn) return 3;
-  return architecture == ModelKind::kTransformer ? 2 : 1;
-}
 // H' of what the head sees, of all but kClock.
 inline std::int64_t pooled_width(const ModelConfig& config) {
-  return is_recurrent(config.architecture) && config.bidirectional ? 2 * config.hidden
-                                                                   : config.hidden;
+  return config.architecture->recurrent && config.bidirectional ? 2 * config.hidden : config.hidden;
 }
-
-// gru, bigru, lstm, …: architecture, direction and order of frames under one name. `shuffled` and
-// `blank` are twins of the model that `config` describes already (of the GRU where that has no
-// order, or no features, to lose), and so are those on one of its streams.
-const std::vector<std::string>& model_names();
-// `--compare` alone fits these: the GRU, frames without order, and metadata without frames.
-const std::vector<std::string>& comparison_names();
-inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates";
-// The main model on one stream alone: "only-FA".
-inline constexpr const char* kOnlyPrefix = "only-";
-bool is_twin(const std::string& name);
-void set_model(ModelConfig& config, const std::string& name);  // ConfigError
-std::string model_name(const ModelConfig& config);
-
-// "first", "middle", "last": the frame that `single` sees.
-const WordTable<FrameOrder>& single_frames();
 
 }  // namespace coldframe::temporal

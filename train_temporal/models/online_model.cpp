@@ -6,14 +6,16 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/torch/precision.h"
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {
 
 TemporalPool pool_of(const ModelConfig& config) {
-  if (config.per_frame() || reads_in_order(config.architecture)) return config.pool;
+  if (config.per_frame() || config.architecture->ordered) return config.pool;
   if (is_one_frame(config.order)) return TemporalPool::kLast;
-  return config.architecture == ModelKind::kMean ? TemporalPool::kMean : TemporalPool::kAttention;
+  return config.architecture == &kMean ? TemporalPool::kMean : TemporalPool::kAttention;
 }
 
 torch::Tensor parameter(const SequenceModel& model, const std::string& name) {
@@ -26,13 +28,9 @@ torch::Tensor parameter(const SequenceModel& model, const std::string& name) {
 
 std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.bidirectional) return "it reads frames in both directions";
-  if (config.architecture == ModelKind::kTransformer)
-    return "what it makes of a frame depends on the frames behind it";
+  if (const char* why = config.architecture->needs_whole_sequence) return why;
   if (config.order == FrameOrder::kShuffled) return "it reads frames in random order";
   if (config.order == FrameOrder::kMiddle) return "it reads the middle one of all frames";
-  if (config.architecture == ModelKind::kClock)
-    return "it reads how many frames there are and how long they take, and no frame";
-  if (config.architecture == ModelKind::kCovariates) return "it reads covariates, and no frame";
   return std::nullopt;
 }
 
@@ -44,10 +42,12 @@ OnlineModel::OnlineModel(SequenceModel& model, const ModelConfig& config)
       attention_(parameter(model, "attention.weight")),
       attention_bias_(parameter(model, "attention.bias")) {
   if (const auto why = needs_whole_sequence(config)) {
-    throw ConfigError(concat("the model '", model_name(config),
-                             "' cannot go frame by frame: ", *why,
-                             "; predict whole exams, or train gru, lstm, tcn, mean or "
-                             "attention"));
+    const auto able = model_names([](const NamedModel& one) {
+      return !one.twin && !one.bidirectional && !is_one_frame(one.order) &&
+             one.architecture->needs_whole_sequence == nullptr;
+    });
+    throw ConfigError(concat("the model '", model_name(config), "' cannot go frame by frame: ",
+                             *why, "; predict whole exams, or train ", join(able, ", ")));
   }
   restart();
 }

@@ -3,11 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
-#include "train_temporal/models/ordered/gru_model.h"
-#include "train_temporal/models/ordered/tcn_model.h"
-#include "train_temporal/models/ordered/transformer_model.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -42,8 +38,7 @@ void initialise(SequenceModel& model, const ModelConfig& config, std::uint64_t s
 }
 
 bool takes_covariates_at_head(const ModelConfig& config) {
-  return config.covariates > 0 && !config.frame_covariates &&
-         config.architecture != ModelKind::kCovariates;
+  return config.covariates > 0 && !config.frame_covariates && config.architecture->sees_frames;
 }
 
 // Comes last, so that all other weights start as they do without it.
@@ -83,29 +78,7 @@ torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&,
 }
 
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
-  std::shared_ptr<SequenceModel> model;
-  switch (config.architecture) {
-    case ModelKind::kGru:
-    case ModelKind::kLstm:
-      model = std::make_shared<GruModel>(config);
-      break;
-    case ModelKind::kTransformer:
-      model = std::make_shared<TransformerModel>(config);
-      break;
-    case ModelKind::kTcn:
-      model = std::make_shared<TcnModel>(config);
-      break;
-    case ModelKind::kMean:
-    case ModelKind::kAttention:
-      model = std::make_shared<PooledModel>(config);
-      break;
-    case ModelKind::kClock:
-      model = std::make_shared<ClockModel>(config);
-      break;
-    case ModelKind::kCovariates:
-      model = std::make_shared<CovariateModel>(config);
-      break;
-  }
+  const std::shared_ptr<SequenceModel> model = config.architecture->make(config);
   initialise(*model, config, seed);
   if (takes_covariates_at_head(config)) add_covariate_head(*model, config);
   return model;

@@ -3,28 +3,20 @@
 #include <algorithm>
 
 #include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
+#include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/ordered/tcn_model.h"
+#include "train_temporal/models/ordered/transformer_model.h"
 
 namespace coldframe::temporal {
 namespace {
 
-// Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
-// with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
-constexpr double kMeanActivations = 4.8, kAttentionActivations = 5.8;
-constexpr double kLstmActivations = 9.3, kLstmLayerActivations = 7.4;
-constexpr double kGruActivations = 4.9, kGruLayerActivations = 9;
-constexpr double kDecayActivations = 2.2, kDecayLayerActivations = 12;
-constexpr double kEncoderActivations = 7.5, kEncoderLayerActivations = 10.6;
-constexpr double kEncoderLayerGrid = 4;  // of the padded batch
-constexpr double kTcnActivations = 6.5, kTcnBlockActivations = 11;
 // Streams that are weighed take these: of each stream and at all, while it is done, in training and
 // in evaluation, and what training keeps of it. FrameInputs::weigh_streams() has so many tensors.
 struct Gates {
   double each, once;
 };
 constexpr Gates kGates{8, 4}, kGatesKept{4, 3}, kGatesEvaluation{7, 4};
-// Evaluation keeps nothing of these but what one layer needs.
-constexpr double kEncoderEvaluation = 8, kEncoderGridEvaluation = 5.5, kTcnEvaluation = 10.2;
 
 }  // namespace
 
@@ -35,25 +27,25 @@ StepValues::StepValues(const ModelConfig& config)
       C_(double(config.classes)),
       F_(double(config.clock_width)),
       L_(double(config.layers)),
-      dirs_(is_recurrent(config.architecture) && config.bidirectional ? 2 : 1),
+      dirs_(config.architecture->recurrent && config.bidirectional ? 2 : 1),
       W_(H_ * dirs_),
       I_(double(ordered_inputs(config))),
-      gates_(config.architecture == ModelKind::kLstm ? 4 : 3) {}
+      gates_(config.architecture == &kLstm ? 4 : 3) {}
 
 double StepValues::parameters() const {
-  if (config_.architecture == ModelKind::kClock) {
+  if (config_.architecture == &kClock) {
     const double inputs = F_ + (config_.per_frame() ? double(kClockFrameInputs) : 0);
     return kClockHidden * (inputs + 1) + (kClockHidden + 1) * C_;
   }
-  if (config_.architecture == ModelKind::kCovariates) {
+  if (config_.architecture == &kCovariates) {
     const double inputs = double(config_.covariates);
     return (inputs + 1) * H_ + (H_ + 1) * C_;
   }
   // Each stream has a bias of its own: S · d + S are the D columns.
   const double projection = (config_.gated ? 2 * D_ : D_ + 1) * H_;
   const double around = projection + (W_ + 1) * C_;
-  if (reads_in_order(config_.architecture)) return around + ordered_parameters();
-  const double scores = config_.architecture == ModelKind::kAttention ? H_ + 1 : 0;
+  if (config_.architecture->ordered) return around + ordered_parameters();
+  const double scores = config_.architecture == &kAttention ? H_ + 1 : 0;
   return around + scores + (config_.linear ? 0 : (H_ + 1) * H_);
 }
 
@@ -62,15 +54,11 @@ double StepValues::ordered_parameters() const {
   double count = config_.pool == TemporalPool::kAttention ? W_ + 1 : 0;
   if (config_.time && config_.time_encoding == TimeEncoding::kTime2Vec)
     count += 2 * kTime2VecInputs;
-  switch (config_.architecture) {
-    case ModelKind::kTransformer:
-      return count + (beside > 0 ? (beside + 1) * H_ : 0) + L_ * (8 * H_ + 11) * H_ + 2 * H_;
-    case ModelKind::kTcn:
-      return count + (beside > 0 ? (I_ + 1) * H_ : 0) + (kTcnTaps * I_ + 1) * H_ +
-             (2 * L_ - 1) * (kTcnTaps * H_ + 1) * H_;
-    default:
-      break;
-  }
+  if (config_.architecture == &kTransformer)
+    return count + (beside > 0 ? (beside + 1) * H_ : 0) + L_ * (8 * H_ + 11) * H_ + 2 * H_;
+  if (config_.architecture == &kTcn)
+    return count + (beside > 0 ? (I_ + 1) * H_ : 0) + (kTcnTaps * I_ + 1) * H_ +
+           (2 * L_ - 1) * (kTcnTaps * H_ + 1) * H_;
   if (config_.time && config_.time_encoding == TimeEncoding::kDecay) count += 2 * H_ * L_;
   return count + dirs_ * gates_ * H_ * ((I_ + H_ + 2) + (L_ - 1) * (W_ + H_ + 2));
 }
@@ -86,35 +74,24 @@ double StepValues::backward(double n, double b) const {
 
 // In units of H.
 double StepValues::activations(double n, double padded, bool keeps) const {
-  switch (config_.architecture) {
-    case ModelKind::kTransformer:
-      if (!keeps) return n * kEncoderEvaluation + padded * kEncoderGridEvaluation;
-      return n * (kEncoderActivations + kEncoderLayerActivations * L_) +
-             padded * kEncoderLayerGrid * L_;
-    case ModelKind::kTcn:
-      return n * (keeps ? kTcnActivations + kTcnBlockActivations * L_ : kTcnEvaluation);
-    case ModelKind::kGru:
-      if (config_.time && config_.time_encoding == TimeEncoding::kDecay)
-        return n * (kDecayActivations + kDecayLayerActivations * L_) / (keeps ? 1 : 3);
-      return n * (kGruActivations + kGruLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
-    case ModelKind::kLstm:
-      return n * (kLstmActivations + kLstmLayerActivations * L_ * dirs_) / (keeps ? 1 : 3);
-    case ModelKind::kAttention:
-      return n * kAttentionActivations / (keeps ? 1 : 3);
-    default:
-      return n * kMeanActivations / (keeps ? 1 : 3);
-  }
+  const bool decays =
+      config_.time && config_.time_encoding == TimeEncoding::kDecay && config_.architecture->decays;
+  const KeptValues& kept =
+      decays ? config_.architecture->kept_decaying : config_.architecture->kept;
+  if (!keeps && kept.evaluation > 0) return n * kept.evaluation + padded * kept.evaluation_grid;
+  return (n * (kept.once + kept.by_layer * L_ * dirs_) + padded * kept.grid_by_layer * L_) /
+         (keeps ? 1 : 3);
 }
 
 // The features are there three times as they are standardised, then twice (in evaluation of a
 // transformer or TCN, once).
 double StepValues::by_autograd(double n, double b, double longest, bool keeps) const {
-  if (config_.architecture == ModelKind::kClock)
+  if (config_.architecture == &kClock)
     return (config_.per_frame() ? n : b) * (F_ + 3 * kClockHidden);
-  if (config_.architecture == ModelKind::kCovariates)
+  if (config_.architecture == &kCovariates)
     return (config_.per_frame() ? n : b) * (double(config_.covariates) + 3 * H_);
-  const bool recurrent = is_recurrent(config_.architecture);
-  const bool once = !keeps && !recurrent && reads_in_order(config_.architecture);
+  const bool recurrent = config_.architecture->recurrent;
+  const bool once = !keeps && !recurrent && config_.architecture->ordered;
   const double padded = std::max(n, b * longest);
   const double copies = config_.only_stream >= 0 ? 1 : 0;
   const auto gates = [&](const Gates& one) {
@@ -130,8 +107,8 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
 // Weights that every step of a recurrent layer uses get a gradient beside the one that it is added
 // to; a convolution's are kept in another order.
 double StepValues::weights_beside() const {
-  if (is_recurrent(config_.architecture)) return gates_ * H_ * ((L_ > 1 ? W_ : I_) + H_);
-  return config_.architecture == ModelKind::kTcn ? 2 * L_ * kTcnTaps * H_ * H_ : 0;
+  if (config_.architecture->recurrent) return gates_ * H_ * ((L_ > 1 ? W_ : I_) + H_);
+  return config_.architecture == &kTcn ? 2 * L_ * kTcnTaps * H_ * H_ : 0;
 }
 
 }  // namespace coldframe::temporal

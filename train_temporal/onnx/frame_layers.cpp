@@ -3,13 +3,12 @@
 #include <cmath>
 
 #include "common/text/text.h"
+#include "train_temporal/models/ordered/gru_model.h"
 #include "train_temporal/models/ordered/tcn_model.h"
 #include "train_temporal/models/ordered/transformer_model.h"
 
 namespace coldframe::onnx {
 namespace {
-
-using temporal::ModelKind;
 
 // PyTorch has a GRU's gates as r, z, n and an LSTM's as i, f, g, o; ONNX as z, r, h and i, o, f, c
 // (onnx/docs/Operators.md). rows: [gates · H, …]
@@ -43,9 +42,9 @@ Value FrameLayers::with_time(const Value& x) {
 }
 
 Value FrameLayers::encode(Value x) {
-  if (config_.architecture == ModelKind::kTransformer) return transform(x);
+  if (config_.architecture == &temporal::kTransformer) return transform(x);
   for (std::int64_t layer = 0; layer < config_.layers; ++layer)
-    x = config_.architecture == ModelKind::kTcn ? convolve(x, layer) : recur(x, layer);
+    x = config_.architecture == &temporal::kTcn ? convolve(x, layer) : recur(x, layer);
   return x;
 }
 
@@ -148,7 +147,7 @@ Value FrameLayers::attend(const Value& x, const std::string& name, const Value& 
 
 // x [batch, frames, I] -> [batch, frames, H]
 Value FrameLayers::recur(const Value& x, std::int64_t layer) {
-  const bool gru = config_.architecture == ModelKind::kGru;
+  const bool gru = config_.architecture == &temporal::kGru;
   const Integers gates = gru ? Integers{1, 0, 2} : Integers{0, 3, 1, 2};
   const auto weight = [&](const char* name) {
     return reordered(tensors_.at(concat(gru ? "gru." : "lstm.", name, "_l", layer)), gates)

@@ -2,7 +2,10 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/online_model.h"
+#include "train_temporal/models/ordered/transformer_model.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/onnx/frame_layers.h"
 #include "train_temporal/tasks/survival.h"
 
@@ -10,7 +13,6 @@ namespace coldframe::onnx {
 namespace {
 
 using temporal::ModelConfig;
-using temporal::ModelKind;
 using temporal::TemporalPool;
 
 StateDict tensors_of(const temporal::SequenceModel& model) {
@@ -31,7 +33,7 @@ class TemporalGraph : FrameLayers {
     x = divided(minus(x, tensor("feature_mean")), tensor("feature_std"));
     if (!config_.streams.empty()) x = without_missing(x);
     x = config_.gated ? weigh_streams(x) : linear(x, "project");
-    if (reads_in_order(config_.architecture)) {
+    if (config_.architecture->ordered) {
       x = encode(config_.time ? with_time(x) : x);
     } else if (tensors_.contains("hidden.weight")) {
       x = graph_.gelu(linear(x, "hidden"));
@@ -89,14 +91,14 @@ class TemporalGraph : FrameLayers {
 
   // x [batch, frames, H] -> [batch, H] of all frames so far. As OnlineModel::pool().
   Value pool(const Value& x) {
-    const bool ordered = reads_in_order(config_.architecture);
+    const bool ordered = config_.architecture->ordered;
     if (config_.order == temporal::FrameOrder::kFirst) return pool_first(x);
     if (config_.order == temporal::FrameOrder::kLast ||
         (ordered && config_.pool == TemporalPool::kLast))
       return last_of(x);
     const bool mean =
-        ordered ? config_.pool == TemporalPool::kMean : config_.architecture == ModelKind::kMean;
-    if (config_.architecture == ModelKind::kTransformer) return pool_whole(x, mean);
+        ordered ? config_.pool == TemporalPool::kMean : config_.architecture == &temporal::kMean;
+    if (config_.architecture == &temporal::kTransformer) return pool_whole(x, mean);
     return mean ? pool_mean(x) : pool_attention(x);
   }
 
@@ -222,7 +224,7 @@ class TemporalGraph : FrameLayers {
 Graph temporal_graph(const temporal::TrainedModel& trained) {
   const ModelConfig& config = trained.card.config;
   auto why = temporal::needs_whole_sequence(config);
-  const bool whole = config.architecture == ModelKind::kTransformer;
+  const bool whole = config.architecture == &temporal::kTransformer;
   if (whole && config.order == temporal::FrameOrder::kInOrder) why.reset();
   if (config.time && config.time_encoding == temporal::TimeEncoding::kDecay)
     why = "its state decays between frames (--time-encoding decay), which ONNX's GRU does not";

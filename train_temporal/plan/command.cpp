@@ -16,7 +16,7 @@
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/resolve_architecture.h"
-#include "train_temporal/models/model_config.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/plan/measure.h"
 #include "train_temporal/plan/report.h"
 
@@ -165,7 +165,7 @@ void check(Options& options) {
   choice("temporal", query.temporal, temporal::model_names());
   temporal::ModelConfig temporal;
   set_model(temporal, query.temporal);
-  query.layers = options.layers != 0 ? options.layers : default_layers(temporal.architecture);
+  query.layers = options.layers != 0 ? options.layers : temporal.architecture->layers;
   for (const auto& [option, value] : {std::pair{"exams", query.exams},
                                       {"frames", query.frames},
                                       {"hidden", query.hidden},

@@ -7,6 +7,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/torch/device_memory.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/models/step_values.h"
 #include "train_temporal/plan/parameters.h"
 
@@ -35,7 +36,7 @@ temporal::ModelConfig temporal_model(const Query& query, std::uint64_t dimension
   config.layers = query.layers;
   config.bidirectional = query.bidirectional;
   set_model(config, query.temporal);
-  config.time = reads_in_order(config.architecture);
+  config.time = config.architecture->ordered;
   return config;
 }
 

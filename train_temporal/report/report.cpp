@@ -89,28 +89,6 @@ std::string result_section(const RunReport& report) {
   return body;
 }
 
-// Every model but `clock` takes the covariates, which those that see less of the frames are told
-// by.
-std::string describe(const std::string& name, const RunReport& report) {
-  const std::string beside = report.covariates.empty() ? "" : ", and covariates";
-  if (name == "single")
-    return concat(report.per_frame ? ": each frame by itself" : ": one frame of each exam", beside);
-  if (name == "mean") return concat(": mean of the frames", beside);
-  if (name == "shuffled") return concat(" (control): frames in random order", beside);
-  if (name.starts_with(kOnlyStream))
-    return concat(" (control): the same model, of features this stream's alone, at the times of ",
-                  "all", beside);
-  if (name == "blank")
-    return concat(" (control): the same model, features blanked; it sees times", beside);
-  if (name == "covariates") return " (control): no images, the covariates alone";
-  if (name == "clock") return " (control): no images, only length, times, frame size, file type";
-  if (name == "attention") return ": mean of the frames, weighted by what each shows";
-  if (name == "gru" || name == "lstm") return ": frames in order";
-  if (name == "bigru" || name == "transformer") return ": frames in order, read both ways";
-  if (name == "tcn") return ": frames in order, some before each at a time";
-  return "";
-}
-
 std::string models_section(const RunReport& report) {
   const std::vector<Metric> metrics = compared_metrics(report.scale);
   std::vector<std::string> header = {"model"};
@@ -119,7 +97,7 @@ std::string models_section(const RunReport& report) {
       concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
   std::vector<std::vector<std::string>> rows;
   for (const ModelResult& model : report.models) {
-    std::vector<std::string> row = {model_label(model) + describe(model.name, report)};
+    std::vector<std::string> row = {model_label(model) + model.about};
     for (Metric metric : metrics) {
       const MetricSummary* summary = find_metric(model, metric);
       row.push_back(summary ? interval_text(summary->primary()) : "–");

@@ -36,10 +36,12 @@ struct FoldChoice {
   double temperature = 1.0, threshold = 0.5;
 };
 
-// One model or control. `name`: one of model_names().
+// One model or control.
 struct ModelResult {
   std::string name;
-  std::string frame = {};  // of `single` on one frame: first, middle, last or best
+  std::string about = {};     // ": frames in order", behind its name
+  bool learns_order = false;  // of frames
+  std::string frame = {};     // of `single` on one frame: first, middle, last or best
   std::vector<FoldScores> folds = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model

@@ -10,9 +10,6 @@
 namespace coldframe::temporal {
 namespace {
 
-// Models that are trained on the order of frames.
-constexpr std::string_view kOrdered[] = {"gru", "bigru", "lstm", "transformer", "tcn"};
-
 // Differences of the main figure up to here are too small to matter.
 constexpr double kMargin = 0.05;
 
@@ -301,7 +298,7 @@ std::vector<std::string> verdict(const RunReport& report) {
   if (other.found) lines.push_back(about_runs(report, other));
   const Control frozen = find_control(report, "frozen");
   if (frozen.found) lines.push_back(about_tuning(name, main, frozen, learnt));
-  const bool order_matters = std::ranges::find(kOrdered, main) != std::end(kOrdered);
+  const bool order_matters = report.models.front().learns_order;
   if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
   const std::string frame = single_text(report);
   for (const auto& [what, baseline] :

@@ -8,6 +8,7 @@
 #include "common/cli/error.h"
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/fit_workers.h"
 #include "train_temporal/run/memory_use.h"
@@ -83,9 +84,9 @@ ModelConfig Experiment::config(const FitName& fit) const {
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
-  if (!reads_in_order(result.architecture)) result.time = false;
-  if (!is_recurrent(result.architecture)) result.bidirectional = false;
-  result.layers = options.layers_of(result.architecture);
+  if (!result.architecture->ordered) result.time = false;
+  if (!result.architecture->recurrent) result.bidirectional = false;
+  result.layers = options.layers_of(*result.architecture);
   return result;
 }
 
@@ -94,7 +95,7 @@ std::uint64_t Experiment::fit_seed(const Split& split, std::size_t seed) const {
 }
 
 CovariateEncoding Experiment::encoding(const FitName& fit, const Split& split) const {
-  if (config(fit).architecture == ModelKind::kClock) return {};
+  if (!config(fit).architecture->takes_covariates) return {};
   return CovariateEncoding(covariates, split.train);
 }
 

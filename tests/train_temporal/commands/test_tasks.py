@@ -322,7 +322,7 @@ ERRORS = {
                                                         "model mean has one output per exam"),
     "unknown sampler": ("ill", ["--sampler", "random"], 2, "--sampler"),
     "balanced of several": ("a,b", ["--sampler", "balanced"], 2, "single target"),
-    "frames without a sequence": ("phase", ["--model", "mean"], 2, "single (every frame by itself)"),
+    "frames without a sequence": ("phase", ["--model", "mean"], 2, "single (each frame by itself)"),
 }
 
 

@@ -5,6 +5,8 @@
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/training/checkpoint.h"
 
@@ -69,7 +71,7 @@ TEST_F(ModelFile, RefusesNumbersThatWouldPredictNothing) {
 }
 
 TEST_F(ModelFile, NamesTheFileWhoseConfigurationIsWrong) {
-  card_.config.architecture = ModelKind::kClock;
+  card_.config.architecture = &kClock;
   card_.config.order = FrameOrder::kMiddle;
   EXPECT_THAT(error_of_reading(), AllOf(HasSubstr("order of frames"), HasSubstr("m.safetensors")));
 }

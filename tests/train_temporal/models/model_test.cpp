@@ -1,7 +1,10 @@
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
 #include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/ordered/gru_model.h"
+#include "train_temporal/models/ordered/tcn_model.h"
 #include "train_temporal/models/ordered/transformer_model.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/models/step_values.h"
 
 namespace coldframe::temporal {
@@ -161,8 +164,8 @@ TEST(Model, BlankedFeaturesTellNothing) {
 
 TEST(Model, TwinsKeepWhatTheyAreTwinsOf) {
   for (const auto& [name, kind] :
-       {std::pair("lstm", ModelKind::kLstm), std::pair("transformer", ModelKind::kTransformer),
-        std::pair("tcn", ModelKind::kTcn)}) {
+       {std::pair("lstm", &kLstm), std::pair("transformer", &kTransformer),
+        std::pair("tcn", &kTcn)}) {
     ModelConfig config;
     set_model(config, name);
     EXPECT_EQ(model_name(config), name);
@@ -173,7 +176,7 @@ TEST(Model, TwinsKeepWhatTheyAreTwinsOf) {
   ModelConfig mean;
   set_model(mean, "mean");
   set_model(mean, "shuffled");  // the mean has no order to lose
-  EXPECT_EQ(mean.architecture, ModelKind::kGru);
+  EXPECT_EQ(mean.architecture, &kGru);
 }
 
 // Scaled times are the same places; frames between which more time passes are farther apart.
@@ -247,8 +250,8 @@ TEST(Model, SinglePerFrameSeesNoOtherFrame) {
 }
 
 TEST(Model, WithoutAnOutputPerFrameIsNotReadAsOne) {
-  for (const auto& [architecture, order] : {std::pair(ModelKind::kAttention, FrameOrder::kInOrder),
-                                            std::pair(ModelKind::kMean, FrameOrder::kMiddle)}) {
+  for (const auto& [architecture, order] :
+       {std::pair(&kAttention, FrameOrder::kInOrder), std::pair(&kMean, FrameOrder::kMiddle)}) {
     ModelConfig config = testing::small_config(testing::noise_dataset({3}, 8));
     config.pool = TemporalPool::kNone;
     config.architecture = architecture;

@@ -3,6 +3,7 @@
 
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
+#include "train_temporal/models/registry.h"
 
 namespace coldframe::temporal {
 namespace {

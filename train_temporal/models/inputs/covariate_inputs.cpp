@@ -4,6 +4,11 @@
 
 namespace coldframe::temporal {
 
+const Architecture kCovariates{.name = "covariates",
+                               .make = make<CovariateModel>,
+                               .sees_frames = false,
+                               .needs_whole_sequence = "it reads covariates, and no frame"};
+
 void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_frame, float* out,
                      std::int64_t stride) {
   const std::int64_t width = table.size(1);

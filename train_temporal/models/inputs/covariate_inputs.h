@@ -21,6 +21,8 @@ void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_
 torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
                             const torch::Device& device);
 
+extern const Architecture kCovariates;
+
 // The control `covariates`: an MLP on them alone, of the GRU's width. Tensors: project.weight [H,
 // K], project.bias; head.weight [C, H], head.bias.
 class CovariateModel final : public SequenceModel {

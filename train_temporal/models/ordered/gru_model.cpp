@@ -51,13 +51,24 @@ struct Layer {
 
 }  // namespace
 
+const Architecture kGru{.name = "gru",
+                        .make = make<GruModel>,
+                        .ordered = true,
+                        .recurrent = true,
+                        .decays = true,
+                        .has_kernels = true,
+                        .kept = {4.9, 9},
+                        .kept_decaying = {2.2, 12}};
+const Architecture kLstm{
+    .name = "lstm", .make = make<GruModel>, .ordered = true, .recurrent = true, .kept = {9.3, 7.4}};
+
 GruModel::GruModel(const ModelConfig& config) : OrderedModel(config) {
   const std::int64_t hidden = config.hidden, inputs = ordered_inputs(config);
   const bool decays = config.time && config.time_encoding == TimeEncoding::kDecay;
   for (std::int64_t layer = 0; decays && layer < config.layers; ++layer) {
     decay.push_back(register_module(concat("decay_l", layer), torch::nn::Linear(1, hidden)));
   }
-  if (config.architecture == ModelKind::kLstm) {
+  if (config.architecture == &kLstm) {
     lstm = register_module("lstm", torch::nn::LSTM(torch::nn::LSTMOptions(inputs, hidden)
                                                        .num_layers(config.layers)
                                                        .bidirectional(config.bidirectional)));

@@ -11,6 +11,8 @@
 
 namespace coldframe::temporal {
 
+extern const Architecture kGru, kLstm;
+
 class GruModel final : public OrderedModel {
  public:
   explicit GruModel(const ModelConfig& config);

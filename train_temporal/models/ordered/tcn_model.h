@@ -26,6 +26,8 @@ constexpr std::int64_t tcn_reach(std::int64_t layer) {
   return (kTcnTaps - 1) * tcn_dilation(layer);
 }
 
+extern const Architecture kTcn;
+
 class TcnModel final : public OrderedModel {
  public:
   explicit TcnModel(const ModelConfig& config);

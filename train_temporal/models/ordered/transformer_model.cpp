@@ -19,6 +19,15 @@ torch::Tensor turned(const torch::Tensor& x, const FrameGrid& grid) {
 
 }  // namespace
 
+const Architecture kTransformer{
+    .name = "transformer",
+    .make = make<TransformerModel>,
+    .ordered = true,
+    .even_width = true,
+    .layers = 2,
+    .needs_whole_sequence = "what it makes of a frame depends on the frames behind it",
+    .kept = {7.5, 10.6, 4, 8, 5.5}};
+
 std::int64_t attention_heads(std::int64_t hidden) {
   for (std::int64_t heads = hidden / kHeadWidth; heads > 1; --heads) {
     if (hidden % (2 * heads) == 0) return heads;

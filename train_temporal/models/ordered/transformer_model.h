@@ -63,6 +63,8 @@ class EncoderLayer final : public torch::nn::Module {
   torch::nn::LayerNorm norm1{nullptr}, norm2{nullptr};
 };
 
+extern const Architecture kTransformer;
+
 class TransformerModel final : public OrderedModel {
  public:
   explicit TransformerModel(const ModelConfig& config);

@@ -135,7 +135,7 @@ void take_covariates(FitTask& task, const CovariateEncoding& encoding,
   if (encoding.empty()) return;
   task.covariates = encoding.encode(columns);
   task.config.covariates = encoding.width();
-  task.config.frame_covariates = at_frames && task.config.architecture != ModelKind::kCovariates;
+  task.config.frame_covariates = at_frames && task.config.architecture->sees_frames;
   if (task.config.frame_covariates) task.config.dimension += encoding.width();
 }
 

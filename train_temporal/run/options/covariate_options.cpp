@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/cli/cli.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/option_values.h"
 #include "train_temporal/run/options/options.h"
 
@@ -52,9 +53,13 @@ void apply_covariates(const CovariateWords& words, TrainOptions& options) {
         "the model covariates sees these alone, and none are given; add --covariates, or leave it "
         "out");
   const auto models = options.models();
-  if (covariates.asked() && std::ranges::all_of(models, [](auto& name) { return name == "clock"; }))
-    throw ConfigError(
-        "--covariates: clock sees how exams were acquired and takes none; take another --model");
+  const auto takes_none = [](const std::string& name) {
+    const NamedModel* model = find_model(name);
+    return model != nullptr && !model->architecture->takes_covariates;
+  };
+  if (covariates.asked() && std::ranges::all_of(models, takes_none))
+    throw ConfigError(concat("--covariates: ", options.model,
+                             " sees how exams were acquired and takes none; take another --model"));
 }
 
 }  // namespace coldframe::temporal

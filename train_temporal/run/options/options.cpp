@@ -6,6 +6,7 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/bounds.h"
 #include "train_temporal/run/options/help_groups.h"
 #include "train_temporal/run/options/named_caches.h"
@@ -18,14 +19,12 @@ namespace coldframe::temporal {
 namespace {
 
 namespace po = boost::program_options;
-
 const CommandHelp kTrainHelp{
     "coldframe train --cache CACHE --target COLUMN --out RUN [options]",
     "Trains a GRU on cached features, patient by patient held out, and writes a run folder: "
     "metrics with 95 % intervals, predictions, weights and report.html.",
     "coldframe train --cache exams.cache --target label --folds 5 --seeds 3 --compare "
     "--out runs/label"};
-
 constexpr const char* kAllControls = "all";  // --compare without a list
 
 // Words whose meaning is decided after parsing.
@@ -171,7 +170,7 @@ void apply_compare(const RawOptions& words, TrainOptions& options) {
   options.default_compare = words.compare == kAllControls;
   std::vector<std::string> names = split(words.compare, ',');
   if (words.compare.empty()) names.clear();
-  if (options.default_compare) names = comparison_names();
+  if (options.default_compare) names = model_names([](auto& model) { return model.compared; });
   if (options.default_compare && options.tune.asked()) names.insert(names.begin(), kFrozen);
   std::vector<std::string> known = model_names();
   known.emplace_back(kFrozen);
@@ -282,8 +281,9 @@ std::vector<std::string> TrainOptions::models() const {
 }
 
 bool tunes(const std::string& model) {
-  return model != "clock" && model != "blank" && model != kCovariatesAlone &&
-         !model.starts_with(kFrozen);
+  const NamedModel* named = find_model(model);
+  return named == nullptr ? model.starts_with(kOnlyPrefix)
+                          : named->architecture->sees_frames && !named->blank;
 }
 
 bool TrainOptions::trains(const std::string& wanted) const {

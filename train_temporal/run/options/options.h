@@ -78,9 +78,7 @@ struct TrainOptions {
 
   std::vector<std::string> models() const;  // the main one first, then those compared
   bool trains(const std::string& model) const;
-  std::int64_t layers_of(ModelKind kind) const {
-    return layers > 0 ? layers : default_layers(kind);
-  }
+  std::int64_t layers_of(const Architecture& one) const { return layers > 0 ? layers : one.layers; }
 };
 // True for the models that --tune trains the ViT with: those that see features, and are not
 // kFrozen.

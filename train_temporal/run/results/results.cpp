@@ -7,6 +7,7 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/models/registry.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
 #include "train_temporal/run/results/overview.h"
@@ -231,14 +232,17 @@ std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Tar
   return models;
 }
 
-ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
-                      const ResolvedQuestions& asked) {
-  ModelResult result;
+void add_model(RunReport& report, const ModelFolds& folds, const std::string& frame,
+               const Cohort& cohort, std::size_t target, const ResolvedQuestions& asked) {
+  ModelResult& result = report.models.emplace_back();
   result.name = folds.model;
+  result.about = about_model(folds.model, report.per_frame, !report.covariates.empty());
+  const NamedModel* model = find_model(folds.model);
+  result.learns_order = model != nullptr && model->learns_order();
+  result.frame = frame;
   for (const FoldResult& fold : folds.folds) {
     result.folds.push_back(rows_of_fold(fold, cohort, target, asked).scores);
   }
-  return result;
 }
 
 void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,

@@ -40,9 +40,10 @@ struct ModelFolds {
 std::vector<ModelFolds> assemble(const std::vector<FinishedFit>& fits, const Targets& targets,
                                  std::size_t seeds, std::optional<double> threshold = {});
 
-// Takes the exams, or frames, that have a label for the target, averaged as asked.
-ModelResult to_result(const ModelFolds& folds, const Cohort& cohort, std::size_t target,
-                      const ResolvedQuestions& asked);
+// Adds a model of the report's target: the exams, or frames, that have a label, averaged as asked.
+// `frame`: what `single` sees. The report has its covariates.
+void add_model(RunReport& report, const ModelFolds& folds, const std::string& frame,
+               const Cohort& cohort, std::size_t target, const ResolvedQuestions& asked);
 
 // The questions of the report, the groups that its rows are in and what describes the cohort.
 void describe_asked(RunReport& report, const ModelFolds& folds, const Cohort& cohort,

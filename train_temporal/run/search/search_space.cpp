@@ -89,7 +89,7 @@ std::vector<Setting> draw_settings(const ModelConfig& config, const FitOptions& 
     for_members([&](auto, auto member, auto) {
       if (given.*member != standard.*member) drawn.*member = given.*member;
     });
-    if (!reads_in_order(config.architecture)) drawn.pool = given.pool;
+    if (!config.architecture->ordered) drawn.pool = given.pool;
     if (std::ranges::find(settings, drawn) == settings.end()) settings.push_back(drawn);
   }
   if (settings.size() > 1 || count < 2) return settings;

@@ -1,0 +1,47 @@
+// What the rest of the program knows of a kind of model: a row, which stands in the model's own
+// file. registry.cpp lists the names by which command lines ask for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+namespace coldframe::temporal {
+
+class SequenceModel;
+struct ModelConfig;
+
+// Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
+// with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
+struct KeptValues {
+  double once = 0, by_layer = 0;
+  double grid_by_layer = 0;  // of each frame of the padded batch
+  // Evaluation keeps no more than what one layer needs; 0: a third of what training does.
+  double evaluation = 0, evaluation_grid = 0;
+};
+
+struct Architecture {
+  const char* name;  // in model files
+  std::shared_ptr<SequenceModel> (*make)(const ModelConfig& config);
+
+  bool ordered = false;     // reads frames in order and at their times, pooled as `pool` says
+  bool recurrent = false;   // can read both ways
+  bool sees_frames = true;  // has features, which can be blanked, and a ViT to tune behind them
+  bool takes_covariates = true;
+  bool per_frame = true;     // can give an output for each frame
+  bool decays = false;       // its state can fade between frames (--time-encoding decay)
+  bool has_kernels = false;  // FusedGru computes its plain form on the CPU
+  bool even_width = false;   // `hidden` is even
+  std::int64_t layers = 1;   // unless --layers says otherwise
+  std::int64_t most_layers = 64;
+  // Names what needs the whole sequence, "it reads frames in both directions"; null: it can go
+  // frame by frame, each output known from the frames so far.
+  const char* needs_whole_sequence = nullptr;
+  KeptValues kept = {}, kept_decaying = {};  // the latter with --time-encoding decay
+};
+
+template <typename Model>
+std::shared_ptr<SequenceModel> make(const ModelConfig& config) {
+  return std::make_shared<Model>(config);
+}
+
+}  // namespace coldframe::temporal

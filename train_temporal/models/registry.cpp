@@ -1,0 +1,170 @@
+#include "train_temporal/models/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <ranges>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
+#include "train_temporal/models/baseline_models.h"
+#include "train_temporal/models/inputs/covariate_inputs.h"
+#include "train_temporal/models/ordered/gru_model.h"
+#include "train_temporal/models/ordered/tcn_model.h"
+#include "train_temporal/models/ordered/transformer_model.h"
+
+namespace coldframe::temporal {
+namespace {
+
+// A configuration has the name of the last row that describes it: a GRU that reads both ways is
+// `bigru`.
+constexpr std::array kModels = {
+    NamedModel{.name = "gru", .architecture = &kGru, .about = "frames in order", .compared = true},
+    NamedModel{.name = "bigru",
+               .architecture = &kGru,
+               .about = "frames in order, read both ways",
+               .bidirectional = true},
+    NamedModel{.name = "lstm", .architecture = &kLstm, .about = "frames in order"},
+    NamedModel{.name = "transformer",
+               .architecture = &kTransformer,
+               .about = "frames in order, read both ways"},
+    NamedModel{.name = "tcn",
+               .architecture = &kTcn,
+               .about = "frames in order, some before each at a time"},
+    NamedModel{.name = "attention",
+               .architecture = &kAttention,
+               .about = "mean of the frames, weighted by what each shows",
+               .per_frame = false},
+    NamedModel{.name = "mean",
+               .architecture = &kMean,
+               .about = "mean of the frames",
+               .compared = true,
+               .per_frame = false,
+               .names_covariates = true},
+    NamedModel{.name = kSingle,
+               .architecture = &kMean,
+               .about = "one frame of each exam",
+               .order = FrameOrder::kMiddle,
+               .compared = true,
+               .about_frames = "each frame by itself",
+               .names_covariates = true},
+    NamedModel{.name = "shuffled",
+               .architecture = &kGru,
+               .about = "(control): frames in random order",
+               .order = FrameOrder::kShuffled,
+               .twin = true,
+               .compared = true,
+               .names_covariates = true},
+    NamedModel{.name = "blank",
+               .architecture = &kGru,
+               .about = "(control): the same model, features blanked; it sees times",
+               .blank = true,
+               .twin = true,
+               .compared = true,
+               .names_covariates = true},
+    NamedModel{.name = "clock",
+               .architecture = &kClock,
+               .about = "(control): no images, only length, times, frame size, file type",
+               .compared = true},
+    NamedModel{.name = kCovariatesAlone,
+               .architecture = &kCovariates,
+               .about = "(control): no images, the covariates alone"},
+};
+
+// ConfigError, which lists the streams, where there is no such one.
+void see_only(ModelConfig& config, const std::string& name) {
+  std::vector<std::string> names;
+  for (const std::string& stream : config.streams) names.push_back(kOnlyPrefix + stream);
+  config.only_stream = static_cast<std::int64_t>(choice("compare", name, names));
+}
+
+// Per frame `single` is every frame by itself.
+FrameOrder order_of(const NamedModel& model, const ModelConfig& config) {
+  return config.per_frame() && is_one_frame(model.order) ? FrameOrder::kInOrder : model.order;
+}
+
+bool has_twin(const ModelConfig& config, const NamedModel& twin) {
+  return twin.blank ? config.architecture->sees_frames : config.architecture->ordered;
+}
+
+bool describes(const NamedModel& model, const ModelConfig& config) {
+  if (model.blank) return config.blank;
+  if (model.twin) return config.architecture->ordered && config.order == model.order;
+  const bool one_frame = is_one_frame(model.order) && is_one_frame(config.order);
+  return config.architecture == model.architecture &&
+         (one_frame || config.order == order_of(model, config)) &&
+         (!model.bidirectional || config.bidirectional);
+}
+
+}  // namespace
+
+std::span<const NamedModel> named_models() {
+  return kModels;
+}
+
+const NamedModel* find_model(const std::string& name) {
+  const auto found =
+      std::ranges::find_if(kModels, [&](const NamedModel& model) { return name == model.name; });
+  return found == kModels.end() ? nullptr : &*found;
+}
+
+const WordTable<const Architecture*>& architectures() {
+  static const WordTable<const Architecture*> table = [] {
+    WordTable<const Architecture*> all;
+    for (const NamedModel& model : kModels)
+      if (!value_for(all, model.architecture->name))
+        all.emplace_back(model.architecture->name, model.architecture);
+    return all;
+  }();
+  return table;
+}
+
+std::vector<std::string> model_names() {
+  return model_names([](const NamedModel&) { return true; });
+}
+
+bool is_twin(const std::string& name) {
+  const NamedModel* model = find_model(name);
+  return name.starts_with(kOnlyPrefix) || (model != nullptr && model->twin);
+}
+
+void set_model(ModelConfig& config, const std::string& name) {
+  if (name.starts_with(kOnlyPrefix)) return see_only(config, name);
+  const NamedModel& model = kModels[choice("model", name, model_names())];
+  config.blank = model.blank;
+  if (model.twin && has_twin(config, model)) {
+    if (!model.blank) config.order = model.order;
+    return;
+  }
+  config.architecture = model.architecture;
+  config.order = order_of(model, config);
+  if (model.bidirectional) config.bidirectional = true;
+}
+
+std::string model_name(const ModelConfig& config) {
+  if (config.only_stream >= 0)
+    return kOnlyPrefix + config.streams[static_cast<std::size_t>(config.only_stream)];
+  for (const NamedModel& model : kModels | std::views::reverse)
+    if (describes(model, config)) return model.name;
+  throw DataError("model configuration: no model has this architecture and order of frames");
+}
+
+std::string about_model(const std::string& name, bool per_frame, bool covariates) {
+  const NamedModel* model = find_model(name);
+  const bool only = name.starts_with(kOnlyPrefix);
+  if (model == nullptr && !only) return "";
+  const std::string about =
+      only ? "(control): the same model, of features this stream's alone, at the times of all"
+      : per_frame && model->about_frames != nullptr ? model->about_frames
+                                                    : model->about;
+  const bool adds = covariates && (only || model->names_covariates);
+  return concat(about.starts_with('(') ? " " : ": ", about, adds ? ", and covariates" : "");
+}
+
+const WordTable<FrameOrder>& single_frames() {
+  static const WordTable<FrameOrder> table{
+      {"first", FrameOrder::kFirst}, {"middle", FrameOrder::kMiddle}, {"last", FrameOrder::kLast}};
+  return table;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,60 @@
+// The names of models, as command lines, files and reports have them: gru, bigru, lstm, … A name
+// stands for an architecture, its direction and the order of frames. To add a model is a file with
+// its Architecture, and a row in registry.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/text/word_table.h"
+#include "train_temporal/models/model_config.h"
+
+namespace coldframe::temporal {
+
+struct NamedModel {
+  const char* name;
+  const Architecture* architecture;  // a twin's, where the main model has nothing to lose
+  const char* about;                 // "frames in order": beside its name in the report
+  FrameOrder order = FrameOrder::kInOrder;
+  bool bidirectional = false, blank = false;
+  bool twin = false;                   // the main model, but for its order or its features
+  bool compared = false;               // by --compare alone
+  bool per_frame = true;               // can learn a target of frames
+  const char* about_frames = nullptr;  // then, where that differs
+  bool names_covariates = false;       // the report says that it has them as well
+
+  // True for models that are trained on the order of frames.
+  bool learns_order() const { return architecture->ordered && !twin; }
+};
+
+std::span<const NamedModel> named_models();
+const NamedModel* find_model(const std::string& name);  // null: none
+const WordTable<const Architecture*>& architectures();  // as model files name them
+
+// The names of those that `wanted` takes, in the order of the table.
+template <typename Wanted>
+std::vector<std::string> model_names(Wanted wanted) {
+  std::vector<std::string> names;
+  for (const NamedModel& model : named_models())
+    if (wanted(model)) names.emplace_back(model.name);
+  return names;
+}
+std::vector<std::string> model_names();  // of all
+
+inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates";
+// The main model on one stream alone: "only-FA".
+inline constexpr const char* kOnlyPrefix = "only-";
+bool is_twin(const std::string& name);
+
+// Twins change the model that `config` describes already.
+void set_model(ModelConfig& config, const std::string& name);  // ConfigError
+std::string model_name(const ModelConfig& config);             // DataError where there is none
+
+// What the report says behind a model's name; "" of names that are none of these.
+std::string about_model(const std::string& name, bool per_frame, bool covariates);
+
+// "first", "middle", "last": the frame that `single` sees.
+const WordTable<FrameOrder>& single_frames();
+
+}  // namespace coldframe::temporal
