@@ -11,43 +11,14 @@
 namespace coldframe::temporal {
 namespace {
 
-// The architectures that are trained, twins among them.
-std::vector<ModelConfig> trained_models(const TrainOptions& options) {
-  std::vector<ModelConfig> configs;
-  for (const std::string& name : options.models()) {
-    const bool of_main = is_twin(name) || name == kFrozen;
-    ModelConfig& config = configs.emplace_back(options.architecture);
-    set_model(config, of_main ? options.model : name);
-    if (is_twin(name) && !name.starts_with(kOnlyPrefix)) set_model(config, name);
-  }
-  return configs;
-}
-
-// Options of models that read in order alone are refused where none is trained.
-void check_order(const TrainOptions& options) {
-  const ModelConfig& model = options.architecture;
+// Intervals that no model would see.
+void check_time(const TrainOptions& options) {
   const auto models = trained_models(options);
-  const auto any = [&](bool Architecture::*what) {
-    return std::ranges::any_of(models, [&](auto& one) { return one.architecture->*what; });
-  };
-  const bool ordered = any(&Architecture::ordered), recurrent = any(&Architecture::recurrent);
-  struct Given {
-    bool is_given, has_use;
-    const char *option, *models;
-  };
-  constexpr const char *kRecurrent = "a GRU or LSTM",
-                       *kOrdered = "models that read frames in order";
-  for (const Given& one :
-       {Given{options.layers > 0, ordered, "layers", kOrdered},
-        Given{model.bidirectional, recurrent, "bidirectional", kRecurrent},
-        Given{options.pool_given, ordered, "temporal-pool", kOrdered},
-        Given{options.time == TimeInput::kOn, ordered, "time on", kOrdered},
-        Given{model.time_encoding != TimeEncoding::kLog, ordered, "time-encoding", kOrdered}}) {
-    if (one.has_use || !one.is_given) continue;
-    throw ConfigError(concat("--", one.option, " is for ", one.models, ", and ",
-                             join(options.models(), ", "),
-                             " has none; leave the option out, or take another --model"));
-  }
+  const auto ordered = [](const ModelConfig& one) { return one.architecture->ordered; };
+  if (options.time != TimeInput::kOn || std::ranges::any_of(models, ordered)) return;
+  throw ConfigError(concat("--time on is for models that read frames in order, and ",
+                           join(options.models(), ", "),
+                           " has none; leave the option out, or take another --model"));
 }
 
 void check_streams(const TrainOptions& options) {
@@ -159,7 +130,7 @@ void check_model_options(const TrainOptions& options) {
         "--search tries settings on one frame, and --single-frame best chooses among three; name "
         "first, middle or last, or leave --search out");
   }
-  check_order(options);
+  check_time(options);
   check_streams(options);
   check_width(options);
   check_time_encoding(options);

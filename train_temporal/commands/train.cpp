@@ -210,10 +210,10 @@ Json TrainingRun::config() const {
   }
   if (options_.covariates.asked())
     json["covariates"] = covariates_json(cohort_.covariates, options_.covariates.at_frames);
-  json["fit"] = fit_json(options_.fit);
+  json["fit"] = options_json(options_, "fit");
   if (tuned_) json["tune"] = tune_json(options_, *tuned_);
   json["search"] = Json::array();
-  for (const Setting& setting : settings_) json["search"].push_back(to_json(setting));
+  for (const Setting& setting : settings_) json["search"].push_back(setting.values);
   json["views"] = datasets_.front().views;
   if (const Json questions = questions_json(options_.questions); !questions.empty())
     json["questions"] = questions;

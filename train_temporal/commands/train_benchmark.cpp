@@ -30,7 +30,8 @@ double mean_frames(const Dataset& dataset, const std::vector<std::size_t>& exams
 
 // Of --search: that of the largest hidden state, whose steps take the longest.
 std::size_t slowest_setting(const std::vector<Setting>& settings) {
-  const auto largest = std::ranges::max_element(settings, {}, &Setting::hidden);
+  const auto largest = std::ranges::max_element(
+      settings, {}, [](const Setting& setting) { return setting.values.at("hidden").get<int>(); });
   return static_cast<std::size_t>(largest - settings.begin());
 }
 

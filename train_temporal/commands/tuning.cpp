@@ -63,13 +63,9 @@ void check_tuning(const Experiment& experiment) {
 }
 
 Json tune_json(const TrainOptions& options, const tune::TunedSource& source) {
-  const TuneFit& fit = options.fit.tune;
-  return {{"cut", source.cut()},
-          {"blocks", fit.vit.blocks},
-          {"lora_rank", fit.vit.lora_rank},
-          {"learning_rate", fit.learning_rate},
-          {"dropout", fit.dropout},
-          {"from", options.tune.from.string()}};
+  Json json = {{"cut", source.cut()}};
+  json.update(options_json(options, "tune"));
+  return json;
 }
 
 }  // namespace coldframe::temporal

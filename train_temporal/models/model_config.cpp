@@ -13,11 +13,6 @@ const WordTable<FrameOrder> kOrders{{"in_order", FrameOrder::kInOrder},
                                     {"middle", FrameOrder::kMiddle},
                                     {"last", FrameOrder::kLast},
                                     {"shuffled", FrameOrder::kShuffled}};
-const WordTable<TemporalPool> kPools{{"last", TemporalPool::kLast},
-                                     {"mean", TemporalPool::kMean},
-                                     {"attention", TemporalPool::kAttention},
-                                     {"none", TemporalPool::kNone}};
-
 constexpr const char *kGated = "gated", *kSideBySide = "concat";
 
 void read_streams(const Json& json, ModelConfig& config) {
@@ -35,10 +30,6 @@ void read_streams(const Json& json, ModelConfig& config) {
 
 }  // namespace
 
-std::string word_of(TemporalPool pool) {
-  return word_for(kPools, pool);
-}
-
 Json to_json(const ModelConfig& config) {
   Json json;
   json["architecture"] = config.architecture->name;
@@ -54,7 +45,7 @@ Json to_json(const ModelConfig& config) {
   json["hidden"] = config.hidden;
   json["layers"] = config.layers;
   json["bidirectional"] = config.bidirectional;
-  json["temporal_pool"] = word_of(config.pool);
+  json["temporal_pool"] = word_for(kTemporalPools, config.pool);
   json["time"] = config.time;
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
@@ -95,7 +86,7 @@ ModelConfig model_config_from_json(const Json& json) {
     config.hidden = bounded("hidden", 1, 1 << 16);
     config.layers = bounded("layers", 1, config.architecture->most_layers);
     config.bidirectional = json.at("bidirectional").get<bool>();
-    config.pool = pick("temporal_pool", kPools);
+    config.pool = pick("temporal_pool", kTemporalPools);
     config.time = json.at("time").get<bool>();
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();

@@ -59,7 +59,10 @@ struct ModelConfig {
   // The last inputs, which are 0 or 1 or standardised covariates, get no noise.
   std::int64_t clean_inputs() const { return std::ssize(streams) + dimension - features(); }
 };
-std::string word_of(TemporalPool pool);
+inline const WordTable<TemporalPool> kTemporalPools{{"last", TemporalPool::kLast},
+                                                    {"mean", TemporalPool::kMean},
+                                                    {"attention", TemporalPool::kAttention},
+                                                    {"none", TemporalPool::kNone}};
 Json to_json(const ModelConfig& config);
 ModelConfig model_config_from_json(const Json& json);  // DataError
 

@@ -127,29 +127,6 @@ FitState read_checkpoint(const std::filesystem::path& path) {
   });
 }
 
-Json fit_json(const FitOptions& fit) {
-  Json json;
-  json["epochs"] = fit.epochs;
-  json["batch"] = fit.batch;
-  json["micro_batch"] = fit.micro_batch;
-  json["learning_rate"] = fit.learning_rate;
-  json["warmup"] = fit.warmup;
-  json["schedule"] = word_for(kSchedules, fit.schedule);
-  json["weight_decay"] = fit.weight_decay;
-  json["clip"] = fit.clip;
-  json["train_frames"] = fit.train_frames;
-  json["patience"] = fit.patience;
-  json["early_stopping_metric"] = word_for(kStoppingMetrics, fit.stopping_metric);
-  json["noise"] = fit.noise;
-  json["mixup"] = fit.mixup;
-  json["label_smoothing"] = fit.objective.label_smoothing;
-  json["class_weights"] = fit.objective.class_weights;
-  json["loss"] = to_string(fit.objective.loss);
-  json["sampler"] = fit.balanced ? "balanced" : "order";
-  json["precision"] = torch::toString(fit.precision);
-  return json;
-}
-
 void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed) {
   StateDict tensors;
   for (const auto& [name, tensor] : state_dict(*result.model))

@@ -14,8 +14,6 @@ namespace coldframe::temporal {
 void write_checkpoint(const std::filesystem::path& path, const FitState& state);
 FitState read_checkpoint(const std::filesystem::path& path);  // DataError
 
-Json fit_json(const FitOptions& fit);  // for the run's configuration
-
 struct FitRecord {
   StateDict weights, tuned;  // of the model, and of what a tuned fit trained of the ViT
   std::uint64_t seed = 0;

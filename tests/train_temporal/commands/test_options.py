@@ -15,9 +15,23 @@ def test_help_comes_in_groups_with_the_most_used_options_first():
     places = [lines.index(caption) for caption in captions]
     assert places == sorted(places)
     used = [line.split()[0] for line in lines[places[0] + 1:places[1]] if line.startswith("  --")]
-    assert used == ["--cache", "--target", "--out", "--labels", "--model", "--compare", "--folds", "--seeds", "--device", "--resume"]
+    assert used == ["--cache", "--target", "--labels", "--out", "--resume", "--folds", "--seeds", "--model", "--compare", "--device"]
     assert all(text.count(f"\n  {name} ") == 1 for name in used)
     assert "0.29999" not in text and "--dropout N (=0.3)" in text
+
+
+@pytest.mark.parametrize("words, said", [
+    (["--hidden", 0], "--hidden: expected 1 to 8192"), (["--lr", 0], "--lr: expected more than 0"),
+    (["--dropout", 1], "--dropout: expected 0 or more and less than 1"), (["--batch", 0], "--batch: expected 1 or more"),
+    (["--search", 1], "--search: expected 0, or 2 to 1000"), (["--mixup", 9], "--mixup: expected 0, or 0.01 to 4"),
+    (["--threshold", 1], "--threshold: expected a number between 0 and 1"), (["--temporal-pool", "none"], "not one of: last, mean, attention"),
+    (["--lora", 3], "--lora is for --tune WEIGHTS; give both, or neither"), (["--from", "x"], "--from is for --tune WEIGHTS"),
+    (["--model", "mean", "--temporal-pool", "attention"], "--temporal-pool is for models that read frames in order"),
+    (["--model", "tcn", "--bidirectional"], "--bidirectional is for a GRU or LSTM"),
+])
+def test_what_an_option_may_be_is_said(words, said):
+    result = coldframe("train", "--cache", "c", "--target", "t", "--out", "o", *words)
+    assert result.returncode == 2 and said in result.stderr, result.stderr
 
 
 @pytest.mark.parametrize("words, line, said", [

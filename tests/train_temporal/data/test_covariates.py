@@ -222,7 +222,7 @@ def test_no_exam_s_covariates_get_into_a_model(cohort, tmp_path):
 @pytest.mark.parametrize("words, said", [
     (["--covariates", "label"], "that is what is learnt"), (["--covariates", "patient"], "names exams, patients"),
     (["--covariates", "colour"], "no such column"), (["--covariates", "age,age"], "named twice"),
-    (["--covariates", "age,"], "expected names of columns"), (["--covariates-at", "head"], "give --covariates, too"),
+    (["--covariates", "age,"], "expected names of columns"), (["--covariates-at", "head"], "is for --covariates A,B"),
     (["--compare", "covariates"], "add --covariates"), (["--covariates", "age", "--model", "clock"], "takes none"),
     (["--covariates", "sex:number"], "expected a number"),
     (["--covariates", "age", "--covariates-at", "top"], "covariates-at"),

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
-#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/text/text.h"
 #include "train_temporal/models/registry.h"
-#include "train_temporal/run/options/option_values.h"
 #include "train_temporal/run/options/options.h"
+#include "train_temporal/run/options/rows.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -20,32 +21,33 @@ CovariateChoice::Column column_of(const std::string& word) {
   return {word, std::nullopt};
 }
 
-}  // namespace
-
-void add_covariates(boost::program_options::options_description& description,
-                    CovariateWords& words) {
-  auto add = description.add_options();
-  add("covariates", names("covariates", words.columns),
-      "what a visit knows besides its images: columns of exams of the cache or of --labels; a "
-      "column of numbers is one (A:category says otherwise), any other holds categories");
-  add("covariates-at", text(words.at, "WHERE"),
-      "head (the default): a linear term beside the head; frames: behind the features of every "
-      "frame");
-}
-
-void apply_covariates(const CovariateWords& words, TrainOptions& options) {
-  CovariateChoice& covariates = options.covariates;
-  for (const std::string& word : words.columns) {
-    CovariateChoice::Column column = column_of(word);
+void take_columns(const std::string& words, CovariateChoice& covariates) {
+  for (const std::string& word : split(words, ',')) {
+    CovariateChoice::Column column = column_of(trim(word));
+    if (column.name.empty())
+      throw ConfigError("--covariates: expected names of columns with commas between them");
     if (std::ranges::count(covariates.columns, column.name, &CovariateChoice::Column::name) > 0)
       throw ConfigError(concat("--covariates: '", column.name, "' is named twice"));
     covariates.columns.push_back(std::move(column));
   }
-  if (!words.at.empty() && !covariates.asked())
-    throw ConfigError("--covariates-at says where covariates go; give --covariates, too");
-  if (!words.at.empty())
-    covariates.at_frames =
-        choice<bool>("covariates-at", words.at, {{"head", false}, {"frames", true}});
+}
+
+}  // namespace
+
+void add_covariates(OptionRows& rows, CovariateChoice& covariates) {
+  rows.parsed(
+      "covariates", "A,B", [&](const std::string& words) { take_columns(words, covariates); },
+      "what a visit knows besides its images: columns of exams of the cache or of --labels; a "
+      "column of numbers is one (A:category says otherwise), any other holds categories");
+  rows.word("covariates-at", covariates.at_frames, {{"head", false}, {"frames", true}}, "WHERE",
+            "head (the default): a linear term beside the head; frames: behind the features of "
+            "every frame")
+      .show_none()
+      .needs("covariates", "A,B");
+}
+
+void resolve_covariates(TrainOptions& options) {
+  const CovariateChoice& covariates = options.covariates;
   if (covariates.asked() && options.default_compare && options.model != kCovariatesAlone)
     options.compare.emplace_back(kCovariatesAlone);
   if (!covariates.asked() && options.trains(kCovariatesAlone))

@@ -2,13 +2,13 @@
 // a model takes it.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace coldframe::temporal {
 
+class OptionRows;
 struct TrainOptions;
 
 struct CovariateChoice {
@@ -22,14 +22,8 @@ struct CovariateChoice {
   bool asked() const { return !columns.empty(); }
 };
 
-// The words of the options of covariates, before parsing.
-struct CovariateWords {
-  std::vector<std::string> columns;
-  std::string at;
-};
-void add_covariates(boost::program_options::options_description& description,
-                    CovariateWords& words);
-// ConfigError for a column named twice, and for options and models that have no covariates to take.
-void apply_covariates(const CovariateWords& words, TrainOptions& options);
+void add_covariates(OptionRows& rows, CovariateChoice& covariates);
+// ConfigError for models that have no covariates to take.
+void resolve_covariates(TrainOptions& options);
 
 }  // namespace coldframe::temporal

@@ -83,9 +83,13 @@ struct TrainOptions {
 // True for the models that --tune trains the ViT with: those that see features, and are not
 // kFrozen.
 bool tunes(const std::string& model);
+// The configurations of all models, twins as they are of the main one.
+std::vector<ModelConfig> trained_models(const TrainOptions& options);
 
 // False when only help was asked for. ConfigError.
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
+// A part of config.json, "fit" or "tune": the options whose rows name a key in it.
+Json options_json(TrainOptions options, const std::string& part);
 
 struct ApplyOptions {
   TargetOptions data;

@@ -1,12 +1,12 @@
 // `coldframe train --tune` can be told this: how the end of the ViT is trained with the model.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <string>
 
 namespace coldframe::temporal {
 
+class OptionRows;
 struct TrainOptions;
 
 // The cache's recipe names random weights by their seed; they have no file.
@@ -21,9 +21,8 @@ struct TuneChoice {
   bool asked() const { return !weights.empty(); }
 };
 
-void add_tune(boost::program_options::options_description& description, std::string& from,
-              TrainOptions& options);
-// ConfigError for tuning options without --tune, and for what does not go with it.
+void add_tune(OptionRows& rows, TrainOptions& options);
+// ConfigError for what does not go with it.
 void check_tune(const TrainOptions& options);
 
 }  // namespace coldframe::temporal

@@ -74,7 +74,7 @@ std::string search_csv(const SearchResult& result, const Experiment& experiment)
     const bool chosen = result.chosen[i / experiment.settings.size()] == name.setting;
     std::vector<std::string> head = {"repeat", "fold", "setting"};
     std::vector<std::string> row = {concat(name.repeat), concat(name.fold), concat(name.setting)};
-    const Json setting = to_json(experiment.settings[name.setting]);
+    const Json& setting = experiment.settings[name.setting].values;
     for (const auto& [key, value] : setting.items()) {
       head.push_back(key);
       row.push_back(cell_of(value));

@@ -1,0 +1,22 @@
+// Options that several commands on features have, as rows.
+#pragma once
+
+#include "train_temporal/run/options/options.h"
+#include "train_temporal/run/options/rows.h"
+
+namespace coldframe::temporal {
+
+void add_data(OptionRows& rows, TargetOptions& data);
+void add_cache(OptionRows& rows, TargetOptions& data);
+// --horizons, of times to an event.
+void add_horizons(OptionRows& rows, TargetOptions& data);
+// Questions to a report beside its usual figures.
+void add_questions(OptionRows& rows, Questions& questions);
+void add_bootstrap(OptionRows& rows, std::size_t& resamples);
+// An empty device is shown as `cpu, with --input auto`.
+void add_machine(OptionRows& rows, std::string& device, std::size_t& threads, bool& json);
+
+// ConfigError where a column is named twice.
+void check_questions(const Questions& questions);
+
+}  // namespace coldframe::temporal
