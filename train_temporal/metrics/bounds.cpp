@@ -4,54 +4,10 @@
 #include <cmath>
 
 #include "common/text/text.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
-
-enum class Shape {
-  kShare,     // within 0 … 1
-  kSigned,    // within −1 … 1
-  kPositive,  // above 0
-  kBelowOne,  // below 1
-  kAnywhere,
-  kNone,
-};
-
-Shape shape_of(Metric metric) {
-  switch (metric) {
-    case Metric::kAuroc:
-    case Metric::kAuprc:
-    case Metric::kSensitivity:
-    case Metric::kSpecificity:
-    case Metric::kBalancedAccuracy:
-    case Metric::kF1:
-    case Metric::kAccuracy:
-    case Metric::kHarrellC:
-    case Metric::kUnoC:
-    case Metric::kTimeAuroc:
-      return Shape::kShare;
-    case Metric::kKappa:
-    case Metric::kQuadraticKappa:
-    case Metric::kPearson:
-    case Metric::kSpearman:
-      return Shape::kSigned;
-    case Metric::kBrier:
-    case Metric::kLogLoss:
-    case Metric::kMae:
-    case Metric::kRmse:
-    case Metric::kClassMae:
-    case Metric::kIntegratedBrier:
-      return Shape::kPositive;
-    case Metric::kR2:
-      return Shape::kBelowOne;
-    case Metric::kCalibrationSlope:
-    case Metric::kCalibrationIntercept:
-      return Shape::kAnywhere;
-    case Metric::kEce:
-      break;
-  }
-  return Shape::kNone;
-}
 
 struct Range {
   double low, high;
@@ -100,9 +56,8 @@ Range skewed_range(double value, const Spread& spread, double z) {
 // The error of a line rests on the patients where the classes overlap.
 constexpr double kLeastFreedomOfLine = 3;
 
-bool rests_on_few(Metric metric, const Spread& spread) {
-  return (metric == Metric::kCalibrationSlope || metric == Metric::kCalibrationIntercept) &&
-         spread.freedom_of_variance < kLeastFreedomOfLine;
+bool rests_on_few(Shape shape, const Spread& spread) {
+  return shape == Shape::kAnywhere && spread.freedom_of_variance < kLeastFreedomOfLine;
 }
 
 // No patient changes the figure, and it is not at an end that only a failure could leave.
@@ -135,21 +90,6 @@ double student_quantile(double share, double freedom) {
   return z + sum;
 }
 
-std::size_t least_patients(Metric metric) {
-  switch (metric) {
-    case Metric::kAuprc:
-      return 20;  // 4 in each of 5 folds
-    case Metric::kCalibrationSlope:
-    case Metric::kCalibrationIntercept:
-    case Metric::kBrier:
-    case Metric::kLogLoss:
-    case Metric::kIntegratedBrier:
-      return 10;
-    default:
-      return 4;
-  }
-}
-
 Bounds share_bounds(double share, const Spread& spread, double level) {
   const double z = student_quantile((1 + level) / 2, spread.freedom);
   const Range range = share_range(share, spread, z, level);
@@ -157,24 +97,25 @@ Bounds share_bounds(double share, const Spread& spread, double level) {
 }
 
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level) {
-  const Shape shape = shape_of(metric);
+  const MetricRow& row = row_of(metric);
+  const Shape shape = row.shape;
   const auto none = [](const std::string& why) {
     return Bounds{MetricValue::none(why), MetricValue::none(why)};
   };
   if (shape == Shape::kNone) return none("binning biases it upwards");
-  if (spread.units < least_patients(metric)) {
+  if (spread.units < row.least_units) {
     return none(concat("too small a sample to bound: ", spread.units,
-                       spread.are_pairs ? " pairs of patients, " : " patients, ",
-                       least_patients(metric), " needed"));
+                       spread.are_pairs ? " pairs of patients, " : " patients, ", row.least_units,
+                       " needed"));
   }
   if (is_degenerate(shape, value, spread)) {
     // A model that gives all exams one score ranks none of them before another, whoever they are.
-    if (chance_level(metric) > 0 && value == chance_level(metric)) {
+    if (row.chance > 0 && value == row.chance) {
       return {MetricValue::of(value), MetricValue::of(value)};
     }
     return none("it is the same without any one patient");
   }
-  if (rests_on_few(metric, spread)) {
+  if (rests_on_few(shape, spread)) {
     return none("too small a sample to bound: a few patients decide where the classes overlap");
   }
   const double z = student_quantile((1 + level) / 2, spread.freedom);

@@ -47,9 +47,6 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
 // The same for a share alone, whatever the size of its sample.
 Bounds share_bounds(double share, const Spread& spread, double level);
 
-// The least number of patients in each class (regression: of patients) for an interval.
-std::size_t least_patients(Metric metric);
-
 double normal_quantile(double share);  // ±8 for shares that are nearly 0 or 1
 double student_quantile(double share, double freedom);
 

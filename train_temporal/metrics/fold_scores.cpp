@@ -11,6 +11,7 @@ void append(FoldScores& to, const FoldScores& from) {
   add(to.exams.label, from.exams.label);
   add(to.exams.decision, from.exams.decision);
   add(to.exams.number, from.exams.number);
+  add(to.exams.frame, from.exams.frame);
   add(to.patient, from.patient);
 }
 
@@ -21,6 +22,7 @@ ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows)
   const std::size_t classes = taken.classes = from.classes;
   taken.scale = from.scale;
   taken.horizons = from.horizons;
+  taken.per_frame = from.per_frame;
   for (std::size_t i : rows) {
     const auto row = from.probability.begin() + static_cast<std::ptrdiff_t>(i * classes);
     taken.probability.insert(taken.probability.end(), row,
@@ -28,6 +30,7 @@ ScoredExams exams_at(const ScoredExams& from, std::span<const std::size_t> rows)
     taken.label.push_back(from.label[i]);
     taken.decision.push_back(from.decision[i]);
     if (!from.number.empty()) taken.number.push_back(from.number[i]);
+    if (!from.frame.empty()) taken.frame.push_back(from.frame[i]);
   }
   return taken;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "common/text/text.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/metrics/spread.h"
 
 namespace coldframe::temporal {
@@ -80,15 +81,11 @@ Estimate estimate_of(const MetricTable& table, std::size_t m, Aggregation taken,
   return {result.value, bounds.low, bounds.high, claimed.low.value, claimed.high.value};
 }
 
-// Steps of single patients make differences of recalls too coarse for fewer.
-constexpr std::size_t kLeastOfRecalls = 10;
-
 std::string too_coarse(const MetricTable& table, std::size_t m, Aggregation taken) {
-  const Metric metric = table.metrics[m];
   const std::size_t units = units_of(table, m, taken);
-  const bool of_recalls = metric == Metric::kSensitivity || metric == Metric::kSpecificity;
-  if (!of_recalls || units >= kLeastOfRecalls) return {};
-  return concat("too small a sample to bound: ", units, " patients, ", kLeastOfRecalls, " needed");
+  const std::size_t least = row_of(table.metrics[m]).least_in_differences;
+  if (units >= least) return {};
+  return concat("too small a sample to bound: ", units, " patients, ", least, " needed");
 }
 
 // Decisions, and few ranks, may be the same by chance; all figures are so of one model only.
@@ -153,7 +150,7 @@ Estimate difference_of(const MetricTable& a, const MetricTable& b, std::size_t m
   if (equal && are_the_same(a, b)) {
     result.low = result.high = result.value;
     result.claim_low = result.claim_high = result.value.value;
-  } else if (a.metrics[m] == Metric::kR2) {
+  } else if (row_of(a.metrics[m]).shape == Shape::kBelowOne) {
     bound_by_itself(result, dx, dy, a.level);
   } else {
     bound_by_parts(result, x, y, std::clamp(r, -1.0, 1.0));
@@ -167,7 +164,7 @@ Estimate not_over_folds() {
 }
 
 bool over_folds(const MetricTable& table, std::size_t m) {
-  return is_mean_over_folds(table.metrics[m]);
+  return row_of(table.metrics[m]).over_folds;
 }
 
 // Both models of a difference have the same labels, and so the same folds.
@@ -178,10 +175,6 @@ bool most_folds_have_it(const MetricTable& table, std::size_t m) {
 }
 
 }  // namespace
-
-bool is_mean_over_folds(Metric metric) {
-  return metric == Metric::kAuprc || chance_level(metric) > 0;
-}
 
 std::vector<MetricSummary> summarize(const MetricTable& table) {
   std::vector<MetricSummary> result;

@@ -30,19 +30,13 @@ struct Estimate {
   double claim_high = std::numeric_limits<double>::quiet_NaN();
 };
 
-// Ranks compare exams of one fold only, whose scores come from one model: AUROC, AUPRC and the
-// ranks of times to an event are means over folds. All other figures are taken from the held-out
-// exams of all folds together, where small folds would bias them, or leave them undefined (Forman
-// and Scholz 2010).
-bool is_mean_over_folds(Metric metric);
-
 struct MetricSummary {
   Metric metric = Metric::kAuroc;
-  Estimate mean_over_folds;           // over the folds in which it is defined; see above
+  Estimate mean_over_folds;           // over the folds in which it is defined
   Estimate pooled;                    // of all exams of a repeat, averaged over repeats
   double sd_over_folds = 0;           // n − 1; NaN with fewer than two folds
   std::vector<MetricValue> per_fold;  // in the order of the folds given
-  // Whether mean_over_folds is the figure to report: it is_mean_over_folds(), and half of the folds
+  // Whether mean_over_folds is the figure to report: MetricRow::over_folds, and half of the folds
   // or more have one.
   bool by_fold = false;
 
@@ -73,7 +67,7 @@ struct MetricTable {
   double level = 0.95;
 };
 
-// `only`: the figures to compute; empty: all of metrics_for().
+// `only`: the metrics to compute; empty: metrics_for() these exams.
 MetricTable leave_out_patients(std::span<const FoldScores> folds, double level = 0.95,
                                std::span<const Metric> only = {});
 

@@ -1,12 +1,12 @@
 // Figures without each patient.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 
 #include "common/threads/parallel.h"
 #include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -80,21 +80,11 @@ struct Parts {
   bool are_pooled() const { return folds.size() == pooled.size(); }
 };
 
-// All figures are computed together, which saves some work, fewer one by one.
-std::vector<MetricValue> figures_of(const ScoredExams& exams, const std::vector<Metric>& metrics,
-                                    std::optional<Metric> skipped) {
-  if (metrics.size() == metrics_for(exams.classes, exams.scale).size())
-    return compute_metrics(exams, skipped);
-  std::vector<MetricValue> figures;
-  for (const Metric metric : metrics) figures.push_back(compute_metric(metric, exams));
-  return figures;
-}
-
 std::vector<std::vector<MetricValue>> figures_of(const std::vector<FoldScores>& parts,
                                                  const std::vector<Metric>& metrics) {
   std::vector<std::vector<MetricValue>> all(metrics.size());
   for (const FoldScores& part : parts) {
-    const std::vector<MetricValue> figures = figures_of(part.exams, metrics, {});
+    const std::vector<MetricValue> figures = compute_metrics(metrics, part.exams);
     for (std::size_t m = 0; m < metrics.size(); ++m) all[m].push_back(figures[m]);
   }
   return all;
@@ -106,8 +96,13 @@ std::vector<double> values_of(const std::vector<MetricValue>& figures) {
   return values;
 }
 
-// The expected calibration error has no interval, so it is not computed without patients.
-constexpr Metric kNeverBounded = Metric::kEce;
+// Metrics without an interval are not computed without patients.
+std::vector<std::size_t> bounded_of(const std::vector<Metric>& metrics) {
+  std::vector<std::size_t> bounded;
+  for (std::size_t m = 0; m < metrics.size(); ++m)
+    if (row_of(metrics[m]).shape != Shape::kNone) bounded.push_back(m);
+  return bounded;
+}
 
 // Writes the figures of the parts that hold exams of the block, without these.
 void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<Metric>& metrics,
@@ -115,13 +110,15 @@ void leave_out(MetricTable::Block& block, const Parts& parts, const std::vector<
   const auto holds = [&](const FoldScores& part) {
     return std::ranges::any_of(part.patient, [&](std::size_t p) { return blocks[p] == number; });
   };
+  const std::vector<std::size_t> bounded = bounded_of(metrics);
+  std::vector<Metric> computed;
+  for (const std::size_t m : bounded) computed.push_back(metrics[m]);
   const auto write = [&](const std::vector<FoldScores>& from, auto member) {
     for (std::size_t part = 0; part < from.size(); ++part) {
       if (!holds(from[part])) continue;
-      const auto figures = figures_of(without(from[part], blocks, number), metrics, kNeverBounded);
-      for (std::size_t m = 0; m < figures.size(); ++m) {
-        if (metrics[m] != kNeverBounded) (block.without[m].*member)[part] = figures[m].value;
-      }
+      const auto figures = compute_metrics(computed, without(from[part], blocks, number));
+      for (std::size_t i = 0; i < bounded.size(); ++i)
+        (block.without[bounded[i]].*member)[part] = figures[i].value;
     }
   };
   write(parts.folds, &MetricTable::Row::fold);
@@ -161,13 +158,13 @@ MetricTable leave_out_patients(std::span<const FoldScores> folds, double level,
   table.level = level;
   if (folds.empty()) return table;
   const ScoredExams& first = folds.front().exams;
-  const auto metrics = only.empty() ? metrics_for(first.classes, first.scale) : only;
-  table.metrics.assign(metrics.begin(), metrics.end());
+  table.metrics.assign(only.begin(), only.end());
+  if (only.empty()) table.metrics = metrics_for(first);
   const Parts parts(folds);
   table.per_fold = figures_of(parts.folds, table.metrics);
   table.pooled = parts.are_pooled() ? table.per_fold : figures_of(parts.pooled, table.metrics);
   std::vector<MetricTable::Row> as_they_are;
-  for (std::size_t m = 0; m < metrics.size(); ++m) {
+  for (std::size_t m = 0; m < table.metrics.size(); ++m) {
     as_they_are.push_back({values_of(table.per_fold[m]), values_of(table.pooled[m])});
   }
   const auto places = places_of(folds);

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -49,7 +50,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   }
   for (const MetricTable::Block& block : first.blocks) macro.blocks.push_back({block.fold, 0, {}});
   for (std::size_t m = 0; m < first.metrics.size(); ++m) {
-    if (first.metrics[m] != Metric::kAuroc && first.metrics[m] != Metric::kAuprc) continue;
+    if (!row_of(first.metrics[m]).over_folds) continue;
     macro.metrics.push_back(first.metrics[m]);
     std::vector<std::vector<MetricValue>> fold, pooled;
     for (const MetricTable& target : targets) {

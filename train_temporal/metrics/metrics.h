@@ -1,10 +1,9 @@
-// Figures of merit of a classifier or a regression, equal to scikit-learn's and SciPy's. Pure
-// functions over plain vectors.
+// Metrics of a classifier or a regression, equal to scikit-learn's and SciPy's. Pure functions over
+// plain vectors. What there is to say about each metric is its row (metric_table.h).
 #pragma once
 
 #include <cstddef>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +27,12 @@ struct MetricValue {
 // numbers say how much, times when an event came, if it did.
 enum class Scale { kNominal, kOrdinal, kNumber, kTime };
 
+// A row of a target per frame is of this frame of this exam. Any numbers do that tell the exams
+// apart and ascend with the frames.
+struct FrameOfExam {
+  std::size_t exam = 0, frame = 0;
+};
+
 // Exams, or frames of exams, with their true class, the predicted probabilities and the decision.
 // Binary tasks have C = 2, and class 1 is the positive one. Numbers have no classes: C = 1, the
 // prediction in place of a probability, labels and decisions of 0, and `number`. Times to an event
@@ -42,6 +47,8 @@ struct ScoredExams {
   Scale scale = Scale::kNominal;
   std::vector<double> number = {};    // [N] the true ones
   std::vector<double> horizons = {};  // ascending
+  bool per_frame = false;
+  std::vector<FrameOfExam> frame = {};  // [N] where the target is per frame
 
   std::size_t size() const { return label.size(); }
   std::size_t label_count() const { return scale == Scale::kTime ? 2 : classes; }
@@ -55,45 +62,50 @@ struct ScoredExams {
 std::vector<int> decide(std::span<const double> probability, std::size_t classes, double threshold);
 
 enum class Metric {
-  kAuroc,             // exact rank statistic, ties count half; macro one-vs-rest for C > 2
-  kAuprc,             // average precision; macro one-vs-rest for C > 2
-  kSensitivity,       // binary
-  kSpecificity,       // binary
-  kBalancedAccuracy,  // mean recall over classes
-  kF1,                // binary: of class 1; else macro
+  kAuroc,
+  kAuprc,
+  kSensitivity,
+  kSpecificity,
+  kQuadraticKappa,
+  kClassMae,
+  kBalancedAccuracy,
+  kF1,
   kAccuracy,
-  kKappa,                 // Cohen's: classes are equally far from each other
-  kQuadraticKappa,        // ordinal: takes the order of classes as a scale
-  kBrier,                 // binary: mean (p − y)²; else summed over classes
-  kEce,                   // see calibration.h
-  kCalibrationSlope,      // binary, see calibration.h
-  kCalibrationIntercept,  // binary
+  kKappa,
+  kBrier,
+  kEce,
+  kCalibrationSlope,
+  kCalibrationIntercept,
   kLogLoss,
-  kR2,               // numbers: 1 − squared errors / squared deviations from the mean
-  kMae,              // numbers: mean |error|
-  kRmse,             // numbers: root of the mean squared error
-  kPearson,          // numbers
-  kSpearman,         // numbers; equal ones share the mean of their ranks
-  kClassMae,         // ordinal: mean number of classes between decision and label
-  kHarrellC,         // times; see metrics/survival for all four
-  kUnoC,             // up to the last horizon
-  kTimeAuroc,        // mean over the horizons
-  kIntegratedBrier,  // over the horizons
+  kJaccard,
+  kSegmentF1At10,
+  kSegmentF1At25,
+  kSegmentF1At50,
+  kEditScore,
+  kR2,
+  kMae,
+  kRmse,
+  kPearson,
+  kSpearman,
+  kHarrellC,
+  kUnoC,
+  kTimeAuroc,
+  kIntegratedBrier,
 };
 
 std::string_view metric_key(Metric metric);    // "auroc": in files
 std::string_view metric_title(Metric metric);  // "AUROC": in reports
-std::span<const Metric> metrics_for(std::size_t classes, Scale scale = Scale::kNominal);
-// The figure by which models are compared, higher being better, and what chance reaches.
+double chance_level(Metric metric);            // what a model without skill reaches
+// The metric by which models are compared, higher being better.
 Metric main_metric(Scale scale);
-double chance_level(Metric metric);
+
+// The metrics of such labels, in the order of reports.
+std::vector<Metric> metrics_for(const ScoredExams& exams);
 
 // Undefined, with the reason, where a class that it needs has no exam.
 MetricValue compute_metric(Metric metric, const ScoredExams& exams);
-// All of metrics_for(exams.classes, exams.scale), in that order; fits the calibration line once.
-// `skipped` is not computed: undefined.
-std::vector<MetricValue> compute_metrics(const ScoredExams& exams,
-                                         std::optional<Metric> skipped = {});
+// In the order given; what several of them need is computed once.
+std::vector<MetricValue> compute_metrics(std::span<const Metric> metrics, const ScoredExams& exams);
 
 // The two rank statistics on their own. `positive` [N] is 0 or 1; both need exams of each, although
 // the average precision of positives alone could be called 1.
@@ -108,8 +120,8 @@ MetricValue root_mean_squared_error(std::span<const double> truth,
 MetricValue pearson(std::span<const double> x, std::span<const double> y);
 MetricValue spearman(std::span<const double> x, std::span<const double> y);
 
-// counts[true][decided]
-std::vector<std::vector<std::size_t>> confusion_matrix(const ScoredExams& exams);
+using ConfusionMatrix = std::vector<std::vector<std::size_t>>;  // [true][decided]
+ConfusionMatrix confusion_matrix(const ScoredExams& exams);
 
 // A curve has one point per distinct score, from the highest threshold down. ROC: x = false
 // positive rate, y = true positive rate, first point (0, 0) at +∞. PR: x = recall, y = precision,

@@ -6,16 +6,10 @@
 #include <map>
 #include <numeric>
 
+#include "train_temporal/metrics/metric_table.h"
+
 namespace coldframe::temporal {
 namespace {
-
-// Figures that do not depend on how many exams there are of each class: that this varies from
-// sample to sample is no part of their error.
-bool is_given_classes(Metric metric) {
-  return metric == Metric::kAuroc || metric == Metric::kSensitivity ||
-         metric == Metric::kSpecificity || metric == Metric::kBalancedAccuracy ||
-         metric == Metric::kCalibrationSlope;
-}
 
 struct Share {
   std::size_t patients = 0;
@@ -43,16 +37,16 @@ std::size_t rarest_class(const MetricTable& table) {
 }
 
 bool are_pairs(const MetricTable& table, std::size_t m, Aggregation taken) {
-  return table.metrics[m] == Metric::kAuroc && taken == Aggregation::kOverFolds;
+  return row_of(table.metrics[m]).units == Units::kPairs && taken == Aggregation::kOverFolds;
 }
 
 // Twice the harmonic mean of the sizes of two classes counts for a figure of both.
 double trials_of(const MetricTable& table, std::size_t m, std::size_t units) {
   const auto counts = static_cast<double>(units);
-  const Metric metric = table.metrics[m];
+  const Units kind = row_of(table.metrics[m]).units;
   const bool of_units = table.patients_of_class.empty() || units == table.patients ||
-                        metric == Metric::kSensitivity || metric == Metric::kSpecificity ||
-                        (chance_level(metric) > 0 && metric != Metric::kAuroc);
+                        kind == Units::kPositives || kind == Units::kNegatives ||
+                        kind == Units::kEvents;
   if (of_units) return counts;
   const auto rare = static_cast<double>(rarest_class(table));
   const auto all = static_cast<double>(table.patients);
@@ -83,7 +77,7 @@ Influences changes_of(const MetricTable& table, std::size_t m, Aggregation taken
     changes.by.push_back(mean_defined(taken == Aggregation::kOverFolds ? row.fold : row.pooled) -
                          value);
     changes.stratum.emplace_back(taken == Aggregation::kOverFolds ? block.fold : 0,
-                                 is_given_classes(table.metrics[m]) ? block.of_class : 0);
+                                 row_of(table.metrics[m]).given_classes ? block.of_class : 0);
     Sum& sum = strata[changes.stratum.back()];
     sum.n += 1;
     sum.change += changes.by.back();
@@ -123,26 +117,21 @@ double freedom_of(const Influences& changes) {
 
 std::size_t units_of(const MetricTable& table, std::size_t m, Aggregation taken) {
   if (table.patients_of_class.empty()) return table.blocks.size();
-  switch (table.metrics[m]) {
-    case Metric::kSensitivity:
+  switch (row_of(table.metrics[m]).units) {
+    case Units::kPositives:
+    case Units::kEvents:
       return table.patients_of_class[1];
-    case Metric::kHarrellC:
-    case Metric::kUnoC:
-    case Metric::kTimeAuroc:
-      return table.patients_of_class[1];  // each pair has an event
-    case Metric::kSpecificity:
+    case Units::kNegatives:
       return table.patients_of_class[0];
-    case Metric::kAccuracy:
-    case Metric::kKappa:
-    case Metric::kQuadraticKappa:
-    case Metric::kBrier:
-    case Metric::kLogLoss:
-    case Metric::kClassMae:
-    case Metric::kIntegratedBrier:
+    case Units::kPatients:
       return table.patients;
-    default:
-      return are_pairs(table, m, taken) ? table.pairs : rarest_class(table);
+    case Units::kPairs:
+      if (are_pairs(table, m, taken)) return table.pairs;
+      break;
+    case Units::kRarestClass:
+      break;
   }
+  return rarest_class(table);
 }
 
 Spread spread_of(const MetricTable& table, std::size_t m, Aggregation taken,

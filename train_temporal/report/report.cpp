@@ -5,6 +5,7 @@
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
@@ -41,15 +42,6 @@ std::string about_figures(const RunReport& report) {
   return concat("Sensitivity, specificity, F1, accuracy and kappa are at the threshold ",
                 own ? exact(*own) + " that was given" : "that the validation part chose (Youden)",
                 ". A calibrated model has ECE 0, slope 1 and intercept 0.");
-}
-
-std::vector<Metric> compared_metrics(Scale scale) {
-  if (scale == Scale::kTime) return {Metric::kHarrellC, Metric::kUnoC, Metric::kIntegratedBrier};
-  if (scale == Scale::kNumber) return {Metric::kR2, Metric::kMae, Metric::kSpearman};
-  if (scale == Scale::kOrdinal) {
-    return {Metric::kQuadraticKappa, Metric::kClassMae, Metric::kBalancedAccuracy};
-  }
-  return {Metric::kAuroc, Metric::kAuprc, Metric::kBalancedAccuracy};
 }
 
 std::string result_section(const RunReport& report) {
@@ -90,7 +82,7 @@ std::string result_section(const RunReport& report) {
 }
 
 std::string models_section(const RunReport& report) {
-  const std::vector<Metric> metrics = compared_metrics(report.scale);
+  const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
   std::vector<std::string> header = {"model"};
   for (Metric metric : metrics) header.emplace_back(metric_title(metric));
   header.push_back(

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/text/text.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 
@@ -80,7 +81,8 @@ void warn_of_missing_intervals(const RunReport& report, std::vector<std::string>
   std::map<std::string, std::vector<std::string>> figures;
   for (const MetricSummary& summary : report.models.front().summary) {
     const Estimate& estimate = summary.primary();
-    if (summary.metric == Metric::kEce || !estimate.value.defined() || estimate.low.defined())
+    if (row_of(summary.metric).shape == Shape::kNone || !estimate.value.defined() ||
+        estimate.low.defined())
       continue;
     figures[estimate.low.undefined].emplace_back(metric_title(summary.metric));
   }

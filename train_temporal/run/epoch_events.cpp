@@ -1,7 +1,7 @@
 #include "train_temporal/run/epoch_events.h"
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/training/objective/validation_figure.h"
 
 namespace coldframe::temporal {
@@ -13,12 +13,6 @@ std::vector<Scalar> losses(const EpochLosses& epoch) {
           {"learning_rate", static_cast<float>(epoch.learning_rate)}};
 }
 
-std::vector<Metric> watched(Scale scale) {
-  if (scale == Scale::kNumber) return {main_metric(scale), Metric::kMae};
-  if (scale == Scale::kOrdinal) return {main_metric(scale), Metric::kClassMae};
-  return {main_metric(scale)};
-}
-
 // Adds the figures of every target, where they are defined.
 void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
   const Targets& targets = trainer.task().targets;
@@ -27,7 +21,7 @@ void add_validation(const Trainer& trainer, std::vector<Scalar>& scalars) {
     const ScoredExams rows =
         validation_rows(targets, t, split, trainer.last_epoch().validation_logits);
     const std::string of = targets.size() > 1 ? targets[t].name + "/" : "";
-    for (const Metric metric : watched(rows.scale)) {
+    for (const Metric metric : metrics_with(&MetricRow::every_epoch, rows.scale)) {
       const MetricValue figure = compute_metric(metric, rows);
       if (!figure.defined()) continue;
       scalars.push_back(

@@ -103,6 +103,7 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
   result.classes = labels.scores();
   result.scale = labels.scale();
   result.horizons = labels.horizons;
+  result.per_frame = labels.per_frame;
   std::size_t next = 0;
   for (std::size_t exam : exams) {
     for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
@@ -113,6 +114,7 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
       const bool event = labels.is_survival() && has_event(label);
       result.label.push_back(labels.has_classes() ? static_cast<int>(label) : event);
       result.decision.push_back(decision[next]);
+      if (labels.per_frame) result.frame.push_back({exam, row});
       if (!labels.has_classes())
         result.number.push_back(labels.is_survival() ? time_of(label) : label);
     }

@@ -25,6 +25,7 @@
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/metrics/spread.h"
 
 namespace {
@@ -181,27 +182,11 @@ struct Tally {
 
 // The share of patients, or of pairs, that speak against a figure that is counted in them.
 double share_wrong(Metric metric, double value, double accuracy) {
-  switch (metric) {
-    case Metric::kAuroc:
-    case Metric::kAuprc:
-    case Metric::kSensitivity:
-    case Metric::kSpecificity:
-    case Metric::kBalancedAccuracy:
-    case Metric::kF1:
-    case Metric::kAccuracy:
-    case Metric::kHarrellC:
-    case Metric::kUnoC:
-    case Metric::kTimeAuroc:
-      return 1 - value;
-    case Metric::kKappa:
-    case Metric::kQuadraticKappa:
-      return (1 - value) / 2;
-    case Metric::kCalibrationSlope:
-    case Metric::kCalibrationIntercept:
-      return 1 - accuracy;
-    default:
-      return 0;
-  }
+  const MetricRow& row = row_of(metric);
+  if (row.labels == kNumbers) return 0;
+  if (row.shape == Shape::kShare) return 1 - value;
+  if (row.shape == Shape::kSigned) return (1 - value) / 2;
+  return row.shape == Shape::kAnywhere ? 1 - accuracy : 0;
 }
 
 // Of one kind: [metric][size], of the main model's figures and of the differences.
@@ -244,9 +229,9 @@ std::vector<std::string> heading(const Kind& kind, const std::vector<std::size_t
 
 bool examine(const Kind& kind, std::size_t cohorts, const std::vector<std::size_t>& sizes) {
   const Cohort truth = draw(kind, 300000, 1, 1);
-  const auto of_main = compute_metrics(truth.main.front().exams);
-  const auto of_other = compute_metrics(truth.other.front().exams);
-  const auto metrics = metrics_for(kind.classes, kind.scale);
+  const std::vector<Metric> metrics = metrics_for(truth.main.front().exams);
+  const auto of_main = compute_metrics(metrics, truth.main.front().exams);
+  const auto of_other = compute_metrics(metrics, truth.other.front().exams);
   const Coverage coverage = count(kind, cohorts, sizes, of_main, of_other);
   TextRows rows = {heading(kind, sizes)};
   const double accuracy = compute_metric(Metric::kAccuracy, truth.main.front().exams).value;

@@ -1,6 +1,7 @@
 // metrics_driver SCORES.csv THRESHOLD …: reads the columns label,p0,p1,… of each file and prints
 // every figure and curve as a line of JSON, undefined figures as their reason. A first column
-// `grade` instead of `label` makes the classes ordinal, `number` a regression.
+// `grade` instead of `label` makes the classes ordinal, `number` a regression. Two last columns
+// `exam` and `frame` make the target one per frame.
 #include <iostream>
 #include <stdexcept>
 
@@ -25,8 +26,8 @@ Json to_json(const Curve& curve) {
 
 Json figures_of(const ScoredExams& exams) {
   Json json = Json::object();
-  const auto metrics = metrics_for(exams.classes, exams.scale);
-  const std::vector<MetricValue> together = compute_metrics(exams);
+  const std::vector<Metric> metrics = metrics_for(exams);
+  const std::vector<MetricValue> together = compute_metrics(metrics, exams);
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     const MetricValue alone = compute_metric(metrics[m], exams);
     if (alone.undefined != together[m].undefined) throw std::logic_error("figures differ");
@@ -50,11 +51,16 @@ Json all_figures(const char* path, double threshold) {
   const CsvTable table = read_csv(path);
   if (table.header[0] == "number") return figures_of_numbers(table);
   ScoredExams exams;
-  exams.classes = table.header.size() - 1;
+  exams.per_frame = table.header.back() == "frame";
+  exams.classes = table.header.size() - (exams.per_frame ? 3 : 1);
   std::vector<double> logits;
   for (const auto& row : table.rows) {
     exams.label.push_back(static_cast<int>(number(row[0])));
-    for (std::size_t c = 1; c < row.size(); ++c) {
+    if (exams.per_frame) {
+      const auto whole = [&](std::size_t c) { return static_cast<std::size_t>(number(row[c])); };
+      exams.frame.push_back({whole(exams.classes + 1), whole(exams.classes + 2)});
+    }
+    for (std::size_t c = 1; c <= exams.classes; ++c) {
       exams.probability.push_back(number(row[c]));
       logits.push_back(std::log(std::max(exams.probability.back(), 1e-12)));
     }

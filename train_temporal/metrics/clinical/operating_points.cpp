@@ -6,6 +6,7 @@
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -156,10 +157,10 @@ OperatingEstimate operating_point(std::span<const FoldScores> folds, PointOf poi
   if (!point.share.defined()) return result;
   Spread spread;
   spread.units = patients_of(folds, point_of == sensitivity_at ? 1 : 0);
-  if (spread.units < least_patients(Metric::kSensitivity)) {
+  if (spread.units < row_of(Metric::kSensitivity).least_units) {
     result.share.low = result.share.high =
         MetricValue::none(concat("too small a sample to bound: ", spread.units, " patients, ",
-                                 least_patients(Metric::kSensitivity), " needed"));
+                                 row_of(Metric::kSensitivity).least_units, " needed"));
     return result;
   }
   spread.trials = static_cast<double>(spread.units);

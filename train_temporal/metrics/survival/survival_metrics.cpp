@@ -1,5 +1,6 @@
 #include "train_temporal/metrics/survival/survival_metrics.h"
 
+#include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/metrics/survival/concordance.h"
 
 namespace coldframe::temporal {
@@ -21,16 +22,6 @@ std::vector<double> survival_of(const ScoredExams& exams) {
   return survival;
 }
 
-MetricValue survival_metric(Metric metric, const ScoredExams& exams) {
-  const Outcomes outcomes = outcomes_of(exams);
-  if (metric == Metric::kHarrellC) return harrell_c(outcomes, risks_of(exams));
-  if (metric == Metric::kUnoC) return uno_c(outcomes, risks_of(exams), exams.horizons.back());
-  const std::vector<double> survival = survival_of(exams);
-  const PredictedSurvival predicted{exams.horizons, survival};
-  return metric == Metric::kTimeAuroc ? mean_auroc(outcomes, predicted)
-                                      : integrated_brier(outcomes, predicted);
-}
-
 ScoredExams at_horizon(const ScoredExams& exams, std::size_t horizon) {
   ScoredExams one = exams;
   one.classes = 2;
@@ -41,6 +32,65 @@ ScoredExams at_horizon(const ScoredExams& exams, std::size_t horizon) {
     one.probability.insert(one.probability.end(), std::begin(both), std::end(both));
   }
   return one;
+}
+
+namespace {
+
+template <MetricValue (*kStatistic)(const Outcomes&, const PredictedSurvival&)>
+MetricValue over_horizons(const MetricInput& in) {
+  return kStatistic(outcomes_of(in.exams), {in.exams.horizons, survival_of(in.exams)});
+}
+
+constexpr MetricRow kTimeMetrics[] = {
+    {.metric = Metric::kHarrellC,
+     .key = "harrell_c",
+     .title = "Harrell's C",
+     .labels = kTimes,
+     .compute =
+         [](const MetricInput& in) { return harrell_c(outcomes_of(in.exams), risks_of(in.exams)); },
+     .shape = Shape::kShare,
+     .units = Units::kEvents,
+     .chance = 0.5,
+     .over_folds = true,
+     .compared = true,
+     .every_epoch = true},
+    {.metric = Metric::kUnoC,  // pairs count up to the last horizon
+     .key = "uno_c",
+     .title = "Uno's C",
+     .labels = kTimes,
+     .compute =
+         [](const MetricInput& in) {
+           return uno_c(outcomes_of(in.exams), risks_of(in.exams), in.exams.horizons.back());
+         },
+     .shape = Shape::kShare,
+     .units = Units::kEvents,
+     .chance = 0.5,
+     .over_folds = true,
+     .compared = true},
+    {.metric = Metric::kTimeAuroc,  // mean over the horizons
+     .key = "time_auroc",
+     .title = "AUROC over time",
+     .labels = kTimes,
+     .compute = over_horizons<mean_auroc>,
+     .shape = Shape::kShare,
+     .units = Units::kEvents,
+     .chance = 0.5,
+     .over_folds = true},
+    {.metric = Metric::kIntegratedBrier,  // over the horizons
+     .key = "integrated_brier",
+     .title = "Integrated Brier",
+     .labels = kTimes,
+     .compute = over_horizons<integrated_brier>,
+     .shape = Shape::kPositive,
+     .units = Units::kPatients,
+     .least_units = 10,
+     .compared = true},
+};
+
+}  // namespace
+
+std::span<const MetricRow> time_metrics() {
+  return kTimeMetrics;
 }
 
 }  // namespace coldframe::temporal

@@ -1,4 +1,4 @@
-// The figures of a time to event, of the exams of a fold or of all.
+// The metrics of a time to event, of the exams of a fold or of all.
 #pragma once
 
 #include "train_temporal/metrics/metrics.h"
@@ -9,9 +9,6 @@ namespace coldframe::temporal {
 Outcomes outcomes_of(const ScoredExams& exams);
 std::vector<double> risks_of(const ScoredExams& exams);
 std::vector<double> survival_of(const ScoredExams& exams);  // [N, horizons]
-
-// One of metrics_for() of Scale::kTime. Pairs of Uno's C count up to the last horizon.
-MetricValue survival_metric(Metric metric, const ScoredExams& exams);
 
 // The same exams with one of their horizons alone: figures over horizons are then those there.
 ScoredExams at_horizon(const ScoredExams& exams, std::size_t horizon);

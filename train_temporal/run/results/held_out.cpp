@@ -23,7 +23,7 @@ namespace {
 using Key = std::tuple<std::size_t, std::string, std::string>;  // repeat, exam, frame
 
 struct Prediction {
-  std::size_t fold = 0;
+  std::size_t fold = 0, frame = 0;
   std::string patient, label;
   std::vector<double> scores;
   int of_class = 0, decision = 0;
@@ -123,6 +123,7 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
     if (row[label].empty()) continue;
     Prediction one;
     one.fold = whole_number(table, r, fold);
+    if (frame) one.frame = whole_number(table, r, *frame);
     one.patient = row[patient];
     for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
     if (target.has_classes()) {
@@ -175,10 +176,11 @@ Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
              "a cohort"));
 }
 
-class PatientNumbers {
+// Numbers names in the order in which they come.
+class Numbering {
  public:
-  std::size_t operator()(const std::string& patient) {
-    return number_.emplace(patient, number_.size()).first->second;
+  std::size_t operator()(const std::string& name) {
+    return number_.emplace(name, number_.size()).first->second;
   }
   std::size_t count() const { return number_.size(); }
 
@@ -187,8 +189,9 @@ class PatientNumbers {
 };
 
 ModelResult model_of(const std::string& name, const Pair& pair, std::size_t which,
-                     const Target& target, PatientNumbers& patients) {
+                     const Target& target, Numbering& patients) {
   std::map<std::pair<std::size_t, std::size_t>, FoldScores> folds;
+  Numbering numbers;  // of exams
   for (std::size_t i = 0; i < pair.keys.size(); ++i) {
     const Prediction& one = pair.of[which][i];
     const std::size_t repeat = std::get<0>(pair.keys[i]), fold = pair.same_folds ? one.fold : 0;
@@ -200,10 +203,12 @@ ModelResult model_of(const std::string& name, const Pair& pair, std::size_t whic
     exams.classes = target.scores();
     exams.scale = target.scale();
     exams.horizons = target.horizons;
+    exams.per_frame = target.per_frame;
     exams.probability.insert(exams.probability.end(), one.scores.begin(), one.scores.end());
     exams.decision.push_back(one.decision);
     exams.label.push_back(one.of_class);
     if (!target.has_classes()) exams.number.push_back(one.number);
+    if (target.per_frame) exams.frame.push_back({numbers(std::get<1>(pair.keys[i])), one.frame});
   }
   ModelResult result;
   result.name = name;
@@ -275,7 +280,7 @@ RunReport report_on(const FinishedRun (&runs)[2], std::size_t t) {
   report.classes = target.classes;
   report.split = pair.same_folds ? "folds of both runs" : "exams that both runs held out";
   report.against = runs[1].name;
-  PatientNumbers patients;
+  Numbering patients;
   for (std::size_t r = 0; r < 2; ++r)
     report.models.push_back(model_of(runs[r].name, pair, r, target, patients));
   report.data = overview_of(pair, target, patients.count());

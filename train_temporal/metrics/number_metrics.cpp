@@ -1,9 +1,9 @@
-// The figures of predicted numbers.
+// The metrics of predicted numbers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "train_temporal/metrics/metrics.h"
+#include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -79,6 +79,57 @@ MetricValue pearson(std::span<const double> x, std::span<const double> y) {
 
 MetricValue spearman(std::span<const double> x, std::span<const double> y) {
   return pearson(ranks(x), ranks(y));
+}
+
+namespace {
+
+template <MetricValue (*kStatistic)(std::span<const double>, std::span<const double>)>
+MetricValue of_numbers(const MetricInput& in) {
+  return kStatistic(in.exams.number, in.exams.probability);
+}
+
+constexpr MetricRow kNumberMetrics[] = {
+    {.metric = Metric::kR2,  // 1 − squared errors / squared deviations from the mean
+     .key = "r2",
+     .title = "R²",
+     .labels = kNumbers,
+     .compute = of_numbers<r_squared>,
+     .shape = Shape::kBelowOne,
+     .compared = true,
+     .every_epoch = true},
+    {.metric = Metric::kMae,
+     .key = "mae",
+     .title = "MAE",
+     .labels = kNumbers,
+     .compute = of_numbers<mean_absolute_error>,
+     .shape = Shape::kPositive,
+     .compared = true,
+     .every_epoch = true},
+    {.metric = Metric::kRmse,
+     .key = "rmse",
+     .title = "RMSE",
+     .labels = kNumbers,
+     .compute = of_numbers<root_mean_squared_error>,
+     .shape = Shape::kPositive},
+    {.metric = Metric::kPearson,
+     .key = "pearson",
+     .title = "Pearson",
+     .labels = kNumbers,
+     .compute = of_numbers<pearson>,
+     .shape = Shape::kSigned},
+    {.metric = Metric::kSpearman,  // equal ones share the mean of their ranks
+     .key = "spearman",
+     .title = "Spearman",
+     .labels = kNumbers,
+     .compute = of_numbers<spearman>,
+     .shape = Shape::kSigned,
+     .compared = true},
+};
+
+}  // namespace
+
+std::span<const MetricRow> number_metrics() {
+  return kNumberMetrics;
 }
 
 }  // namespace coldframe::temporal

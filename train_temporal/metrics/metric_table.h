@@ -1,0 +1,78 @@
+// All that there is to say about a metric is its row, in the file that computes it. A new one is an
+// enumerator of Metric and a row.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "train_temporal/metrics/metric_input.h"
+#include "train_temporal/metrics/metrics.h"
+
+namespace coldframe::temporal {
+
+// The kinds of labels that a metric is of.
+enum LabelKind : unsigned {
+  kTwoClasses = 1,
+  kManyClasses = 2,
+  kOrdinalClasses = 4,
+  kNumbers = 8,
+  kTimes = 16,
+  kNominalClasses = kTwoClasses | kManyClasses,
+  kAllClasses = kNominalClasses | kOrdinalClasses,
+};
+
+// The scale that an interval is made on; see bounds.h.
+enum class Shape {
+  kShare,     // within 0 … 1
+  kSigned,    // within −1 … 1
+  kPositive,  // above 0
+  kBelowOne,  // below 1
+  kAnywhere,  // the coefficients of the calibration line
+  kNone,      // without an interval
+};
+
+// A perfect metric rests on so many independent units.
+enum class Units {
+  kRarestClass,  // the patients of the class with the fewest; of numbers all
+  kPatients,
+  kPairs,  // over folds: disjoint pairs of patients; pooled: the patients of the rarest class
+  kPositives,
+  kNegatives,
+  kEvents,  // patients with an event: each pair has one
+};
+
+struct MetricRow {
+  Metric metric;
+  std::string_view key, title;
+  unsigned labels;  // LabelKind
+  MetricValue (*compute)(const MetricInput&);
+  Shape shape;
+  Units units = Units::kRarestClass;
+  std::size_t least_units = 4;           // for an interval
+  std::size_t least_in_differences = 0;  // for one of a difference of two models
+  double chance = 0;
+  bool frames_only = false;  // of the frames of a target per frame
+  // Ranks compare exams of one fold only, whose scores come from one model, and are means over
+  // folds. All other metrics are taken from the held-out exams of all folds together, where small
+  // folds would bias them, or leave them undefined (Forman and Scholz 2010).
+  bool over_folds = false;
+  // It does not depend on how many exams there are of each class: that this varies from sample to
+  // sample is no part of its error.
+  bool given_classes = false;
+  bool compared = false;     // a column of the table of models
+  bool every_epoch = false;  // shown for the validation part while a model trains
+};
+
+// The rows of one file each.
+std::span<const MetricRow> class_metrics();
+std::span<const MetricRow> frame_metrics();
+std::span<const MetricRow> number_metrics();
+std::span<const MetricRow> time_metrics();
+
+const MetricRow& row_of(Metric metric);
+// The metrics of a scale for which `flag` is set, in the order of reports.
+std::vector<Metric> metrics_with(bool MetricRow::*flag, Scale scale);
+
+}  // namespace coldframe::temporal
