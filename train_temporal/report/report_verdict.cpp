@@ -1,9 +1,11 @@
-// The figures become plain words here.
+// The figures become plain words here: a row of a table is what is said, and when.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "common/text/text.h"
+#include "train_temporal/report/claims.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 
@@ -36,100 +38,113 @@ Comparison compare(const Estimate& difference) {
   return is_below(difference, 0) ? Comparison::kWorse : Comparison::kUndecided;
 }
 
-// "AUROC", "quadratic kappa", "R²": as it stands within a sentence.
+// What the sentences call the main metric of a scale.
+struct MetricWords {
+  Scale scale;
+  const char* article;
+  bool lower_case;        // "quadratic kappa" within a sentence, but "AUROC", "R²"
+  const char* undefined;  // no held-out part has this
+};
+constexpr MetricWords kMetricWords[] = {
+    {Scale::kNominal, "an", false, "all classes"},
+    {Scale::kOrdinal, "a", true, "labels that differ"},
+    {Scale::kNumber, "an", false, "labels that differ"},
+    {Scale::kTime, "a", false, "an exam that is followed beyond another's event"}};
+
+const MetricWords& words_of(Scale scale) {
+  return *std::ranges::find(kMetricWords, scale, &MetricWords::scale);
+}
+
 std::string main_name(const RunReport& report) {
   const std::string title(metric_title(main_metric(report.scale)));
-  return report.scale == Scale::kOrdinal ? lower(title) : title;
+  return words_of(report.scale).lower_case ? lower(title) : title;
 }
 
-// A control with its main figure and how far the main model is ahead of it.
-struct Control {
-  Estimate figure, ahead;
-  Comparison main_is = Comparison::kUndecided;
-  bool found = false;
+// The words that stand in a sentence in braces.
+using Words = std::vector<std::pair<std::string_view, std::string>>;
+
+std::string filled(std::string_view sentence, const Words& words) {
+  std::string text;
+  for (;;) {
+    const std::size_t open = sentence.find('{');
+    text += sentence.substr(0, open);
+    if (open == sentence.npos) return text;
+    const std::size_t close = sentence.find('}', open);
+    const std::string_view name = sentence.substr(open + 1, close - open - 1);
+    text += std::ranges::find(words, name, &Words::value_type::first)->second;
+    sentence.remove_prefix(close + 1);
+  }
+}
+
+// The main model's figure, where it is defined.
+struct Standing {
+  Estimate estimate;
+  double chance = 0;
+  bool across_folds = false;  // ranks_across_folds()
 };
 
-Control find_control(const RunReport& report, const std::string& name) {
-  for (const ModelResult& model : report.models) {
-    const MetricSummary* figure = find_metric(model, main_metric(report.scale));
-    const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
-    if (model.name != name || figure == nullptr || ahead == nullptr) continue;
-    if (!ahead->primary().value.defined()) continue;
-    return {figure->primary(), ahead->primary(), compare(ahead->primary()), true};
-  }
-  return {};
-}
-
-const std::string kMarginText = concat("±", fixed(kMargin, 2));
+// What is said of it; the first row that holds. Behind one that shows no skill the controls are
+// not spoken of.
+struct StandingRow {
+  bool (*holds)(const Standing&);
+  std::string_view says;
+};
+constexpr StandingRow kStandings[] = {
+    {[](const Standing& s) { return !s.estimate.low.defined(); },
+     " Without an interval, nothing can be said of what it has learnt."},
+    {[](const Standing& s) { return is_above(s.estimate, s.chance); }, ""},
+    {[](const Standing& s) { return is_below(s.estimate, s.chance) && s.across_folds; },
+     " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
+     "it "
+     "has learnt anything, so its controls cannot tell what carries the result."},
+    {[](const Standing& s) { return is_below(s.estimate, s.chance); },
+     " That is worse than chance ({chance})."},
+    {[](const Standing& s) {
+       return s.estimate.low.value > s.chance || s.estimate.high.value < s.chance;
+     },
+     " At 99 % its interval includes {chance}: that is too weak for its controls to tell what "
+     "carries the result."},
+    {[](const Standing&) { return true; },
+     " The interval includes {chance}: nothing shows that it has learnt anything, so its controls "
+     "cannot tell what carries the result."}};
 
 const char* on_patients(Seen seen) {
   switch (seen) {
     case Seen::kNone:
-      return "On patients that it has not seen, ";
+      return "On patients that it has not seen";
     case Seen::kSome:
-      return "On patients of whom some may have taken part in its training, ";
+      return "On patients of whom some may have taken part in its training";
     case Seen::kUnknown:
       break;
   }
-  return "On patients of whom it is not known whether they took part in its training, ";
+  return "On patients of whom it is not known whether they took part in its training";
 }
 
 std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
   const MetricSummary* figure = find_metric(model, main_metric(report.scale));
-  const std::string name = main_name(report);
-  if (figure == nullptr || !figure->primary().value.defined()) {
-    const bool classes = report.scale == Scale::kNominal;
-    return concat("The ", name, " of ", model.name, " is undefined: no held-out part has ",
-                  classes ? "all classes."
-                  : report.scale == Scale::kTime
-                      ? "an exam that is followed beyond another's event."
-                      : "labels that differ.");
-  }
-  const Estimate& estimate = figure->primary();
-  const double chance = chance_level(main_metric(report.scale));
-  std::string text =
-      concat(on_patients(report.seen), model.name, " reaches ",
-             report.scale == Scale::kOrdinal || report.scale == Scale::kTime ? "a " : "an ", name,
-             " of ", interval_text(estimate), " (", origin_text(model, *figure), ").");
-  if (!estimate.low.defined()) {
-    return text + " Without an interval, nothing can be said of what it has learnt.";
-  }
-  if (is_above(estimate, chance)) return text;
-  if (is_below(estimate, chance) && ranks_across_folds(model, *figure)) {
-    return text + concat(" That is below ", chance, ", where folds ranked together put noise as ",
-                         "well: nothing shows that it has learnt anything, so its controls cannot ",
-                         "tell what carries the result.");
-  }
-  if (is_below(estimate, chance))
-    return text + concat(" That is worse than chance (", chance, ").");
-  if (estimate.low.value > chance || estimate.high.value < chance) {
-    return text + concat(" At 99 % its interval includes ", chance, ": that is too weak for its ",
-                         "controls to tell what carries the result.");
-  }
-  return text + concat(" The interval includes ", chance, ": nothing shows that it has learnt ",
-                       "anything, so its controls cannot tell what carries the result.");
+  const MetricWords& words = words_of(report.scale);
+  if (figure == nullptr || !figure->primary().value.defined())
+    return concat("The ", main_name(report), " of ", model.name,
+                  " is undefined: no held-out part has ", words.undefined, ".");
+  const Standing standing{figure->primary(), chance_level(main_metric(report.scale)),
+                          ranks_across_folds(model, *figure)};
+  const auto row = std::ranges::find_if(
+      kStandings, [&](const StandingRow& each) { return each.holds(standing); });
+  return concat(on_patients(report.seen), ", ", model.name, " reaches ", words.article, " ",
+                main_name(report), " of ", interval_text(standing.estimate), " (",
+                origin_text(model, *figure), ").",
+                filled(row->says, {{"chance", concat(standing.chance)}}));
 }
 
-std::string about_order(const std::string& name, const std::string& main, const Control& shuffled) {
-  const std::string figures = concat(name, " with shuffled frames ", interval_text(shuffled.figure),
-                                     ", difference ", difference_text(shuffled.ahead));
-  switch (shuffled.main_is) {
-    case Comparison::kBetter:
-      return concat("The order of frames carries part of the result: ", main,
-                    " loses when it is trained and tested on shuffled frames (", figures, ").");
-    case Comparison::kWorse:
-      return concat("The order of frames does not carry the result: ", main,
-                    " does better on shuffled frames (", figures, ").");
-    case Comparison::kEqual:
-      return concat("The order of frames does not carry the result: ", main,
-                    " does as well, within ", kMarginText, ", on shuffled frames (", figures, ").");
-    case Comparison::kUndecided:
-      break;
-  }
-  return concat("Whether the order of frames carries part of the result is undecided: ", main,
-                " on shuffled frames may do as well or differ by more than ", kMarginText, " (",
-                figures, ").");
+bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
+  return is_above(figure, chance_level(main_metric(report.scale)));
+}
+
+// False where the main model may be no better than chance, or where nothing bounds its figure.
+bool has_learnt(const RunReport& report) {
+  const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
+  return figure != nullptr && is_better_than_chance(report, figure->primary());
 }
 
 std::string single_text(const RunReport& report) {
@@ -140,199 +155,95 @@ std::string single_text(const RunReport& report) {
   return concat("The ", named ? single->frame : "middle", " frame");
 }
 
-// `what`: "The middle frame", "Each frame by itself" or "The mean of the frames".
-std::string about_baseline(const std::string& name, const std::string& main,
-                           const std::string& what, const Control& baseline) {
-  const std::string figures = concat(name, " ", interval_text(baseline.figure), ", difference ",
-                                     difference_text(baseline.ahead));
-  switch (baseline.main_is) {
+// A control with its main figure and how far the main model is ahead of it.
+struct Control {
+  std::string name;
+  Estimate figure, ahead;
+  Comparison main_is = Comparison::kUndecided;
+};
+
+Words words_for(const RunReport& report) {
+  const bool covariates = !report.covariates.empty();
+  return {{"main", report.models.front().name},
+          {"metric", main_name(report)},
+          {"against", report.against},
+          {"margin", concat("±", fixed(kMargin, 2))},
+          {"Single", single_text(report)},
+          {"rest", covariates ? "times, length and covariates" : "times and length"},
+          {"and covariates", covariates ? " and covariates" : ""},
+          {"covariates", covariate_names(report)},
+          {"facts", "sequence length, timing, frame size and file type"}};
+}
+
+// The controls that a claim is about.
+std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
+  const bool is_beginning = claim.control == kOnlyStream;
+  const std::string_view name = claim.control == kAgainst ? report.against : claim.control;
+  std::vector<Control> controls;
+  for (const ModelResult& model : report.models) {
+    if (is_beginning ? !model.name.starts_with(name) : model.name != name) continue;
+    const MetricSummary* figure = find_metric(model, main_metric(report.scale));
+    const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
+    if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
+    controls.push_back(
+        {model.name, figure->primary(), ahead->primary(), compare(ahead->primary())});
+    if (!is_beginning) break;
+  }
+  return controls;
+}
+
+Words words_for(const Claim& claim, const Control& control, Words words) {
+  if (claim.control == kOnlyStream)
+    words.emplace_back("stream", control.name.substr(claim.control.size()));
+  const std::string what = filled(claim.what, words);
+  words.emplace_back("What", what);
+  words.emplace_back("what", lower(what.substr(0, 1)) + what.substr(what.empty() ? 0 : 1));
+  words.emplace_back("figures",
+                     concat(filled(claim.figures, words), " ", interval_text(control.figure),
+                            ", difference ", difference_text(control.ahead)));
+  return words;
+}
+
+std::string sentence_of(const Claim& claim, const Control& control, const RunReport& report,
+                        bool learnt) {
+  switch (control.main_is) {
     case Comparison::kBetter:
-      return concat(what, " gives less than ", main, " (", figures, ").");
+      if (claim.better_if_learnt && !learnt) break;
+      return concat(claim.better,
+                    is_better_than_chance(report, control.figure) ? claim.though : "");
     case Comparison::kWorse:
-      return concat(what, " gives more than ", main, " (", figures, "): prefer it.");
+      return std::string(claim.worse);
     case Comparison::kEqual:
-      return concat(what, " does as well as ", main, ", within ", kMarginText, " (", figures, ").");
+      return std::string(claim.equal);
     case Comparison::kUndecided:
       break;
   }
-  return concat("Whether ", lower(what.substr(0, 1)), what.substr(1), " does as well as ", main,
-                " is undecided (", figures, ").");
-}
-
-std::string about_blank(const RunReport& report, const Control& blank) {
-  const std::string& main = report.models.front().name;
-  const std::string rest =
-      report.covariates.empty() ? "times and length" : "times, length and covariates";
-  const std::string figures = concat(main_name(report), " of it ", interval_text(blank.figure),
-                                     ", difference ", difference_text(blank.ahead));
-  switch (blank.main_is) {
-    case Comparison::kBetter:
-      return concat("The features carry part of the result: ", main, " without them, with ", rest,
-                    " alone, does worse (", figures, ").");
-    case Comparison::kWorse:
-      return concat("The features do not carry the result: ", main, " without them, with ", rest,
-                    " alone, does better (", figures, ").");
-    case Comparison::kEqual:
-      return concat("The features do not carry the result: ", main, " without them, with ", rest,
-                    " alone, does as well, within ", kMarginText, " (", figures, ").");
-    case Comparison::kUndecided:
-      break;
-  }
-  return concat("Whether the features carry the result is undecided: ", main,
-                " without them, with ", rest, " alone, may do as well (", figures, ").");
-}
-
-// An interval of which a part lies below 0 leaves the ViT as it was: features that are tuned cost
-// more, and must be computed anew.
-std::string about_tuning(const std::string& name, const std::string& main, const Control& frozen,
-                         bool learnt) {
-  const std::string figures =
-      concat(name, " of ", main, " on frozen features ", interval_text(frozen.figure),
-             ", difference ", difference_text(frozen.ahead));
-  const std::string keep = concat(" (", figures, "): keep the frozen one.");
-  switch (frozen.main_is) {
-    case Comparison::kBetter:
-      if (learnt)
-        return concat("Tuning the ViT paid: ", main, " does worse without (", figures, ").");
-      break;
-    case Comparison::kWorse:
-      return concat("Tuning the ViT did harm", keep);
-    case Comparison::kEqual:
-      return concat("Tuning the ViT did not pay, ", main, " does as well without, within ",
-                    kMarginText, keep);
-    case Comparison::kUndecided:
-      break;
-  }
-  return concat("Tuning the ViT is not shown to have paid", keep);
-}
-
-// False where the main model may be no better than chance, or where nothing bounds its figure.
-bool has_learnt(const RunReport& report) {
-  const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
-  return figure != nullptr && is_above(figure->primary(), chance_level(main_metric(report.scale)));
-}
-
-// A control that is better than chance on its own.
-bool tells_something(const RunReport& report, const Control& control) {
-  return control.found && is_above(control.figure, chance_level(main_metric(report.scale)));
-}
-
-std::string about_acquisition(const RunReport& report, const Control& clock) {
-  const std::string& main = report.models.front().name;
-  const std::string facts = "sequence length, timing, frame size and file type";
-  const std::string figures =
-      concat(main_name(report), " of these alone ", interval_text(clock.figure), ", difference ",
-             difference_text(clock.ahead));
-  if (clock.main_is == Comparison::kUndecided)
-    return concat("Whether ", main, " knows more than ", facts, " do is undecided (", figures,
-                  ").");
-  if (clock.main_is != Comparison::kBetter) {
-    const bool worse = clock.main_is == Comparison::kWorse;
-    return concat("The pixels are not shown to carry the result: ", facts, " alone do ",
-                  worse ? "better" : concat("as well, within ", kMarginText), " (", figures, "). ",
-                  main, " may have learnt how the exams were acquired.");
-  }
-  std::string text = concat(main, " knows more than ", facts, " do (", figures, ").");
-  if (tells_something(report, clock))
-    text +=
-        " These alone are better than chance, though: part of the result may come from how "
-        "the exams were acquired.";
-  return text;
-}
-
-std::string about_covariates(const RunReport& report, const Control& alone) {
-  const std::string& main = report.models.front().name;
-  const std::string names = covariate_names(report);
-  const std::string figures =
-      concat(main_name(report), " of ", names, " alone ", interval_text(alone.figure),
-             ", difference ", difference_text(alone.ahead));
-  switch (alone.main_is) {
-    case Comparison::kBetter:
-      return concat("The pixels add to the covariates: ", names, " alone do worse than ", main,
-                    " (", figures, ").");
-    case Comparison::kWorse:
-      return concat("The pixels are not shown to add to the covariates: ", names,
-                    " alone do better than ", main, " (", figures, ").");
-    case Comparison::kEqual:
-      return concat("The pixels do not add to the covariates: ", names, " alone do as well as ",
-                    main, ", within ", kMarginText, " (", figures, ").");
-    case Comparison::kUndecided:
-      break;
-  }
-  return concat("Whether the pixels add to the covariates is undecided: ", names,
-                " alone may do as well as ", main, " (", figures, ").");
-}
-
-std::string about_runs(const RunReport& report, const Control& other) {
-  const std::string& main = report.models.front().name;
-  const std::string figures =
-      concat(main_name(report), " of ", report.against, " on the same exams ",
-             interval_text(other.figure), ", difference ", difference_text(other.ahead));
-  switch (other.main_is) {
-    case Comparison::kBetter:
-      return concat(main, " is better than ", report.against, " (", figures, ").");
-    case Comparison::kWorse:
-      return concat(main, " is worse than ", report.against, " (", figures, ").");
-    case Comparison::kEqual:
-      return concat(main, " does as well as ", report.against, ", within ", kMarginText, " (",
-                    figures, ").");
-    case Comparison::kUndecided:
-      break;
-  }
-  return concat("Whether ", main, " is better or worse than ", report.against, " is undecided (",
-                figures, ").");
+  return std::string(claim.undecided);
 }
 
 }  // namespace
 
 std::vector<std::string> verdict(const RunReport& report) {
   if (report.models.empty()) return {};
-  const std::string& main = report.models.front().name;
-  const std::string name = main_name(report);
-  std::vector<std::string> lines = {about_the_model(report)};
-  const Control shuffled = find_control(report, "shuffled"), clock = find_control(report, "clock"),
-                single = find_control(report, "single"), mean = find_control(report, "mean"),
-                blank = find_control(report, "blank");
+  std::vector<std::string> lines = {about_the_model(report)}, unexamined;
   const bool learnt = has_learnt(report);
-  const Control other = find_control(report, report.against);
-  if (other.found) lines.push_back(about_runs(report, other));
-  const Control frozen = find_control(report, "frozen");
-  if (frozen.found) lines.push_back(about_tuning(name, main, frozen, learnt));
-  const bool order_matters = report.models.front().learns_order;
-  if (order_matters && shuffled.found && learnt) lines.push_back(about_order(name, main, shuffled));
-  const std::string frame = single_text(report);
-  for (const auto& [what, baseline] :
-       {std::pair{frame, &single}, std::pair{std::string("The mean of the frames"), &mean}}) {
-    if (baseline->found && (learnt || baseline->main_is == Comparison::kWorse))
-      lines.push_back(about_baseline(name, main, what, *baseline));
+  const Words common = words_for(report);
+  for (const Claim& claim : claims()) {
+    const bool arises = claim.arises != nullptr && claim.arises(report);
+    if (claim.only_if_arises && !arises) continue;
+    const std::vector<Control> controls = controls_of(claim, report);
+    for (const Control& control : controls) {
+      const bool worse = control.main_is == Comparison::kWorse;
+      if (learnt || claim.said == Said::kAlways || (claim.said == Said::kIfLearntOrWorse && worse))
+        lines.push_back(
+            filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
+    }
+    if (controls.empty() && arises && report.models.front().name != claim.control)
+      unexamined.push_back(filled(claim.unexamined, common));
   }
-  for (const ModelResult& model : report.models) {
-    if (!model.name.starts_with(kOnlyStream)) continue;
-    const Control alone = find_control(report, model.name);
-    const std::string stream = model.name.substr(std::string_view(kOnlyStream).size());
-    if (alone.found && (learnt || alone.main_is == Comparison::kWorse))
-      lines.push_back(about_baseline(name, main, concat("The stream ", stream, " alone"), alone));
-  }
-  if (blank.found && learnt) lines.push_back(about_blank(report, blank));
-  const Control covariates = find_control(report, "covariates");
-  if (covariates.found && learnt) lines.push_back(about_covariates(report, covariates));
-  if (clock.found && learnt) lines.push_back(about_acquisition(report, clock));
-  std::vector<std::string> unknown;
-  if (report.tuned && !frozen.found) unknown.push_back("tuning the ViT (control 'frozen')");
-  if (order_matters && !shuffled.found)
-    unknown.push_back("the order of frames (control 'shuffled')");
-  if (order_matters && !blank.found)
-    unknown.push_back(concat("features rather than times",
-                             report.covariates.empty() ? "" : " and covariates",
-                             " (control 'blank')"));
-  if (main != "clock" && !clock.found)
-    unknown.push_back("pixels rather than metadata (control 'clock')");
-  if (main != "covariates" && !report.covariates.empty() && !covariates.found)
-    unknown.push_back("pixels beside the covariates (control 'covariates')");
-  if (!unknown.empty() && report.against.empty()) {
-    lines.push_back(concat("Not examined: whether ", join(unknown, " and "),
+  if (!unexamined.empty() && report.against.empty())
+    lines.push_back(concat("Not examined: whether ", join(unexamined, " and "),
                            " carry the result; train --compare does that."));
-  }
   return lines;
 }
 
