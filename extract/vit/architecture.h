@@ -20,14 +20,14 @@ inline const WordTable<Activation> kActivations{{"gelu", Activation::kGelu},
                                                 {"quick_gelu", Activation::kQuickGelu},
                                                 {"silu", Activation::kSilu}};
 
-// What a block does; layers/block.h and layers/parallel_block.h spell each.
+// What a block does; vit.h spells each.
 enum class BlockKind { kPreNorm, kPostNorm, kParallelThings, kParallelScaling };
 inline const WordTable<BlockKind> kBlockKinds{{"pre_norm", BlockKind::kPreNorm},
                                               {"post_norm", BlockKind::kPostNorm},
                                               {"parallel_things", BlockKind::kParallelThings},
                                               {"parallel_scaling", BlockKind::kParallelScaling}};
 
-// How queries and keys are turned by their patches' places; positions/rotary.h spells each.
+// How queries and keys are turned by their patches' places; positions.h spells each.
 enum class Rotary { kNone, kAxial, kMixed, kDinov3 };
 inline const WordTable<Rotary> kRotaries{{"none", Rotary::kNone},
                                          {"axial", Rotary::kAxial},

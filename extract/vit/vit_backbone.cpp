@@ -17,7 +17,7 @@
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
 #include "extract/vit/resolve_architecture.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::vit {
 
@@ -67,7 +67,8 @@ class VitBackbone : public Backbone {
       torch::Tensor kept;
       const torch::Tensor pooled =
           engine_->forward(images.to(torch::kCPU).contiguous(), features_, &kept);
-      const torch::Tensor result = projection_ ? projection_->forward(pooled) : pooled;
+      TorchOperations ops;
+      const torch::Tensor result = behind(ops, projection_, pooled);
       return kept.defined() ? at::cat({result, kept.flatten(1)}, 1) : result;
     }
     if (gpu_engine_) {

@@ -1,7 +1,7 @@
 #include "train_temporal/plan/parameters.h"
 
 #include "common/text/text.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::plan {

@@ -94,12 +94,13 @@ torch::Tensor Chain::embed(const torch::Tensor& rows) const {
     channels.push_back(
         levels_[channel].index_select(0, plane.flatten().to(torch::kInt32)).view(plane.sizes()));
   }
-  return model_->embed(torch::stack(channels, 1));
+  vit::TorchOperations ops;
+  return model_->embed(ops, torch::stack(channels, 1));
 }
 
 torch::Tensor Chain::pooled(const torch::Tensor& tokens) const {
-  return model_->forward_head(model_->norm ? model_->norm->forward(tokens) : tokens,
-                              features_.pooling);
+  vit::TorchOperations ops;
+  return model_->pooled(ops, tokens, features_.pooling);
 }
 
 Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) const {
@@ -116,18 +117,18 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) 
   }
   if (step.kind == Kind::kHead) {
     const torch::Tensor& features = output[1];
-    return {(features_.projection ? model_->projection->forward(features) : features)
-                .to(torch::kFloat32)};
+    vit::TorchOperations ops;
+    return {vit::behind(ops, model_->projection, features).to(torch::kFloat32)};
   }
-  vit::OutputDropout dropout;
+  vit::TorchOperations ops;
   if (pass.dropout && pass.dropout->active()) {
-    dropout = [&](const torch::Tensor& x) {
+    ops.dropout = [&](const torch::Tensor& x) {
       return redrawn_dropout(x, *pass.dropout, temporal::token_dropout(step.block, step.part),
                              pass.keys);
     };
   }
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
-  output[0] = model_->block(step.block).forward_part(step.part, input[0], rotation, dropout);
+  output[0] = model_->block(step.block).forward_part(ops, step.part, input[0], rotation);
   return output;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/models/dropout.h"
 
 namespace coldframe::tune {
@@ -49,8 +49,7 @@ class Chain {
   torch::Tensor pooled(const torch::Tensor& tokens) const;
   void find_trained();
 
-  // Modules compute by methods that are not const.
-  mutable vit::VisionTransformer model_;
+  vit::VisionTransformer model_;
   vit::FeatureOptions features_;
   torch::Tensor levels_;
   std::vector<Step> steps_;

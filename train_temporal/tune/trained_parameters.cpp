@@ -65,10 +65,7 @@ bool is_trained(const ChainShape& shape, const std::string& name) {
 
 // `layer`: the name of a linear layer, or of any other module.
 bool takes_low_rank(const ChainShape& shape, const std::string& layer) {
-  if (shape.lora_rank == 0 || !is_trained_block(shape, layer)) return false;
-  for (const char* end : {".qkv", ".proj", ".in_proj", ".attn_out_proj"})
-    if (layer.ends_with(end)) return true;
-  return false;
+  return shape.lora_rank > 0 && is_trained_block(shape, layer) && has_low_rank(layer);
 }
 
 // Gives a model the source's tensors, or copies of those that are to be trained.

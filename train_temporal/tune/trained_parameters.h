@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/torch/tensor.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 #include "train_temporal/tune/costs/costs.h"
 #include "train_temporal/tune/tuned_source.h"
 #include "train_temporal/tune/tuned_vit.h"

@@ -8,7 +8,7 @@
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::tune {
 namespace {

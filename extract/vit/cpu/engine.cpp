@@ -8,7 +8,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "extract/vit/positions/starting_tokens.h"
+#include "extract/vit/inference_weights.h"
 
 namespace coldframe::vit::cpu {
 
@@ -110,8 +110,8 @@ Engine::Engine(const VisionTransformerImpl& model, const ImageSize& image_size,
   if (const auto reason = refusal(architecture_, kernels)) throw ConfigError(*reason);
   start_ = starting_tokens(model, grid_.patches());
   const auto turns = rotations(architecture_, grid_, model.rope_freqs);
-  for (std::size_t i = 0; i < model.blocks->size(); ++i)
-    blocks_.push_back(pack(*model.blocks->ptr(i)->as<BlockImpl>(), turns[i], weights));
+  for (std::size_t i = 0; i < model.blocks.size(); ++i)
+    blocks_.push_back(pack(*model.blocks[i], turns[i], weights));
 }
 
 Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
@@ -119,22 +119,25 @@ Engine::Block Engine::pack(const BlockImpl& block, const Rotation& rotation,
   const auto packed = [&](const Linear& linear, const torch::Tensor& scale) {
     return PackedLinear(kernels_, type, plain(linear->weight), plain(linear->bias), scale);
   };
-  const AttentionWeights attention = attention_weights(*block.attn, rotation);
+  const Branch& attends = block.branches[0][0];
+  const Branch& perceptron = block.branches[1][0];
+  const AttentionWeights attention = attention_weights(*attends.attention, rotation);
   const double head_width = static_cast<double>(architecture_.width / architecture_.heads);
-  const Linear& fc1 = block.mlp->fc1;
-  return {NormWeights(block.norm1),
-          NormWeights(block.norm2),
-          NormWeights(block.attn->norm),
-          NormWeights(block.mlp->norm),
+  const Linear& fc1 = perceptron.mlp->fc1;
+  return {NormWeights(attends.norm),
+          NormWeights(perceptron.norm),
+          NormWeights(attends.attention->norm),
+          NormWeights(perceptron.mlp->norm),
           PackedLinear(kernels_, type, attention.qkv, attention.qkv_bias),
-          packed(block.attn->proj, defined_scale(block.ls1)),
+          packed(attends.attention->proj, defined_scale(attends.scale)),
           architecture_.gated_mlp
               ? PackedLinear::gated(kernels_, type, plain(fc1->weight), plain(fc1->bias))
               : packed(fc1, {}),
-          packed(block.mlp->fc2, defined_scale(block.ls2)),
+          packed(perceptron.mlp->fc2, defined_scale(perceptron.scale)),
           QueryKeyChanges(attention, architecture_),
-          block.attn->relative.defined() ? plain(block.attn->relative) * std::sqrt(head_width)
-                                         : torch::Tensor()};
+          attends.attention->relative.defined()
+              ? plain(attends.attention->relative) * std::sqrt(head_width)
+              : torch::Tensor()};
 }
 
 Engine::~Engine() = default;
@@ -315,7 +318,8 @@ torch::Tensor Engine::forward(const torch::Tensor& images, const FeatureOptions&
   for (std::int64_t image = whole; image < batch; ++image) run(image, 0);
   if (options.pooling != Pooling::kMap) return features;
   const std::int64_t width = architecture_.width;
-  return attn_pool_->forward(features.view({batch, floats / width, width}));
+  TorchOperations ops;
+  return attn_pool_->forward(ops, features.view({batch, floats / width, width})).flatten(1);
 }
 
 }  // namespace coldframe::vit::cpu

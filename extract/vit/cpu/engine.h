@@ -1,4 +1,4 @@
-// The CPU engine: the same Vision Transformer as vision_transformer.h, computed by kernels of our
+// The CPU engine: the same Vision Transformer as vit.h, computed by kernels of our
 // own. An image goes through all blocks on one thread while its numbers stay in the caches; the
 // images of a batch are shared among LibTorch's threads, and those that do not fill all threads are
 // computed one by one with all threads inside each layer. Nothing is allocated after the first
@@ -14,7 +14,7 @@
 #include "extract/vit/cpu/norm_weights.h"
 #include "extract/vit/cpu/packed_linear.h"
 #include "extract/vit/cpu/query_key.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::vit::cpu {
 

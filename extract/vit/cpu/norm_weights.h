@@ -3,7 +3,7 @@
 
 #include "common/torch/tensor.h"
 #include "extract/vit/cpu/kernels.h"
-#include "extract/vit/layers/norm.h"
+#include "extract/vit/layers.h"
 
 namespace coldframe::vit::cpu {
 

@@ -1,9 +1,9 @@
 // A block's queries and keys change before they meet: by norms (qk_norm), then by rotary positions.
 #pragma once
 
-#include "extract/vit/attention_weights.h"
 #include "extract/vit/cpu/attention.h"
 #include "extract/vit/cpu/norm_weights.h"
+#include "extract/vit/inference_weights.h"
 
 namespace coldframe::vit::cpu {
 

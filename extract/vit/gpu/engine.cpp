@@ -11,9 +11,8 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "common/torch/error_text.h"
-#include "extract/vit/attention_weights.h"
 #include "extract/vit/gpu/workspace.h"
-#include "extract/vit/positions/starting_tokens.h"
+#include "extract/vit/inference_weights.h"
 
 namespace coldframe::vit::gpu {
 namespace {
@@ -65,8 +64,8 @@ Engine::Engine(const VisionTransformerImpl& model, const EngineOptions& options,
   if (patch_norm_) patch_bias_ = floats_on_device(model.patch_embed->proj->bias);
   norm_pre_ = cast(model.norm_pre);
   const auto turns = rotations(architecture_, grid, model.rope_freqs);
-  for (std::size_t i = 0; i < model.blocks->size(); ++i)
-    blocks_.push_back(cast(*model.blocks->ptr(i)->as<BlockImpl>(), turns[i]));
+  for (std::size_t i = 0; i < model.blocks.size(); ++i)
+    blocks_.push_back(cast(*model.blocks[i], turns[i]));
   norm_ = cast(model.norm);
   fc_norm_ = cast(model.fc_norm);
   if (options.pooling == Pooling::kMap) attn_pool_ = pool_on_device(model.attn_pool);

@@ -1,4 +1,4 @@
-// The GPU engine: the same Vision Transformer as vision_transformer.h, computed by cuBLAS, flash
+// The GPU engine: the same Vision Transformer as vit.h, computed by cuBLAS, flash
 // attention and the fused kernels of extract/cuda, replayed as a CUDA Graph. Written against
 // LibTorch's operators and a table of kernels, so that the tests run all of it on the CPU with the
 // kernels' twins.
@@ -16,7 +16,7 @@
 #include "extract/vit/backbone.h"
 #include "extract/vit/gpu/graphs.h"
 #include "extract/vit/gpu/layer_clock.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::vit::gpu {
 

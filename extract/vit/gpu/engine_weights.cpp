@@ -1,6 +1,6 @@
 // Casts a model's weights to what the engine computes with.
-#include "extract/vit/attention_weights.h"
 #include "extract/vit/gpu/engine.h"
+#include "extract/vit/inference_weights.h"
 
 namespace coldframe::vit::gpu {
 
@@ -32,12 +32,14 @@ Engine::Block Engine::cast(const BlockImpl& block, const Rotation& rotation) con
     return layer ? floats_on_device(layer->gamma) : torch::Tensor();
   };
   Block to;
-  to.norm1 = cast(block.norm1);
-  to.norm2 = cast(block.norm2);
-  to.scale1 = scale(block.ls1);
-  to.scale2 = scale(block.ls2);
-  cast_attention(*block.attn, rotation, to);
-  cast_perceptron(*block.mlp, to);
+  const Branch& attends = block.branches[0][0];
+  const Branch& perceptron = block.branches[1][0];
+  to.norm1 = cast(attends.norm);
+  to.norm2 = cast(perceptron.norm);
+  to.scale1 = scale(attends.scale);
+  to.scale2 = scale(perceptron.scale);
+  cast_attention(*attends.attention, rotation, to);
+  cast_perceptron(*perceptron.mlp, to);
   return to;
 }
 

@@ -232,8 +232,10 @@ void Engine::pool_tokens(std::int64_t batch) {
   const torch::Tensor normed = norm_ ? work_->normed : work_->x;
   if (options_.pooling == Pooling::kMap) {
     const std::int64_t seen = architecture_.pool_prefix ? tokens_ : patches_;
+    TorchOperations ops;
     features.copy_(
-        attn_pool_->forward(tokens(normed).narrow(1, tokens_ - seen, seen).to(torch::kFloat)));
+        attn_pool_->forward(ops, tokens(normed).narrow(1, tokens_ - seen, seen).to(torch::kFloat))
+            .flatten(1));
     return;
   }
   if (takes_class_token(options_.pooling)) {

@@ -14,7 +14,7 @@
 #include <iostream>
 
 #include "extract/vit/cpu/engine.h"
-#include "extract/vit/positions/starting_tokens.h"
+#include "extract/vit/inference_weights.h"
 #include "extract/vit/published/published.h"
 #include "extract/vit/random_weights.h"
 #include "tests/support/driver.h"
@@ -82,11 +82,12 @@ class OneDnnVit {
       return Layer{packed(weight.to(type).contiguous(), rows), bias.to(type)};
     };
     patch_ = model.patch_embed->proj->weight.detach().flatten(1).to(type);
-    for (const auto& module : *model.blocks) {
-      const auto& block = *module->as<BlockImpl>();
-      blocks_.push_back({norm(*block.norm1), norm(*block.norm2), linear(block.attn->qkv),
-                         linear(block.attn->proj, block.ls1), linear(block.mlp->fc1),
-                         linear(block.mlp->fc2, block.ls2)});
+    for (const vit::Block& block : model.blocks) {
+      const Branch &attends = block->branches[0][0], &perceptron = block->branches[1][0];
+      blocks_.push_back(
+          {norm(*attends.norm), norm(*perceptron.norm), linear(attends.attention->qkv),
+           linear(attends.attention->proj, attends.scale), linear(perceptron.mlp->fc1),
+           linear(perceptron.mlp->fc2, perceptron.scale)});
     }
     norm_ = norm(*model.norm);
   }

@@ -13,7 +13,7 @@
 #include "extract/vit/checkpoint/state_dict_names.h"
 #include "extract/vit/cpu/choose.h"
 #include "extract/vit/random_weights.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 #include "tests/support/gpu_test.h"
 
 namespace coldframe::vit {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "extract/vit/cpu/choose.h"
-#include "extract/vit/layers/activation.h"
 #include "tests/extract/vit/engine_models.h"
 
 namespace coldframe::vit::cpu {
@@ -38,6 +37,10 @@ class KernelTest : public ::testing::TestWithParam<const Kernels*> {
     const torch::Tensor difference = (found.to(torch::kFloat64) - expected).abs();
     EXPECT_LE((difference / (1 + expected.abs())).max().item<double>(),
               tolerance_of(kernels_.element) * scale);
+  }
+  static torch::Tensor activated(const torch::Tensor& x, Activation activation) {
+    TorchOperations ops;
+    return activate(ops, x, activation);
   }
   std::vector<std::pair<Activation, ActivationKernels>> activations() const {
     return {{Activation::kGelu, kernels_.gelu},
@@ -102,7 +105,7 @@ TEST_P(KernelTest, ActivationsAreTheExactOnes) {
     torch::Tensor out = empty({count});
     kernels.alone({x.const_data_ptr<float>(), count, 1, count, bias.const_data_ptr<float>(),
                    out.data_ptr(), count});
-    expect_close(out, activate((x + bias).to(torch::kFloat64), activation));
+    expect_close(out, activated((x + bias).to(torch::kFloat64), activation));
   }
 }
 
@@ -117,7 +120,7 @@ TEST_P(KernelTest, GatesMultiplyTheOtherHalfOfAPanel) {
       kernels.gate({sums.const_data_ptr<float>(), kernels_.columns, rows, columns,
                     bias.const_data_ptr<float>(), out.data_ptr(), half});
       expect_close(out.narrow(1, 0, columns),
-                   activate(all.narrow(1, 0, columns), activation) * all.narrow(1, half, columns),
+                   activated(all.narrow(1, 0, columns), activation) * all.narrow(1, half, columns),
                    4);
       EXPECT_TRUE((out.narrow(1, columns, half - columns) == 7).all().item<bool>());
     }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "extract/vit/random_weights.h"
-#include "extract/vit/vision_transformer.h"
+#include "extract/vit/vit.h"
 
 namespace coldframe::vit {
 

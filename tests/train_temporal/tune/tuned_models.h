@@ -60,9 +60,10 @@ inline torch::Tensor rows_of(const TunedSource& source, std::int64_t frames = kF
                              .view({frames, size.height, size.width, 3});
   if (source.cut() == 0) return pixels;
   vit::VisionTransformer model = whole_model(source);
-  torch::Tensor x = model->embed(images_of(source, pixels));
+  vit::TorchOperations ops;
+  torch::Tensor x = model->embed(ops, images_of(source, pixels));
   for (std::int64_t i = 0; i < source.cut(); ++i)
-    x = model->block(i).forward(x, model->rotation(i, x.device()));
+    x = model->block(i).forward(ops, x, model->rotation(i, x.device()));
   return x.to(torch::kHalf);
 }
 
@@ -104,23 +105,22 @@ inline Step whole_step(const TunedSource& source, const std::vector<std::string>
   auto parameters = model->named_parameters();
   for (const std::string& name : names) parameters[name].set_requires_grad(true);
   const auto keys = keys_of(rows.size(0));
+  vit::TorchOperations ops;
   torch::Tensor x =
-      source.cut() == 0 ? model->embed(images_of(source, rows)) : rows.to(torch::kFloat32);
+      source.cut() == 0 ? model->embed(ops, images_of(source, rows)) : rows.to(torch::kFloat32);
   const auto layers = vit::layers_of(source.features(), source.architecture());
   std::vector<torch::Tensor> features;
   for (std::int64_t i = source.cut(); i <= layers.back(); ++i) {
     if (features.size() < layers.size() && layers[features.size()] == i)
-      features.push_back(model->forward_head(model->norm ? model->norm->forward(x) : x,
-                                             source.features().pooling));
+      features.push_back(model->pooled(ops, x, source.features().pooling));
     if (i == layers.back()) break;
     for (std::size_t part = 0; part < model->block(i).parts(); ++part) {
       const auto dropped = [&](const torch::Tensor& y) {
         const auto mask = dropout.mask(temporal::token_dropout(i, part), keys, y[0].numel());
         return y * mask.view_as(y);
       };
-      x = model->block(i).forward_part(
-          part, x, model->rotation(i, x.device()),
-          dropout.active() ? vit::OutputDropout(dropped) : vit::OutputDropout());
+      if (dropout.active()) ops.dropout = dropped;
+      x = model->block(i).forward_part(ops, part, x, model->rotation(i, x.device()));
     }
   }
   Step step;

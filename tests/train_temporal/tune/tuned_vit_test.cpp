@@ -169,9 +169,9 @@ TEST_F(TunedVitTest, MergedIsWhatItComputes) {
     vit::VisionTransformer model(vit::Scope(merged), source.architecture(), source.image_size());
     merged.finish();
     torch::Tensor x = rows.to(torch::kFloat32);
-    for (std::int64_t i = 2; i < 4; ++i) x = model->block(i).forward(x, {});
-    const torch::Tensor expected =
-        model->forward_head(model->norm->forward(x), source.features().pooling);
+    vit::TorchOperations ops;
+    for (std::int64_t i = 2; i < 4; ++i) x = model->block(i).forward(ops, x, {});
+    const torch::Tensor expected = model->pooled(ops, x, source.features().pooling);
     EXPECT_LE(most(vit.features(rows) - expected), 1e-5 * most(expected));
     for (const auto& [name, tensor] : vit.merged()) {
       const bool tuned = name.starts_with("blocks.2") || name.starts_with("blocks.3") ||

@@ -1,17 +1,19 @@
 #include "train_temporal/tune/costs/costs.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "common/text/text.h"
-#include "extract/vit/positions/grid.h"
-#include "train_temporal/tune/costs/outline_layers.h"
+#include "train_temporal/tune/costs/outline_operations.h"
 
 namespace coldframe::tune {
 namespace {
 
 struct ChainStep {
-  enum Kind { kEmbed, kAttention, kMlp, kBoth, kHead } kind;
+  enum Kind { kEmbed, kPart, kHead } kind;
   std::int64_t block = 0;
+  std::size_t part = 0;
   bool tap = false;  // the block's input is one of the layers
 
   bool operator==(const ChainStep&) const = default;
@@ -21,38 +23,52 @@ std::vector<ChainStep> chain_steps(const ChainShape& shape) {
   const std::vector<std::int64_t> layers = vit::layers_of(shape.features, shape.architecture);
   std::vector<ChainStep> steps;
   if (shape.whole()) steps.push_back({ChainStep::kEmbed});
-  for (std::int64_t block = shape.first_block(); block < layers.back(); ++block) {
-    const bool tap = std::ranges::find(layers, block) != layers.end();
-    if (shape.architecture.block == vit::BlockKind::kParallelScaling) {
-      steps.push_back({ChainStep::kBoth, block, tap});
-      continue;
-    }
-    steps.push_back({ChainStep::kAttention, block, tap});
-    steps.push_back({ChainStep::kMlp, block});
-  }
+  for (std::int64_t block = shape.first_block(); block < layers.back(); ++block)
+    for (std::size_t part = 0; part < vit::parts_of(shape.architecture.block); ++part)
+      steps.push_back({ChainStep::kPart, block, part,
+                       part == 0 && std::ranges::find(layers, block) != layers.end()});
   steps.push_back({ChainStep::kHead});
   return steps;
 }
 
-Outline run_step(OutlineLayers& layers, const ChainStep& step, const Outline& x) {
-  switch (step.kind) {
-    case ChainStep::kEmbed:
-      return layers.embed();
-    case ChainStep::kAttention:
-    case ChainStep::kMlp:
-      return layers.half_block(x, step.kind == ChainStep::kAttention);
-    case ChainStep::kBoth:
-      return layers.parallel_block(x);
-    case ChainStep::kHead:
-      return layers.features(x);
+std::uint64_t unsigned_of(std::int64_t value) {
+  return static_cast<std::uint64_t>(value);
+}
+
+// Names and shapes of the model's tensors, without memory.
+class OutlineSource : public vit::WeightSource {
+ public:
+  torch::Tensor take(const std::string&, torch::IntArrayRef shape) override {
+    return torch::empty(shape, torch::kMeta);
   }
-  return {};
+};
+
+// One block of the model, since all are alike; what is trained requires a gradient.
+vit::VisionTransformer outline_model(const ChainShape& shape) {
+  vit::Architecture one_block = shape.architecture;
+  one_block.depth = 1;
+  OutlineSource weights;
+  vit::VisionTransformer model(vit::Scope(weights), one_block, shape.image_size, shape.projected);
+  if (shape.lora_rank == 0) {
+    for (torch::Tensor& parameter : model->parameters()) parameter.set_requires_grad(true);
+    return model;
+  }
+  for (auto& item : model->named_modules("", /*include_self=*/false)) {
+    if (!has_low_rank(item.key())) continue;
+    auto& layer = *item.value()->as<vit::LinearImpl>();
+    const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+      return torch::empty({rows, columns}, torch::kMeta).set_requires_grad(true);
+    };
+    layer.lora_down = matrix(shape.lora_rank, layer.weight.size(1));
+    layer.lora_up = matrix(layer.weight.size(0), shape.lora_rank);
+  }
+  return model;
 }
 
 class StepMeter {
  public:
   StepMeter(const ChainShape& shape, std::int64_t frames)
-      : shape_(shape), frames_(static_cast<std::uint64_t>(frames)) {}
+      : shape_(shape), frames_(static_cast<std::uint64_t>(frames)), model_(outline_model(shape)) {}
 
   StepCost measure(const ChainStep& step, bool input_needs_gradient) const {
     StepCost cost;
@@ -64,7 +80,7 @@ class StepMeter {
  private:
   void run(const ChainStep& step, bool input_needs_gradient, bool graph, StepCost& cost) const {
     Tape tape(graph, shape_.half, shape_.cuda ? 512 : 1);
-    OutlineLayers layers(tape, shape_, frames_);
+    OutlineOperations ops(tape, shape_, frames_);
     Outline x = step.kind == ChainStep::kEmbed
                     ? Outline{}
                     : tape.tensor(frames_ * static_cast<std::uint64_t>(shape_.tokens() *
@@ -73,8 +89,8 @@ class StepMeter {
     if (input_needs_gradient) x = tape.with_gradient(x);
     const std::uint64_t before = tape.ledger().live;
     Outline tapped;
-    if (step.tap) tapped = layers.pooled(x);
-    const Outline result = run_step(layers, step, x);
+    if (step.tap) tapped = pooled(tape, ops, x);
+    const Outline result = run_step(tape, ops, step, x);
     const std::uint64_t output = result.bytes() + tapped.bytes();
     cost.output = output;
     const std::uint64_t live = tape.ledger().live, peak = tape.ledger().peak;
@@ -94,28 +110,41 @@ class StepMeter {
     cost.backward = tape.backward_work();
   }
 
+  // Levels of pixels are looked up channel by channel and put side by side.
+  Outline embed(Tape& tape, OutlineOperations& ops) const {
+    const std::uint64_t values = frames_ * unsigned_of(shape_.image_size.pixels());
+    std::vector<Outline> channels;
+    for (int channel = 0; channel < 3; ++channel) {
+      Operator lookup{{}, values, 4};
+      lookup.forward_temporary = 5 * values;  // the channel's bytes, and the same as int32
+      channels.push_back(tape.run(lookup));
+    }
+    return model_->embed(ops, tape.run({{}, 3 * values, 4}));
+  }
+
+  Outline pooled(Tape& tape, OutlineOperations& ops, const Outline& tokens) const {
+    return tape.cast(model_->pooled(ops, tokens, shape_.features.pooling), 4);
+  }
+
+  Outline run_step(Tape& tape, OutlineOperations& ops, const ChainStep& step,
+                   const Outline& x) const {
+    if (step.kind == ChainStep::kEmbed) return embed(tape, ops);
+    if (step.kind == ChainStep::kPart)
+      return model_->block(0).forward_part(ops, step.part, x,
+                                           shape_.architecture.rotary != vit::Rotary::kNone);
+    const Outline features = pooled(tape, ops, x);
+    return model_->projection ? tape.cast(model_->projection->forward(ops, features), 4) : features;
+  }
+
   const ChainShape& shape_;
   std::uint64_t frames_;
+  vit::VisionTransformer model_;
 };
 
-std::string step_name(const ChainStep& step) {
-  switch (step.kind) {
-    case ChainStep::kEmbed:
-      return "patch embedding";
-    case ChainStep::kAttention:
-      return concat("block ", step.block, " attention");
-    case ChainStep::kMlp:
-      return concat("block ", step.block, " MLP");
-    case ChainStep::kBoth:
-      return concat("block ", step.block);
-    case ChainStep::kHead:
-      return "norm and pooling";
-  }
-  return "";
-}
-
-std::uint64_t unsigned_of(std::int64_t value) {
-  return static_cast<std::uint64_t>(value);
+std::string step_name(const ChainStep& step, std::size_t parts) {
+  if (step.kind == ChainStep::kEmbed) return "patch embedding";
+  if (step.kind == ChainStep::kHead) return "norm and pooling";
+  return concat("block ", step.block, parts == 1 ? "" : step.part == 0 ? " attention" : " MLP");
 }
 
 }  // namespace
@@ -139,9 +168,17 @@ std::uint64_t ChainShape::attention_bytes() const {
   return unsigned_of(4 * architecture.heads * tokens() * tokens());
 }
 
+bool has_low_rank(std::string_view layer) {
+  return layer.starts_with("blocks.") &&
+         std::ranges::any_of(
+             std::array<std::string_view, 4>{".qkv", ".proj", ".in_proj", ".attn_out_proj"},
+             [&](std::string_view end) { return layer.ends_with(end); });
+}
+
 std::vector<std::string> step_names(const ChainShape& shape) {
   std::vector<std::string> names;
-  for (const ChainStep& step : chain_steps(shape)) names.push_back(step_name(step));
+  for (const ChainStep& step : chain_steps(shape))
+    names.push_back(step_name(step, vit::parts_of(shape.architecture.block)));
   return names;
 }
 

@@ -1,10 +1,11 @@
-// The costs of each step of a ViT's trained part: bytes by following its layers with sizes in
-// place of numbers (tape.h), operator by operator as extract/vit/layers spell them, and time by
-// counting operations.
+// The costs of each step of a ViT's trained part: bytes by following extract/vit/vit.h with sizes
+// in place of numbers (tape.h), operator by operator as LibTorch runs it, and time by counting
+// operations.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/text/image_size.h"
@@ -46,6 +47,8 @@ struct ChainShape {
 // instructions for them (AVX-512 and the like); elsewhere it computes in place, ten times slower.
 bool bfloat16_products_have_buffers();
 
+// Low-rank matrices go beside linear layers of this name, such as "blocks.3.attn.qkv".
+bool has_low_rank(std::string_view layer);
 // "patch embedding", "block 3 attention", "block 3 MLP", …, "norm and pooling"; blocks from 0.
 std::vector<std::string> step_names(const ChainShape& shape);
 // The trained steps and their input, for a chunk of frames. Times are operations.

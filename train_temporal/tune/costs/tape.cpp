@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -83,12 +84,14 @@ Outline Tape::run(const Operator& op) {
   return result;
 }
 
-std::vector<Outline> Tape::split(const Outline& x, std::size_t parts) {
+std::vector<Outline> Tape::split(const Outline& x, const std::vector<std::int64_t>& shares) {
   const std::shared_ptr<Node> node = node_for({x});
-  if (node) node->results = parts;
+  if (node) node->results = shares.size();
+  const std::uint64_t share =
+      x.elements / static_cast<std::uint64_t>(std::accumulate(shares.begin(), shares.end(), 0L));
   std::vector<Outline> found;
-  for (std::size_t i = 0; i < parts; ++i)
-    found.push_back({x.elements / parts, x.width, x.memory, node, i});
+  for (std::size_t i = 0; i < shares.size(); ++i)
+    found.push_back({share * static_cast<std::uint64_t>(shares[i]), x.width, x.memory, node, i});
   return found;
 }
 

@@ -44,6 +44,7 @@ struct Outline {
   std::shared_ptr<Memory> memory;  // nothing: it is not counted, such as a weight
   std::shared_ptr<Node> node;      // nothing: it needs no gradient
   std::size_t slot = 0;            // which of the node's results it is
+  bool by_heads = false;           // it lies head by head, not token by token
 
   std::uint64_t bytes() const { return elements * width; }
 };
@@ -82,7 +83,8 @@ class Tape {
   Outline with_gradient(Outline leaf);
   Outline run(const Operator& op);
   // Several results of one memory, whose gradients the backward pass puts side by side anew.
-  std::vector<Outline> split(const Outline& x, std::size_t parts);
+  // They take these shares of x.
+  std::vector<Outline> split(const Outline& x, const std::vector<std::int64_t>& shares);
   // Gives x in that width, by autocast or .to(): itself where it has that already.
   Outline cast(const Outline& x, std::uint64_t width);
 

@@ -1,10 +1,24 @@
-#include "extract/vit/positions/rotary.h"
+#include "extract/vit/positions.h"
 
 #include <cmath>
 
 namespace coldframe::vit {
 
 namespace {
+
+// square [1, width, grid, grid] -> [1, width, rows, columns]
+torch::Tensor resized(const torch::Tensor& square, const Grid& new_grid, Resampling resampling) {
+  const std::vector<std::int64_t> size{new_grid.rows, new_grid.columns};
+  switch (resampling) {
+    case Resampling::kBicubicAntialiased:
+      return at::_upsample_bicubic2d_aa(square, size, /*align_corners=*/false);
+    case Resampling::kBicubic:
+      return at::upsample_bicubic2d(square, size, /*align_corners=*/false);
+    case Resampling::kBilinearAntialiased:
+      return at::_upsample_bilinear2d_aa(square, size, /*align_corners=*/false);
+  }
+  return {};
+}
 
 // The place of each patch along an axis of `grid` patches, [grid].
 torch::Tensor places(const Architecture& shape, std::int64_t grid) {
@@ -54,6 +68,38 @@ torch::Tensor quarter_turned(const torch::Tensor& x, bool half) {
 }
 
 }  // namespace
+
+torch::Tensor resample_positions(const torch::Tensor& positions, std::int64_t prefix,
+                                 std::int64_t grid, const Grid& new_grid, Resampling resampling) {
+  if (Grid(grid) == new_grid) return positions;
+  const std::int64_t width = positions.size(2);
+  const torch::Tensor square = positions
+                                   .slice(1, prefix)  // [1, grid², width]
+                                   .reshape({1, grid, grid, width})
+                                   .permute({0, 3, 1, 2});  // [1, width, grid, grid]
+  const torch::Tensor resampled = resized(square, new_grid, resampling)
+                                      .permute({0, 2, 3, 1})
+                                      .reshape({1, new_grid.patches(), width});
+  return torch::cat({positions.slice(1, 0, prefix), resampled}, 1).contiguous();
+}
+
+torch::Tensor relative_bias(const torch::Tensor& table, std::int64_t grid) {
+  const std::int64_t patches = grid * grid, rows = table.size(0), side = 2 * grid - 1;
+  const torch::Tensor at = torch::arange(patches);
+  const torch::Tensor row = at.floor_divide(grid), column = at.remainder(grid);
+  const auto differences = [&](const torch::Tensor& place) {
+    return place.unsqueeze(1) - place.unsqueeze(0) + grid - 1;  // query's minus key's, from 0
+  };
+  torch::Tensor index = torch::empty({1 + patches, 1 + patches}, torch::kInt64);
+  index.slice(0, 1).slice(1, 1).copy_(differences(row) * side + differences(column));
+  index.select(0, 0).fill_(rows - 3);
+  index.select(1, 0).fill_(rows - 2);
+  index[0][0] = rows - 1;
+  return table.index_select(0, index.flatten().to(table.device()))
+      .view({1 + patches, 1 + patches, -1})
+      .permute({2, 0, 1})
+      .contiguous();
+}
 
 std::vector<Rotation> rotations(const Architecture& shape, const Grid& grid,
                                 const torch::Tensor& frequencies) {
