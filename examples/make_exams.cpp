@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
 #include "common/cli/error.h"
@@ -11,6 +10,7 @@
 #include "common/files/csv.h"
 #include "common/text/text.h"
 #include "examples/vessels.h"
+#include "extract/frames/image/jpeg.h"
 
 namespace coldframe::examples {
 namespace {
@@ -93,11 +93,13 @@ cv::Mat render(cv::RNG& random, const VascularBed& bed, const Acquisition& acqui
 }
 
 void write_frame(const std::filesystem::path& path, const cv::Mat& frame) {
-  std::vector<unsigned char> bytes;
-  cv::imencode(".jpg", frame, bytes, {cv::IMWRITE_JPEG_QUALITY, 95});
+  cv::Mat rgb;
+  cv::cvtColor(frame, rgb, cv::COLOR_GRAY2RGB);
+  const auto count = static_cast<std::size_t>(3 * frame.cols * frame.rows);
+  const std::string bytes =
+      frames::encode_jpeg({frame.cols, frame.rows, {rgb.data, rgb.data + count}}, 95);
   std::ofstream file(path, std::ios::binary);
-  file.write(reinterpret_cast<const char*>(bytes.data()),
-             static_cast<std::streamsize>(bytes.size()));
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (!file) throw SystemError(concat("cannot write ", path.string(), "; is the disk full?"));
 }

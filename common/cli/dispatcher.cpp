@@ -9,6 +9,7 @@
 
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/cli/find_libtorch.h"
 #include "common/cli/interrupt.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
@@ -21,17 +22,21 @@ struct Command {
   const char* name;
   const char* program;
   bool passes_name;  // whether the program takes the name as its first argument
+  bool needs_libtorch;
   const char* summary;
 };
 
 constexpr std::array<Command, 7> kCommands = {{
-    {"extract", "coldframe-extract", false, "frames -> frozen ViT -> cache"},
-    {"cache", "coldframe-cache", false, "look into a cache: ls, info, stats, verify"},
-    {"train", "coldframe-train_temporal", true, "train a temporal model on a cache"},
-    {"evaluate", "coldframe-train_temporal", true, "measure a trained run on a labelled cache"},
-    {"predict", "coldframe-train_temporal", true, "apply a trained run or a bundle to exams"},
-    {"bundle", "coldframe-train_temporal", true, "a finished study as one thing to hand over"},
-    {"plan", "coldframe-train_temporal", true, "memory of every way of training, before it runs"},
+    {"extract", "coldframe-extract", false, true, "frames -> frozen ViT -> cache"},
+    {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify"},
+    {"train", "coldframe-train_temporal", true, true, "train a temporal model on a cache"},
+    {"evaluate", "coldframe-train_temporal", true, true,
+     "measure a trained run on a labelled cache"},
+    {"predict", "coldframe-train_temporal", true, true, "apply a trained run or a bundle to exams"},
+    {"bundle", "coldframe-train_temporal", true, true,
+     "a finished study as one thing to hand over"},
+    {"plan", "coldframe-train_temporal", true, true,
+     "memory of every way of training, before it runs"},
 }};
 
 void print_help(std::ostream& out) {
@@ -51,6 +56,7 @@ void print_help(std::ostream& out) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
   const std::string program = self.parent_path() / command.program;
+  if (command.needs_libtorch) find_libtorch();
   std::vector<std::string> words = {program};
   if (command.passes_name) words.emplace_back(command.name);
   words.insert(words.end(), rest.begin(), rest.end());

@@ -8,6 +8,8 @@ find_path(COLDFRAME_TORCH_INCLUDE torch/csrc/api/include/torch/torch.h
   DOC "LibTorch's include folder; run common/bootstrap to install it")
 find_library(COLDFRAME_TORCH_CPU torch_cpu HINTS ${COLDFRAME_TORCH_INCLUDE}/../lib REQUIRED)
 find_library(COLDFRAME_C10 c10 HINTS ${COLDFRAME_TORCH_INCLUDE}/../lib REQUIRED)
+file(STRINGS ${COLDFRAME_TORCH_INCLUDE}/torch/headeronly/version.h version REGEX "define TORCH_VERSION_M(AJ|IN)OR")
+string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2" COLDFRAME_TORCH_VERSION "${version}")
 get_filename_component(COLDFRAME_TORCH_LIB ${COLDFRAME_TORCH_CPU} DIRECTORY)
 
 add_library(coldframe_libtorch INTERFACE)

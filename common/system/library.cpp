@@ -10,8 +10,11 @@ void* find_in_library(const char* library, const char* name, std::string& proble
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   problem = "this build has none";
-  // Test programs lie in build/tests, the libraries in build/bin.
-  for (const auto& path : {folder / library, folder.parent_path() / "bin" / library}) {
+  // Installed programs lie in bin, libraries in lib; test programs lie in build/tests, libraries in
+  // build/bin.
+  const auto above = folder.parent_path();
+  for (const auto& path :
+       {folder / library, above / "lib/coldframe" / library, above / "bin" / library}) {
     if (!std::filesystem::exists(path, error)) continue;
     void* const opened = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (void* const found = opened ? dlsym(opened, name) : nullptr) return found;

@@ -14,10 +14,10 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 EXAMS, FRAMES, SIDE = 23, 3, 32
-sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests/support")]
+sys.path[:0] = [str(ROOT / "common/python"), str(ROOT / "tests/support")]
 
 import loaded_program  # noqa: E402
-from read_cache import Cache  # noqa: E402
+from coldframe import Cache  # noqa: E402
 
 
 def make_job(folder):

@@ -231,8 +231,8 @@ def test_diff_and_export(cohort, tmp_path):
 
 def test_python_reads_it(cohort, tmp_path):
     cohort.extract(tmp_path / "x.cache", *RANDOM, "--cut", "5")
-    sys.path.insert(0, str(ROOT / "examples"))
-    from read_cache import Cache
+    sys.path.insert(0, str(ROOT / "common/python"))
+    from coldframe import Cache
     coldframe("cache", "pack", tmp_path / "x.h5", tmp_path / "x.cache")
     np.testing.assert_array_equal(Cache(tmp_path / "x.cache").cut("E1"), array(tmp_path / "x.h5", "cut/clean")[4:7])
 

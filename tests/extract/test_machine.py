@@ -14,9 +14,9 @@ import loaded_program
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIDE, FRAMES = 32, 12
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(ROOT / "common/python"))
 
-from read_cache import Cache  # noqa: E402
+from coldframe import Cache  # noqa: E402
 
 
 class Hungry(torch.nn.Module):

@@ -149,8 +149,8 @@ def least_cosine(context, a, b):
     """Of the features of all frames of two caches."""
     import numpy
 
-    sys.path.insert(0, str(context.root / "examples"))
-    from read_cache import Cache
+    sys.path.insert(0, str(context.root / "common/python"))
+    from coldframe import Cache
 
     one, other = Cache(context.work / a), Cache(context.work / b)
     assert list(one.exams["id"]) == list(other.exams["id"]), "the caches hold other exams"

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
 
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "cache", "common",
-             "examples", "extract", "tests", "train_temporal"}
+             "examples", "extract", "pyproject.toml", "tests", "train_temporal"}
 CODE = (".cpp", ".h", ".cu", ".cuh")
 MAX_LINES = 350
 
@@ -83,7 +83,7 @@ ROOMS = {
                                          "train_temporal/plan",
                                          "train_temporal/report",
                                          "train_temporal/run"} | EVALUATION | MODELS,
-    "examples": {"common", "examples"},
+    "examples": {"common", "examples", "extract/frames"},
 }
 
 # Headers of libraries, and the only places that may include them.

@@ -169,9 +169,10 @@ void check_names(const ExportNames& names, const std::string& cache, bool overwr
 
 void require_npy(const fs::path& out) {
   if (out.extension() == ".npy") return;
-  throw ConfigError(concat("'", out.string(),
-                           "': features are exported to .npy; name OUT.npy (h5py reads the cache "
-                           "as it is, and pandas writes what examples/read_cache.py makes of it)"));
+  throw ConfigError(
+      concat("'", out.string(),
+             "': features are exported to .npy; name OUT.npy (h5py reads the cache "
+             "as it is, and Python's coldframe.open(PATH).table() is a DataFrame of it)"));
 }
 
 void write_all(const CacheReader& cache, const Exporter& exporter, const std::string& view,

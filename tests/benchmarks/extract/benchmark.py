@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 
 ROOT = Path(__file__).resolve().parents[3]
 WORK = ROOT / "build" / "benchmarks" / "extract"
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(ROOT / "common/python"))
 
 
 def make_weights():
@@ -92,7 +92,7 @@ def run_peer(manifest, weights, frames, precision, workers, args):
 
 def least_cosine(ours, peer):
     """Over frames of exams that have as many in both (a container's stated frame count may be wrong)."""
-    from read_cache import Cache
+    from coldframe import Cache
     least, compared = 1.0, 0
     with h5py.File(peer) as other:
         cache = Cache(ours)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import read_cache
+import coldframe
 from tool_support import driver, dump, refusal, run, tool, tool_json
 
 
@@ -12,7 +12,7 @@ from tool_support import driver, dump, refusal, run, tool, tool_json
 def cache(tmp_path_factory):
     path = tmp_path_factory.mktemp("exchange") / "x.h5"
     driver("write", path, 0, 9)
-    return path, read_cache.Cache(path)
+    return path, coldframe.open(path)
 
 
 def halves(array):
@@ -68,7 +68,7 @@ def test_the_readers_table_keeps_columns_of_one_name_apart(tmp_path):
     np.save(tmp_path / "f.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
     (tmp_path / "f.csv").write_text("exam,f1,index,phase\na,7,8,x\na,7,8,y\nb,9,9,z\n")
     run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t", "--frame-columns", "phase")
-    table = read_cache.Cache(tmp_path / "x.h5").table()
+    table = coldframe.open(tmp_path / "x.h5").table()
     assert table.columns.is_unique and table["f1"].tolist() == [1, 3, 5]
     assert table["column f1"].tolist() == [7, 7, 9] and table["index"].tolist() == [8, 8, 9]
     assert table["frame index"].tolist() == [0, 1, 0] and table["phase"].tolist() == list("xyz")
@@ -176,7 +176,7 @@ def test_damage_is_neither_the_same_nor_half_an_export(tmp_path):
 @pytest.mark.parametrize("name", ["x", "x.npz", "x.parquet"])
 def test_export_says_which_format_there_is(cache, tmp_path, name):
     message = refusal("export", cache[0], tmp_path / name)
-    assert "are exported to .npy" in message and "read_cache.py" in message
+    assert "are exported to .npy" in message and "coldframe.open" in message
     assert not list(tmp_path.iterdir())
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import read_cache
+import coldframe
 from tool_support import driver, dump, refusal, run, tool, tool_json
 
 
@@ -27,7 +27,7 @@ def test_import_reads_back_what_numpy_saved(tmp_path, dtype):
                           "label": [n + "!" for n in names], "phase": [f"p{i}" for i in range(12)]})
     table.to_csv(tmp_path / "f.csv", index=False)
     run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "test", "--frame-columns", "phase")
-    reader = read_cache.Cache(tmp_path / "x.h5")
+    reader = coldframe.open(tmp_path / "x.h5")
     assert reader.exams["id"].tolist() == ["b", "a", "c"]
     assert reader.recipe["features"]["imported"] == "test"
     for exam in "abc":

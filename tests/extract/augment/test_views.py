@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 import loaded_program
-import read_cache
+import coldframe
 from augment_helper import noise, view, with_numpy, with_pillow
 
 SIZE = 16
@@ -174,8 +174,8 @@ def test_the_verbs_of_cache_take_several_views(job, made, tmp_path):
     coldframe("cache", "report", merged, tmp_path / "x.html")
     assert "view3" in (tmp_path / "x.html").read_text()
 
-    reader = read_cache.Cache(merged)
-    original = read_cache.Cache(made)
+    reader = coldframe.open(merged)
+    original = coldframe.open(made)
     assert reader.views == ["clean", "view1", "view2", "view3"]
     for exam in job.frames:
         np.testing.assert_array_equal(reader.features(exam, "view2"), original.features(exam, "view2"))

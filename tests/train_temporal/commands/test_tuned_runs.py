@@ -15,7 +15,7 @@ import torch
 from training_support import PROGRAM, coldframe, ramp_cache
 from tuning_support import BLOCKS, CUT, PIXELS, SIDE, cut_cache, extract, made_exams, tiny_vit, train, words
 
-from read_cache import Cache
+from coldframe import Cache
 from temporal_model import predict
 
 

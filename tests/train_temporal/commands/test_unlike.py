@@ -10,7 +10,7 @@ from safetensors.numpy import load_file
 from sklearn.metrics import roc_auc_score
 from training_support import coldframe, exam, make_cache, quick
 
-from read_cache import Cache
+from coldframe import Cache
 
 COUNT, WIDTH = 100, 24
 MIXING = np.random.default_rng(9).normal(size=(WIDTH, WIDTH)) * np.linspace(0.1, 2, WIDTH)

@@ -1,8 +1,10 @@
-"""examples/read_cache.py against caches that coldframe extract made, and shards written by hand."""
+"""coldframe.open against caches that coldframe extract made, and shards written by hand."""
 
 import csv
 import io
+import multiprocessing
 import os
+import pickle
 import subprocess
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-import read_cache
+import coldframe
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("COLDFRAME_BUILD", ROOT / "build"))
@@ -56,7 +58,7 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize("name", ["exams.cache", "exams.h5"])
 def test_exams_and_frames_are_those_of_the_manifest(made, name):
     folder, rows = made
-    cache = read_cache.Cache(folder / name)
+    cache = coldframe.open(folder / name)
     assert list(cache.exams["id"]) == ["E0000", "E0001", "E0002", "E0003", "E0004"]
     assert list(cache.exams["patient"]) == [rows[3 * i]["patient"] for i in range(5)]
     assert list(cache.exams["label"]) == [int(rows[3 * i]["label"]) for i in range(5)]
@@ -73,7 +75,7 @@ def test_exams_and_frames_are_those_of_the_manifest(made, name):
 
 def test_features_of_folder_and_file_are_equal_and_finite_where_present(made):
     folder, _ = made
-    shards, single = read_cache.Cache(folder / "exams.cache"), read_cache.Cache(folder / "exams.h5")
+    shards, single = coldframe.open(folder / "exams.cache"), coldframe.open(folder / "exams.h5")
     assert shards.recipe["features"] == single.recipe["features"]
     for exam in shards.exams["id"]:
         features = shards.features(exam)
@@ -85,7 +87,7 @@ def test_features_of_folder_and_file_are_equal_and_finite_where_present(made):
 
 def test_thumbnails_are_the_frames_as_pillow_sees_them(made):
     folder, rows = made
-    without, cache = read_cache.Cache(folder / "exams.cache"), read_cache.Cache(folder / "exams.h5")
+    without, cache = coldframe.open(folder / "exams.cache"), coldframe.open(folder / "exams.h5")
     assert without.thumbnail(0, 0) == b""
     for number, row in enumerate(rows):
         exam, frame = divmod(number, 3)
@@ -106,11 +108,11 @@ def test_thumbnails_are_the_frames_as_pillow_sees_them(made):
 def test_a_changed_label_is_read_from_the_later_revision(made):
     folder, rows = made
     extract(folder / "exams.csv", folder / "relabelled.cache")
-    before = read_cache.Cache(folder / "relabelled.cache")
+    before = coldframe.open(folder / "relabelled.cache")
     changed = [dict(row, label="2") if row["exam"] == "E0001" else row for row in rows]
     write_manifest(folder / "relabelled.csv", changed)
     extract(folder / "relabelled.csv", folder / "relabelled.cache")
-    after = read_cache.Cache(folder / "relabelled.cache")
+    after = coldframe.open(folder / "relabelled.cache")
     assert len(after) == 5
     assert after.exams["label"][1] == 2
     np.testing.assert_array_equal(after.features("E0001"), before.features("E0001"))
@@ -118,8 +120,8 @@ def test_a_changed_label_is_read_from_the_later_revision(made):
 
 def test_dataset_feeds_a_loader(made):
     folder, _ = made
-    dataset = read_cache.ExamDataset(read_cache.Cache(folder / "exams.cache"), target="label")
-    loader = torch.utils.data.DataLoader(dataset, batch_size=5, num_workers=1, collate_fn=read_cache.collate)
+    dataset = coldframe.ExamDataset(coldframe.open(folder / "exams.cache"), target="label")
+    loader = torch.utils.data.DataLoader(dataset, batch_size=5, num_workers=1, collate_fn=coldframe.collate)
     features, times, present, targets = next(iter(loader))
     assert features.shape == (5, 3, 192) and torch.isfinite(features).all()
     assert times.shape == present.shape == (5, 3)
@@ -133,7 +135,7 @@ def write_shard(path, exams, digest="d"):
     ids, ordinals, revisions, values, labels = zip(*exams)
     count = len(exams)
     with h5py.File(path, "w", libver=("v110", "v110")) as shard:
-        shard.attrs.update(recipe="{}", dimension=2, cache_digest=digest)
+        shard.attrs.update(format="coldframe-cache", format_version=1, recipe="{}", dimension=2, cache_digest=digest)
         shard["features/clean"] = np.repeat(np.float16(values), 2).reshape(count, 2)
         shard["exams/id"], shard["exams/patient"] = text(ids), text(["P"] * count)
         shard["exams/ordinal"], shard["exams/revision"] = np.uint64(ordinals), np.uint32(revisions)
@@ -148,17 +150,17 @@ def test_the_highest_revision_wins_and_the_ordinal_orders(tmp_path):
     write_shard(tmp_path / "shard-000-000000.h5", [("b", 1, 0, 1, "x"), ("a", 0, 1, 2, "y")])
     write_shard(tmp_path / "shard-000-000001.h5", [("a", 0, 0, 3, "z"), ("b", 1, 2, 4, "")])
     (tmp_path / "shard-000-000002.h5.tmp").write_bytes(b"unfinished")
-    cache = read_cache.Cache(tmp_path)
+    cache = coldframe.open(tmp_path)
     assert list(cache.exams["id"]) == ["a", "b"]
     assert list(cache.exams["label"]) == ["y", ""]
     assert cache.features("a").tolist() == [[2, 2]]
     assert cache.features("b").tolist() == [[4, 4]]
-    assert len(read_cache.ExamDataset(cache, "label")) == 1
+    assert len(coldframe.ExamDataset(cache, "label")) == 1
 
 
 def test_text_targets_are_numbers_of_the_sorted_classes(tmp_path):
     write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "ill"), ("b", 1, 0, 2, ""), ("c", 2, 0, 3, "healthy")])
-    dataset = read_cache.ExamDataset(read_cache.Cache(tmp_path), "label")
+    dataset = coldframe.ExamDataset(coldframe.open(tmp_path), "label")
     assert list(dataset.classes) == ["healthy", "ill"]
     assert [dataset[i][3] for i in range(2)] == [1, 0]
 
@@ -168,7 +170,7 @@ def test_carried_columns_do_not_replace_those_of_the_cache(tmp_path):
     with h5py.File(tmp_path / "shard-000-000000.h5", "a") as shard:
         for name in ("frames", "revision", "ordinal", "start_time", "id"):
             shard[f"exams/columns/{name}"] = np.array([b"7", b"8"])
-    cache = read_cache.Cache(tmp_path)
+    cache = coldframe.open(tmp_path)
     assert list(cache.exams["frames"]) == [1, 1] and list(cache.exams["ordinal"]) == [0, 1]
     assert list(cache.exams["column frames"]) == list(cache.exams["column id"]) == [7, 8]
     assert cache.features("b").tolist() == [[2, 2]]
@@ -176,8 +178,58 @@ def test_carried_columns_do_not_replace_those_of_the_cache(tmp_path):
 
 def test_shards_of_two_recipes_and_missing_caches_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no Coldframe cache"):
-        read_cache.Cache(tmp_path)
+        coldframe.open(tmp_path)
     write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 0, 1, "x")])
     write_shard(tmp_path / "shard-000-000001.h5", [("b", 1, 0, 1, "x")], digest="other")
     with pytest.raises(ValueError, match="another recipe"):
-        read_cache.Cache(tmp_path)
+        coldframe.open(tmp_path)
+
+
+def test_a_file_of_another_format_is_refused(tmp_path):
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["features"] = np.zeros(3)
+    with pytest.raises(ValueError, match="no Coldframe cache of version 1"):
+        coldframe.open(tmp_path / "x.h5")
+
+
+def test_what_is_not_there_is_named(made):
+    cache = coldframe.open(made[0] / "exams.cache")
+    with pytest.raises(KeyError, match="no exam 'E9'"):
+        cache.features("E9")
+    with pytest.raises(IndexError):
+        cache.features(5)
+    with pytest.raises(KeyError, match="no view 'view1'; its views are clean"):
+        cache.features(0, "view1")
+    with pytest.raises(ValueError, match="has no cut"):
+        cache.cut(0)
+    with pytest.raises(KeyError, match="no column 'grade'; its columns are id, patient"):
+        coldframe.ExamDataset(cache, "grade")
+
+
+def test_a_cache_goes_through_fork_and_pickle(made):
+    """What a parent has open is not read by its children."""
+    cache = coldframe.open(made[0] / "exams.cache")
+    expected = cache.features(0)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(cache)).features(0), expected)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for found in pool.map(cache.features, [0, 0, 0, 0]):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_times_and_presence_are_the_frames_columns(made):
+    cache = coldframe.open(made[0] / "exams.h5")
+    for exam in range(5):
+        np.testing.assert_array_equal(cache.times(exam), cache.frames(exam)["time_s"])
+        np.testing.assert_array_equal(cache.present(exam), cache.frames(exam)["present"])
+
+
+def test_failures_are_told_until_a_later_revision_holds(tmp_path):
+    write_shard(tmp_path / "shard-000-000000.h5", [("a", 0, 2, 1, "x"), ("b", 1, 1, 2, "y")])
+    with h5py.File(tmp_path / "shard-000-000000.h5", "a") as shard:
+        exams, revisions = [b"a", b"b", b"c", b"c", b""], [1, 1, 1, 2, 0]
+        shard["failures/exam"], shard["failures/source"] = np.array(exams), np.array([b"f"] * 5)
+        shard["failures/reason"] = np.array([b"old", b"a frame", b"first", b"last", b"taken out"])
+        shard["failures/ordinal"], shard["failures/revision"] = np.zeros(5, np.uint64), np.uint32(revisions)
+    failures = coldframe.open(tmp_path).failures
+    assert list(failures["exam"]) == ["b", "c"] and list(failures["reason"]) == ["a frame", "last"]
+    assert coldframe.open(tmp_path).failures.columns.tolist() == ["exam", "source", "reason"]

@@ -1,0 +1,51 @@
+# `cmake --install build --prefix P` gives a folder that may be moved: P/bin, P/lib/coldframe, P/share. LibTorch is found
+# in a folder torch beside P, as a wheel's P lies beside it in site-packages, or in the one that COLDFRAME_TORCH names
+# (common/cli/find_libtorch.h).
+#
+# With COLDFRAME_WHEEL the programs hold all libraries but FFmpeg, which lies in P/lib/coldframe, and LibTorch.
+set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib/coldframe:$ORIGIN/../../torch/lib")
+
+if(COLDFRAME_WHEEL)
+  set(COLDFRAME_WHEEL_PREFIX ${CMAKE_SOURCE_DIR}/build/wheel/prefix)
+  foreach(command common/bootstrap common/wheel/dependencies)
+    execute_process(COMMAND ${CMAKE_SOURCE_DIR}/${command} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+  list(PREPEND CMAKE_PREFIX_PATH ${COLDFRAME_WHEEL_PREFIX})
+  set(OpenCV_DIR ${CMAKE_SOURCE_DIR}/common/wheel/cmake)
+  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+  set(Boost_USE_STATIC_LIBS ON)
+  set(HDF5_USE_STATIC_LIBRARIES ON)
+  set(OPENSSL_USE_STATIC_LIBS ON)
+  # Debian's HDF5 names libraries for storage in a cloud, which nothing here calls.
+  add_link_options(-Wl,--as-needed -Wl,--gc-sections)
+  file(GLOB libraries ${COLDFRAME_WHEEL_PREFIX}/lib/lib*.so.[0-9]*)
+  list(FILTER libraries EXCLUDE REGEX "\\.so\\.[0-9]+\\..*")  # only the names by which programs load them
+  foreach(library ${libraries})
+    file(REAL_PATH ${library} file)
+    get_filename_component(name ${library} NAME)
+    install(PROGRAMS ${file} DESTINATION lib/coldframe RENAME ${name})
+  endforeach()
+  install(DIRECTORY ${COLDFRAME_WHEEL_PREFIX}/licences DESTINATION share/doc/coldframe)
+endif()
+
+# coldframe_install(TARGET…): programs, and the libraries that they open.
+function(coldframe_install)
+  foreach(target ${ARGN})
+    if(TARGET ${target})
+      install(TARGETS ${target} RUNTIME DESTINATION bin LIBRARY DESTINATION lib/coldframe)
+    endif()
+  endforeach()
+endfunction()
+
+# Man pages and completions, of what the programs say: into P/share, of a wheel into the environment's share, where man
+# and shells look.
+function(coldframe_install_help_pages)
+  set(pages ${CMAKE_BINARY_DIR}/help_pages)
+  install(CODE "execute_process(COMMAND python3 ${CMAKE_SOURCE_DIR}/common/cli/help_pages.py ${CMAKE_BINARY_DIR}/bin/coldframe
+                                ${pages} COMMAND_ERROR_IS_FATAL ANY)")
+  if(SKBUILD)
+    install(DIRECTORY ${pages}/ DESTINATION ${SKBUILD_DATA_DIR}/share)
+  else()
+    install(DIRECTORY ${pages}/ DESTINATION share)
+  endif()
+endfunction()

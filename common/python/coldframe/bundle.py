@@ -1,0 +1,98 @@
+"""A bundle of `coldframe bundle make`: a finished study that predicts by itself."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from coldframe.programs import Option, run
+from coldframe.tables import read_csv
+
+Place = str | os.PathLike[str]
+
+
+class Bundle:
+    """A bundle's folder or tar file."""
+
+    def __init__(self, path: Place) -> None:
+        """FileNotFoundError where there is none."""
+        self.path = Path(path)
+        if not self.path.exists():
+            raise FileNotFoundError(f"no bundle at {self.path}; make one with coldframe.Bundle.make")
+
+    def __repr__(self) -> str:
+        return f"<Bundle {self.path}>"
+
+    @classmethod
+    def make(cls, study: Any, out: Place, *, progress: bool = True, **options: Option) -> Bundle:
+        """Makes a bundle of a finished run (a Run or its path); options are those of `coldframe bundle make`.
+
+        UsageError or JobError with the program's message.
+        """
+        run(
+            "bundle",
+            "make",
+            getattr(study, "path", study),
+            options={"out": os.fspath(out), **options},
+            progress=progress,
+        )
+        return cls(out)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What `coldframe bundle show --json` says: targets, classes, recipe, counts of the training, digest."""
+        return dict(json.loads(run("bundle", "show", self.path, options={"json": True}, progress=False).output))
+
+    def predict(
+        self,
+        exams: Place | Iterable[Place] | Mapping[str, Place | Iterable[Place]],
+        *,
+        out: Place | None = None,
+        progress: bool = True,
+        **options: Option,
+    ) -> pd.DataFrame:
+        """Predicts exams as they come: a row for each, with `exam`, `patient` and a probability for each class (or a number).
+
+        `exams` is what `extract --input` takes (a folder, a file, a CSV manifest); several paths, each an exam that is
+        named by its file; or paths by the names of their exams. `out` keeps the table as a CSV file. Options are those of
+        `coldframe predict`. What could not be read has no row, and is told on sys.stderr. UsageError, JobError or Stopped
+        with the program's message; ValueError for paths of one name.
+        """
+        with tempfile.TemporaryDirectory(prefix="coldframe-") as folder:
+            source = exams if isinstance(exams, (str, os.PathLike)) else _manifest(exams, Path(folder, "exams.csv"))
+            table = Path(out) if out is not None else Path(folder, "predictions.csv")
+            run("predict", options={"bundle": self.path, "input": source, "out": table, **options}, progress=progress)
+            return read_csv(table)
+
+
+def _manifest(exams: Iterable[Place] | Mapping[str, Place | Iterable[Place]], file: Path) -> Path:
+    if not isinstance(exams, Mapping):
+        paths = [Path(path) for path in exams]
+        named = {path.name: path for path in paths}
+        if len(named) < len(paths):
+            raise ValueError("several paths have one file name; give them as {exam: path}")
+        exams = dict(named)
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["exam", "path"])
+        for exam, places in exams.items():
+            each = [places] if isinstance(places, (str, os.PathLike)) else places
+            rows.writerows([_guarded(exam), _guarded(str(Path(place).absolute()))] for place in each)
+    return file
+
+
+def _guarded(text: str) -> str:
+    """A CSV field as Coldframe writes it: an apostrophe before what a spreadsheet would compute."""
+    return (
+        f"'{text}"
+        if text[:1] in ("=", "+", "-", "@", "\t", "\r") or (text[:1] == "'" and text[1:2] in ("=", "+", "-", "@", "'"))
+        else text
+    )
