@@ -5,6 +5,7 @@
 #include "cache/tool/command.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
+#include "common/text/suggestion.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 
@@ -37,7 +38,7 @@ int run(const std::vector<std::string>& arguments) {
     names.push_back(command->name);
   }
   throw ConfigError(
-      concat("unknown verb '", arguments[0], "'; there are ", join(names, ", "), "; see --help"));
+      concat("unknown verb '", arguments[0], "'; there are ", known_words(names, arguments[0])));
 }
 
 }  // namespace

@@ -121,7 +121,8 @@ po::parsed_options parse_config(const po::options_description& options, const st
   po::parsed_options parsed = po::parse_config_file(text, options, true);
   for (po::option& given : parsed.options) {
     const auto* description = options.find_nothrow(given.string_key, false);
-    if (!description || given.string_key == "config" || given.string_key == "help") {
+    if (!description || given.string_key == "config" || given.string_key == "help" ||
+        given.string_key == "version") {
       refuse_unknown(given.string_key, "key '", options);
     }
     // `mean = 0.5 0.5 0.5` means the same as on the command line; quotes hold words together.
@@ -146,6 +147,10 @@ GivenOptions given_options(const po::variables_map& values) {
 void print_help(const CommandHelp& help, const po::options_description& options) {
   std::cout << "Usage: " << help.usage << "\n\n" << help.summary << "\n\n" << options;
   if (!help.example.empty()) std::cout << "\nExample:\n  " << help.example << "\n";
+}
+
+void print_version() {
+  std::cout << "coldframe " << kVersion << "\n";
 }
 
 // Descriptors 0 to 2 that the caller closed would be given to the next files opened, and messages
@@ -214,7 +219,7 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
   bool quiet = false;
   std::string config;
   po::options_description general("General");
-  general.add_options()("help,h", "show this help")(
+  general.add_options()("help,h", "show this help")("version", "show the version")(
       "config", po::value(&config)->value_name("FILE"),
       "read options from an INI file: one "
       "'option = value' a line; the command line wins")("quiet,q", po::bool_switch(&quiet),
@@ -228,6 +233,10 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
     po::store(parse_words(all, arguments, positional), values);
     if (values.count("help")) {
       print_help(help, all);
+      return false;
+    }
+    if (values.count("version")) {
+      print_version();
       return false;
     }
     if (values.count("config")) {
@@ -269,7 +278,7 @@ int run_main(int argc, char** argv,
   set_patience(kUsualPatience);
   const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   if (!arguments.empty() && arguments.front() == "--version") {
-    std::cout << "coldframe " << kVersion << "\n";
+    print_version();
     expect_exit();
     return finish_output(static_cast<int>(ExitCode::kDone));
   }

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import xml.etree.ElementTree as xml
 
@@ -27,8 +28,17 @@ def test_without_a_command_the_help_is_an_error():
     assert done.returncode == 2 and done.stdout == "" and "Usage:" in done.stderr
 
 
-def test_version():
-    assert run("--version").stdout.startswith("coldframe ")
+@pytest.mark.parametrize("words", [[], ["extract"], ["cache"], ["cache", "ls"], ["train"], ["predict"], ["bundle", "make"], ["plan"]])
+def test_version(words):
+    done = run(*words, "--version")
+    assert done.returncode == 0 and re.fullmatch(r"coldframe \d+\.\d+\.\d+\n", done.stdout)
+
+
+@pytest.mark.parametrize("room, word, near", [("cache", "lss", "ls"), ("cache", "expotr", "export"), ("bundle", "verfy", "verify")])
+def test_an_unknown_verb_names_the_nearest_of_all(room, word, near):
+    done = run(room, word)
+    assert done.returncode == 2 and done.stderr.startswith(f"error: unknown verb '{word}'; there are ")
+    assert done.stderr.endswith(f"; did you mean '{near}'?\n")
 
 
 @pytest.mark.parametrize("word, said", [("trian", "did you mean 'train'?"),

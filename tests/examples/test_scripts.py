@@ -70,14 +70,29 @@ def test_jobs_without_arguments_say_how_they_are_used(tmp_path, script):
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "coldframe.def"])
-def test_images_hold_all_that_the_build_reads(name):
+def test_images_install_the_wheel(name):
     text = (EXAMPLES / "containers" / name).read_text()
-    cmake = (ROOT / "CMakeLists.txt").read_text()
-    rooms = set(re.findall(r"^add_subdirectory\((\w+)\)", cmake, re.M))
-    assert {"common", "cache", "extract", "train_temporal"} <= rooms
-    for needed in rooms | {"CMakeLists.txt", "CMakePresets.json", "LICENSE"}:
-        assert (ROOT / needed).exists()
-        assert re.search(rf"^\s*(COPY )?.*\b{re.escape(needed)}\b", text, re.M), needed
+    assert "build/dist/coldframe-*.whl" in text and "/opt/install /opt/coldframe" in text
+
+
+@pytest.mark.parametrize("gpu", ["0", "1"])
+def test_an_image_without_a_gpu_leaves_its_libraries_out(tmp_path, gpu):
+    """`install`, with a pip that notes what it is asked for."""
+    python = tmp_path / "python3"
+    python.write_text('#!/bin/sh\nmkdir -p "$3/bin" "$3/lib/python3.11/site-packages/torch/lib"\n'
+                      f'printf \'#!/bin/sh\\necho "$*" >>{tmp_path}/calls\\n\' >"$3/bin/pip"; chmod +x "$3/bin/pip"\n'
+                      'touch "$3/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so"\n')
+    python.chmod(0o755)
+    subprocess.run([EXAMPLES / "containers/install", tmp_path / "made", gpu, "x.whl"], check=True,
+                   env=dict(os.environ, PATH=f"{tmp_path}:{os.environ['PATH']}"))
+    calls = (tmp_path / "calls").read_text()
+    bootstrap = (ROOT / "common/bootstrap").read_text()
+    if gpu == "1":
+        assert calls == "install --quiet --no-cache-dir x.whl\n"
+    else:
+        assert all(word in bootstrap for word in re.findall(r"nvidia\S+", calls)) and "torch==2.11.0" in calls
+        assert calls.endswith("--no-deps x.whl\n")
+    assert (tmp_path / "made/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so").exists() == (gpu == "1")
 
 
 @pytest.mark.parametrize("arguments, code", [(["--help"], 0), (["--exams"], 1), (["--exams", "x"], 2), (["-z"], 2)])

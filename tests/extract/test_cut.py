@@ -219,14 +219,14 @@ def test_diff_and_export(cohort, tmp_path):
     assert found["different"][0]["cut"] == {"clean": {"different_frames": 1, "max_difference": pytest.approx(largest)}}
     assert "cut of view clean: 1 frames differ" in coldframe("cache", "diff", tmp_path / "x.h5", tmp_path / "y.h5", expect=1)
 
-    coldframe("cache", "export", tmp_path / "x.h5", tmp_path / "e.npy", "--cut", "--where", "label=0")
+    coldframe("cache", "export", tmp_path / "e.npy", tmp_path / "x.h5", "--cut", "--where", "label=0")
     exported = np.load(tmp_path / "e.cut.npy", mmap_mode="r")
     np.testing.assert_array_equal(exported, np.concatenate([a[:4], a[7:]]))
     coldframe("cache", "import", tmp_path / "back.h5", tmp_path / "e.npy", tmp_path / "e.frames.csv", tmp_path / "e.exams.csv",
               "--recipe", tmp_path / "e.recipe.json")
     assert json.loads(coldframe("cache", "info", tmp_path / "back.h5", "--json"))["cut"] is None
     coldframe("cache", "pack", tmp_path / "plain.h5", tmp_path / "x.h5", "--without-cut")
-    assert "the cache has none" in coldframe("cache", "export", tmp_path / "plain.h5", tmp_path / "f.npy", "--cut", expect=2)
+    assert "the cache has none" in coldframe("cache", "export", tmp_path / "f.npy", tmp_path / "plain.h5", "--cut", expect=2)
 
 
 def test_python_reads_it(cohort, tmp_path):

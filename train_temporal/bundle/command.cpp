@@ -7,6 +7,7 @@
 #include "common/cli/log.h"
 #include "common/files/atomic_file.h"
 #include "common/files/scratch_folder.h"
+#include "common/text/suggestion.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/bundle/bundle.h"
@@ -242,7 +243,7 @@ int run_bundle(const std::vector<std::string>& arguments) {
     names.emplace_back(verb.name);
   }
   throw ConfigError(
-      concat("unknown verb '", arguments[0], "'; there are ", join(names, ", "), "; see --help"));
+      concat("unknown verb '", arguments[0], "'; there are ", known_words(names, arguments[0])));
 }
 
 }  // namespace coldframe::bundle

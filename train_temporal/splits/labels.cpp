@@ -8,6 +8,7 @@
 #include "cache/read/reader.h"
 #include "common/cli/error.h"
 #include "common/text/spelling.h"
+#include "common/text/suggestion.h"
 #include "common/text/text.h"
 #include "train_temporal/splits/label_values.h"
 
@@ -321,9 +322,9 @@ Labels labels_from_cache(std::span<const cache::ExamInfo> exams, const LabelOpti
   }
   if (of_frames) return labels_from_frames(exams, options);
   if (!of_exams) {
-    throw ConfigError(
-        concat("the cache has no column '", options.target, "'; it has ",
-               names.empty() ? "none: give a file of labels with --labels" : join(names, ", ")));
+    throw ConfigError(concat("the cache has no column '", options.target, "'; it has ",
+                             known_words(names, options.target),
+                             names.empty() ? ": give a file of labels with --labels" : ""));
   }
   std::vector<std::string> values;
   for (const cache::ExamInfo& exam : exams) {

@@ -7,6 +7,7 @@
 
 #include "cache/tool/figures/times.h"
 #include "common/cli/error.h"
+#include "common/text/suggestion.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -35,10 +36,8 @@ Field find_field(const CacheReader& cache, const std::string& name) {
     if (own == name) return field;
     names.push_back(own);
   }
-  const std::string near = nearest(name, names);
-  throw ConfigError(concat("--where: the cache has no column '", name, "'",
-                           near.empty() ? "" : "; did you mean '" + near + "'?", " There are ",
-                           join(names, ", ")));
+  throw ConfigError(
+      concat("--where: the cache has no column '", name, "'; it has ", known_words(names, name)));
 }
 
 struct Condition {

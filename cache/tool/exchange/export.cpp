@@ -209,10 +209,10 @@ int run_export(const std::vector<std::string>& arguments) {
                      "a row for each of the features'")("overwrite", po::bool_switch(&overwrite),
                                                         kOverwriteHelp);
   if (!parse_verb(kExportCommand, arguments, options, more)) return 0;
-  const ExportNames names(options.words[1], with_thumbnails, with_cut);
+  const ExportNames names(options.words[0], with_thumbnails, with_cut);
   require_npy(names.out);
-  check_names(names, options.path(), overwrite);
-  const CacheReader cache(options.path());
+  check_names(names, options.words[1], overwrite);
+  const CacheReader cache(options.words[1]);
   const Exporter exporter(cache, select_exams(cache, where), view);
   exporter.check_features();
   write_all(cache, exporter, view, names, existing_for(overwrite));
@@ -229,7 +229,7 @@ int run_export(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kExportCommand{"export", "PATH OUT", "x.h5 x.npy --where label=covid",
+const Command kExportCommand{"export", "OUT PATH", "x.npy x.h5 --where label=covid",
                              "features to .npy, with OUT's .exams.csv, .frames.csv and "
                              ".recipe.json beside it; `import` takes "
                              "them back",

@@ -11,6 +11,7 @@
 #include "cache/tool/report/report.h"
 #include "common/charts/html.h"
 #include "common/cli/error.h"
+#include "common/text/suggestion.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -48,7 +49,7 @@ std::string choose_column(const CacheReader& cache, const std::string& wanted) {
   }
   if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
   throw ConfigError(concat("--colour: the cache has no column '", wanted, "'; it has ",
-                           names.empty() ? "none" : join(names, ", ")));
+                           known_words(names, wanted)));
 }
 
 // The most frequent values have a colour each; all others share the last.

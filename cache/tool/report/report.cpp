@@ -118,14 +118,14 @@ int run_report(const std::vector<std::string>& arguments) {
       "show no pictures of the frames, although the cache has them")(
       "overwrite", po::bool_switch(&given.overwrite), kOverwriteHelp);
   if (!parse_verb(kReportCommand, arguments, options, more)) return 0;
-  const fs::path out = options.words[1];
+  const fs::path out = options.words[0], path = options.words[1];
   if (lower(out.extension().string()) != ".html")
     throw ConfigError(concat("'", out.string(),
                              "': a report is a page; give it a name that ends "
                              "in .html"));
-  check_outputs({{"OUT", out}}, {{"PATH", options.path()}}, overwrite_said(given.overwrite));
-  const CacheReader cache(options.path(), Detail::kWithoutSources);
-  const ReportData data = gather(cache, options.path());
+  check_outputs({{"OUT", out}}, {{"PATH", path}}, overwrite_said(given.overwrite));
+  const CacheReader cache(path, Detail::kWithoutSources);
+  const ReportData data = gather(cache, path);
   const std::string page = make_page(cache, data, given);
   write_file_atomically(out, page, existing_for(given.overwrite));
   if (options.json)
@@ -137,7 +137,7 @@ int run_report(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-const Command kReportCommand{"report", "PATH OUT", "x.h5 x.html --colour label --exam E0007",
+const Command kReportCommand{"report", "OUT PATH", "x.html x.h5 --colour label --exam E0007",
                              "one HTML page about the cache, to open from disk or to send",
                              run_report};
 

@@ -12,17 +12,31 @@ The programs do the work (`coldframe COMMAND --help`); this package starts them 
 caches, runs and bundles without them, too.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from coldframe.bundle import Bundle
-from coldframe.cache import Cache, open
-from coldframe.commands import evaluate, extract, import_features, make_exams, train
-from coldframe.errors import ColdframeError, JobError, Stopped, UsageError
-from coldframe.run import Run
-from coldframe.version import __version__
-
 if TYPE_CHECKING:
+    from coldframe import exchange
+    from coldframe.bundle import Bundle
+    from coldframe.cache import Cache, open
+    from coldframe.commands import evaluate, extract, import_features, make_exams, train
+    from coldframe.errors import ColdframeError, JobError, Stopped, UsageError
+    from coldframe.run import Run
     from coldframe.torch_data import ExamDataset, collate
+    from coldframe.version import __version__
+
+# The command `coldframe` starts with this package: nothing of pandas, h5py or torch is imported before it is asked for.
+_MODULES = {
+    "bundle": ["Bundle"],
+    "cache": ["Cache", "open"],
+    "commands": ["evaluate", "extract", "import_features", "make_exams", "train"],
+    "errors": ["ColdframeError", "JobError", "Stopped", "UsageError"],
+    "exchange": [],
+    "run": ["Run"],
+    "torch_data": ["ExamDataset", "collate"],
+    "version": ["__version__"],
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "Bundle",
@@ -36,6 +50,7 @@ __all__ = [
     "__version__",
     "collate",
     "evaluate",
+    "exchange",
     "extract",
     "import_features",
     "make_exams",
@@ -45,9 +60,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports torch, which takes seconds, when ExamDataset or collate is first asked for."""
-    if name in ("ExamDataset", "collate"):
-        from coldframe import torch_data
-
-        return getattr(torch_data, name)
+    if name in _HOMES:
+        return getattr(import_module(f"coldframe.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"coldframe.{name}")
     raise AttributeError(f"module 'coldframe' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -29,7 +29,7 @@ def stored(reader, exams, view="clean"):
 def test_export_equals_the_cache_bit_for_bit(cache, tmp_path, where, view):
     path, reader = cache
     out = tmp_path / "x.npy"
-    run("export", path, out, "--view", view, *where)
+    run("export", out, path, "--view", view, *where)
     exams = pd.read_csv(tmp_path / "x.exams.csv", dtype=str, keep_default_na=False)
     frames = pd.read_csv(tmp_path / "x.frames.csv", keep_default_na=False, na_values={"time_s": [""]})
     chosen = [exam for exam in reader.exams["id"] if not where or reader.exams.set_index("id")["label"][exam] == "yes"]
@@ -98,7 +98,7 @@ def test_a_cache_is_packed_without_thumbnails(cache, tmp_path):
 
 def test_thumbnails_are_exported_as_files(cache, tmp_path):
     path, reader = cache
-    run("export", path, tmp_path / "x.npy", "--thumbnails", "--where", "label=yes")
+    run("export", tmp_path / "x.npy", path, "--thumbnails", "--where", "label=yes")
     frames = pd.read_csv(tmp_path / "x.frames.csv", dtype=str, keep_default_na=False)
     named = 0
     for exam, slot, present, thumbnail in frames[["exam", "slot", "present", "thumbnail"]].values:
@@ -108,20 +108,20 @@ def test_thumbnails_are_exported_as_files(cache, tmp_path):
             assert (tmp_path / thumbnail).read_bytes() == expected
             named += 1
     assert len(list(tmp_path.rglob("*.jpg"))) == named > 5
-    assert "is there already" in refusal("export", path, tmp_path / "x.npy", "--thumbnails")
+    assert "is there already" in refusal("export", tmp_path / "x.npy", path, "--thumbnails")
     made = ["x.exams.csv", "x.frames.csv", "x.npy", "x.recipe.json", "x.thumbnails"]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == made
     (tmp_path / "x.thumbnails" / "000099-gone").mkdir()
     (tmp_path / "x.thumbnails" / "thesis.txt").write_text("mine")
-    assert "thesis.txt" in refusal("export", path, tmp_path / "x.npy", "--thumbnails", "--overwrite")
+    assert "thesis.txt" in refusal("export", tmp_path / "x.npy", path, "--thumbnails", "--overwrite")
     (tmp_path / "x.thumbnails" / "thesis.txt").unlink()
-    run("export", path, tmp_path / "x.npy", "--thumbnails", "--where", "label=yes", "--overwrite")
+    run("export", tmp_path / "x.npy", path, "--thumbnails", "--where", "label=yes", "--overwrite")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == made
     assert len(list(tmp_path.rglob("*.jpg"))) == named
     np.save(tmp_path / "f.npy", np.ones((1, 2), np.float32))
     (tmp_path / "f.csv").write_text("exam\na\n")
     run("import", tmp_path / "none.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t")
-    assert "the cache has none" in refusal("export", tmp_path / "none.h5", tmp_path / "y.npy", "--thumbnails")
+    assert "the cache has none" in refusal("export", tmp_path / "y.npy", tmp_path / "none.h5", "--thumbnails")
     assert not list(tmp_path.glob("y*")) and not list(tmp_path.glob("coldframe*"))
 
 
@@ -169,20 +169,20 @@ def test_damage_is_neither_the_same_nor_half_an_export(tmp_path):
     (tmp_path / "damaged.h5").write_bytes(content)
     assert "exam 'b'" in refusal("diff", whole, tmp_path / "damaged.h5")
     before = sorted(tmp_path.iterdir())
-    assert "exam 'b'" in refusal("export", tmp_path / "damaged.h5", tmp_path / "ex.npy")
+    assert "exam 'b'" in refusal("export", tmp_path / "ex.npy", tmp_path / "damaged.h5")
     assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("name", ["x", "x.npz", "x.parquet"])
 def test_export_says_which_format_there_is(cache, tmp_path, name):
-    message = refusal("export", cache[0], tmp_path / name)
+    message = refusal("export", tmp_path / name, cache[0])
     assert "are exported to .npy" in message and "coldframe.open" in message
     assert not list(tmp_path.iterdir())
 
 
 def test_export_replaces_only_when_told(cache, tmp_path):
     (tmp_path / "x.frames.csv").write_text("mine")
-    assert "--overwrite" in refusal("export", cache[0], tmp_path / "x.npy")
+    assert "--overwrite" in refusal("export", tmp_path / "x.npy", cache[0])
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.frames.csv"]
-    run("export", cache[0], tmp_path / "x.npy", "--overwrite")
+    run("export", tmp_path / "x.npy", cache[0], "--overwrite")
     assert (tmp_path / "x.frames.csv").read_text().startswith("exam,slot,")

@@ -84,7 +84,7 @@ def test_import_takes_what_export_wrote(tmp_path):
     """Missing frames, unknown times, columns with the names of ours, frame columns, a failure."""
     driver("write", tmp_path / "bare.h5", 0, 9)
     run("pack", tmp_path / "x.h5", tmp_path / "bare.h5", "--without-thumbnails", "--without-cut")
-    run("export", tmp_path / "x.h5", tmp_path / "x.npy")
+    run("export", tmp_path / "x.npy", tmp_path / "x.h5")
     tables = [tmp_path / "x.exams.csv", tmp_path / "x.frames.csv"]
     for order in (1, -1):
         run("import", tmp_path / f"back{order}.h5", tmp_path / "x.npy", *tables[::order],
@@ -107,15 +107,15 @@ def test_import_and_export_keep_columns_that_are_named_like_ours(tmp_path):
     np.save(tmp_path / "f.npy", np.eye(3, 4, dtype=np.float32))
     (tmp_path / "f.csv").write_text("exam,frames,width,slot,thumbnail\na,7,8,x,1\na,7,8,y,2\nb,9,9,z,3\n")
     run("import", tmp_path / "x.h5", tmp_path / "f.npy", tmp_path / "f.csv", "--describe", "t", "--frame-columns", "slot,thumbnail")
-    run("export", tmp_path / "x.h5", tmp_path / "x.npy")
+    run("export", tmp_path / "x.npy", tmp_path / "x.h5")
     run("import", tmp_path / "y.h5", tmp_path / "x.npy", tmp_path / "x.frames.csv", tmp_path / "x.exams.csv", "--recipe", tmp_path / "x.recipe.json")
     assert dump(tmp_path / "y.h5") == dump(tmp_path / "x.h5")
     assert tool("diff", tmp_path / "x.h5", tmp_path / "y.h5").stdout == "the same: 2 exams\n"
 
 
 def test_import_refuses_tables_that_do_not_fit(cache, tmp_path):
-    run("export", cache, tmp_path / "x.npy")
-    run("export", cache, tmp_path / "flip.npy", "--view", "flip/1")
+    run("export", tmp_path / "x.npy", cache)
+    run("export", tmp_path / "flip.npy", cache, "--view", "flip/1")
     exams, frames, recipe = (tmp_path / f"x.{name}" for name in ("exams.csv", "frames.csv", "recipe.json"))
 
     def message(*words, recipe=("--recipe", recipe)):

@@ -37,7 +37,7 @@ def make_cache(folder, ids=None, labels=None, step=0.5):
 
 def report(cache, *options):
     page = cache.parent / "x.html"
-    result = tool("report", cache, page, "--overwrite", *options)
+    result = tool("report", page, cache, "--overwrite", *options)
     assert result.returncode == 0, result.stderr
     return page.read_text()
 
@@ -226,17 +226,18 @@ def test_small_caches(tmp_path, made):
 
 def test_refusals(tmp_path, made):
     path = made[0]
-    assert "no exam 'e99'" in refusal("report", path, tmp_path / "r.html", "--exam", "e99")
-    assert "it has label" in refusal("report", path, tmp_path / "r.html", "--colour", "sex")
-    assert "ends in .html" in refusal("report", path, tmp_path / "r.h5")
-    assert "there is no such cache" in refusal("report", tmp_path / "x.h5", tmp_path / "r.html")
+    assert "no exam 'e99'" in refusal("report", tmp_path / "r.html", path, "--exam", "e99")
+    assert "it has label" in refusal("report", tmp_path / "r.html", path, "--colour", "sex")
+    assert "did you mean 'label'?" in refusal("report", tmp_path / "r.html", path, "--colour", "lable")
+    assert "ends in .html" in refusal("report", tmp_path / "r.h5", path)
+    assert "there is no such cache" in refusal("report", tmp_path / "r.html", tmp_path / "x.h5")
     assert list(tmp_path.iterdir()) == []
-    summary = tool_json("report", path, tmp_path / "r.html")
+    summary = tool_json("report", tmp_path / "r.html", path)
     assert summary["bytes"] == (tmp_path / "r.html").stat().st_size and summary["findings"] == []
     (tmp_path / "r.html").write_text("mine")
-    assert "--overwrite" in refusal("report", path, tmp_path / "r.html")
+    assert "--overwrite" in refusal("report", tmp_path / "r.html", path)
     assert (tmp_path / "r.html").read_text() == "mine"
-    tool_json("report", path, tmp_path / "r.html", "--overwrite", "--exam", "e7,e0")
+    tool_json("report", tmp_path / "r.html", path, "--overwrite", "--exam", "e7,e0")
     assert (tmp_path / "r.html").read_text() == made[2]
 
 

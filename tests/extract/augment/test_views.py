@@ -170,8 +170,8 @@ def test_the_verbs_of_cache_take_several_views(job, made, tmp_path):
     assert shown["view"] == "view2"
     assert "it has clean, view1" in coldframe("cache", "show", merged, "E1", "--view", "view9", expect=3).stderr
     assert set(json.loads(coldframe("cache", "stats", merged, "--json").stdout)["views"]) == set(info["views"])
-    coldframe("cache", "export", merged, tmp_path / "x.npy", "--view", "view2")
-    coldframe("cache", "report", merged, tmp_path / "x.html")
+    coldframe("cache", "export", tmp_path / "x.npy", merged, "--view", "view2")
+    coldframe("cache", "report", tmp_path / "x.html", merged)
     assert "view3" in (tmp_path / "x.html").read_text()
 
     reader = coldframe.open(merged)

@@ -97,6 +97,7 @@ TEST(Labels, RefuseWhatCannotBeLearnt) {
   for (int i = 0; i < 70; ++i) many.push_back("id" + std::to_string(i));
   const Bad cases[] = {
       {"no such column", {"a", "b"}, "grade", "", "it has device, label", ExitCode::kUsage},
+      {"a slip", {"a", "b"}, "lable", "", "label; did you mean 'label'?", ExitCode::kUsage},
       {"one class", {"a", "a", ""}, "label", "", "every label is 'a'", ExitCode::kFatal},
       {"one number", {"1", "1.0"}, "label", "", "every label is '1'", ExitCode::kFatal},
       {"one fraction", {"1.5", "1.50"}, "label", "", "every label is '1.5'", ExitCode::kFatal},
