@@ -7,8 +7,12 @@
 
 namespace coldframe::temporal {
 
+class Operations;
 class SequenceModel;
+struct Value;
 struct ModelConfig;
+
+enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
 
 // Values per frame, in units of H, that autograd keeps at the highest point of a step; measured
 // with LibTorch 2.11. Of layers over frames: once, and for each layer and direction.
@@ -22,9 +26,16 @@ struct KeptValues {
 struct Architecture {
   const char* name;  // in model files
   std::shared_ptr<SequenceModel> (*make)(const ModelConfig& config);
+  // Its arithmetic over operations (network/operations.h): what is between the projected frames and
+  // their pooling or, of models that are not so, from inputs to outputs.
+  Value (*layers_over_frames)(Operations&, const ModelConfig&, Value x) = nullptr;
+  Value (*whole)(Operations&, const ModelConfig&) = nullptr;
+  bool is_network() const { return layers_over_frames != nullptr || whole != nullptr; }
+  TemporalPool pool = TemporalPool::kMean;  // of those that are not `ordered`
 
   bool ordered = false;     // reads frames in order and at their times, pooled as `pool` says
   bool recurrent = false;   // can read both ways
+  std::int64_t gates = 0;   // of a recurrent cell: 3 of a GRU, 4 of an LSTM
   bool sees_frames = true;  // has features, which can be blanked, and a ViT to tune behind them
   bool takes_covariates = true;
   bool per_frame = true;     // can give an output for each frame

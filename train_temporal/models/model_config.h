@@ -8,7 +8,7 @@
 #include "common/files/json.h"
 #include "common/text/word_table.h"
 #include "train_temporal/data/sampler.h"
-#include "train_temporal/models/architecture.h"
+#include "train_temporal/models/architectures.h"
 
 namespace coldframe::temporal {
 
@@ -22,8 +22,10 @@ enum class TimeEncoding {
 inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
                                                     {"decay", TimeEncoding::kDecay},
                                                     {"time2vec", TimeEncoding::kTime2Vec}};
-extern const Architecture kGru;                               // models/ordered/gru_model.h
-enum class TemporalPool { kLast, kMean, kAttention, kNone };  // kNone: the head sees every frame
+
+inline constexpr std::int64_t kTimeInputs = 3;  // interval, since first, unknown
+inline constexpr std::int64_t kTime2VecInputs = 8;
+inline constexpr std::int64_t kClockFrameInputs = 3;  // place, seconds since first, unknown
 
 struct ModelConfig {
   const Architecture* architecture = &kGru;
@@ -52,6 +54,9 @@ struct ModelConfig {
   bool has_kernels() const {
     return architecture->has_kernels && time_encoding == TimeEncoding::kLog && !gated &&
            only_stream < 0;
+  }
+  bool decays() const {
+    return architecture->decays && time && time_encoding == TimeEncoding::kDecay;
   }
   std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
   // d of each stream, of features() = S · d + S.

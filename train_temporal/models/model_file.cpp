@@ -5,11 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/inputs/covariate_inputs.h"
-#include "train_temporal/models/ordered/gru_model.h"
-#include "train_temporal/models/ordered/tcn_model.h"
-#include "train_temporal/models/ordered/transformer_model.h"
+#include "train_temporal/models/network/tensor_list.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -130,27 +126,7 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
                            plural(card.covariates.width(), "number"), ", but its model takes ",
                            config.covariates));
   }
-  const std::int64_t width = config.architecture == &kClock ? kClockHidden : pooled_width(config);
-  require_shape(path, weights, "head.weight", {config.classes, width});
-  if (config.architecture == &kClock) return;
-  const bool alone = config.architecture == &kCovariates;
-  if (config.gated && !alone)
-    require_shape(path, weights, "fusion.0.weight", {2 * config.hidden, config.stream_width()});
-  else
-    require_shape(path, weights, "project.weight",
-                  {config.hidden, alone ? config.covariates : config.dimension});
-  const std::int64_t H = config.hidden;
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    if (config.architecture == &kGru)
-      require_shape(path, weights, concat("gru.weight_hh_l", layer), {3 * H, H});
-    else if (config.architecture == &kLstm)
-      require_shape(path, weights, concat("lstm.weight_hh_l", layer), {4 * H, H});
-    else if (config.architecture == &kTransformer)
-      require_shape(path, weights,
-                    concat("transformer.layers.", layer, ".self_attn.in_proj_weight"), {3 * H, H});
-    else if (config.architecture == &kTcn)
-      require_shape(path, weights, concat("tcn.", layer, ".conv2.weight"), {H, H, 3});
-  }
+  for (const TensorRow& row : tensors_of(config)) require_shape(path, weights, row.name, row.shape);
 }
 
 void check_numbers(const std::filesystem::path& path, const StateDict& weights,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train_temporal/models/network/next_frame.h"
 #include "train_temporal/models/sequence_model.h"
 
 namespace coldframe::temporal {
@@ -25,18 +26,9 @@ class OnlineModel {
   void restart();  // comes before the first frame of another sequence
 
  private:
-  torch::Tensor pool(const torch::Tensor& frame);
-
   SequenceModel& model_;
-  ModelConfig config_;
-  torch::Tensor head_, head_bias_, attention_, attention_bias_;
-  std::vector<torch::Tensor> state_;  // of the layers over frames
+  FrameState state_;
   double first_time_ = 0, last_time_ = 0;
-  std::int64_t frames_ = 0;
-  // Sums over the frames, weighted by exp(score − highest score so far): the softmax in one pass
-  // (Milakov and Gimelshein 2018, arXiv:1805.02867). In double, or long sequences would round away.
-  torch::Tensor sum_;  // [1, W]
-  double weights_ = 0, highest_ = 0;
 };
 
 }  // namespace coldframe::temporal

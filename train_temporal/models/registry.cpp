@@ -7,11 +7,6 @@
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/inputs/covariate_inputs.h"
-#include "train_temporal/models/ordered/gru_model.h"
-#include "train_temporal/models/ordered/tcn_model.h"
-#include "train_temporal/models/ordered/transformer_model.h"
 
 namespace coldframe::temporal {
 namespace {

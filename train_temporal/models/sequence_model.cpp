@@ -72,8 +72,7 @@ torch::Tensor SequenceModel::outputs(torch::Tensor features, const SequenceBatch
   return outputs + covariate_head(covariates_of(covariates, batch, per_frame, device));
 }
 
-torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&,
-                                  std::vector<torch::Tensor>&) {
+torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&, FrameState&) {
   throw std::logic_error("this model does not go frame by frame");
 }
 

@@ -10,7 +10,9 @@
 //                         themselves
 #pragma once
 
-#include "train_temporal/models/model_config.h"
+#include <vector>
+
+#include "train_temporal/models/network/tensor_list.h"
 
 namespace coldframe::temporal {
 
@@ -26,12 +28,12 @@ class StepValues {
   double by_autograd(double n, double b, double longest, bool keeps) const;
 
  private:
-  double ordered_parameters() const;
   double activations(double n, double padded, bool keeps) const;
   double weights_beside() const;
 
   ModelConfig config_;
-  double D_, H_, C_, F_, L_, dirs_, W_, I_, gates_;
+  std::vector<TensorRow> tensors_;
+  double D_, H_, C_, L_, dirs_, W_, I_;
 };
 
 }  // namespace coldframe::temporal

@@ -5,7 +5,6 @@
 #include "common/cli/error.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/baseline_models.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/apply/ensemble.h"
 #include "train_temporal/training/checkpoint.h"
@@ -151,7 +150,7 @@ TEST(CovariatesOfAFile, AreThoseOfATraining) {
 // 65536 hidden units would need 48 GiB; the file's own shapes are compared first.
 TEST_F(ModelFile, DoesNotAllocateWhatItsConfigurationClaims) {
   card_.config.hidden = 65536;
-  EXPECT_THAT(error_of_reading(), HasSubstr("head.weight"));
+  EXPECT_THAT(error_of_reading(), HasSubstr("project.weight"));
 }
 
 }  // namespace

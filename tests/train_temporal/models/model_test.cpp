@@ -1,9 +1,6 @@
 #include "common/cli/error.h"
 #include "tests/train_temporal/made_data.h"
-#include "train_temporal/models/baseline_models.h"
-#include "train_temporal/models/ordered/gru_model.h"
-#include "train_temporal/models/ordered/tcn_model.h"
-#include "train_temporal/models/ordered/transformer_model.h"
+#include "train_temporal/models/network/packed_frames.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/models/step_values.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "train_temporal/models/kernels/kernels.h"
-#include "train_temporal/models/ordered/gru_model.h"
+#include "train_temporal/models/network/network.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -13,8 +13,8 @@ constexpr std::int64_t kTransposeRows = 64;  // a turn of prepare()
 }  // namespace
 
 bool FusedGru::supports(const SequenceModel& model) {
-  const auto* recurrent = dynamic_cast<const GruModel*>(&model);
-  return recurrent != nullptr && recurrent->has_kernels() &&
+  const auto* network = dynamic_cast<const Network*>(&model);
+  return network != nullptr && network->config().has_kernels() &&
          model.parameters().front().device().is_cpu();
 }
 

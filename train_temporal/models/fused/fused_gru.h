@@ -1,5 +1,5 @@
-// GruModel on the CPU without autograd: the same model, with a way back that is written out and
-// memory that is used again in every step. Tests hold it to GruModel::forward.
+// The network of a GRU on the CPU without autograd: the same model, with a way back that is written
+// out and memory that is used again in every step. Tests hold it to Network::forward.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,7 @@ namespace coldframe::temporal {
 // The parameters as the passes read them. They stay the model's own.
 class FusedGru {
  public:
-  // True for a GruModel on the CPU with a GRU and no encoding of time but the plain one.
+  // True for a network on the CPU with a GRU and no encoding of time but the plain one.
   static bool supports(const SequenceModel& model);
   FusedGru(const SequenceModel& model, const ModelConfig& config);
 

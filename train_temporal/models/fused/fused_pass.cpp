@@ -4,7 +4,6 @@
 #include "train_temporal/models/fused/fused_gru.h"
 #include "train_temporal/models/inputs/covariate_inputs.h"
 #include "train_temporal/models/kernels/kernels.h"
-#include "train_temporal/models/ordered/gru_model.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -94,7 +93,7 @@ void FusedPass::gather(const Dataset& dataset, const Packing& batch, const Dropo
   if (model_.config_.streams.empty()) return;
   const std::span<float> all(features_.data(),
                              batch.row_keys.size() * static_cast<std::size_t>(dimension));
-  for (float& x : all) x = std::isnan(x) ? 0.0f : x;  // as without_missing() does
+  for (float& x : all) x = std::isnan(x) ? 0.0f : x;  // as TorchOperations::features() does
 }
 
 void FusedPass::gather_rows(const Dataset& dataset, std::span<const std::int64_t> rows,
@@ -132,7 +131,7 @@ void FusedPass::project(const Packing& batch, const Dropout& dropout) {
 }
 
 // Appends the standardised times to each frame's projected features, as
-// OrderedModel::time_features() does.
+// outputs_of() does.
 void FusedPass::add_time(const Packing& batch) {
   const float* mean = model_.values("time_mean");
   const float* deviation = model_.values("time_std");

@@ -4,11 +4,6 @@
 
 namespace coldframe::temporal {
 
-const Architecture kCovariates{.name = "covariates",
-                               .make = make<CovariateModel>,
-                               .sees_frames = false,
-                               .needs_whole_sequence = "it reads covariates, and no frame"};
-
 void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_frame, float* out,
                      std::int64_t stride) {
   const std::int64_t width = table.size(1);
@@ -39,19 +34,6 @@ torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bo
   torch::Tensor all = torch::empty({rows, table.size(1)});
   copy_covariates(table, batch, per_frame, all.data_ptr<float>(), table.size(1));
   return all.to(device);
-}
-
-CovariateModel::CovariateModel(const ModelConfig& config) : per_frame_(config.per_frame()) {
-  project = register_module("project", torch::nn::Linear(config.covariates, config.hidden));
-  head = register_module("head", torch::nn::Linear(config.hidden, config.classes));
-}
-
-torch::Tensor CovariateModel::forward(const torch::Tensor&, const SequenceBatch& batch,
-                                      const Dropout& dropout) {
-  const torch::Tensor x =
-      covariates_of(covariates, batch, per_frame_, project->weight.device());  // [R, K]
-  return head(dropout(torch::relu(project(x)), RandomPurpose::kHeadDropout,
-                      per_frame_ ? batch.row_keys : batch.exam_keys));
 }
 
 }  // namespace coldframe::temporal

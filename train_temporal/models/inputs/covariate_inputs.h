@@ -21,21 +21,4 @@ void copy_covariates(const torch::Tensor& table, const Packing& batch, bool per_
 torch::Tensor covariates_of(const torch::Tensor& table, const Packing& batch, bool per_frame,
                             const torch::Device& device);
 
-extern const Architecture kCovariates;
-
-// The control `covariates`: an MLP on them alone, of the GRU's width. Tensors: project.weight [H,
-// K], project.bias; head.weight [C, H], head.bias.
-class CovariateModel final : public SequenceModel {
- public:
-  explicit CovariateModel(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& features, const SequenceBatch& batch,
-                        const Dropout& dropout) override;
-  void set_statistics(const InputStatistics&) override {}
-  bool uses_features() const override { return false; }
-
- private:
-  bool per_frame_;
-  torch::nn::Linear project{nullptr}, head{nullptr};
-};
-
 }  // namespace coldframe::temporal

@@ -1,0 +1,274 @@
+#include "train_temporal/models/network/packed_frames.h"
+
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/nn/utils/rnn.h>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "train_temporal/models/inputs/covariate_inputs.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using torch::nn::utils::rnn::PackedSequence;
+
+constexpr std::int64_t kHeadWidth = 16;  // at least, where H can be divided so
+constexpr double kRotaryBase = 10000;    // of the slowest pair's turn
+
+// The first packed row of each step; the last entry is N.
+std::vector<std::int64_t> first_rows(const SequenceBatch& batch) {
+  std::vector<std::int64_t> rows(batch.sequences.size() + 1);
+  std::partial_sum(batch.sequences.begin(), batch.sequences.end(), rows.begin() + 1);
+  return rows;
+}
+
+// x: [N, 2, h, d], queries and keys
+torch::Tensor turned(const torch::Tensor& x, const torch::Tensor& cosine,
+                     const torch::Tensor& sine) {
+  const std::int64_t half = cosine.size(-1);
+  const torch::Tensor a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
+  return torch::cat({a * cosine - b * sine, b * cosine + a * sine}, -1);
+}
+
+torch::Tensor int_tensor(const std::vector<std::int64_t>& values, const torch::Device& device) {
+  return torch::tensor(values, torch::kInt64).to(device);
+}
+
+}  // namespace
+
+std::int64_t attention_heads(std::int64_t hidden) {
+  for (std::int64_t heads = hidden / kHeadWidth; heads > 1; --heads) {
+    if (hidden % (2 * heads) == 0) return heads;
+  }
+  return 1;
+}
+
+torch::Tensor rotary_speeds(std::int64_t hidden) {
+  const std::int64_t width = hidden / attention_heads(hidden);
+  return torch::pow(kRotaryBase,
+                    -2.0 * torch::arange(width / 2, torch::kFloat64) / static_cast<double>(width));
+}
+
+PackedFrames::PackedFrames(const ModelConfig& config, const StateDict& tensors,
+                           const torch::Tensor& features, const SequenceBatch& batch,
+                           const Dropout& dropout, const torch::Tensor& covariates, bool training)
+    : TorchOperations(config, tensors, features, batch.time),
+      batch_(batch),
+      dropout_(dropout),
+      covariates_(covariates),
+      training_(training),
+      device_(batch.time.device()),
+      first_(first_rows(batch)) {}
+
+void PackedFrames::add_noise(torch::Tensor& x) {
+  dropout_.add_noise(batch_.row_keys, x);
+}
+
+Value PackedFrames::dropout(const Value& x, RandomPurpose layer) {
+  return of(dropout_(x.tensor, layer, of_exams_ ? batch_.exam_keys : batch_.row_keys));
+}
+
+Value PackedFrames::covariates() {
+  of_exams_ = !config_.per_frame();
+  return of(covariates_of(covariates_, batch_, config_.per_frame(), device_));
+}
+
+// Of a frame also where it stands among its exam's, from 0 to 1, the seconds since the first and
+// whether these are unknown: [B, F] → [N, F + 3].
+Value PackedFrames::clock() {
+  torch::Tensor x = (batch_.clock - tensor("clock_mean")) / tensor("clock_std");
+  dropout_.add_noise(batch_.exam_keys, x);
+  of_exams_ = !config_.per_frame();
+  if (of_exams_) return of(x);
+  std::vector<std::int64_t> exam;
+  std::vector<float> place;
+  for (const std::int64_t reaching : batch_.sequences) {
+    for (std::int64_t i = 0; i < reaching; ++i) {
+      exam.push_back(i);
+      place.push_back(static_cast<float>(batch_.positions[place.size()]));
+    }
+  }
+  const torch::Tensor exams = int_tensor(exam, device_);
+  const torch::Tensor last =
+      (batch_.clock.select(1, kClockLogFrames).expm1() - 1).clamp_min(1);  // [B]
+  const torch::Tensor known = time_.narrow(1, kTimeKnown, 1);
+  const torch::Tensor since =
+      (time_.narrow(1, kSinceFirst, 1) - tensor("time_mean").narrow(0, 1, 1)) /
+      tensor("time_std").narrow(0, 1, 1) * known;
+  return of(
+      torch::cat({x.index_select(0, exams),
+                  (torch::tensor(place).to(device_) / last.index_select(0, exams)).unsqueeze(1),
+                  since, 1 - known},
+                 1));
+}
+
+Value PackedFrames::recur(const Value& x, std::int64_t layer) {
+  if (config_.decays()) return of(decaying(x.tensor, layer));
+  const std::vector<torch::Tensor> weights = recurrent_weights(layer);
+  const bool both_ways = config_.bidirectional;
+  const torch::Tensor start =
+      torch::zeros({both_ways ? 2 : 1, batch_.size(), config_.hidden}, x.tensor.options());
+  if (x.tensor.is_cuda()) return of(recurrent_on_cuda(x.tensor, weights, start));
+  if (is_lstm())
+    return of(std::get<0>(torch::lstm(x.tensor, batch_.step_sizes, {start, start}, weights, true, 1,
+                                      0.0, training_, both_ways)));
+  return of(std::get<0>(
+      torch::gru(x.tensor, batch_.step_sizes, start, weights, true, 1, 0.0, training_, both_ways)));
+}
+
+// LibTorch's own entry looks for weights in cuDNN's order at the start of their storage, which is
+// the optimizer's and holds other parameters there: it would copy them, with a warning, at every
+// step (aten/src/ATen/native/cudnn/RNN.cpp, try_get_weight_buf). So they are copied here. In
+// autocast it would compute in float16 whatever the type asked for (aten/src/ATen/cudnn/
+// AutocastRNN.cpp), in which gradients need a loss scale: recurrence stays in float32.
+torch::Tensor PackedFrames::recurrent_on_cuda(const torch::Tensor& x, at::TensorList weights,
+                                              const torch::Tensor& start) const {
+  constexpr std::int64_t kLstmMode = 2, kGruMode = 3;  // cudnnRNNMode_t
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+  const torch::Tensor input = x.to(torch::kFloat), first = start.to(torch::kFloat);
+  const bool both_ways = config_.bidirectional;
+  const auto each = static_cast<std::int64_t>(weights.size()) / (both_ways ? 2 : 1);
+  const std::int64_t mode = is_lstm() ? kLstmMode : kGruMode, hidden = first.size(2);
+  torch::Tensor in_order;
+  {
+    const torch::NoGradGuard no_grad;
+    std::vector<torch::Tensor> aliases;  // which the call makes views of its result
+    for (const torch::Tensor& weight : weights) aliases.push_back(weight.detach());
+    in_order = at::_cudnn_rnn_flatten_weight(aliases, each, input.size(1), mode, hidden, 0, 1,
+                                             false, both_ways);
+  }
+  return std::get<0>(at::_cudnn_rnn(
+      input, weights, each, in_order, first, is_lstm() ? std::optional(first) : std::nullopt, mode,
+      hidden, 0, 1, false, 0.0, training_, both_ways, batch_.sequences, std::nullopt));
+}
+
+torch::Tensor PackedFrames::decaying(const torch::Tensor& x, std::int64_t layer) {
+  const std::vector<torch::Tensor> w = recurrent_weights(layer);
+  const torch::Tensor gamma = decay_factors(layer);  // [N, H]
+  torch::Tensor state = torch::zeros({batch_.size(), config_.hidden}, x.options());
+  std::vector<torch::Tensor> states;
+  std::int64_t row = 0;
+  for (const std::int64_t size : batch_.sequences) {
+    const torch::Tensor before = state.narrow(0, 0, size) * gamma.narrow(0, row, size);
+    state = torch::gru_cell(x.narrow(0, row, size), before, w[0], w[1], w[2], w[3]);
+    states.push_back(state);
+    row += size;
+  }
+  return torch::cat(states);
+}
+
+// For each packed row that of the frame `back` before it in its exam, counted from 1; 0: none.
+torch::Tensor PackedFrames::rows_before(std::int64_t back) const {
+  std::vector<std::int64_t> rows;
+  for (std::size_t step = 0; step < batch_.sequences.size(); ++step) {
+    const bool begun = static_cast<std::int64_t>(step) >= back;
+    for (std::int64_t exam = 0; exam < batch_.sequences[step]; ++exam) {
+      rows.push_back(begun ? first_[step - static_cast<std::size_t>(back)] + exam + 1 : 0);
+    }
+  }
+  return int_tensor(rows, device_);
+}
+
+Value PackedFrames::convolve(const Value& x, const std::string& name, std::int64_t,
+                             std::int64_t taps, std::int64_t dilation) {
+  if (taps == 1) return convolved(x.tensor, name);
+  const torch::Tensor from_one = torch::cat({x.tensor.new_zeros({1, x.width}), x.tensor});
+  std::vector<torch::Tensor> seen;
+  for (std::int64_t back = (taps - 1) * dilation; back > 0; back -= dilation) {
+    torch::Tensor& rows = rows_before_[back];
+    if (!rows.defined()) rows = rows_before(back);
+    seen.push_back(from_one.index_select(0, rows));
+  }
+  seen.push_back(x.tensor);
+  return convolved(torch::cat(seen, 1), name);
+}
+
+// Counts from 0 for the first row of each packed exam: in seconds, in the geometric mean interval
+// of the training part, or in frames where times are unknown or hidden. [N] float64
+torch::Tensor PackedFrames::places() const {
+  const double unit = config_.time ? tensor("time_mean")[0].item<double>() : 0;  // a logarithm
+  std::vector<double> place(batch_.times.size());
+  for (std::size_t step = 1; step < batch_.sequences.size(); ++step) {
+    const auto row = static_cast<std::size_t>(first_[step]);
+    const auto before = static_cast<std::size_t>(first_[step - 1]);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(batch_.sequences[step]); ++i) {
+      const auto& frame = batch_.times[row + i];
+      const bool known = config_.time && frame[kIntervalKnown] > 0;
+      place[row + i] = place[before + i] + (known ? std::exp(frame[kLogInterval] - unit) : 1.0);
+    }
+  }
+  return torch::tensor(place, torch::kFloat64);
+}
+
+const PackedFrames::Grid& PackedFrames::grid() {
+  if (grid_) return *grid_;
+  const std::int64_t exams = batch_.size(), steps = std::ssize(batch_.sequences);
+  std::vector<std::int64_t> grid(static_cast<std::size_t>(exams * steps)), rows;
+  for (std::size_t step = 0; step < batch_.sequences.size(); ++step) {
+    for (std::int64_t exam = 0; exam < batch_.sequences[step]; ++exam) {
+      rows.push_back(exam * steps + static_cast<std::int64_t>(step));
+      grid[static_cast<std::size_t>(rows.back())] = first_[step] + exam;
+    }
+  }
+  grid_ = Grid{int_tensor(grid, device_), int_tensor(rows, device_), {}, {}, {}};
+  if (rows.size() < grid.size()) {
+    grid_->mask = (torch::arange(steps).unsqueeze(0) < batch_.lengths.unsqueeze(1))
+                      .view({exams, 1, 1, steps})
+                      .to(device_);
+  }
+  const torch::Tensor angle =
+      (places().unsqueeze(1) * rotary_speeds(config_.hidden)).unsqueeze(1).unsqueeze(1);
+  grid_->cosine = angle.cos().to(device_, torch::kFloat32);
+  grid_->sine = angle.sin().to(device_, torch::kFloat32);
+  return *grid_;
+}
+
+Value PackedFrames::attend(const Value& x) {
+  const Grid& at = grid();
+  const std::int64_t hidden = x.width / 3, heads = attention_heads(hidden), width = hidden / heads;
+  const torch::Tensor all = x.tensor.view({-1, 3, heads, width});
+  const auto qkv =
+      torch::cat({turned(all.narrow(1, 0, 2), at.cosine, at.sine), all.narrow(1, 2, 1)}, 1)
+          .index_select(0, at.to_grid)
+          .view({batch_.size(), std::ssize(batch_.sequences), 3, heads, width})
+          .permute({2, 0, 3, 1, 4})
+          .unbind();  // of [3, B, h, T, d]
+  const torch::Tensor attended = at::scaled_dot_product_attention(
+      qkv[0], qkv[1], qkv[2],
+      at.mask.defined() ? std::optional(at.mask) : std::nullopt);  // [B, h, T, d]
+  return of(attended.transpose(1, 2).reshape({-1, hidden}).index_select(0, at.to_rows));
+}
+
+// The last state of a layer that reads backwards is that of the first frame.
+torch::Tensor PackedFrames::last_of(const torch::Tensor& states) const {
+  std::vector<std::int64_t> rows;
+  for (std::size_t exam = 0; exam < batch_.frames.size(); ++exam) {
+    rows.push_back(first_[static_cast<std::size_t>(batch_.frames[exam]) - 1] +
+                   static_cast<std::int64_t>(exam));
+  }
+  const torch::Tensor last = states.index_select(0, int_tensor(rows, states.device()));
+  const std::int64_t hidden = config_.hidden;
+  if (states.size(1) == hidden) return last;
+  return torch::cat(
+      {last.narrow(1, 0, hidden), states.narrow(0, 0, batch_.size()).narrow(1, hidden, hidden)}, 1);
+}
+
+Value PackedFrames::pool(const Value& x) {
+  of_exams_ = true;
+  const TemporalPool kind = pool_of(config_);
+  if (kind == TemporalPool::kLast) return of(last_of(x.tensor));
+  const torch::Tensor frames = std::get<0>(torch::nn::utils::rnn::pad_packed_sequence(
+      PackedSequence(x.tensor, batch_.step_sizes), /*batch_first=*/true));  // [B, T, W]
+  if (kind == TemporalPool::kMean)
+    return of(frames.sum(1) /
+              batch_.lengths.unsqueeze(1).to(frames.device(), frames.scalar_type()));
+  const torch::Tensor scores = linear({x.width, frames}, "attention", 1).tensor;  // [B, T, 1]
+  const torch::Tensor step = torch::arange(frames.size(1)).unsqueeze(0);          // [1, T]
+  const torch::Tensor beyond = (step >= batch_.lengths.unsqueeze(1)).to(frames.device());  // [B, T]
+  const torch::Tensor masked =
+      scores.squeeze(2).masked_fill(beyond, -std::numeric_limits<float>::infinity());
+  return of(masked.softmax(1).unsqueeze(1).bmm(frames).squeeze(1));
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,28 @@
+// Mean over frames, plain or by attention (Ilse et al. 2018), of what a hidden layer (GELU, smooth
+// as integrated gradients want it) makes of each frame's projected features: the GRU's width and
+// regularisation without its memory, so that it loses for want of the order alone. `single` is this
+// model on one frame, or of targets per frame on each frame by itself. Its own tensors:
+//   hidden.weight [H, H], .bias     (linear models: none)
+#include "train_temporal/models/architectures.h"
+#include "train_temporal/models/network/network.h"
+#include "train_temporal/models/network/operations.h"
+
+namespace coldframe::temporal {
+namespace {
+
+Value pooled_layers(Operations& ops, const ModelConfig& config, Value x) {
+  return config.linear ? x : ops.gelu(ops.linear(x, "hidden", config.hidden));
+}
+
+}  // namespace
+
+const Architecture kMean{
+    .name = "mean", .make = make<Network>, .layers_over_frames = pooled_layers, .kept = {4.8}};
+const Architecture kAttention{.name = "attention",
+                              .make = make<Network>,
+                              .layers_over_frames = pooled_layers,
+                              .pool = TemporalPool::kAttention,
+                              .per_frame = false,
+                              .kept = {5.8}};
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,62 @@
+// The tensors of a model, from its description: names and shapes, in the order in which they are
+// registered, drawn and kept by the optimizer.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "train_temporal/models/network/operations.h"
+
+namespace coldframe::temporal {
+
+struct TensorRow {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  bool is_buffer = false;
+
+  double size() const;
+};
+
+// Without the term of covariates beside the head. None of what is no network.
+std::vector<TensorRow> tensors_of(const ModelConfig& config);
+
+class TensorList final : public Operations {
+ public:
+  using Operations::Operations;
+  std::vector<TensorRow> take();
+
+  Value features() override;
+  TimeInputs times() override;
+  Value clock() override;
+  Value covariates() override { return {config_.covariates}; }
+  Value linear(const Value& x, const std::string& name, std::int64_t width) override;
+  Value norm(const Value& x, const std::string& name) override;
+  Value add(const Value& a, const Value&) override { return a; }
+  Value multiply(const Value& a, const Value&) override { return a; }
+  Value one_minus(const Value& x) override { return x; }
+  Value gelu(const Value& x) override { return x; }
+  Value relu(const Value& x) override { return x; }
+  Value sine(const Value& x) override { return x; }
+  Value tanh(const Value& x) override { return x; }
+  Value columns(const Value&, std::int64_t, std::int64_t width) override { return {width}; }
+  Value join(const std::vector<Value>& parts) override;
+  Value weigh(const std::vector<Value>& values, const std::vector<Value>&, const Value&) override {
+    return values.front();
+  }
+  Value recur(const Value& x, std::int64_t layer) override;
+  Value convolve(const Value& x, const std::string& name, std::int64_t width, std::int64_t taps,
+                 std::int64_t dilation) override;
+  Value attend(const Value& x) override { return {x.width / 3}; }
+  Value pool(const Value& x) override;
+  void place(const std::string& prefix) override { places_[prefix] = next_++; }
+
+ private:
+  void add_row(const std::string& name, std::vector<std::int64_t> shape, bool is_buffer = false);
+
+  std::vector<std::pair<std::size_t, TensorRow>> rows_;  // by place
+  std::map<std::string, std::size_t> places_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace coldframe::temporal

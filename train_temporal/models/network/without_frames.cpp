@@ -1,0 +1,38 @@
+// The controls that see no frame: MLPs on how exams were acquired, or on their covariates alone.
+//   clock: clock_mean, clock_std [F]; project.weight [32, F], .bias; per frame F + 3 inputs, the
+//          frame's place and time being the last, and time_mean, time_std [2]
+//   covariates: project.weight [H, K], .bias
+#include "train_temporal/models/architectures.h"
+#include "train_temporal/models/network/network.h"
+#include "train_temporal/models/network/operations.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::int64_t kClockHidden = 32;
+
+Value clock_outputs(Operations& ops, const ModelConfig& config) {
+  return head_of(ops, config, ops.relu(ops.linear(ops.clock(), "project", kClockHidden)));
+}
+
+Value covariate_outputs(Operations& ops, const ModelConfig& config) {
+  return head_of(ops, config, ops.relu(ops.linear(ops.covariates(), "project", config.hidden)));
+}
+
+}  // namespace
+
+const Architecture kClock{
+    .name = "clock",
+    .make = make<Network>,
+    .whole = clock_outputs,
+    .sees_frames = false,
+    .takes_covariates = false,
+    .needs_whole_sequence =
+        "it reads how many frames there are and how long they take, and no frame"};
+const Architecture kCovariates{.name = "covariates",
+                               .make = make<Network>,
+                               .whole = covariate_outputs,
+                               .sees_frames = false,
+                               .needs_whole_sequence = "it reads covariates, and no frame"};
+
+}  // namespace coldframe::temporal
