@@ -3,34 +3,17 @@
 #include "cache/tool/command.h"
 #include "cache/tool/exams/filter.h"
 #include "common/cli/log.h"
+#include "common/cli/option_rows.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
 namespace {
 
-struct RawOptions {
-  std::string prefer, prefix;
-  bool without_thumbnails = false, without_cut = false;
-};
-
-void add_leaving_out(boost::program_options::options_description& more, RawOptions& words) {
-  namespace po = boost::program_options;
-  more.add_options()("without-thumbnails", po::bool_switch(&words.without_thumbnails),
-                     "leave out the frames' small JPEGs, for instance before the cache is given "
-                     "away")("without-cut", po::bool_switch(&words.without_cut),
-                             "leave out what `extract --cut` stored: the features alone are some "
-                             "200 times smaller");
-}
-
-MergeOptions merge_options(const RawOptions& words) {
-  static const WordTable<Prefer> kPreferences = {{"first", Prefer::kFirst},
-                                                 {"newest", Prefer::kNewest}};
-  MergeOptions options;
-  options.without_thumbnails = words.without_thumbnails;
-  options.without_cut = words.without_cut;
-  if (!words.prefer.empty()) options.prefer = choice("prefer", words.prefer, kPreferences);
-  if (!words.prefix.empty()) options.prefixes = split(words.prefix, ',');
-  return options;
+std::vector<OptionRow> leave_out_options(MergeOptions& how) {
+  return {{"without-thumbnails", nullptr, flag(how.without_thumbnails),
+           "leave out the frames' small JPEGs, for instance before the cache is given away"},
+          {"without-cut", nullptr, flag(how.without_cut),
+           "leave out what `extract --cut` stored: the features alone are some 200 times smaller"}};
 }
 
 Json report_json(const std::string& path, const MergeReport& report) {
@@ -63,34 +46,43 @@ int write_merged(const VerbOptions& options, const MergeOptions& how) {
 }
 
 int run_merge(const std::vector<std::string>& arguments) {
-  namespace po = boost::program_options;
+  static const WordTable<Prefer> kPreferences = {{"first", Prefer::kFirst},
+                                                 {"newest", Prefer::kNewest}};
   VerbOptions options;
-  RawOptions words;
-  po::options_description more;
-  more.add_options()("prefer", po::value(&words.prefer)->value_name("WHICH"),
-                     "for exams that the caches have with different columns, times or features: "
-                     "first keeps what the cache that is named first has, newest the higher "
-                     "revision, of equal ones the file that was written last (else nothing is "
-                     "merged)")(
-      "prefix", po::value(&words.prefix)->value_name("A,B"),
-      "put these before the names of exams and patients, one for each cache in their order: "
-      "site1-,site2-");
-  add_leaving_out(more, words);
+  MergeOptions how;
+  GivenWords given;
+  boost::program_options::options_description more;
+  const std::vector<OptionRow> rows = {
+      {"prefer", "WHICH", one_of(how.prefer, kPreferences),
+       "for exams that the caches have with different columns, times or features: first keeps what "
+       "the cache that is named first has, newest the higher revision, of equal ones the file that "
+       "was written last (else nothing is merged)"},
+      {"prefix", "A,B",
+       parsed(how.prefixes, [](const std::string& word) { return split(word, ','); }),
+       "put these before the names of exams and patients, one for each cache in their order: "
+       "site1-,site2-"}};
+  const std::vector<OptionRow> left_out = leave_out_options(how);
+  describe_options(rows, given, more);
+  describe_options(left_out, given, more);
   if (!parse_verb(kMergeCommand, arguments, options, more)) return 0;
-  return write_merged(options, merge_options(words));
+  set_options(rows, given);
+  set_options(left_out, given);
+  return write_merged(options, how);
 }
 
 int run_pack(const std::vector<std::string>& arguments) {
   VerbOptions options;
-  RawOptions words;
+  MergeOptions how;
+  GivenWords given;
   std::vector<std::string> where;
   boost::program_options::options_description more;
   more.add_options()("where",
                      boost::program_options::value(&where)->composing()->value_name("CONDITION"),
                      kWhereHelp);
-  add_leaving_out(more, words);
+  const std::vector<OptionRow> left_out = leave_out_options(how);
+  describe_options(left_out, given, more);
   if (!parse_verb(kPackCommand, arguments, options, more)) return 0;
-  MergeOptions how = merge_options(words);
+  set_options(left_out, given);
   if (!where.empty()) how.only = select_ids(options.words[1], where);
   return write_merged(options, how);
 }

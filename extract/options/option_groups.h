@@ -1,63 +1,31 @@
-// The options of `extract` that come in groups: each binds its words and turns them into what they
-// mean. Internal to options.cpp.
+// The options of `extract`, a row for each: name, place, bounds, help, and its key in the recipe.
+// The rows refer to `options`, so that they set it, and record what it holds. Internal to extract.
 #pragma once
 
-#include <boost/program_options.hpp>
-#include <limits>
-#include <string>
+#include <vector>
 
+#include "common/cli/option_rows.h"
 #include "extract/options/options.h"
 
 namespace coldframe::extract {
 
-// A number that was not given.
-inline constexpr int kNotGiven = std::numeric_limits<int>::min();
+using OptionRows = std::vector<OptionRow>;
 
-// The options on what is read: --input, which of its frames, how files become frames, how patients
-// are named.
-struct InputOptions {
-  std::string input, columns, frame_columns, sort, window, axis, slices, group, patient_salt;
-  std::int64_t frames = kNotGiven, every = kNotGiven;
-  double fps = kNotGiven, start = kNotGiven, end = kNotGiven;
-
-  void describe(boost::program_options::options_description& description, ExtractOptions& options);
-  void apply(ExtractOptions& options) const;  // ConfigError
-
- private:
-  void apply_selection(frames::FrameSelection& selection) const;
-};
-
-// The options on what happens to a frame before the backbone sees it. apply() changes the preset's
-// values, which `options.preprocessing` holds.
-struct PixelOptions {
-  std::string resize, interpolation, resampler, mean, std, crop, mask, tiles;
-  std::string image_size;
-  int tile_size = kNotGiven;
-  double crop_pct = kNotGiven, spacing = kNotGiven;
-
-  void describe(boost::program_options::options_description& description);
-  void apply(ExtractOptions& options) const;  // ConfigError; DataError for an unreadable mask
-
- private:
-  void apply_resize(preprocess::Preprocessing& preprocessing) const;
-  void apply_tiles(preprocess::Preprocessing& preprocessing) const;
-};
-
+// What is read: --input, which of its frames, how files become frames, how patients are named.
+OptionRows input_options(ExtractOptions& options);
+// What happens to a frame before the backbone sees it.
+OptionRows pixel_options(ExtractOptions& options);
 // Augmented versions of the frames, beside them in the cache.
-struct ViewOptions {
-  std::string augment, reuse;
-  std::int64_t views = kNotGiven, seed = kNotGiven;
+OptionRows view_options(ExtractOptions& options);
+// What computes, how much at once, and within which memory.
+OptionRows machine_options(ExtractOptions& options);
+// What is stored, and what becomes of exams.
+OptionRows run_options(ExtractOptions& options);
 
-  void describe(boost::program_options::options_description& description);
-  void apply(ExtractOptions& options) const;  // ConfigError
-};
-
-// The options on what computes, how much at once, and within which memory.
-struct MachineOptions {
-  std::string device, devices, batch = "auto", memory_budget, monitor;
-
-  void describe(boost::program_options::options_description& description, ExtractOptions& options);
-  void apply(ExtractOptions& options) const;  // ConfigError
-};
+// What no row says alone, once the rows have set the options. ConfigError.
+void finish_input(const GivenWords& given, ExtractOptions& options);
+void finish_pixels(const GivenWords& given, ExtractOptions& options);
+void finish_views(const GivenWords& given, ExtractOptions& options);
+void finish_machine(const GivenWords& given, ExtractOptions& options);
 
 }  // namespace coldframe::extract

@@ -29,6 +29,7 @@ struct ExtractOptions {
   std::string preset;  // its name, "" for none
   std::filesystem::path config;  // beside the weights, states what no option does; "" for none
   preprocess::Preprocessing preprocessing;  // the preset's, with what was given on the command line
+  std::filesystem::path mask;               // --mask, which `preprocessing` holds; "": none
 
   augment::Augmentation augmentation;  // --views, --augment, --augment-seed
 

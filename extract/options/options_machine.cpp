@@ -9,8 +9,6 @@
 namespace coldframe::extract {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr std::int64_t kMostFrames = 65536;
 constexpr int kMostDecodeThreads = 256;
 constexpr int kLongestPatience = 7 * 24 * 3600;
@@ -61,52 +59,39 @@ int default_decode_threads(const std::vector<std::string>& devices) {
   return static_cast<int>(std::clamp<std::int64_t>(threads, 1, kMostDecodeThreads));
 }
 
-void check_threads(const char* option, int threads, int most) {
-  if (threads < 0 || threads > most)
-    throw ConfigError(concat(option, " ", threads, ": expected 1 to ", most));
-}
-
 }  // namespace
 
-void MachineOptions::describe(po::options_description& description, ExtractOptions& options) {
-  auto add = description.add_options();
-  add("device", po::value(&device)->value_name("NAME"), "auto (default), cpu, cuda or cuda:N");
-  add("devices", po::value(&devices)->value_name("LIST"),
-      "several devices that share the work: all, or numbers of CUDA devices such as 0,1");
-  add("precision", po::value(&options.precision)->value_name("TYPE"),
-      "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
-      "fp16");
-  add("allow-mixed-precision", po::bool_switch(&options.allow_mixed_precision),
-      "extend a cache that was computed in another precision");
-  add("batch", po::value(&batch)->value_name("N"),
-      "frames per forward pass; auto (default): as many as make it faster and fit");
-  add("memory-budget", po::value(&memory_budget)->value_name("SIZE"),
-      "the most that tensors may take on the device, e.g. 4GiB (default: all)");
-  add("decode-threads", po::value(&options.decode_threads)->value_name("N"),
-      "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
-      "each)");
-  add("threads", po::value(&options.threads)->value_name("N"), "threads of a backbone on the CPU");
-  add("retry-for", po::value(&options.patience)->value_name("SECONDS"),
-      "retry transient I/O errors for this many seconds before an exam counts as failed: I/O "
-      "errors, stale handles, vanished mounts (default: 60; 0: do not retry)");
-  add("monitor", po::value(&monitor)->value_name("FILE.csv"),
-      "write memory, CPU and GPU load once a second");
+OptionRows machine_options(ExtractOptions& options) {
+  const auto one = [](const std::string& word) { return std::vector{word}; };
+  return {
+      {"device", "NAME", parsed(options.devices, one), "auto (default), cpu, cuda or cuda:N"},
+      {"devices", "LIST", parsed(options.devices, parse_devices),
+       "several devices that share the work: all, or numbers of CUDA devices such as 0,1"},
+      {"precision", "TYPE", text(options.precision),
+       "auto (default: the quickest on this device, held against fp32 on the CPU), fp32, bf16 or "
+       "fp16"},
+      {"allow-mixed-precision", nullptr, flag(options.allow_mixed_precision),
+       "extend a cache that was computed in another precision"},
+      {"batch", "N", parsed(options.batch.batch, parse_batch),
+       "frames per forward pass; auto (default): as many as make it faster and fit"},
+      {"memory-budget", "SIZE", parsed(options.batch.memory_budget, parse_bytes),
+       "the most that tensors may take on the device, e.g. 4GiB (default: all)"},
+      {"decode-threads", "N", number(options.decode_threads, {0, kMostDecodeThreads}),
+       "threads that decode and resize (default: half of the cores, beside GPUs all but one for "
+       "each)"},
+      {"threads", "N", number(options.threads, {0, 1024}), "threads of a backbone on the CPU"},
+      {"retry-for", "SECONDS", number(options.patience, {0, kLongestPatience, "seconds"}),
+       "retry transient I/O errors for this many seconds before an exam counts as failed: I/O "
+       "errors, stale handles, vanished mounts (default: 60; 0: do not retry)"},
+      {"monitor", "FILE.csv", text(options.monitor),
+       "write memory, CPU and GPU load once a second"},
+  };
 }
 
-void MachineOptions::apply(ExtractOptions& options) const {
-  if (!device.empty() && !devices.empty())
+void finish_machine(const GivenWords& given, ExtractOptions& options) {
+  if (given.contains("device") && given.contains("devices"))
     throw ConfigError("--device and --devices: give one of them");
-  if (!device.empty()) options.devices = {device};
-  if (!devices.empty()) options.devices = parse_devices(devices);
-  options.batch.batch = parse_batch(batch);
-  if (!memory_budget.empty()) options.batch.memory_budget = parse_bytes(memory_budget);
-  options.monitor = monitor;
-  if (!(options.patience >= 0 && options.patience <= kLongestPatience))
-    throw ConfigError(
-        concat("--retry-for ", options.patience, ": expected 0 to ", kLongestPatience, " seconds"));
-  check_threads("--decode-threads", options.decode_threads, kMostDecodeThreads);
-  check_threads("--threads", options.threads, 1024);
-  if (!options.decode_threads) options.decode_threads = default_decode_threads(options.devices);
+  if (options.decode_threads == 0) options.decode_threads = default_decode_threads(options.devices);
 }
 
 }  // namespace coldframe::extract

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "extract/frames/input/crop_rule.h"
@@ -11,8 +10,6 @@
 
 namespace coldframe::extract {
 namespace {
-
-namespace po = boost::program_options;
 
 std::array<float, 3> parse_channels(const std::string& option, const std::string& text,
                                     bool positive) {
@@ -72,81 +69,59 @@ std::shared_ptr<const preprocess::Mask> load_mask(const std::string& path,
   return mask;
 }
 
+frames::CropRule parse_crop(const std::string& word) {
+  if (const auto rule = frames::parse_crop(word)) return *rule;
+  throw ConfigError(concat("--crop '", word, "': expected ", frames::kCropHelp));
+}
+
 }  // namespace
 
-void PixelOptions::describe(po::options_description& description) {
-  const auto text = [](std::string& target, const char* name) {
-    return po::value(&target)->value_name(name);
-  };
-  auto add = description.add_options();
-  add("mask", text(mask, "FILE"), "image of the frames' size: what is black there becomes black");
-  add("crop", text(crop, "X,Y,W,H"),
-      "keep this rectangle of each frame; auto: fundus disc, ultrasound sector, no borders");
-  add("spacing", po::value(&spacing)->value_name("MM"),
-      "resample to MM millimetres per pixel, after the crop");
-  add("tiles", po::value(&tiles)->value_name("OVERLAP")->implicit_value("0.25"),
-      "slide a window over large frames and average its features, e.g. 0.25 (default overlap)");
-  add("tile-size", po::value(&tile_size)->value_name("PX"),
-      "the window's side in pixels of the frame (default: --image-size)");
-  add("image-size", text(image_size, "S|HxW"),
-      "the backbone's input is S x S pixels (default 224), or H high and W wide");
-  add("resize", text(resize, "KIND"), "shortest (then centre crop; default), squash or pad");
-  add("crop-pct", po::value(&crop_pct)->value_name("F"),
-      "resize to the size divided by F before the crop (default 1)");
-  add("interpolation", text(interpolation, "KIND"), "bicubic (default) or bilinear");
-  add("resampler", text(resampler, "KIND"),
-      "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)");
-  add("mean", text(mean, "V[,V,V]"), "subtracted from pixels scaled to 0…1");
-  add("std", text(std, "V[,V,V]"), "divides them");
-}
-
-void PixelOptions::apply(ExtractOptions& options) const {
-  preprocess::Preprocessing& p = options.preprocessing;
-  apply_resize(p);
-  apply_tiles(p);
-  if (!crop.empty()) {
-    const auto rule = frames::parse_crop(crop);
-    if (!rule) throw ConfigError(concat("--crop '", crop, "': expected ", frames::kCropHelp));
-    p.crop = *rule;
-  }
-  if (spacing != kNotGiven) {
-    if (!(spacing > 0))
-      throw ConfigError(concat("--spacing ", spacing, ": expected more than 0 mm"));
-    p.spacing_mm = spacing;
-  }
-  if (!mask.empty()) p.mask = load_mask(mask, options.reader);
-}
-
-void PixelOptions::apply_resize(preprocess::Preprocessing& p) const {
+OptionRows pixel_options(ExtractOptions& options) {
   using namespace preprocess;
-  if (!image_size.empty()) p.image_size = parse_image_size(image_size);
-  if (!resize.empty()) p.resize = choice("resize", resize, kResizes);
-  if (crop_pct != kNotGiven) p.crop_pct = crop_pct;
-  if (!interpolation.empty())
-    p.interpolation = choice("interpolation", interpolation, kInterpolations);
-  if (!resampler.empty()) p.resampler = choice("resampler", resampler, kResamplers);
-  if (!mean.empty()) p.mean = parse_channels("mean", mean, false);
-  if (!std.empty()) p.std = parse_channels("std", std, true);
-  refuse_constants_of_levels(p.mean, p.std);
-  if (!(p.crop_pct > 0 && p.crop_pct <= 1))
-    throw ConfigError(concat("--crop-pct ", p.crop_pct, ": expected more than 0 and at most 1"));
+  Preprocessing& p = options.preprocessing;
+  const auto channels = [](std::array<float, 3>& place, bool positive) -> SetOption {
+    return [&place, positive](const std::string& option, const std::string& word) {
+      place = parse_channels(option, word, positive);
+    };
+  };
+  return {
+      {"mask", "FILE", text(options.mask),
+       "image of the frames' size: what is black there becomes black"},
+      {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
+       "keep this rectangle of each frame; auto: fundus disc, ultrasound sector, no borders"},
+      {"spacing", "MM", number(p.spacing_mm, above(0, "mm")),
+       "resample to MM millimetres per pixel, after the crop"},
+      {"tiles", "OVERLAP", number(p.tiles.overlap, {0, 0.9}),
+       "slide a window over large frames and average its features, e.g. 0.25 (default overlap)",
+       "0.25"},
+      {"tile-size", "PX", number(p.tiles.size, {8, 65536, "pixels"}),
+       "the window's side in pixels of the frame (default: --image-size)"},
+      {"image-size", "S|HxW", parsed(p.image_size, parse_image_size),
+       "the backbone's input is S x S pixels (default 224), or H high and W wide"},
+      {"resize", "KIND", one_of(p.resize, kResizes),
+       "shortest (then centre crop; default), squash or pad"},
+      {"crop-pct", "F", number(p.crop_pct, {0, 1, "", true}),
+       "resize to the size divided by F before the crop (default 1)"},
+      {"interpolation", "KIND", one_of(p.interpolation, kInterpolations),
+       "bicubic (default) or bilinear"},
+      {"resampler", "KIND", one_of(p.resampler, kResamplers),
+       "pillow (default), torch, pillow12 (Pillow before 13), or transformers (version 5)"},
+      {"mean", "V[,V,V]", channels(p.mean, false), "subtracted from pixels scaled to 0…1"},
+      {"std", "V[,V,V]", channels(p.std, true), "divides them"},
+  };
 }
 
-void PixelOptions::apply_tiles(preprocess::Preprocessing& p) const {
-  if (tiles.empty()) {
-    if (tile_size != kNotGiven) throw ConfigError("--tile-size needs --tiles");
-    return;
-  }
-  double overlap = 0;
-  if (!parse_double(tiles, overlap) || !(overlap >= 0 && overlap <= 0.9))
-    throw ConfigError(concat("--tiles '", tiles, "': expected the tiles' overlap, 0 to 0.9"));
-  if (!p.image_size.is_square())
+void finish_pixels(const GivenWords& given, ExtractOptions& options) {
+  preprocess::Preprocessing& p = options.preprocessing;
+  refuse_constants_of_levels(p.mean, p.std);
+  if (given.contains("tile-size") && !given.contains("tiles"))
+    throw ConfigError("--tile-size needs --tiles");
+  if (given.contains("tiles") && !p.image_size.is_square())
     throw ConfigError(concat("--tiles are squares, and the backbone's input is ", p.image_size,
                              "; give --image-size S"));
-  const int size = tile_size == kNotGiven ? static_cast<int>(p.image_size.width) : tile_size;
-  if (size < 8 || size > 65536)
-    throw ConfigError(concat("--tile-size ", size, ": expected 8 to 65536 pixels"));
-  p.tiles = {size, overlap};
+  if (given.contains("tiles") && p.tiles.size == 0)
+    p.tiles.size = static_cast<int>(p.image_size.width);
+  if (!options.mask.empty()) p.mask = load_mask(options.mask, options.reader);
 }
 
 }  // namespace coldframe::extract

@@ -7,6 +7,7 @@
 
 #include "common/cli/error.h"
 #include "common/cli/log.h"
+#include "common/cli/option_rows.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe {
@@ -181,6 +182,70 @@ TEST(Choice, GivesTheIndexOrListsTheSet) {
               choice("pool", "max", {"cls", "mean"});
             }),
             "--pool: 'max' is not one of: cls, mean");
+}
+
+struct RowOptions {
+  std::int64_t frames = 0;
+  std::optional<double> spacing;
+  int side = 0;
+  std::string device = "auto";
+  bool strict = false, sorted = false;
+};
+
+std::vector<OptionRow> rows_of(RowOptions& options) {
+  return {{"frames", "N", number(options.frames, at_least(1)), "how many", "", "storage.frames",
+           unless<std::int64_t>(0, options.frames)},
+          {"spacing", "MM", number(options.spacing, above(0, "mm")), "of pixels"},
+          {"side", "PX", number(options.side, {16, 512, "pixels"}), "of thumbnails", "96"},
+          {"device", "NAME", text(options.device), "which computes"},
+          {"sort", "BY", one_of(options.sorted, WordTable<bool>{{"time", true}}), "the order"},
+          {"strict", nullptr, flag(options.strict), "stop at once"}};
+}
+
+RowOptions set_rows(const std::vector<std::string>& arguments, GivenWords* given = nullptr) {
+  RowOptions options;
+  GivenWords words;
+  const std::vector<OptionRow> rows = rows_of(options);
+  po::options_description description("Demo");
+  describe_options(rows, words, description);
+  EXPECT_TRUE(parse_command_line(kHelp, description, arguments));
+  set_options(rows, words);
+  if (given != nullptr) *given = words;
+  return options;
+}
+
+TEST(OptionRows, SetWhatIsGivenAndLeaveTheRest) {
+  GivenWords given;
+  const RowOptions options = set_rows(
+      {"--frames", "12", "--spacing=0.5", "--side", "--strict", "--sort", "time", "--device", ""},
+      &given);
+  EXPECT_EQ(options.frames, 12);
+  EXPECT_EQ(options.spacing, 0.5);
+  EXPECT_EQ(options.side, 96) << "the word that the option alone stands for";
+  EXPECT_EQ(options.device, "auto") << "an empty word is none";
+  EXPECT_TRUE(options.strict && options.sorted);
+  EXPECT_EQ(word_of(given, "frames"), "12");
+  EXPECT_TRUE(given.contains("strict") && !given.contains("device"));
+  EXPECT_FALSE(set_rows({}).spacing);
+}
+
+TEST(OptionRows, RefuseByNameWithTheBounds) {
+  const auto refusal = [](const std::string& argument) {
+    return message_of<ConfigError>([&] { set_rows({argument}); });
+  };
+  EXPECT_EQ(refusal("--frames=0"), "--frames 0: expected 1 or more");
+  EXPECT_EQ(refusal("--frames=2.5"), "--frames 2.5: expected 1 or more");
+  EXPECT_EQ(refusal("--spacing=0"), "--spacing 0: expected more than 0 mm");
+  EXPECT_EQ(refusal("--spacing=inf"), "--spacing inf: expected more than 0 mm");
+  EXPECT_EQ(refusal("--side=8"), "--side 8: expected 16 to 512 pixels");
+  EXPECT_EQ(refusal("--sort=name"), "--sort: 'name' is not one of: time");
+}
+
+TEST(OptionRows, RecordWhatIsNotTheDefault) {
+  RowOptions options;
+  EXPECT_TRUE(rows_of(options).front().recorded.is_null());
+  options.frames = 3;
+  EXPECT_EQ(rows_of(options).front().recorded, Json(3));
 }
 
 int run(const std::function<int(const std::vector<std::string>&)>& body) {

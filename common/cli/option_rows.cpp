@@ -1,0 +1,52 @@
+#include "common/cli/option_rows.h"
+
+namespace coldframe {
+
+namespace po = boost::program_options;
+
+std::string Bounds::text() const {
+  const bool has_least = std::isfinite(least), has_most = std::isfinite(most);
+  std::string text =
+      !has_least && !has_most ? "a number"
+      : above    ? concat("more than ", least, has_most ? concat(" and at most ", most) : "")
+      : has_most ? concat(least, " to ", most)
+                 : concat(least, " or more");
+  return *unit ? concat(text, " ", unit) : text;
+}
+
+void describe_options(const std::vector<OptionRow>& rows, GivenWords& given,
+                      po::options_description& description) {
+  for (const OptionRow& row : rows) {
+    const std::string name = row.name;
+    if (row.value_name == nullptr) {
+      description.add_options()(row.name, po::bool_switch()->notifier([&given, name](bool on) {
+        if (on) given[name] = "";
+      }),
+                                row.help.c_str());
+      continue;
+    }
+    auto* value = po::value<std::string>()->value_name(row.value_name);
+    if (!row.word_alone.empty()) value->implicit_value(row.word_alone);
+    value->notifier([&given, name](const std::string& word) {
+      if (!word.empty()) given[name] = word;
+    });
+    description.add_options()(row.name, value, row.help.c_str());
+  }
+}
+
+void set_options(const std::vector<OptionRow>& rows, const GivenWords& given) {
+  for (const OptionRow& row : rows)
+    if (const auto found = given.find(row.name); found != given.end())
+      row.set(row.name, found->second);
+}
+
+std::string word_of(const GivenWords& given, std::string_view option) {
+  const auto found = given.find(option);
+  return found == given.end() ? "" : found->second;
+}
+
+void refuse_number(const std::string& option, const std::string& word, const Bounds& bounds) {
+  throw ConfigError(concat("--", option, " ", word, ": expected ", bounds.text()));
+}
+
+}  // namespace coldframe

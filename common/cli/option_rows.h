@@ -1,0 +1,122 @@
+// Options as rows: each says a name, where the option's word goes and within which bounds, what
+// --help shows, and what records of the options (a recipe) say of it.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "common/cli/cli.h"
+#include "common/cli/error.h"
+#include "common/files/json.h"
+#include "common/text/text.h"
+
+namespace coldframe {
+
+// What a number may be: "1 or more", "more than 0 mm", "16 to 512 pixels".
+struct Bounds {
+  double least = -std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
+  const char* unit = "";
+  bool above = false;  // `least` itself is not allowed
+
+  bool contain(double value) const {
+    return above ? value > least && value <= most : value >= least && value <= most;
+  }
+  std::string text() const;
+};
+inline Bounds at_least(double least, const char* unit = "") {
+  return {.least = least, .unit = unit};
+}
+inline Bounds above(double least, const char* unit = "") {
+  return {.least = least, .unit = unit, .above = true};
+}
+
+// Puts an option's word in its place; ConfigError names the option and what is expected.
+using SetOption = std::function<void(const std::string& option, const std::string& word)>;
+
+struct OptionRow {
+  const char* name;
+  const char* value_name;  // nullptr: a switch
+  SetOption set;
+  std::string help;
+  std::string word_alone = "";  // stands for a word where the option has none; "": it needs one
+  // Where a recipe states the option, and what; null: it has its default, and the key is left out,
+  // so that what was made before the option existed can be continued.
+  std::string key = "";
+  Json recorded = nullptr;
+};
+
+// The options that were given, with their words ("" of a switch). An empty word is as good as none.
+using GivenWords = std::map<std::string, std::string, std::less<>>;
+
+// Adds the rows to the options that parse_command_line() takes; `given` gets their words there.
+void describe_options(const std::vector<OptionRow>& rows, GivenWords& given,
+                      boost::program_options::options_description& description);
+// Sets the rows that were given, in their order.
+void set_options(const std::vector<OptionRow>& rows, const GivenWords& given);
+std::string word_of(const GivenWords& given, std::string_view option);  // "": it was not given
+
+[[noreturn]] void refuse_number(const std::string& option, const std::string& word,
+                                const Bounds& bounds);
+
+template <typename Number>
+Number parse_number(const std::string& option, const std::string& word, const Bounds& bounds) {
+  std::conditional_t<std::is_integral_v<Number>, std::int64_t, double> value = 0;
+  bool valid = false;
+  if constexpr (std::is_integral_v<Number>)
+    valid = parse_int(word, value) && std::in_range<Number>(value);
+  else
+    valid = parse_double(word, value) && std::isfinite(value);
+  if (valid && bounds.contain(static_cast<double>(value))) return static_cast<Number>(value);
+  refuse_number(option, word, bounds);
+}
+
+// `place` is a number or an optional one.
+template <typename Place>
+SetOption number(Place& place, const Bounds& bounds = {}) {
+  return [&place, bounds](const std::string& option, const std::string& word) {
+    if constexpr (requires { place.has_value(); })
+      place = parse_number<typename Place::value_type>(option, word, bounds);
+    else
+      place = parse_number<Place>(option, word, bounds);
+  };
+}
+
+template <typename Place, typename T>
+SetOption one_of(Place& place, const WordTable<T>& table) {
+  return [&place, table](const std::string& option, const std::string& word) {
+    place = choice(option, word, table);
+  };
+}
+
+// A text or a path.
+template <typename Place>
+SetOption text(Place& place) {
+  return [&place](const std::string&, const std::string& word) { place = word; };
+}
+
+inline SetOption flag(bool& place) {
+  return [&place](const std::string&, const std::string&) { place = true; };
+}
+
+// place = parse(word)
+template <typename Place, typename Parse>
+SetOption parsed(Place& place, Parse parse) {
+  return [&place, parse](const std::string&, const std::string& word) { place = parse(word); };
+}
+
+template <typename T>
+Json unless(const T& usual, const T& value) {
+  return value == usual ? Json(nullptr) : Json(value);
+}
+
+}  // namespace coldframe
