@@ -170,7 +170,7 @@ int look_only(const ExtractOptions& options) {
   const dry_run::Report report{input,
                                survey,
                                dry_run::find_all(input, survey, options.allow_unordered),
-                               cache::value_bytes(options.storage),
+                               bytes_of(options.storage),
                                1 + options.augmentation.views,
                                options.cut,
                                options.preprocessing.image_size};

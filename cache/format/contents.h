@@ -29,7 +29,7 @@ struct RowArray {
 struct ShardHeader {
   Recipe recipe;
   std::int64_t dimension = 0;
-  StorageType storage = StorageType::kFloat16;
+  DType storage = DType::kFp16;
   std::vector<std::string> views;       // "clean" first
   std::vector<std::string> precisions;  // several only after packing shards that differ
 
@@ -41,7 +41,7 @@ struct ShardHeader {
   RowArray array(std::size_t number) const;
   std::size_t row_bytes(std::size_t array) const {
     if (array >= views.size()) return cut->row_bytes();
-    return static_cast<std::size_t>(dimension) * value_bytes(storage);
+    return static_cast<std::size_t>(dimension) * bytes_of(storage);
   }
 };
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "cache/format/float16.h"
 #include "cache/format/format.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
@@ -31,26 +30,15 @@ bool is_possible(const Cut& cut) {
 
 }  // namespace
 
-std::size_t Cut::value_bytes() const {
-  return is_pixels() ? 1 : cache::value_bytes(storage);
-}
-
 std::size_t Cut::row_bytes() const {
-  std::size_t bytes = value_bytes();
+  std::size_t bytes = bytes_of(type());
   for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
   return bytes;
 }
 
 std::vector<float> values_of(const Cut& cut, std::span<const std::byte> rows) {
-  std::vector<float> values(rows.size() / cut.value_bytes());
-  if (cut.is_pixels())
-    std::ranges::transform(rows, values.begin(), [](std::byte byte) {
-      return static_cast<float>(std::to_integer<unsigned>(byte));
-    });
-  else if (cut.storage == StorageType::kFloat16)
-    from_half({reinterpret_cast<const std::uint16_t*>(rows.data()), values.size()}, values);
-  else
-    std::ranges::copy(rows, std::as_writable_bytes(std::span(values)).begin());
+  std::vector<float> values(rows.size() / bytes_of(cut.type()));
+  convert(rows, cut.type(), std::span(values));
   return values;
 }
 
@@ -58,7 +46,7 @@ Json to_json(const Cut& cut) {
   return {{"block", cut.block}, {"shape", cut.shape}};
 }
 
-std::optional<Cut> find_cut(const Recipe& recipe, StorageType storage) {
+std::optional<Cut> find_cut(const Recipe& recipe, DType storage) {
   if (!recipe.storage.contains(kCut)) return std::nullopt;
   const Json& json = recipe.storage[kCut];
   const bool has_form =

@@ -17,11 +17,11 @@ struct Cut {
   std::int64_t block = 0;  // counted from 0; before block 0 the frames themselves are kept
   // One frame's: tokens [N, D], prefix tokens and positions included, or pixels [H, W, 3].
   std::vector<std::int64_t> shape;
-  StorageType storage = StorageType::kFloat16;  // of tokens; pixels are uint8
+  DType storage = DType::kFp16;  // of tokens; pixels are uint8
 
   bool is_pixels() const { return block == 0; }
-  std::size_t value_bytes() const;  // of one number
-  std::size_t row_bytes() const;    // of one frame
+  DType type() const { return is_pixels() ? DType::kUint8 : storage; }
+  std::size_t row_bytes() const;  // of one frame
   bool operator==(const Cut&) const = default;
 };
 
@@ -31,6 +31,6 @@ std::vector<float> values_of(const Cut& cut, std::span<const std::byte> rows);
 // The value of Recipe::storage under "cut": {"block": 8, "shape": [197, 384]}.
 Json to_json(const Cut& cut);
 // `storage`: of the cache. CacheError when the recipe's cut is none.
-std::optional<Cut> find_cut(const Recipe& recipe, StorageType storage);
+std::optional<Cut> find_cut(const Recipe& recipe, DType storage);
 
 }  // namespace coldframe::cache

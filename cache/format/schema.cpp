@@ -6,28 +6,16 @@
 namespace coldframe::cache {
 namespace {
 
-using hdf5::Type;
-
-template <typename T>
-constexpr Type type_of() {
-  if constexpr (std::is_same_v<T, std::uint8_t>) return Type::kUint8;
-  if constexpr (std::is_same_v<T, std::int32_t>) return Type::kInt32;
-  if constexpr (std::is_same_v<T, std::int64_t>) return Type::kInt64;
-  if constexpr (std::is_same_v<T, std::uint32_t>) return Type::kUint32;
-  if constexpr (std::is_same_v<T, std::uint64_t>) return Type::kUint64;
-  if constexpr (std::is_same_v<T, double>) return Type::kFloat64;
-  return Type::kText;
-}
-
 template <typename T, typename Owner>
-constexpr Type type_of(T Owner::*) {
-  return type_of<ItemOf<T>>();
+constexpr hdf5::Type type_of(T Owner::*) {
+  if constexpr (std::is_arithmetic_v<ItemOf<T>>) return dtype_of<ItemOf<T>>();
+  return hdf5::kText;
 }
-constexpr Type type_of(FrameCounts) {
-  return Type::kUint64;
+constexpr hdf5::Type type_of(FrameCounts) {
+  return DType::kUint64;
 }
-constexpr Type type_of(ThumbnailBytes) {
-  return Type::kUint8;
+constexpr hdf5::Type type_of(ThumbnailBytes) {
+  return DType::kUint8;
 }
 
 }  // namespace
@@ -67,7 +55,7 @@ std::uint64_t MetadataSize::bytes(const RowCounts& counts, std::size_t arrays,
                                   bool thumbnails) const {
   std::uint64_t bytes = 0;
   for (const SchemaRow& row : kSchema) {
-    if (row.type() == Type::kText || (row.group == std::string_view(kThumbnails) && !thumbnails))
+    if (row.type() == hdf5::kText || (row.group == std::string_view(kThumbnails) && !thumbnails))
       continue;
     const hdf5::DatasetSpec spec = spec_of(row, counts, arrays);
     bytes += spec.rows * spec.row_bytes();

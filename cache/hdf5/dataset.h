@@ -3,19 +3,24 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/numbers/dtype.h"
+
 namespace coldframe::cache::hdf5 {
 
-enum class Type { kUint8, kInt32, kInt64, kUint32, kUint64, kFloat16, kFloat32, kFloat64, kText };
+// Of an element; none: a text of fixed length.
+using Type = std::optional<DType>;
+inline constexpr Type kText = std::nullopt;
 
 // Bytes of one element; `text_bytes` for text.
 std::size_t element_bytes(Type type, std::size_t text_bytes);
 const char* type_name(Type type);
 
 struct DatasetSpec {
-  Type type = Type::kUint8;
+  Type type = DType::kUint8;
   std::size_t text_bytes = 0;  // of a fixed-length UTF-8 string, padded with NULs
   std::uint64_t rows = 0;
   std::vector<std::uint64_t> row_shape = {};  // {}: a row is one element

@@ -307,21 +307,21 @@ bool FileReader::has_attribute(const std::string& name) const {
 
 std::int64_t FileReader::integer_attribute(const std::string& name) const {
   const Attribute attribute = require_attribute(state_->root, name);
-  require(attribute.type.type == Type::kInt64 && attribute.space.kind == Dataspace::Kind::kScalar,
+  require(attribute.type.type == DType::kInt64 && attribute.space.kind == Dataspace::Kind::kScalar,
           "attribute " + name + " is not an int64");
   return static_cast<std::int64_t>(Cursor(attribute.value, "an attribute").number(8));
 }
 
 std::string FileReader::text_attribute(const std::string& name) const {
   const Attribute attribute = require_attribute(state_->root, name);
-  require(attribute.type.type == Type::kText && attribute.space.kind == Dataspace::Kind::kScalar,
+  require(attribute.type.type == kText && attribute.space.kind == Dataspace::Kind::kScalar,
           "attribute " + name + " is not a text");
   return read_fields(attribute, 1).front();
 }
 
 std::vector<std::string> FileReader::texts_attribute(const std::string& name) const {
   const Attribute attribute = require_attribute(state_->root, name);
-  require(attribute.type.type == Type::kText && attribute.space.size.size() == 1,
+  require(attribute.type.type == kText && attribute.space.size.size() == 1,
           "attribute " + name + " is not a list of texts");
   return read_fields(attribute, attribute.space.size[0]);
 }

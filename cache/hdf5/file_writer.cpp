@@ -8,6 +8,7 @@
 #include "cache/hdf5/library.h"
 #include "cache/hdf5/types.h"
 #include "common/cli/error.h"
+#include "common/numbers/float16.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::hdf5 {
@@ -54,10 +55,10 @@ H5::DSetCreatPropList dataset_properties(const DatasetSpec& spec, const H5::Data
   const std::uint16_t half_nan = kHalfNaN;
   const float float_nan = std::numeric_limits<float>::quiet_NaN();
   const double double_nan = std::numeric_limits<double>::quiet_NaN();
-  const void* fill = spec.type == Type::kFloat16   ? static_cast<const void*>(&half_nan)
-                     : spec.type == Type::kFloat32 ? static_cast<const void*>(&float_nan)
-                     : spec.type == Type::kFloat64 ? static_cast<const void*>(&double_nan)
-                                                   : nullptr;
+  const void* fill = spec.type == DType::kFp16   ? static_cast<const void*>(&half_nan)
+                     : spec.type == DType::kFp32 ? static_cast<const void*>(&float_nan)
+                     : spec.type == DType::kFp64 ? static_cast<const void*>(&double_nan)
+                                                 : nullptr;
   if (fill != nullptr) properties.setFillValue(type, fill);
   return properties;
 }
@@ -214,12 +215,12 @@ void FileWriter::add_dataset(const std::string& path, const DatasetSpec& spec,
 }
 
 void FileWriter::set_attribute(const std::string& name, std::int64_t value) {
-  state_->write_attribute(name, Type::kInt64, 0, nullptr, &value);
+  state_->write_attribute(name, DType::kInt64, 0, nullptr, &value);
 }
 
 void FileWriter::set_attribute(const std::string& name, const std::string& value) {
   const std::string text = value.empty() ? std::string(1, '\0') : value;
-  state_->write_attribute(name, Type::kText, text.size(), nullptr, text.data());
+  state_->write_attribute(name, kText, text.size(), nullptr, text.data());
 }
 
 void FileWriter::set_attribute(const std::string& name, const std::vector<std::string>& values) {
@@ -228,7 +229,7 @@ void FileWriter::set_attribute(const std::string& name, const std::vector<std::s
   std::string padded;
   for (const std::string& value : values) padded.append(value).append(width - value.size(), '\0');
   const hsize_t count = values.size();
-  state_->write_attribute(name, Type::kText, width, &count, padded.data());
+  state_->write_attribute(name, kText, width, &count, padded.data());
 }
 
 void FileWriter::close() {

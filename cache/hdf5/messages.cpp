@@ -13,12 +13,12 @@ namespace {
 // IV.A.2.d: the encoding of a type without its version: class, 3 bytes of flags, size, properties.
 // The first property of an integer or a float is the offset of its bits, the second their number.
 struct NumberEncoding {
-  Type type;
+  DType type;
   unsigned kind, flags, size;
   std::uint64_t properties[2];
 };
 
-constexpr unsigned kInteger = 0, kFloat = 1, kText = 3;
+constexpr unsigned kInteger = 0, kFloat = 1, kString = 3;
 constexpr unsigned kSigned = 0x08, kImpliedBit = 0x20;
 constexpr unsigned kNulPaddedUtf8 = 0x11;
 
@@ -33,18 +33,14 @@ constexpr std::uint64_t bits(unsigned count) {
 }
 
 constexpr NumberEncoding kNumbers[] = {
-    {Type::kUint8, kInteger, 0, 1, {bits(8), 0}},
-    {Type::kInt32, kInteger, kSigned, 4, {bits(32), 0}},
-    {Type::kInt64, kInteger, kSigned, 8, {bits(64), 0}},
-    {Type::kUint32, kInteger, 0, 4, {bits(32), 0}},
-    {Type::kUint64, kInteger, 0, 8, {bits(64), 0}},
-    {Type::kFloat16, kFloat, kImpliedBit | 15 << 8, 2, {bits(16), float_properties(10, 5, 10, 15)}},
-    {Type::kFloat32,
-     kFloat,
-     kImpliedBit | 31 << 8,
-     4,
-     {bits(32), float_properties(23, 8, 23, 127)}},
-    {Type::kFloat64,
+    {DType::kUint8, kInteger, 0, 1, {bits(8), 0}},
+    {DType::kInt32, kInteger, kSigned, 4, {bits(32), 0}},
+    {DType::kInt64, kInteger, kSigned, 8, {bits(64), 0}},
+    {DType::kUint32, kInteger, 0, 4, {bits(32), 0}},
+    {DType::kUint64, kInteger, 0, 8, {bits(64), 0}},
+    {DType::kFp16, kFloat, kImpliedBit | 15 << 8, 2, {bits(16), float_properties(10, 5, 10, 15)}},
+    {DType::kFp32, kFloat, kImpliedBit | 31 << 8, 4, {bits(32), float_properties(23, 8, 23, 127)}},
+    {DType::kFp64,
      kFloat,
      kImpliedBit | 63 << 8,
      8,
@@ -60,9 +56,9 @@ Datatype decode_datatype(Bytes body) {
   const auto flags = static_cast<unsigned>(cursor.number(3));
   const std::uint64_t size = cursor.number(4);
   const bool known_version = version >= 1 && version <= 3;
-  if (known_version && kind == kText) {
+  if (known_version && kind == kString) {
     require(size > 0 && size <= kLongestText, concat("a text of ", size, " bytes"));
-    if (flags == kNulPaddedUtf8) return {Type::kText, size};
+    if (flags == kNulPaddedUtf8) return {kText, size};
   }
   if (known_version && (kind == kInteger || kind == kFloat)) {
     const std::uint64_t first = cursor.number(4), second = kind == kFloat ? cursor.number(8) : 0;

@@ -27,27 +27,27 @@ H5::DataType make_text(std::size_t bytes) {
 }  // namespace
 
 H5::DataType make_type(Type type, std::size_t text_bytes) {
-  switch (type) {
-    case Type::kUint8:
+  if (!type) return make_text(text_bytes);
+  switch (*type) {
+    case DType::kUint8:
       return H5::PredType::STD_U8LE;
-    case Type::kInt32:
+    case DType::kInt32:
       return H5::PredType::STD_I32LE;
-    case Type::kInt64:
+    case DType::kInt64:
       return H5::PredType::STD_I64LE;
-    case Type::kUint32:
+    case DType::kUint32:
       return H5::PredType::STD_U32LE;
-    case Type::kUint64:
+    case DType::kUint64:
       return H5::PredType::STD_U64LE;
-    case Type::kFloat16:
+    case DType::kFp16:
       return make_half();
-    case Type::kFloat32:
+    case DType::kFp32:
       return H5::PredType::IEEE_F32LE;
-    case Type::kFloat64:
+    case DType::kFp64:
       return H5::PredType::IEEE_F64LE;
-    case Type::kText:
-      return make_text(text_bytes);
+    default:  // the format has no others
+      return {};
   }
-  return {};
 }
 
 }  // namespace coldframe::cache::hdf5

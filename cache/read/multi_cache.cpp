@@ -92,7 +92,7 @@ void MultiCache::require_same_rows() const {
     };
     compare("features of width", first.dimension, other.dimension,
             "extract one of them again with a backbone of the other's width");
-    compare("storage", storage_name(first.storage), storage_name(other.storage),
+    compare("storage", dtype_name(first.storage), dtype_name(other.storage),
             "extract one of them again with the other's --store");
     compare("the views", join(first.views, ", "), join(other.views, ", "),
             "extract one of them again with the other's --views");

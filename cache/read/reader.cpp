@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "cache/format/float16.h"
 #include "cache/read/joined_exams.h"
 #include "cache/read/merged_streams.h"
 #include "cache/read/multi_cache.h"
@@ -23,9 +22,7 @@ struct CacheReader::State {
   std::span<const std::size_t> parts(const std::size_t& exam) const {
     return joined ? std::span<const std::size_t>(joined->parts[exam]) : std::span(&exam, 1);
   }
-  std::size_t value_bytes() const {
-    return cache.header().storage == StorageType::kFloat16 ? sizeof(std::uint16_t) : sizeof(float);
-  }
+  std::size_t value_bytes() const { return bytes_of(cache.header().storage); }
   std::size_t row_bytes(std::size_t array) const {
     const std::size_t stored = cache.header().row_bytes(array);
     return merged ? merged->names.size() * (stored + value_bytes()) : stored;
@@ -129,7 +126,7 @@ std::int64_t CacheReader::dimension() const {
   return static_cast<std::int64_t>(
       merged_width(static_cast<std::size_t>(stored), state_->merged->names.size()));
 }
-StorageType CacheReader::storage() const {
+DType CacheReader::storage() const {
   return state_->cache.header().storage;
 }
 const std::vector<std::string>& CacheReader::views() const {
@@ -244,13 +241,13 @@ void CacheReader::read_features(std::size_t exam, const std::string& view,
     throw CacheError(concat("exam '", exams()[exam].id, "' has ", expected,
                             " values, but room for ", destination.size(), " was given"));
   const std::size_t index = state_->view_index(view);
-  if (storage() == StorageType::kFloat32) {
+  if (storage() == DType::kFp32) {
     state_->read(exam, index, std::as_writable_bytes(destination));
     return;
   }
-  std::vector<std::uint16_t> halves(expected);
-  state_->read(exam, index, std::as_writable_bytes(std::span(halves)));
-  from_half(halves, destination);
+  std::vector<std::byte> rows(expected * bytes_of(storage()));
+  state_->read(exam, index, rows);
+  convert(rows, storage(), destination);
 }
 
 void CacheReader::scan_stored(const std::string& view, std::span<const std::size_t> exams,
@@ -260,15 +257,10 @@ void CacheReader::scan_stored(const std::string& view, std::span<const std::size
 
 void CacheReader::scan(const std::string& view, std::span<const std::size_t> exams,
                        const Visit& body) const {
-  const bool half = storage() == StorageType::kFloat16;
   std::vector<float> values;
   scan_stored(view, exams, [&](std::size_t exam, std::span<const std::byte> rows) {
-    values.resize(rows.size() / (half ? sizeof(std::uint16_t) : sizeof(float)));
-    if (half) {
-      from_half({reinterpret_cast<const std::uint16_t*>(rows.data()), values.size()}, values);
-    } else {
-      std::copy(rows.begin(), rows.end(), std::as_writable_bytes(std::span(values)).begin());
-    }
+    values.resize(rows.size() / bytes_of(storage()));
+    convert(rows, storage(), std::span(values));
     body(exam, values);
   });
 }

@@ -47,7 +47,7 @@ class CacheReader {
 
   const Recipe& recipe() const;
   std::int64_t dimension() const;  // D
-  StorageType storage() const;
+  DType storage() const;
   const std::vector<std::string>& views() const;       // "clean" first
   const std::vector<std::string>& precisions() const;  // the distinct ones over all shards
   const std::vector<ExamInfo>& exams() const;          // sorted by ordinal

@@ -45,7 +45,7 @@ void require_same_cache(const ShardHeader& first, const ShardHeader& other, cons
     if (cached != now) lines.push_back(difference(key, cached, now));
   };
   compare("dimension", std::to_string(first.dimension), std::to_string(other.dimension));
-  compare("storage", storage_name(first.storage), storage_name(other.storage));
+  compare("storage", dtype_name(first.storage), dtype_name(other.storage));
   compare("views", join(first.views, ", "), join(other.views, ", "));
   if (lines.empty()) return;
   throw CacheError(concat(name, ": made with another recipe than the rest of the cache:\n  ",

@@ -91,7 +91,7 @@ void Comparison::compare_recipes() {
     if (a != b) lines.push_back(difference(key, a, b, sides));
   };
   compare("dimension", concat(a_.dimension()), concat(b_.dimension()));
-  compare("storage", storage_name(a_.storage()), storage_name(b_.storage()));
+  compare("storage", dtype_name(a_.storage()), dtype_name(b_.storage()));
   compare("views", join(a_.views(), ", "), join(b_.views(), ", "));
   result_["recipe"] = lines;
   for (const std::string& view : a_.views())

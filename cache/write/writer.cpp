@@ -5,7 +5,6 @@
 #include <cstring>
 #include <limits>
 
-#include "cache/format/float16.h"
 #include "cache/format/format.h"
 #include "cache/maintain/lock.h"
 #include "cache/maintain/pack.h"
@@ -13,6 +12,7 @@
 #include "cache/write/shard_sequence.h"
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
+#include "common/numbers/float16.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
@@ -107,7 +107,7 @@ ViewFeatures& view_of(ExamFeatures& exam, const std::string& view, const ShardHe
 std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
                               const ShardHeader& header) {
   const auto dimension = static_cast<std::size_t>(header.dimension);
-  const bool half = header.storage == StorageType::kFloat16;
+  const bool half = header.storage == DType::kFp16;
   for (std::size_t frame = 0; frame < info.frames(); ++frame) {
     const auto row = std::span(values).subspan(frame * dimension, dimension);
     if (info.present[frame] == 0) {
@@ -118,19 +118,15 @@ std::vector<std::byte> encode(const ExamInfo& info, std::vector<float>& values,
       if (!std::isfinite(value) || (half && std::abs(value) >= kHalfOverflow))
         refuse_value(info, frame, value);
   }
-  std::vector<std::byte> bytes(values.size() * value_bytes(header.storage));
-  if (half) {
-    to_half(values, std::span(reinterpret_cast<std::uint16_t*>(bytes.data()), values.size()));
-  } else {
-    std::copy_n(std::as_bytes(std::span(values)).begin(), bytes.size(), bytes.begin());
-  }
+  std::vector<std::byte> bytes(values.size() * bytes_of(header.storage));
+  store(values, header.storage, bytes);
   return bytes;
 }
 
-void fill_nan(std::span<std::byte> row, StorageType storage) {
+void fill_nan(std::span<std::byte> row, DType storage) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  const auto value = storage == StorageType::kFloat16 ? std::as_bytes(std::span(&kHalfNaN, 1))
-                                                      : std::as_bytes(std::span(&nan, 1));
+  const auto value = storage == DType::kFp16 ? std::as_bytes(std::span(&kHalfNaN, 1))
+                                             : std::as_bytes(std::span(&nan, 1));
   for (std::size_t at = 0; at < row.size(); at += value.size())
     std::ranges::copy(value, row.begin() + static_cast<std::ptrdiff_t>(at));
 }
@@ -150,7 +146,7 @@ bool all_finite(std::span<const std::byte> row, Bits exponent) {
 [[noreturn]] void refuse_cut(const ExamInfo& info, std::size_t frame, const Cut& cut) {
   const std::string where = concat("exam '", info.id, "', frame ", frame, ": what enters block ",
                                    cut.block, " has a value that is ");
-  throw DataError(where + (cut.storage == StorageType::kFloat16
+  throw DataError(where + (cut.storage == DType::kFp16
                                ? "not finite, or beyond float16's range (±65504), for which there "
                                  "is --store float32"
                                : "not finite"));
@@ -159,7 +155,7 @@ bool all_finite(std::span<const std::byte> row, Bits exponent) {
 // The rows of missing frames become NaN, or black.
 void complete_cut(const ExamInfo& info, std::span<std::byte> rows, const Cut& cut) {
   const std::size_t row_bytes = cut.row_bytes();
-  const bool half = cut.storage == StorageType::kFloat16;
+  const bool half = cut.storage == DType::kFp16;
   for (std::size_t frame = 0; frame < info.frames(); ++frame) {
     const auto row = rows.subspan(frame * row_bytes, row_bytes);
     if (info.present[frame] == 0) {

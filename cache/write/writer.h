@@ -18,7 +18,7 @@
 namespace coldframe::cache {
 
 struct WriterOptions {
-  StorageType storage = StorageType::kFloat16;
+  DType storage = DType::kFp16;
   std::string precision = "fp32";  // in which the backbone computed; recorded per shard
   std::uint32_t worker = 0;
   // Other writers may be at work, on other machines too, and one of the same worker that is thought

@@ -29,27 +29,15 @@ Precision parse_precision(const std::string& word, const torch::Device& device) 
 }
 
 std::string to_string(Precision precision) {
-  switch (precision) {
-    case Precision::kBf16:
-      return "bf16";
-    case Precision::kFp16:
-      return "fp16";
-    case Precision::kFp32:
-      break;
-  }
-  return "fp32";
+  return precision == Precision::kBf16 ? "bf16" : precision == Precision::kFp16 ? "fp16" : "fp32";
 }
 
-torch::ScalarType scalar_type(Precision precision) {
-  switch (precision) {
-    case Precision::kBf16:
-      return torch::kBFloat16;
-    case Precision::kFp16:
-      return torch::kHalf;
-    case Precision::kFp32:
-      break;
-  }
-  return torch::kFloat32;
+torch::ScalarType scalar_type(DType type) {
+  constexpr torch::ScalarType kTypes[] = {
+      torch::kUInt8,   torch::kInt8,   torch::kUInt16, torch::kInt16,   torch::kUInt32,
+      torch::kInt32,   torch::kUInt64, torch::kInt64,  torch::kFloat16, torch::kBFloat16,
+      torch::kFloat32, torch::kFloat64};  // in the order of DType
+  return kTypes[static_cast<std::size_t>(type)];
 }
 
 std::vector<double> doubles(const torch::Tensor& tensor) {

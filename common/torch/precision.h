@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "common/numbers/dtype.h"
 #include "common/torch/tensor.h"
 
 namespace coldframe {
 
-enum class Precision { kFp32, kBf16, kFp16 };
+using Precision = DType;  // kFp32, kBf16 or kFp16
 
 Precision parse_precision(const std::string& word, const torch::Device& device);  // also "auto"
 std::string to_string(Precision precision);  // "fp32", "bf16", "fp16"
-torch::ScalarType scalar_type(Precision precision);
+torch::ScalarType scalar_type(DType type);
 
 // The values of a tensor on any device, in row-major order.
 std::vector<double> doubles(const torch::Tensor& tensor);

@@ -12,19 +12,15 @@ namespace {
 
 constexpr int kDigitBits = 16;
 
+// Keys of integers are these; those of more than 32 bits are searched as float64.
+bool is_integer(DType type) {
+  return !is_float(type) && bytes_of(type) <= 4;
+}
+
 // Signed and unsigned together span one bit more than either.
-int key_bits(ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kInteger16:
-      return 17;
-    case ValueKind::kInteger32:
-      return 33;
-    case ValueKind::kFloat32:
-      return 32;
-    case ValueKind::kFloat64:
-      break;
-  }
-  return 64;
+int key_bits(DType type) {
+  if (is_integer(type)) return bytes_of(type) <= 2 ? 17 : 33;
+  return type == DType::kFp32 ? 32 : 64;
 }
 
 // Floats order as their bits do once negative ones are inverted and the sign bit is flipped.
@@ -41,30 +37,22 @@ double float_of_key(Bits key) {
   return double{std::bit_cast<Float>(key & kSign ? key & ~kSign : ~key)};
 }
 
-std::int64_t key_offset(ValueKind kind) {
-  return kind == ValueKind::kInteger16 ? std::int64_t{1} << 15 : std::int64_t{1} << 31;
+std::int64_t key_offset(DType type) {
+  return std::int64_t{1} << (bytes_of(type) <= 2 ? 15 : 31);
 }
 
-std::uint64_t to_key(double value, ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kFloat32:
-      return float_key<float, std::uint32_t>(static_cast<float>(value));
-    case ValueKind::kFloat64:
-      return float_key<double, std::uint64_t>(value);
-    default:
-      return static_cast<std::uint64_t>(static_cast<std::int64_t>(value) + key_offset(kind));
-  }
+std::uint64_t to_key(double value, DType type) {
+  if (is_integer(type))
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value) + key_offset(type));
+  return type == DType::kFp32 ? float_key<float, std::uint32_t>(static_cast<float>(value))
+                              : float_key<double, std::uint64_t>(value);
 }
 
-double of_key(std::uint64_t key, ValueKind kind) {
-  switch (kind) {
-    case ValueKind::kFloat32:
-      return float_of_key<float>(static_cast<std::uint32_t>(key));
-    case ValueKind::kFloat64:
-      return float_of_key<double>(key);
-    default:
-      return static_cast<double>(static_cast<std::int64_t>(key) - key_offset(kind));
-  }
+double of_key(std::uint64_t key, DType type) {
+  if (is_integer(type))
+    return static_cast<double>(static_cast<std::int64_t>(key) - key_offset(type));
+  return type == DType::kFp32 ? float_of_key<float>(static_cast<std::uint32_t>(key))
+                              : float_of_key<double>(key);
 }
 
 // One value that is searched: its rank among the keys that begin with `prefix`.
@@ -86,8 +74,8 @@ void narrow(Wanted& wanted, const Histogram& histogram, int digit_bits) {
 
 class Selection {
  public:
-  Selection(const ValuePass& pass, ValueKind kind) : pass_(pass), kind_(kind) {
-    left_ = key_bits(kind);
+  Selection(const ValuePass& pass, DType type) : pass_(pass), type_(type) {
+    left_ = key_bits(type);
     const int first = left_ % kDigitBits + (left_ >= kDigitBits ? kDigitBits : 0);
     histograms_ = count({0}, first);
     for (const std::uint64_t each : histograms_.front().counts) total_ += each;
@@ -103,7 +91,7 @@ class Selection {
   std::vector<Histogram> count(const std::vector<std::uint64_t>& prefixes, int digit_bits);
 
   const ValuePass& pass_;
-  ValueKind kind_;
+  DType type_;
   int left_ = 0, digit_bits_ = 0;  // bits of the key that no pass has counted yet
   std::uint64_t total_ = 0;
   std::vector<Histogram> histograms_;
@@ -120,7 +108,7 @@ std::vector<Histogram> Selection::count(const std::vector<std::uint64_t>& prefix
   pass_([&](std::span<const double> block) {
     for (const double value : block) {
       if (!std::isfinite(value)) continue;
-      const std::uint64_t key = to_key(value, kind_) >> left_;
+      const std::uint64_t key = to_key(value, type_) >> left_;
       for (Histogram& histogram : histograms) {
         if (key >> digit_bits == histogram.prefix) ++histogram.counts[key & mask];
       }
@@ -148,7 +136,7 @@ std::vector<double> Selection::values(const std::vector<std::uint64_t>& ranks) {
     histograms_ = count(prefixes, digit_bits_);
   }
   std::vector<double> values;
-  for (const Wanted& each : wanted) values.push_back(of_key(each.prefix, kind_));
+  for (const Wanted& each : wanted) values.push_back(of_key(each.prefix, type_));
   return values;
 }
 
@@ -159,9 +147,9 @@ double interpolate(double a, double b, double fraction) {
 
 }  // namespace
 
-std::optional<ValueRange> percentile_range(const ValuePass& pass, ValueKind kind,
+std::optional<ValueRange> percentile_range(const ValuePass& pass, DType type,
                                            const Rescale& rescale, const Window& window) {
-  Selection selection(pass, kind);
+  Selection selection(pass, type);
   if (selection.total() == 0) return std::nullopt;
   const std::uint64_t last = selection.total() - 1;
   std::vector<std::uint64_t> ranks;

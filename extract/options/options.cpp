@@ -180,7 +180,7 @@ void check_named_files(const ExtractOptions& options) {
 OptionRows run_options(ExtractOptions& options) {
   return {
       {"store", "TYPE", one_of(options.storage, cache::kStorageTypes),
-       "float16 (default) or float32", "", "storage.store", cache::storage_name(options.storage)},
+       "float16 (default) or float32", "", "storage.store", dtype_name(options.storage)},
       {"cut", "BLOCK", number(options.cut, at_least(0)),
        "also store what enters this block of the ViT, counted from 0, for `train --tune`: its "
        "tokens as --store says, or for 0 the prepared pixels. 8 of 12 leaves the last 4 blocks to "

@@ -46,7 +46,7 @@ struct ExtractOptions {
   BatchLimits batch;       // --batch, --memory-budget
   int decode_threads = 0;  // parse_extract_options() fills it in
   int threads = 0;         // of the CPU backbone; 0: LibTorch's choice
-  cache::StorageType storage = cache::StorageType::kFloat16;
+  DType storage = DType::kFp16;
   // --cut: the block, counted from 0, whose input is stored beside the features; 0: the pixels.
   std::optional<std::int64_t> cut;
   int thumbnails = 0;  // the longer side of each frame's small JPEG in pixels; 0: none are stored

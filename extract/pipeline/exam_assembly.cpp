@@ -4,8 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "cache/format/float16.h"
-
 namespace coldframe::extract {
 
 ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
@@ -18,11 +16,8 @@ ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&
 std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) const {
   if (!cut_ || cut_->is_pixels()) return {};
   const auto tokens = row.subspan(static_cast<std::size_t>(dimension_));
-  std::vector<std::byte> bytes(tokens.size() * cache::value_bytes(cut_->storage));
-  if (cut_->storage == cache::StorageType::kFloat16)
-    cache::to_half(tokens, {reinterpret_cast<std::uint16_t*>(bytes.data()), tokens.size()});
-  else
-    std::ranges::copy(std::as_bytes(tokens), bytes.begin());
+  std::vector<std::byte> bytes(tokens.size() * bytes_of(cut_->storage));
+  store(tokens, cut_->storage, bytes);
   return bytes;
 }
 

@@ -8,13 +8,13 @@
 #include <iterator>
 #include <limits>
 
-#include "cache/format/float16.h"
 #include "cache/format/shard/trailer.h"
 #include "cache/hdf5/byte_store.h"
 #include "common/cli/cli.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/files/source_stamp.h"
+#include "common/numbers/float16.h"
 #include "common/text/text.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"

@@ -177,10 +177,10 @@ TEST_P(Cuts, OfDamagedRowsAreRefused) {
 }
 
 const Case kCases[] = {
-    {"Tokens", {8, {5, 6}, StorageType::kFloat16}, "x.cache"},
-    {"TokensInOneFile", {1, {197, 40}, StorageType::kFloat16}, "x.h5"},
-    {"TokensAsFloat32", {11, {7, 4}, StorageType::kFloat32}, "x.h5"},
-    {"Pixels", {0, {12, 10, 3}, StorageType::kFloat16}, "x.h5"},
+    {"Tokens", {8, {5, 6}, DType::kFp16}, "x.cache"},
+    {"TokensInOneFile", {1, {197, 40}, DType::kFp16}, "x.h5"},
+    {"TokensAsFloat32", {11, {7, 4}, DType::kFp32}, "x.h5"},
+    {"Pixels", {0, {12, 10, 3}, DType::kFp16}, "x.h5"},
 };
 INSTANTIATE_TEST_SUITE_P(All, Cuts, ::testing::ValuesIn(kCases),
                          [](const auto& each) { return each.param.name; });
@@ -195,7 +195,7 @@ TEST(Cut, IsNotThereWithoutOne) {
 }
 
 TEST(Cut, OfAnotherSizeIsRefused) {
-  const Cut cut{3, {4, 5}, StorageType::kFloat16};
+  const Cut cut{3, {4, 5}, DType::kFp16};
   ExamFeatures exam = make_exam("E0", 0, 2, 3);
   const MemoryFolder folder;
   EXPECT_THROW(write_cache(folder / "x.h5", {exam}, {}, cut), DataError);
@@ -213,14 +213,14 @@ TEST(Cut, OfAnotherSizeIsRefused) {
 
 TEST(Cut, ThatIsNotFiniteFailsTheExam) {
   for (const auto& [storage, infinity] :
-       {std::pair(StorageType::kFloat16, 0x7c00u), std::pair(StorageType::kFloat32, 0x7f800000u)}) {
+       {std::pair(DType::kFp16, 0x7c00u), std::pair(DType::kFp32, 0x7f800000u)}) {
     const Cut cut{3, {4, 5}, storage};
     ExamFeatures exam = make_exam("E0", 0, 5, 3);
     add_cut(exam, cut);
     WriterOptions options;
     options.storage = storage;
     const MemoryFolder folder;
-    const auto put = [&, value = infinity, bytes = value_bytes(storage)](std::size_t frame) {
+    const auto put = [&, value = infinity, bytes = bytes_of(storage)](std::size_t frame) {
       std::memcpy(&exam.views[0].cut[frame * cut.row_bytes() + 8], &value, bytes);
     };
     put(3);  // missing
@@ -245,10 +245,10 @@ TEST(Cut, OfARecipeMustMakeSense) {
         R"({"block": 8, "shape": [4, 5], "more": 1})"}) {
     Recipe recipe = make_recipe();
     recipe.storage["cut"] = parse_json(text, "the test");
-    EXPECT_THROW(find_cut(recipe, StorageType::kFloat16), CacheError) << text;
+    EXPECT_THROW(find_cut(recipe, DType::kFp16), CacheError) << text;
   }
-  const Cut cut{8, {197, 384}, StorageType::kFloat16};
-  EXPECT_EQ(find_cut(with_cut(make_recipe(), cut), StorageType::kFloat16), cut);
+  const Cut cut{8, {197, 384}, DType::kFp16};
+  EXPECT_EQ(find_cut(with_cut(make_recipe(), cut), DType::kFp16), cut);
   EXPECT_EQ(cut.row_bytes(), 151296u);
 }
 

@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cache/format/float16.h"
 #include "cache/format/format.h"
 #include "cache/maintain/verify.h"
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
+#include "common/numbers/float16.h"
 #include "tests/cache/malformed.h"
 #include "tests/cache/support.h"
 

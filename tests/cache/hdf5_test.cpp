@@ -22,7 +22,7 @@ class Chunks : public ::testing::TestWithParam<Shape> {};
 // Values are uint32, each its own number.
 TEST_P(Chunks, AreFoundWhereTheLibraryPutThem) {
   const auto [name, rows, row_shape] = GetParam();
-  DatasetSpec spec{Type::kUint32, 0, rows, row_shape};
+  DatasetSpec spec{DType::kUint32, 0, rows, row_shape};
   const std::uint64_t width = spec.row_bytes() / 4;
   const auto row_of = [&](std::uint64_t row) {
     std::vector<std::uint32_t> values(width);
@@ -86,7 +86,7 @@ TEST(FileReader, ReadsThousandsOfColumnsInTheirOrder) {
     for (int i = kColumns; i > 0; --i) names.push_back(std::to_string(i));
     file.add_group("g", names);
     for (const std::string& name : names)
-      file.add_dataset("g/" + name, {Type::kUint8, 0, 1}, std::span(&value, 1));
+      file.add_dataset("g/" + name, {DType::kUint8, 0, 1}, std::span(&value, 1));
     file.close();
   }
   const FileReader file(store);

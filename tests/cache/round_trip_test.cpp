@@ -52,7 +52,7 @@ TEST_P(RoundTrip, KeepsFloat32BitsAndSortsByOrdinal) {
   std::vector<ExamFeatures> exams{make_exam("b", 1, 3, 2), make_exam("a", 0, 2, 2)};
   exams[0].views[0].values = {1e30f, -1e-40f, 0.1f, -0.0f, 3.0f, 65520.0f};
   WriterOptions options;
-  options.storage = StorageType::kFloat32;
+  options.storage = DType::kFp32;
   write_cache(path(), exams, options);
   const CacheReader cache(path());
   EXPECT_EQ(cache.exams()[0].id, "a");

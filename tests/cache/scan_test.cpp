@@ -10,7 +10,7 @@
 namespace coldframe::cache {
 namespace {
 
-class Scan : public ::testing::TestWithParam<StorageType> {
+class Scan : public ::testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
     for (std::uint64_t i = 0; i < 40; ++i)
@@ -63,10 +63,9 @@ TEST_P(Scan, WithoutSourcesAllElseIsThere) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(BothStorages, Scan,
-                         ::testing::Values(StorageType::kFloat16, StorageType::kFloat32),
+INSTANTIATE_TEST_SUITE_P(BothStorages, Scan, ::testing::Values(DType::kFp16, DType::kFp32),
                          [](const auto& given) {
-                           return given.param == StorageType::kFloat16 ? "Float16" : "Float32";
+                           return given.param == DType::kFp16 ? "Float16" : "Float32";
                          });
 
 }  // namespace

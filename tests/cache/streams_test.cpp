@@ -50,7 +50,7 @@ std::string rows_of(const CacheReader& cache, std::size_t exam) {
   return text;
 }
 
-class Streams : public ::testing::TestWithParam<StorageType> {
+class Streams : public ::testing::TestWithParam<DType> {
  protected:
   void write(const std::vector<ExamFeatures>& exams) {
     WriterOptions options;
@@ -164,8 +164,7 @@ TEST_P(Streams, WhatIsNoStreamIsRefused) {
   refused("eye", {"only"}, "names 1 stream, expected two or more");
 }
 
-INSTANTIATE_TEST_SUITE_P(Storages, Streams,
-                         ::testing::Values(StorageType::kFloat16, StorageType::kFloat32));
+INSTANTIATE_TEST_SUITE_P(Storages, Streams, ::testing::Values(DType::kFp16, DType::kFp32));
 
 }  // namespace
 }  // namespace coldframe::cache

@@ -127,7 +127,7 @@ namespace {
 void expect_missing(std::span<const std::byte> row, const Cut& cut) {
   if (cut.is_pixels()) {
     EXPECT_TRUE(std::ranges::all_of(row, [](std::byte b) { return b == std::byte{0}; }));
-  } else if (cut.storage == StorageType::kFloat16) {
+  } else if (cut.storage == DType::kFp16) {
     std::vector<std::uint16_t> halves(row.size() / 2);
     std::memcpy(halves.data(), row.data(), row.size());
     EXPECT_TRUE(std::ranges::all_of(halves, [](std::uint16_t h) { return h == 0x7e00; }));

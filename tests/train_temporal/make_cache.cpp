@@ -53,7 +53,7 @@ int make(const std::vector<std::string>& arguments) {
   recipe.features = json.at("recipe");
   recipe.storage = {{"frames", "all"}};
   cache::WriterOptions options;
-  if (json.value("float32", false)) options.storage = cache::StorageType::kFloat32;
+  if (json.value("float32", false)) options.storage = coldframe::DType::kFp32;
   cache::ShardWriter writer(cache::locate(arguments[1]), recipe, dimension, options);
   std::uint64_t ordinal = 0;
   for (const Json& entry : json.at("exams")) {

@@ -87,9 +87,8 @@ class FrameFeatures {
                                    ->forward(input_(inputs))  // [tiles, D], and what is kept
                                    .narrow(1, 0, backbone_->dimension());
     const torch::Tensor feature = rows.to(torch::kFloat64).mean(0).to(torch::kFloat32);
-    return options_.storage == cache::StorageType::kFloat16
-               ? feature.to(torch::kFloat16).to(torch::kFloat32)
-               : feature;
+    return options_.storage == DType::kFp16 ? feature.to(torch::kFloat16).to(torch::kFloat32)
+                                            : feature;
   }
 
  private:

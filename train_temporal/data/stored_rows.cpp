@@ -11,6 +11,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "common/torch/precision.h"
 #include "train_temporal/data/dataset.h"
 
 namespace coldframe::temporal {
@@ -79,10 +80,6 @@ void require_finite(const cache::ExamInfo& exam, std::size_t frame, const std::b
   if (format.type == torch::kFloat32) require_finite<float>(exam, frame, row, values, what);
 }
 
-torch::ScalarType type_of(cache::StorageType storage) {
-  return storage == cache::StorageType::kFloat16 ? torch::kFloat16 : torch::kFloat32;
-}
-
 }  // namespace
 
 std::int64_t RowFormat::values() const {
@@ -101,10 +98,10 @@ std::vector<std::int64_t> RowFormat::table(std::int64_t rows) const {
 
 RowFormat row_format(const cache::CacheReader& cache, RowKind kind) {
   if (kind == RowKind::kFeatures)
-    return {type_of(cache.storage()), {cache.dimension()}, std::ssize(cache.streams())};
+    return {scalar_type(cache.storage()), {cache.dimension()}, std::ssize(cache.streams())};
   const std::optional<cache::Cut> cut = cache.cut();
   if (!cut) throw DataError("the cache has no cut; make it with `coldframe extract --cut BLOCK`");
-  return {cut->is_pixels() ? torch::kUInt8 : type_of(cut->storage), cut->shape};
+  return {scalar_type(cut->type()), cut->shape};
 }
 
 std::uint64_t stored_bytes(const cache::CacheReader& cache, std::span<const std::size_t> exams,

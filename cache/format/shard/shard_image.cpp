@@ -19,12 +19,11 @@ namespace {
 using hdf5::DatasetSpec;
 using hdf5::DatasetWriter;
 using hdf5::FileWriter;
-using hdf5::Type;
 
 using Texts = std::vector<const std::string*>;
 
 void write_texts(FileWriter& file, const std::string& path, const Texts& values) {
-  DatasetSpec spec{Type::kText, 1, values.size(), {}};
+  DatasetSpec spec{hdf5::kText, 1, values.size(), {}};
   for (const std::string* value : values)
     spec.text_bytes = std::max(spec.text_bytes, value->size());
   DatasetWriter writer = file.add_dataset(path, spec);
@@ -46,7 +45,7 @@ void write_header(FileWriter& file, const ShardHeader& header) {
   file.set_attribute(kAttributeFeatureDigest, header.recipe.feature_digest());
   file.set_attribute(kAttributeCacheDigest, header.recipe.cache_digest());
   file.set_attribute(kAttributeDimension, header.dimension);
-  file.set_attribute(kAttributeStorage, std::string(storage_name(header.storage)));
+  file.set_attribute(kAttributeStorage, std::string(dtype_name(header.storage)));
   file.set_attribute(kAttributePrecision, header.precisions);
   file.set_attribute(kAttributeViews, header.views);
 }

@@ -18,7 +18,6 @@ using hdf5::DatasetReader;
 using hdf5::DatasetSpec;
 using hdf5::FileReader;
 using hdf5::require;
-using hdf5::Type;
 
 // Every exam carries the names of all columns: few bytes of a file could ask for much memory.
 constexpr std::uint64_t kMostBytesOfNames = 4ull << 30;
@@ -32,7 +31,8 @@ void require_names(const FileReader& file, const std::string& group, std::set<st
 }
 
 // "float16 [12, 384]"
-std::string shape_text(Type type, std::uint64_t rows, const std::vector<std::uint64_t>& row_shape) {
+std::string shape_text(hdf5::Type type, std::uint64_t rows,
+                       const std::vector<std::uint64_t>& row_shape) {
   std::string text = concat(hdf5::type_name(type), " [", rows);
   for (const std::uint64_t size : row_shape) text += concat(", ", size);
   return text + "]";
@@ -99,8 +99,9 @@ ShardHeader read_header(const FileReader& file) {
   require(header.dimension > 0 && header.dimension <= kLargestDimension,
           concat("dimension ", header.dimension, " is impossible"));
   const std::string storage = file.text_attribute(kAttributeStorage);
-  require(storage == "float16" || storage == "float32", "unknown storage '" + storage + "'");
-  header.storage = storage == "float16" ? StorageType::kFloat16 : StorageType::kFloat32;
+  const auto type = value_for(kStorageTypes, storage);
+  require(type.has_value(), "unknown storage '" + storage + "'");
+  header.storage = *type;
   header.precisions = file.texts_attribute(kAttributePrecision);
   header.views = file.texts_attribute(kAttributeViews);
   require(!header.views.empty() && header.views.front() == "clean", "there is no view 'clean'");

@@ -33,10 +33,6 @@ std::string number(double value) {
   return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
 }
 
-const char* numpy_type(StorageType type) {
-  return type == StorageType::kFloat16 ? "<f2" : "<f4";
-}
-
 class Exporter {
  public:
   Exporter(const CacheReader& cache, std::vector<std::size_t> exams, std::string view)
@@ -69,7 +65,7 @@ void Exporter::write_cut(AtomicFile& file) const {
     throw ConfigError("--cut: the cache has none; `coldframe extract --cut BLOCK` stores one");
   std::vector<std::uint64_t> shape{frames_};
   shape.insert(shape.end(), cut->shape.begin(), cut->shape.end());
-  file.append(npy_header(cut->is_pixels() ? "|u1" : numpy_type(cut->storage), shape));
+  file.append(npy_header(cut->type(), shape));
   const auto view = std::ranges::find(cache_.views(), view_) - cache_.views().begin();
   cache_.scan_cut(static_cast<std::size_t>(view), exams_,
                   [&](std::size_t, std::span<const std::byte> bytes) { file.append(bytes); });
@@ -135,8 +131,8 @@ void Exporter::write_frames_table(AtomicFile& file, const fs::path& thumbnails) 
 }
 
 void Exporter::write_features(AtomicFile& file) const {
-  file.append(npy_header(numpy_type(cache_.storage()),
-                         {frames_, static_cast<std::uint64_t>(cache_.dimension())}));
+  file.append(
+      npy_header(cache_.storage(), {frames_, static_cast<std::uint64_t>(cache_.dimension())}));
   cache_.scan_stored(view_, exams_,
                      [&](std::size_t, std::span<const std::byte> rows) { file.append(rows); });
 }

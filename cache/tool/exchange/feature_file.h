@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/files/file.h"
+#include "common/numbers/dtype.h"
 
 namespace coldframe::cache::tool {
 
@@ -17,7 +18,7 @@ class FeatureFile {
   explicit FeatureFile(const std::filesystem::path& path);
   std::uint64_t rows() const { return rows_; }
   std::uint64_t columns() const { return columns_; }
-  const char* type_name() const;
+  DType type() const { return type_; }
   // Gives float32; what float32 cannot hold becomes infinite.
   void read_row(std::uint64_t row, std::span<float> values) const;
 
@@ -28,7 +29,7 @@ class FeatureFile {
   std::filesystem::path path_;
   InputFile file_;
   std::uint64_t data_ = 0, rows_ = 0, columns_ = 0;
-  int bytes_ = 0;  // of one element
+  DType type_ = DType::kFp32;
 };
 
 }  // namespace coldframe::cache::tool

@@ -23,7 +23,7 @@ ExportedRecipe described_recipe(const ImportWords& words, const FeatureFile& fea
   ExportedRecipe made;
   const std::string store = words.store.empty() ? "float16" : words.store;
   made.storage = choice("store", store, kStorageTypes);
-  made.precision = features.type_name();
+  made.precision = dtype_name(features.type());
   made.dimension = static_cast<std::int64_t>(features.columns());
   made.recipe.features["imported"] = words.describe;
   made.recipe.features["dimension"] = features.columns();
@@ -36,9 +36,9 @@ ExportedRecipe recorded_recipe(const ImportWords& words, const FeatureFile& feat
   if (recorded.dimension != static_cast<std::int64_t>(features.columns()))
     throw DataError(concat(words.recipe, " is of ", recorded.dimension, " features a frame, where ",
                            features.columns(), " are given"));
-  if (!words.store.empty() && words.store != storage_name(recorded.storage))
+  if (!words.store.empty() && words.store != dtype_name(recorded.storage))
     throw ConfigError(concat("--store ", words.store, ", but the recipe stores ",
-                             storage_name(recorded.storage), "; leave --store out"));
+                             dtype_name(recorded.storage), "; leave --store out"));
   return recorded;
 }
 

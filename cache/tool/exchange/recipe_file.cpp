@@ -21,7 +21,7 @@ std::string recipe_file(const CacheReader& cache, const std::string& view) {
   const Json json{{"format", kName},
                   {"view", view},
                   {"dimension", cache.dimension()},
-                  {"storage", storage_name(cache.storage())},
+                  {"storage", dtype_name(cache.storage())},
                   {"precision", join(cache.precisions(), ", ")},
                   {"recipe", to_json(recipe)},
                   {"notes", recipe.notes}};

@@ -14,7 +14,7 @@ std::string recipe_file(const CacheReader& cache, const std::string& view);
 
 struct ExportedRecipe {
   Recipe recipe;
-  StorageType storage;
+  DType storage;
   std::string precision;
   std::int64_t dimension = 0;
 };

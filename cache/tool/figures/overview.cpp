@@ -77,7 +77,7 @@ Json describe_cut(const CacheReader& cache) {
   std::uint64_t frames = 0;
   for (const ExamInfo& exam : cache.exams()) frames += exam.frames();
   Json json = to_json(cut);
-  json["storage"] = cut.is_pixels() ? "uint8" : storage_name(cut.storage);
+  json["storage"] = dtype_name(cut.type());
   json["bytes"] = frames * cache.views().size() * cut.row_bytes();
   return json;
 }
@@ -94,7 +94,7 @@ Json describe_cache(const CacheReader& cache, const std::string& path) {
   json["bytes_read"] = cache.bytes_read();
   json["frames_per_exam"] = describe_frames(cache.exams(), json);
   json["dimension"] = cache.dimension();
-  json["storage"] = storage_name(cache.storage());
+  json["storage"] = dtype_name(cache.storage());
   json["precision"] = cache.precisions();
   json["views"] = cache.views();
   json["thumbnail_bytes"] =

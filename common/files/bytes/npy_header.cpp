@@ -1,6 +1,7 @@
 #include "common/files/bytes/npy_header.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "common/cli/error.h"
 #include "common/files/bytes/byte_cursor.h"
@@ -21,10 +22,13 @@ std::string_view value_behind(std::string_view header, std::string_view key) {
   return start == std::string_view::npos ? "" : value.substr(start);
 }
 
-std::string type_of(std::string_view header) {
+void read_type(std::string_view header, NpyHeader& array) {
   const std::string_view value = value_behind(header, "descr");
   const std::size_t end = value.starts_with('\'') ? value.find('\'', 1) : std::string_view::npos;
-  return end == std::string_view::npos ? "" : std::string(value.substr(1, end - 1));
+  if (end == std::string_view::npos || end < 2) return;
+  array.type = value.substr(1, end - 1);
+  array.dtype = find_numpy_type(array.type.substr(1));
+  array.swapped = array.type[0] == (std::endian::native == std::endian::little ? '>' : '<');
 }
 
 void read_shape(std::string_view header, NpyHeader& array) {
@@ -58,7 +62,7 @@ NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
   if (at + length > there) throw DataError("it is truncated: it ends within its header");
   const std::string header = file.read(begin + at, length);
   NpyHeader array;
-  array.type = type_of(header);
+  read_type(header, array);
   array.data = begin + at + length;
   const std::string_view order = value_behind(header, "fortran_order");
   array.fortran_order = order.starts_with("True");
@@ -68,12 +72,12 @@ NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin) {
   return array;
 }
 
-std::string npy_header(std::string_view type, const std::vector<std::uint64_t>& shape) {
+std::string npy_header(DType type, const std::vector<std::uint64_t>& shape) {
   constexpr std::size_t kBefore = 10, kAlignment = 64;  // magic, version and length; of the values
   std::string sizes;
   for (const std::uint64_t size : shape) sizes += concat(size, ",");
-  std::string header =
-      concat("{'descr': '", type, "', 'fortran_order': False, 'shape': (", sizes, "), }");
+  std::string header = concat("{'descr': '", bytes_of(type) == 1 ? '|' : '<', numpy_name(type),
+                              "', 'fortran_order': False, 'shape': (", sizes, "), }");
   header.append((kAlignment - (kBefore + header.size() + 1) % kAlignment) % kAlignment, ' ');
   header += '\n';
   return concat(kNpySignature, '\x01', '\0', static_cast<char>(header.size() & 0xff),

@@ -2,18 +2,22 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/files/bytes/byte_source.h"
+#include "common/numbers/dtype.h"
 
 namespace coldframe {
 
 constexpr std::string_view kNpySignature = "\x93NUMPY";
 
 struct NpyHeader {
-  std::string type;  // as NumPy spells it, "<f4"; empty for a record
+  std::string type;            // as NumPy spells it, "<f4"; empty for a record
+  std::optional<DType> dtype;  // none: a type that DType lacks
+  bool swapped = false;        // the bytes of its numbers are not in the machine's order
   bool fortran_order = false;
   std::string shape_text;           // between the parentheses
   std::vector<std::int64_t> shape;  // -1 for what is no length
@@ -25,6 +29,6 @@ struct NpyHeader {
 NpyHeader read_npy_header(const ByteSource& file, std::uint64_t begin = 0);
 
 // The header of version 1 of an array in C order. Its values follow, and begin at a multiple of 64.
-std::string npy_header(std::string_view type, const std::vector<std::uint64_t>& shape);
+std::string npy_header(DType type, const std::vector<std::uint64_t>& shape);
 
 }  // namespace coldframe

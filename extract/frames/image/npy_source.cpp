@@ -1,10 +1,10 @@
 // NumPy's .npy arrays as clips: [H, W], [T, H, W] and [T, H, W, 3].
 // Source: numpy.lib.format, "NPY format".
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "common/cli/error.h"
 #include "common/cli/error_context.h"
@@ -21,22 +21,14 @@ constexpr std::int64_t kMaxArrayFrames = std::int64_t{1} << 20;
 // A file that is cut off may have this many frames fewer than its header states.
 constexpr std::int64_t kMostLostFrames = 1 << 16;
 
-enum class Number { kU8, kU16, kF32, kF64 };
-
-struct NumberType {
-  std::string_view name;  // in the header, behind the order of bytes
-  Number number;
-  std::size_t bytes;
-  Depth depth;
-};
-
-constexpr std::array kNumberTypes{NumberType{"u1", Number::kU8, 1, Depth::k8},
-                                  NumberType{"u2", Number::kU16, 2, Depth::k16},
-                                  NumberType{"f4", Number::kF32, 4, Depth::kWide},
-                                  NumberType{"f8", Number::kF64, 8, Depth::kWide}};
+constexpr std::pair<DType, Depth> kNumberTypes[] = {{DType::kUint8, Depth::k8},
+                                                    {DType::kUint16, Depth::k16},
+                                                    {DType::kFp32, Depth::kWide},
+                                                    {DType::kFp64, Depth::kWide}};
 
 struct NpyFrames {
-  NumberType type = kNumberTypes[0];
+  DType type = DType::kUint8;
+  Depth depth = Depth::k8;
   bool swapped = false;
   std::int64_t frames = 1, height = 0, width = 0, channels = 1;
   std::uint64_t offset = 0;  // of the first frame
@@ -44,19 +36,18 @@ struct NpyFrames {
   std::uint64_t frame_values() const {
     return static_cast<std::uint64_t>(width * height * channels);
   }
-  std::uint64_t frame_bytes() const { return frame_values() * type.bytes; }
+  std::uint64_t frame_bytes() const { return frame_values() * bytes_of(type); }
 };
 
-void set_type(const std::string& text, NpyFrames& array) {
-  const auto known = std::find_if(kNumberTypes.begin(), kNumberTypes.end(), [&](const auto& type) {
-    return text.size() == 3 && text.substr(1) == type.name;
-  });
-  if (known == kNumberTypes.end())
+void set_type(const NpyHeader& header, NpyFrames& array) {
+  const auto* known = std::ranges::find(kNumberTypes, header.dtype,
+                                        [](const auto& each) { return std::optional(each.first); });
+  if (known == std::end(kNumberTypes))
     throw DataError(
-        concat("its numbers are of type ", text.empty() ? "(a record)" : text,
+        concat("its numbers are of type ", header.type.empty() ? "(a record)" : header.type,
                "; uint8, uint16, float32 and float64 are read: convert it with astype()"));
-  array.type = *known;
-  array.swapped = text[0] == (std::endian::native == std::endian::little ? '>' : '<');
+  std::tie(array.type, array.depth) = *known;
+  array.swapped = header.swapped;
 }
 
 void set_shape(const NpyHeader& header, NpyFrames& array) {
@@ -92,7 +83,7 @@ NpyFrames read_frames_header(const ByteSource& file) {
   const NpyHeader header = read_npy_header(file);
   NpyFrames array;
   array.offset = header.data;
-  set_type(header.type, array);
+  set_type(header, array);
   if (header.fortran_order)
     throw DataError("it is in Fortran's order; store numpy.ascontiguousarray() of it");
   set_shape(header, array);
@@ -105,33 +96,12 @@ NpyFrames read_frames_header(const ByteSource& file) {
   return array;
 }
 
-template <typename T>
-double npy_number(const std::byte* bytes) {
-  T value{};
-  std::memcpy(&value, bytes, sizeof value);
-  return static_cast<double>(value);
-}
-
-double npy_value(const std::byte* bytes, Number number) {
-  switch (number) {
-    case Number::kU8:
-      return npy_number<std::uint8_t>(bytes);
-    case Number::kU16:
-      return npy_number<std::uint16_t>(bytes);
-    case Number::kF32:
-      return npy_number<float>(bytes);
-    case Number::kF64:
-      break;
-  }
-  return npy_number<double>(bytes);
-}
-
 class NpySource : public Source {
  public:
   NpySource(std::filesystem::path path, const ReaderOptions& options)
       : path_(std::move(path)), scale_{options.window} {
     guarded([&] { header_ = read_frames_header(InputFile(path_, refuse_unnamed)); });
-    scale_.depth = header_.type.depth;
+    scale_.depth = header_.depth;
   }
 
   std::int64_t frame_count() override { return header_.frames; }
@@ -140,7 +110,7 @@ class NpySource : public Source {
   }
   bool wants_range() const override { return scale_.wants_range(); }
   void set_range(const ValueRange& range) override { scale_.surveyed = range; }
-  bool holds_floats() const override { return header_.type.depth == Depth::kWide; }
+  bool holds_floats() const override { return header_.depth == Depth::kWide; }
 
   void read(std::span<const std::int64_t> indices,
             const std::function<void(Frame&&)>& sink) override {
@@ -173,15 +143,13 @@ class NpySource : public Source {
   void for_each(std::int64_t index, const Visit& visit) const {
     const InputFile file(path_, refuse_unnamed);
     const std::uint64_t size = header_.frame_bytes();
-    const std::string raw =
-        file.read(header_.offset + static_cast<std::uint64_t>(index) * size, size);
-    const std::size_t width = header_.type.bytes;
-    std::array<std::byte, 8> value{};
-    for (std::size_t at = 0; at < raw.size(); at += width) {
-      std::memcpy(value.data(), raw.data() + at, width);
-      if (header_.swapped) std::reverse(value.begin(), value.begin() + static_cast<int>(width));
-      visit(npy_value(value.data(), header_.type.number));
-    }
+    std::string raw = file.read(header_.offset + static_cast<std::uint64_t>(index) * size, size);
+    const std::size_t width = bytes_of(header_.type);
+    for (std::size_t at = 0; header_.swapped && at < raw.size(); at += width)
+      std::reverse(raw.data() + at, raw.data() + at + width);
+    std::vector<double> values(raw.size() / width);
+    convert(std::as_bytes(std::span(raw)), header_.type, std::span(values));
+    std::ranges::for_each(values, visit);
   }
 
   void decode(Frame& frame) const {

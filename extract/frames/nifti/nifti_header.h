@@ -8,6 +8,7 @@
 
 #include "extract/frames/nifti/orientation.h"
 #include "extract/frames/nifti/voxel_type.h"
+#include "extract/frames/percentiles.h"
 
 namespace coldframe::frames {
 

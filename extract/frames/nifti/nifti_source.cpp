@@ -76,9 +76,7 @@ class NiftiSource : public Source {
   void set_range(const ValueRange& range) override { range_ = range; }
   Window range_window(const Window& asked) const override;
   bool finds_range_alone() const override { return true; }
-  bool holds_floats() const override {
-    return header_.type.kind == ValueKind::kFloat32 || header_.type.kind == ValueKind::kFloat64;
-  }
+  bool holds_floats() const override { return is_float(header_.type.number); }
 
  private:
   std::unique_ptr<VolumeBytes> open() const {
@@ -176,7 +174,7 @@ Window NiftiSource::range_window(const Window& asked) const {
 // Of the whole file, for one that is an exam by itself.
 void NiftiSource::find_range(VolumeBytes& bytes) {
   const ValuePass pass = [&](const ValueBlock& visit) { for_each_value(bytes, header_, visit); };
-  range_ = percentile_range(pass, header_.type.kind, header_.rescale, options_.window);
+  range_ = percentile_range(pass, header_.type.number, header_.rescale, options_.window);
   if (!range_) throw DataError("none of its values is a finite number");
 }
 
@@ -184,7 +182,7 @@ void NiftiSource::find_range(VolumeBytes& bytes) {
 void NiftiSource::survey(ValueSurvey& survey) {
   constexpr int kLeast = -(1 << 15);
   constexpr std::size_t kValues = 3u << 15;  // of signed and unsigned ones
-  const bool tabled = header_.type.kind == ValueKind::kInteger16;
+  const bool tabled = header_.type.value_bytes() <= 2;
   std::vector<std::uint64_t> counts(tabled ? kValues : 0);
   ValueSurvey own;
   guarded([&] {

@@ -19,7 +19,7 @@ std::size_t at(std::int64_t index) {
 }
 
 void to_machine_order(std::span<std::byte> bytes, const NiftiHeader& header) {
-  const std::size_t size = header.type.value_bytes;
+  const std::size_t size = header.type.value_bytes();
   if (header.swapped && size > 1) {
     nifti_swap_Nbytes(static_cast<std::int64_t>(bytes.size() / size), static_cast<int>(size),
                       bytes.data());
@@ -30,8 +30,8 @@ void to_machine_order(std::span<std::byte> bytes, const NiftiHeader& header) {
 class LevelMap {
  public:
   LevelMap(const NiftiHeader& header, const ValueRange& range)
-      : code_(header.type.code),
-        size_(header.type.value_bytes),
+      : number_(header.type.number),
+        size_(header.type.value_bytes()),
         rescale_(header.rescale),
         range_(range) {
     if (size_ > 2) return;
@@ -69,13 +69,13 @@ class LevelMap {
  private:
   void compute(std::span<const std::byte> bytes, std::span<std::uint8_t> levels) {
     values_.resize(levels.size());
-    to_doubles(bytes, code_, values_);
+    convert(bytes, number_, std::span(values_));
     for (std::size_t i = 0; i < levels.size(); ++i) {
       levels[i] = to_level(rescale_(values_[i]), range_);
     }
   }
 
-  VoxelCode code_;
+  DType number_;
   std::size_t size_;
   Rescale rescale_;
   ValueRange range_;
@@ -160,7 +160,7 @@ void Gatherer::gather_volume(std::int64_t volume, std::int64_t channel) {
 void Gatherer::gather_rows(std::uint64_t offset, std::int64_t first, std::int64_t count,
                            std::int64_t k) {
   const std::size_t values = at(header_.size[0] * header_.type.values);
-  block_.resize(at(count) * values * header_.type.value_bytes);
+  block_.resize(at(count) * values * header_.type.value_bytes());
   levels_.resize(at(count) * values);
   bytes_.read_at(offset, block_);
   to_machine_order(block_, header_);
@@ -235,7 +235,7 @@ SliceGeometry::SliceGeometry(const NiftiHeader& header, int patient_axis) {
 
 // A block that is cut off is tried in halves.
 void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBlock& visit) {
-  const std::size_t size = header.type.value_bytes;
+  const std::size_t size = header.type.value_bytes();
   const auto values = static_cast<std::size_t>(header.type.values);
   std::size_t block_voxels = kBlockBytes / 16;
   std::vector<std::byte> block;
@@ -255,7 +255,7 @@ void for_each_value(VolumeBytes& bytes, const NiftiHeader& header, const ValueBl
       continue;
     }
     to_machine_order(block, header);
-    to_doubles(block, header.type.code, doubles);
+    convert(block, header.type.number, std::span(doubles));
     visit(values == 4 ? without_alpha(doubles) : std::span<double>(doubles));
     offset += block.size();
     left -= voxels;

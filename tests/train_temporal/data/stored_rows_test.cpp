@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // One exam of three frames and two features; the frame in the middle is missing.
-cache::CacheReader one_exam(const std::filesystem::path& path, cache::StorageType storage) {
+cache::CacheReader one_exam(const std::filesystem::path& path, DType storage) {
   cache::Recipe recipe;
   recipe.features = {{"pool", "mean"}};
   cache::ShardWriter writer(cache::locate(path), recipe, 2, {storage});
@@ -37,7 +37,7 @@ cache::CacheReader one_exam(const std::filesystem::path& path, cache::StorageTyp
 
 TEST(StoredRows, LeaveMissingFramesOut) {
   const coldframe::testing::TemporaryFolder folder;
-  const auto cache = one_exam(folder.path() / "c.cache", cache::StorageType::kFloat32);
+  const auto cache = one_exam(folder.path() / "c.cache", DType::kFp32);
   const std::vector<float> stored = {1, 2, NAN, NAN, 5, 6};
   std::vector<float> rows(4);
   const auto to = std::as_writable_bytes(std::span(rows));
@@ -48,8 +48,7 @@ TEST(StoredRows, LeaveMissingFramesOut) {
 }
 
 template <typename Value>
-void expect_refused(cache::StorageType storage, const std::vector<Value>& stored,
-                    const std::string& shown) {
+void expect_refused(DType storage, const std::vector<Value>& stored, const std::string& shown) {
   const coldframe::testing::TemporaryFolder folder;
   const auto cache = one_exam(folder.path() / "c.cache", storage);
   std::vector<Value> rows(4);
@@ -63,11 +62,11 @@ void expect_refused(cache::StorageType storage, const std::vector<Value>& stored
 
 TEST(StoredRows, RefuseWhatIsNoNumber) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  expect_refused<float>(cache::StorageType::kFloat32, {1, 2, NAN, NAN, 5, kInfinity}, "inf");
-  expect_refused<float>(cache::StorageType::kFloat32, {1, 2, NAN, NAN, 5, NAN}, "nan");
+  expect_refused<float>(DType::kFp32, {1, 2, NAN, NAN, 5, kInfinity}, "inf");
+  expect_refused<float>(DType::kFp32, {1, 2, NAN, NAN, 5, NAN}, "nan");
   constexpr std::uint16_t kOne = 0x3c00, kNan = 0x7e00, kMinusInfinity = 0xfc00;
-  expect_refused<std::uint16_t>(cache::StorageType::kFloat16,
-                                {kOne, kOne, kNan, kNan, kOne, kMinusInfinity}, "-inf");
+  expect_refused<std::uint16_t>(DType::kFp16, {kOne, kOne, kNan, kNan, kOne, kMinusInfinity},
+                                "-inf");
 }
 
 }  // namespace

@@ -27,24 +27,23 @@ Window percent(double low, double high) {
 
 TEST(Percentiles, AreThoseOfTheSortedValuesForEveryKind) {
   std::mt19937_64 random(5);
-  const ValueKind kinds[] = {ValueKind::kInteger16, ValueKind::kInteger32, ValueKind::kFloat32,
-                             ValueKind::kFloat64};
-  for (const ValueKind kind : kinds) {
+  const DType types[] = {DType::kInt16, DType::kInt32, DType::kFp32, DType::kFp64};
+  for (const DType type : types) {
     std::vector<double> values(1001);  // whole percents and halves of them are ranks
     for (double& value : values) {
       const auto bits = static_cast<std::int64_t>(random());
-      switch (kind) {
-        case ValueKind::kInteger16:
+      switch (type) {
+        case DType::kInt16:
           value = static_cast<double>(bits % 50000 - (bits % 2 == 0 ? 0 : 15000));
           value = std::max(value, -32768.0);
           break;
-        case ValueKind::kInteger32:
+        case DType::kInt32:
           value = static_cast<double>(static_cast<std::int32_t>(bits));
           break;
-        case ValueKind::kFloat32:
+        case DType::kFp32:
           value = static_cast<double>(static_cast<float>(bits) * 1e-12f);
           break;
-        case ValueKind::kFloat64:
+        default:
           value = static_cast<double>(bits) * 1e-15;
       }
     }
@@ -54,11 +53,11 @@ TEST(Percentiles, AreThoseOfTheSortedValuesForEveryKind) {
     };
     std::vector<double> sorted = values;
     std::sort(sorted.begin(), sorted.end());
-    const auto range = percentile_range(pass, kind, {}, percent(10, 50));
+    const auto range = percentile_range(pass, type, {}, percent(10, 50));
     ASSERT_TRUE(range);
-    EXPECT_EQ(range->low, sorted[100]) << static_cast<int>(kind);
-    EXPECT_EQ(range->high, sorted[500]) << static_cast<int>(kind);
-    const auto negative = percentile_range(pass, kind, {-2, 1}, percent(0, 100));
+    EXPECT_EQ(range->low, sorted[100]) << dtype_name(type);
+    EXPECT_EQ(range->high, sorted[500]) << dtype_name(type);
+    const auto negative = percentile_range(pass, type, {-2, 1}, percent(0, 100));
     EXPECT_EQ(negative->low, -2 * sorted.back() + 1);
     EXPECT_EQ(negative->high, -2 * sorted.front() + 1);
   }
@@ -68,11 +67,11 @@ TEST(Percentiles, PassOverWhatIsNoFiniteNumber) {
   const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
   std::vector<double> values{nan, 3, -inf, 5, inf};
   const ValuePass pass = [&](const ValueBlock& visit) { visit(values); };
-  const auto range = percentile_range(pass, ValueKind::kFloat64, {}, percent(0, 50));
+  const auto range = percentile_range(pass, DType::kFp64, {}, percent(0, 50));
   EXPECT_EQ(range->low, 3);
   EXPECT_EQ(range->high, 4);
   values = {nan};
-  EXPECT_FALSE(percentile_range(pass, ValueKind::kFloat32, {}, percent(0, 50)));
+  EXPECT_FALSE(percentile_range(pass, DType::kFp32, {}, percent(0, 50)));
 }
 
 TEST(Orientation, TakesEachAxisOnceAndTheStrongestFirst) {

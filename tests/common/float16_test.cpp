@@ -1,6 +1,6 @@
 // Every half and the neighbourhood of every rounding border, against the compiler's own _Float16.
 // (tests/cache/test_cache.py compares with numpy.)
-#include "cache/format/float16.h"
+#include "common/numbers/float16.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-namespace coldframe::cache {
+namespace coldframe {
 namespace {
 
 TEST(Float16, EveryHalfComesBackAsItself) {
@@ -62,4 +62,4 @@ TEST(Float16, OverflowsAt65520) {
 }
 
 }  // namespace
-}  // namespace coldframe::cache
+}  // namespace coldframe

@@ -1,11 +1,9 @@
-#include "cache/format/float16.h"
+#include "common/numbers/float16.h"
 
 #include <bit>
 #include <cstddef>
 
-#include "cache/format/format.h"
-
-namespace coldframe::cache {
+namespace coldframe {
 namespace {
 
 constexpr std::uint32_t kInfinity32 = 0x7f800000;
@@ -52,4 +50,4 @@ void from_half(std::span<const std::uint16_t> halves, std::span<float> values) {
   for (std::size_t i = 0; i < halves.size(); ++i) values[i] = float_of(halves[i]);
 }
 
-}  // namespace coldframe::cache
+}  // namespace coldframe
