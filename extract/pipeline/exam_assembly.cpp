@@ -6,12 +6,9 @@
 
 namespace coldframe::extract {
 
-ExamAssembly::ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
-                           std::vector<std::string> views, std::optional<cache::Cut> cut)
-    : dimension_(dimension),
-      release_(std::move(release)),
-      views_(std::move(views)),
-      cut_(std::move(cut)) {}
+ExamAssembly::ExamAssembly(std::int64_t dimension, std::vector<std::string> views,
+                           std::optional<cache::Cut> cut)
+    : dimension_(dimension), views_(std::move(views)), cut_(std::move(cut)) {}
 
 std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) const {
   if (!cut_ || cut_->is_pixels()) return {};
@@ -21,9 +18,9 @@ std::vector<std::byte> ExamAssembly::stored_tokens(std::span<const float> row) c
   return bytes;
 }
 
-void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row,
-                               std::vector<std::byte>&& tokens) {
-  if (dropped_.contains(place.task)) return;
+ExamAssembly::Whole ExamAssembly::add_feature(const FramePlace& place, std::span<const float> row,
+                                              std::vector<std::byte>&& tokens) {
+  if (dropped_.contains(place.task)) return std::nullopt;
   Pending& exam = pending_[place.task];
   const auto feature = row.first(static_cast<std::size_t>(dimension_));
   const Row to{place.view, place.slot};
@@ -34,7 +31,7 @@ void ExamAssembly::add_feature(const FramePlace& place, std::span<const float> r
   } else {
     pool(exam, place, feature);
   }
-  release_if_complete(place.task, exam);
+  return take_if_complete(place.task, exam);
 }
 
 std::span<float> ExamAssembly::row_of(Pending& exam, const Row& row) const {
@@ -63,20 +60,16 @@ void ExamAssembly::pool(Pending& exam, const FramePlace& place, std::span<const 
   ++exam.complete;
 }
 
-void ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
-                            std::vector<std::string> thumbnails, KnownFeatures known) {
+ExamAssembly::Whole ExamAssembly::add_exam(std::size_t task, cache::ExamInfo info,
+                                           std::vector<std::string> thumbnails,
+                                           KnownFeatures known) {
   Pending& pending = pending_[task];
   for (std::size_t slot = 0; slot < info.frames(); ++slot)
     if (info.present[slot] != 0) pending.expected += views_.size() - known.of_slot(slot);
   pending.info = std::move(info);
   pending.thumbnails = std::move(thumbnails);
   pending.known = std::move(known);
-  release_if_complete(task, pending);
-}
-
-void ExamAssembly::add_failure(std::size_t task, cache::Failure failure) {
-  drop(task);
-  release_(std::move(failure));
+  return take_if_complete(task, pending);
 }
 
 void ExamAssembly::drop(std::size_t task) {
@@ -123,11 +116,11 @@ void ExamAssembly::put_cuts(Pending& pending, cache::ExamFeatures& exam) const {
   }
 }
 
-void ExamAssembly::release_if_complete(std::size_t task, Pending& pending) {
-  if (!pending.info || pending.complete < pending.expected) return;
+ExamAssembly::Whole ExamAssembly::take_if_complete(std::size_t task, Pending& pending) {
+  if (!pending.info || pending.complete < pending.expected) return std::nullopt;
   cache::ExamFeatures exam = put_together(std::move(pending));
   pending_.erase(task);
-  release_(std::move(exam));
+  return exam;
 }
 
 }  // namespace coldframe::extract

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cache/format/cut.h"
@@ -18,31 +16,30 @@
 
 namespace coldframe::extract {
 
-using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
-
 // The features of a frame's tiles are averaged as they come, so that memory holds one feature per
-// frame, however many tiles it has. Each exam is released as soon as it is complete, so that a long
-// one holds up no other; the exam's ordinal keeps the input's order.
+// frame, however many tiles it has. Whatever adds the last part of an exam gets the exam, so that a
+// long one holds up no other; the exam's ordinal keeps the input's order.
 class ExamAssembly {
  public:
+  using Whole = std::optional<cache::ExamFeatures>;  // none: parts of the exam are to come
+
   // `views`: the names of those that every frame comes in, "clean" first. `cut`: what is kept of
   // every frame besides, of which there are no tiles then.
-  ExamAssembly(std::int64_t dimension, std::function<void(Finished&&)> release,
-               std::vector<std::string> views = {"clean"}, std::optional<cache::Cut> cut = {});
+  explicit ExamAssembly(std::int64_t dimension, std::vector<std::string> views = {"clean"},
+                        std::optional<cache::Cut> cut = {});
 
   // The tokens behind a feature as the cut stores them; {} where it is none of tokens. It may run
   // beside any other call: rounding them to float16 takes longer than all else here.
   std::vector<std::byte> stored_tokens(std::span<const float> row) const;
   // A frame's feature, with what may lie behind it, and what stored_tokens() made of the same row.
-  void add_feature(const FramePlace& place, std::span<const float> row,
-                   std::vector<std::byte>&& tokens = {});
+  Whole add_feature(const FramePlace& place, std::span<const float> row,
+                    std::vector<std::byte>&& tokens = {});
   // A frame's pixels, before its feature, for a cut that is one of pixels.
   void add_pixels(const FramePlace& place, std::vector<std::byte>&& pixels);
   // After its last frame was decoded; `thumbnails` as ExamFeatures has them. Of frames whose
   // features are known no others come.
-  void add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
-                KnownFeatures known = {});
-  void add_failure(std::size_t task, cache::Failure failure);  // drops its features
+  Whole add_exam(std::size_t task, cache::ExamInfo info, std::vector<std::string> thumbnails = {},
+                 KnownFeatures known = {});
   void drop(std::size_t task);  // what there is of it, and what still comes out of a batch
   std::size_t unfinished() const { return pending_.size(); }  // exams of which memory holds a part
 
@@ -67,10 +64,9 @@ class ExamAssembly {
   void put_cuts(Pending& pending, cache::ExamFeatures& exam) const;
   std::span<float> row_of(Pending& exam, const Row& row) const;
   void pool(Pending& exam, const FramePlace& place, std::span<const float> feature);
-  void release_if_complete(std::size_t task, Pending& pending);
+  Whole take_if_complete(std::size_t task, Pending& pending);
 
   std::int64_t dimension_;
-  std::function<void(Finished&&)> release_;
   std::vector<std::string> views_;
   std::optional<cache::Cut> cut_;
   std::map<std::size_t, Pending> pending_;  // by task

@@ -18,9 +18,8 @@ FeatureSink::FeatureSink(std::size_t tasks, const vit::Backbone& backbone,
                          cache::ShardWriter& writer, const ExtractOptions& options)
     : progress_("extract", "exams", tasks),
       output_(writer, options.strict, options.cut ? kWaitingWithCut : kWaiting),
-      assembly_(
-          backbone.dimension(), [this](Finished&& finished) { release(std::move(finished)); },
-          augment::view_names(options.augmentation), cut_of(options, backbone)),
+      assembly_(backbone.dimension(), augment::view_names(options.augmentation),
+                cut_of(options, backbone)),
       keeps_pixels_(options.cut == 0) {}
 
 void FeatureSink::add_pixels(const DecodedFrame& frame) {
@@ -34,8 +33,8 @@ void FeatureSink::add_pixels(const DecodedFrame& frame) {
 void FeatureSink::add_feature(const FramePlace& place, std::span<const float> row) {
   std::vector<std::byte> tokens = assembly_.stored_tokens(row);
   const std::lock_guard lock(mutex_);
-  assembly_.add_feature(place, row, std::move(tokens));
   ++computed_;
+  write(assembly_.add_feature(place, row, std::move(tokens)));
 }
 
 void FeatureSink::add_exam(DecodedExam&& exam) {
@@ -48,14 +47,14 @@ void FeatureSink::add_exam(DecodedExam&& exam) {
     return;
   }
   if (exam.failure) {
-    assembly_.add_failure(exam.task, std::move(*exam.failure));
-    return;
+    assembly_.drop(exam.task);
+    return write(Finished(std::move(*exam.failure)));
   }
   partly_finite_ += exam.partly_finite;
   for (std::size_t slot = 0; slot < exam.info.frames(); ++slot)
     if (exam.info.present[slot] != 0) reused_ += exam.known.of_slot(slot);
-  assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
-                     std::move(exam.known));
+  write(assembly_.add_exam(exam.task, std::move(exam.info), std::move(exam.thumbnails),
+                           std::move(exam.known)));
 }
 
 void FeatureSink::tell_rate() {
@@ -86,9 +85,13 @@ PipelineResult FeatureSink::finish() {
   return result;
 }
 
-void FeatureSink::release(Finished&& finished) {
-  if (const auto* exam = std::get_if<cache::ExamFeatures>(&finished))
-    frames_ += exam->info.frames();
+void FeatureSink::write(ExamAssembly::Whole&& exam) {
+  if (!exam) return;
+  frames_ += exam->info.frames();
+  write(Finished(std::move(*exam)));
+}
+
+void FeatureSink::write(Finished&& finished) {
   output_.push(std::move(finished));
   progress_.add();
 }

@@ -34,7 +34,8 @@ class FeatureSink {
   PipelineResult finish();  // after all devices are done
 
  private:
-  void release(Finished&& finished);
+  void write(ExamAssembly::Whole&& exam);
+  void write(Finished&& finished);
 
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::mutex mutex_;

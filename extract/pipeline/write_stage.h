@@ -7,12 +7,14 @@
 #include <thread>
 #include <variant>
 
+#include "cache/format/exam.h"
 #include "cache/write/writer.h"
 #include "common/threads/bounded_queue.h"
 #include "extract/pipeline/decode/decoded.h"
-#include "extract/pipeline/exam_assembly.h"
 
 namespace coldframe::extract {
+
+using Finished = std::variant<cache::ExamFeatures, cache::Failure>;
 
 struct WriteCounts {
   std::size_t exams = 0;
