@@ -12,11 +12,9 @@ if(COLDFRAME_WHEEL)
   endforeach()
   list(PREPEND CMAKE_PREFIX_PATH ${COLDFRAME_WHEEL_PREFIX})
   set(OpenCV_DIR ${CMAKE_SOURCE_DIR}/common/wheel/cmake)
-  set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
+  list(PREPEND CMAKE_MODULE_PATH ${CMAKE_SOURCE_DIR}/common/wheel/cmake)
   set(Boost_USE_STATIC_LIBS ON)
-  set(HDF5_USE_STATIC_LIBRARIES ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
-  # Debian's HDF5 names libraries for storage in a cloud, which nothing here calls.
   add_link_options(-Wl,--as-needed -Wl,--gc-sections)
   file(GLOB libraries ${COLDFRAME_WHEEL_PREFIX}/lib/lib*.so.[0-9]*)
   list(FILTER libraries EXCLUDE REGEX "\\.so\\.[0-9]+\\..*")  # only the names by which programs load them
