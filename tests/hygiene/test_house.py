@@ -50,7 +50,11 @@ ROOMS = {
     "train_temporal/models": COMMON | {"common/torch", "cache", "train_temporal/data",
                                        "train_temporal/models", "train_temporal/models/kernels",
                                        "train_temporal/tasks"},
-    "train_temporal/training": COMMON | {"common/torch"} | EVALUATION | MODELS,
+    # Linear models with a penalty, fitted exactly.
+    "train_temporal/ridge": COMMON | {"common/torch", "train_temporal/ridge",
+                                      "train_temporal/tasks"},
+    "train_temporal/training": COMMON | {"common/torch", "train_temporal/ridge"} | EVALUATION
+                               | MODELS,
     # The one room of training that reaches into extract.
     "train_temporal/tune": COMMON | {"common/torch", "extract/vit",
                                      "extract/preprocess/normalization.h", "train_temporal/data",
