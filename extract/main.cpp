@@ -159,9 +159,9 @@ void describe_cache(const cache::Location& location, ExtractSummary& summary) {
 
 // --dry-run. Times that decrease are among its findings, so they are let through here.
 int look_only(const ExtractOptions& options) {
-  const frames::ExamList input =
-      list_exams_salted(options.input, {options.frame_columns, true, options.reader,
-                                        options.sort_by_time, options.columns, options.exam_from});
+  frames::ExamListOptions listing = list_options(options);
+  listing.allow_unordered = true;
+  const frames::ExamList input = list_exams_salted(options.input, listing);
   frames::ReaderOptions reader = options.reader;
   reader.estimate = true;
   const dry_run::Survey survey =
@@ -209,9 +209,7 @@ int run(const std::vector<std::string>& arguments) {
   set_patience(options->patience);
   if (options->dry_run) return look_only(*options);
 
-  const frames::ExamList input = list_exams_salted(
-      options->input, {options->frame_columns, options->allow_unordered, options->reader,
-                       options->sort_by_time, options->columns, options->exam_from});
+  const frames::ExamList input = list_exams_salted(options->input, list_options(*options));
   for (const auto& warning : frames::shown_warnings(input)) log_warning(warning);
 
   budget_device_memory(options->devices, options->batch.memory_budget);

@@ -33,6 +33,9 @@ struct ExamInfo {
   std::uint32_t revision = 0;  // the highest of equal ids holds
   double start_time =
       kUnknownTime;  // of the first frame, Unix seconds, if absolute times are known
+  double elapsed_start =
+      kUnknownTime;  // of the first frame, seconds since a zero that all exams of the input share
+                     // (an injection, an admission), if the input states times so
   std::string
       source_stamp;  // sizes and modification times of the source files: the quick staleness check
   std::string source_digest;  // XXH3-128 over the source files' content

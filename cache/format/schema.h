@@ -42,6 +42,7 @@ struct SchemaRow {
   Axis axis;
   Member member;
   Detail detail = Detail::kWithoutSources;  // the least detail that loads it
+  bool is_optional = false;  // a file has it only where the value of some exam is known (not NaN)
 
   std::string path() const { return join_path(group, name); }
   hdf5::Type type() const;  // that of the member
@@ -63,6 +64,7 @@ inline constexpr SchemaRow kSchema[] = {
     {kExams, "offset", Axis::kExamBound, FrameCounts{}},
     {kExams, "checksum", Axis::kExam, &StoredExam::checksums},
     {kExams, "start_time", Axis::kExam, &ExamInfo::start_time},
+    {kExams, "elapsed_start", Axis::kExam, &ExamInfo::elapsed_start, Detail::kWithoutSources, true},
     {kExams, "source_stamp", Axis::kExam, &ExamInfo::source_stamp, Detail::kAll},
     {kExams, "source_digest", Axis::kExam, &ExamInfo::source_digest, Detail::kWithoutPaths},
     {kExams, "source_kind", Axis::kExam, &ExamInfo::source_kind},

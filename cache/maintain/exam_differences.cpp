@@ -39,7 +39,8 @@ std::vector<std::string> differences(const ExamInfo& before, const ExamInfo& aft
   } else {
     if (before.present != after.present) found.emplace_back("other frames are missing");
     if (!same_times(before.time_s, after.time_s) ||
-        !same_times({before.start_time}, {after.start_time}))
+        !same_times({before.start_time, before.elapsed_start},
+                    {after.start_time, after.elapsed_start}))
       found.emplace_back("times");
     if (before.frame_index != after.frame_index) found.emplace_back("indices of frames");
   }

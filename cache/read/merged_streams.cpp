@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <set>
 
 #include "common/cli/error.h"
+#include "common/numbers/instants.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache {
 namespace {
 
 using Place = MergedStreams::Place;
-
-constexpr double kSameInstant = 1e-3;  // seconds
 
 const FrameColumn* column_of(const ExamInfo& exam, const std::string& name) {
   const auto found = std::ranges::find(exam.frame_columns, name, &FrameColumn::name);
@@ -45,33 +43,11 @@ std::vector<std::size_t> streams_of(const ExamInfo& exam, const std::string& col
   return streams;
 }
 
-// Each frame's instant, by its place within its stream.
-std::vector<Place> by_order(const std::vector<std::size_t>& streams, std::size_t count) {
-  std::vector<std::size_t> next(count);
+std::vector<Place> places_of(const ExamInfo& exam, const std::vector<std::size_t>& streams) {
+  const std::vector<std::size_t> instants = instants_of(exam.time_s, streams);
   std::vector<Place> places;
-  for (const std::size_t stream : streams) places.push_back({next[stream]++, stream});
-  return places;
-}
-
-std::vector<Place> by_time(const std::vector<double>& times,
-                           const std::vector<std::size_t>& streams, std::size_t count) {
-  std::vector<std::size_t> order(times.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, {}, [&](std::size_t frame) { return times[frame]; });
-  std::vector<Place> places(times.size());
-  std::vector<bool> taken(count);
-  std::size_t instants = 0;
-  double begun = 0;
-  for (const std::size_t frame : order) {
-    const bool next = instants == 0 || taken[streams[frame]] || times[frame] - begun > kSameInstant;
-    if (next) {
-      ++instants;
-      begun = times[frame];
-      taken.assign(count, false);
-    }
-    taken[streams[frame]] = true;
-    places[frame] = {instants - 1, streams[frame]};
-  }
+  for (std::size_t frame = 0; frame < streams.size(); ++frame)
+    places.push_back({instants[frame], streams[frame]});
   return places;
 }
 
@@ -157,12 +133,8 @@ MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& 
     throw DataError(concat("the frame column '", column, "' names ", plural(names.size(), "stream"),
                            ", expected two or more"));
   MergedStreams merged{std::move(names), {}, {}, {}};
-  const std::size_t count = merged.names.size();
   for (const ExamInfo& exam : exams) {
-    const std::vector<std::size_t> streams = streams_of(exam, column, merged.names);
-    const bool timed = std::ranges::all_of(exam.time_s, [](double t) { return std::isfinite(t); });
-    merged.places.push_back(timed ? by_time(exam.time_s, streams, count)
-                                  : by_order(streams, count));
+    merged.places.push_back(places_of(exam, streams_of(exam, column, merged.names)));
     merged.exams.push_back(merged_info(exam, merged.places.back(), column, merged.names));
     for (const std::string& name :
          disputed_columns(exam, merged.exams.back(), merged.places.back()))

@@ -32,9 +32,8 @@ struct MergedStreams {
 };
 
 // `column`: the frame column that names each frame's stream. `names`: those to merge, in this
-// order; empty: all that there are, sorted. Frames of different streams within a millisecond are of
-// one instant; where an exam has a frame without a time, the first frames of all streams are, and
-// so on. An instant has the first value in other frame columns that is not empty, of the frames
+// order; empty: all that there are, sorted. instants_of() says which frames are of one instant. An
+// instant has the first value in other frame columns that is not empty, of the frames
 // that are there. DataError: no such column, a frame without a stream, one that is not among
 // `names`, fewer than two streams.
 MergedStreams merge_streams(std::span<const ExamInfo> exams, const std::string& column,

@@ -132,8 +132,10 @@ void MultiCache::stack() {
     exam.id = info(parts.front()).id;
     exam.ordinal = exams_.size() - 1;
     exam.revision = info(parts.front()).revision;
-    for (const Part& part : parts)
+    for (const Part& part : parts) {
       exam.start_time = std::fmin(exam.start_time, info(part).start_time);
+      exam.elapsed_start = std::fmin(exam.elapsed_start, info(part).elapsed_start);
+    }
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const auto before = std::span(parts).first(p);
       take_patient(parts[p], before, exam);
@@ -191,14 +193,17 @@ void MultiCache::take_frames(const Part& part, ExamInfo& exam) const {
   extend(exam.frame_source, added.frame_source);
 }
 
-// Times count from the earliest start, where all parts know theirs.
+// Times count from the earliest start, where all parts know theirs: as dates, or since one zero.
 void MultiCache::place_in_time(ExamInfo& exam, std::span<const Part> parts) const {
-  const auto starts = [&](const Part& part) { return std::isfinite(info(part).start_time); };
-  if (!std::ranges::all_of(parts, starts)) return;
-  auto time = exam.time_s.begin();
-  for (const Part& part : parts)
-    for (std::size_t t = 0; t < info(part).frames(); ++t)
-      *time++ += info(part).start_time - exam.start_time;
+  for (double ExamInfo::*start : {&ExamInfo::start_time, &ExamInfo::elapsed_start}) {
+    const auto is_known = [&](const Part& part) { return std::isfinite(info(part).*start); };
+    if (!std::ranges::all_of(parts, is_known)) continue;
+    auto time = exam.time_s.begin();
+    for (const Part& part : parts)
+      for (std::size_t t = 0; t < info(part).frames(); ++t)
+        *time++ += info(part).*start - exam.*start;
+    return;
+  }
 }
 
 std::vector<std::uint64_t> MultiCache::checksums_of(std::span<const Part> parts) const {

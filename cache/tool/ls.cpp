@@ -20,6 +20,7 @@ Json exam_json(const ExamInfo& exam) {
   json["missing_frames"] = missing_frames(exam);
   json["span_s"] = json_number(time_span(exam));
   json["start_time"] = json_number(exam.start_time);
+  json["elapsed_start"] = json_number(exam.elapsed_start);
   json["source_kind"] = exam.source_kind;
   json["width"] = exam.frame_width;
   json["height"] = exam.frame_height;

@@ -42,6 +42,7 @@ Json describe(const CacheReader& cache, const ExamInfo& exam, std::size_t index,
   json["ordinal"] = exam.ordinal;
   json["revision"] = exam.revision;
   json["start_time"] = json_number(exam.start_time);
+  json["elapsed_start"] = json_number(exam.elapsed_start);
   json["source_kind"] = exam.source_kind;
   json["width"] = exam.frame_width;
   json["height"] = exam.frame_height;

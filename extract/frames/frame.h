@@ -27,15 +27,29 @@ struct Rect {
   bool operator==(const Rect&) const = default;
 };
 
+// A length along an edge of a frame: a share of the edge, rounded down, and pixels.
+struct CropLength {
+  int pixels = 0;  // may be negative beside a share
+  double percent = 0;
+
+  int of(int edge) const { return static_cast<int>(edge * percent / 100) + pixels; }
+  bool operator==(const CropLength&) const = default;
+};
+
 // The rule for which part of a frame is kept: --crop and the manifest's column `crop`.
 struct CropRule {
   enum class Kind {
     kNone,   // all of it
-    kFixed,  // `rect`
+    kFixed,  // what `edges` say
     kAuto    // what the file states as the image proper, else what preprocess/auto_crop.h finds
   };
   Kind kind = Kind::kNone;
-  Rect rect;
+  std::array<CropLength, 4> edges = {};  // x, y, width, height
+
+  // kFixed: in a frame of this size; may reach beyond it.
+  Rect rect_in(int width, int height) const {
+    return {edges[0].of(width), edges[1].of(height), edges[2].of(width), edges[3].of(height)};
+  }
 
   bool operator==(const CropRule&) const = default;
 };

@@ -253,7 +253,9 @@ std::vector<double> OpenedExam::times_to_select_by() const {
 
 std::vector<std::int64_t> OpenedExam::select(const FrameSelection& selection) const {
   const std::vector<std::int64_t> selected = in_context(concat("exam '", exam_.id, "'"), [&] {
-    return select_frames(times_to_select_by(), selection);
+    std::vector<std::size_t> items;
+    for (const Slot& slot : slots_) items.push_back(slot.item);
+    return select_slots(exam_, items, times_to_select_by(), selection);
   });
   std::string fault;
   for (const std::int64_t at : selected) {

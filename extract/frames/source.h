@@ -103,14 +103,19 @@ std::unique_ptr<Source> open_source(const std::filesystem::path& path, const Rea
 // 2. of these, every `every`-th from the first on, or, with `fps` > 0, those nearest to the times
 //    first + k / fps (k = 0, 1, …) that are not behind the last one, each once; between two frames
 //    as near as each other the earlier one;
-// 3. of these, `count`, as spread_evenly() says; count = 0 takes all.
+// 3. of these, `count`, as spread_evenly() says; count = 0 takes all. With `phases`, the bounds of
+//    intervals of elapsed time, an equal share of `count` in each interval (the first ones get what
+//    does not divide), spread evenly over the frames that it has.
 struct FrameSelection {
   std::int64_t count = 0;
   std::int64_t every = 1;
   double fps = 0;
   double start_s = -std::numeric_limits<double>::infinity();
   double end_s = std::numeric_limits<double>::infinity();
+  std::vector<double> phases =
+      {};  // ascending seconds since the input's zero; n bounds, n + 1 phases
 
+  bool chooses() const { return count > 0 || every != 1 || fps > 0; }
   bool needs_times() const { return fps > 0 || std::isfinite(start_s) || std::isfinite(end_s); }
 };
 
@@ -118,11 +123,21 @@ struct FrameSelection {
 // all, and so does N = 0.
 std::vector<std::int64_t> spread_evenly(std::int64_t available, std::int64_t count);
 
-// `times`: every frame's seconds since the exam's first one, NaN where unknown; returns ascending
-// indices. DataError when times are needed that are unknown or decrease, or when no frame is left.
-// The only frame of an exam is at 0.
+// `times`: every frame's seconds since the exam's first one, NaN where unknown; `elapsed_start`: of
+// that one since the input's zero. Returns ascending indices. DataError when times are needed that
+// are unknown or decrease, or when no frame is left. The only frame of an exam is at 0.
 std::vector<std::int64_t> select_frames(std::span<const double> times,
-                                        const FrameSelection& selection);
+                                        const FrameSelection& selection, double elapsed_start = 0);
+
+// The same of an exam's slots, whose items and times are given. Where items have streams, instants
+// are chosen, each with the frames of all streams.
+std::vector<std::int64_t> select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
+                                       std::span<const double> times,
+                                       const FrameSelection& selection);
+
+// The number of frames in each phase.
+std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,
+                                      double elapsed_start);
 
 // One slot of an exam after selection. `frame.time_s` is seconds since the exam's first frame.
 struct ExamSlot {

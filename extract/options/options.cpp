@@ -215,6 +215,11 @@ OptionRows run_options(ExtractOptions& options) {
   };
 }
 
+frames::ExamListOptions list_options(const ExtractOptions& options) {
+  return {options.frame_columns, options.allow_unordered, options.reader,  options.sort_by_time,
+          options.columns,       options.exam_from,       options.streams, options.root};
+}
+
 std::optional<ExtractOptions> parse_extract_options(const std::vector<std::string>& arguments) {
   ExtractOptions options;
   GivenWords given;

@@ -35,10 +35,12 @@ struct ExtractOptions {
 
   frames::FrameSelection selection;  // --start, --end, --every, --fps, --frames
   std::vector<std::string> frame_columns;
+  std::string streams;  // --streams: the frame column that names streams; "" for none
   bool allow_unordered = false;
   bool sort_by_time = false;                                 // --sort time
   std::vector<std::pair<std::string, std::string>> columns;  // --columns
   std::string exam_from;                                     // --exam-from; "" for none
+  std::filesystem::path root;                                // --root; "" for none
   frames::ReaderOptions reader;  // `patient_salt` is empty when none was given
 
   std::vector<std::string> devices = {"auto"};  // --device, or --devices: each gets a worker
@@ -64,6 +66,9 @@ struct ExtractOptions {
   std::size_t min_frames = 1;  // an exam of which fewer can be read fails; else they are masked
   bool json = false;           // the summary (of --dry-run: everything) as JSON on stdout
 };
+
+// How the input is listed.
+frames::ExamListOptions list_options(const ExtractOptions& options);
 
 // Empty when --help was asked for. ConfigError: what cannot be carried out, or is missing for an
 // unknown checkpoint.

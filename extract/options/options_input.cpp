@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -49,6 +50,19 @@ std::vector<std::pair<std::string, std::string>> parse_columns(const std::string
   return columns;
 }
 
+// Rising bounds, "103,518".
+std::vector<double> parse_phases(const std::string& text) {
+  std::vector<double> bounds;
+  for (const std::string& word : split(text, ',')) {
+    double bound = 0;
+    if (!parse_double(trim(word), bound) || !std::isfinite(bound) ||
+        (!bounds.empty() && bound <= bounds.back()))
+      throw ConfigError(concat("--phases '", text, "': expected rising seconds, as in 103,518"));
+    bounds.push_back(bound);
+  }
+  return bounds;
+}
+
 Json recorded(const frames::Window& window) {
   if (window.kind == frames::Window::Kind::kFile) return nullptr;
   if (window.kind == frames::Window::Kind::kFixed)
@@ -76,10 +90,14 @@ OptionRows input_options(ExtractOptions& options) {
   const auto list = [](const std::string& word) { return split(word, ','); };
   return {
       {"input", "PATH", text(options.input),
-       "folder, file or CSV manifest (columns exam, path, …)"},
+       "folder, file, CSV manifest (columns exam, path, …) or split (.json, as MedNet has it)"},
       {"frames", "N", number(selection.count, at_least(1)),
        "N frames spread evenly over an exam (default: all)", "", "storage.frames",
        selection.count == 0 ? Json("all") : Json(selection.count)},
+      {"phases", "S,…", parsed(selection.phases, parse_phases),
+       "bounds of phases in elapsed seconds, e.g. 103,518: --frames takes an equal share of each",
+       "", "storage.selection.phases",
+       selection.phases.empty() ? Json(nullptr) : Json(selection.phases)},
       {"every", "N", number(selection.every, at_least(1)), "every N-th frame only, before --frames",
        "", "storage.selection.every", unless<std::int64_t>(1, selection.every)},
       {"fps", "R", number(selection.fps, {0, 1e5, "frames a second", true}),
@@ -98,10 +116,19 @@ OptionRows input_options(ExtractOptions& options) {
        "patient, crop"},
       {"frame-columns", "A,B", parsed(options.frame_columns, list),
        "manifest columns that hold one value per frame"},
+      {"streams", "COLUMN", text(options.streams),
+       "the one of --frame-columns that names each frame's stream: --frames, --every and --fps "
+       "then "
+       "choose instants (default: stream, if it is among them)",
+       "", "storage.selection.instants_of",
+       selection.chooses() && !options.streams.empty() ? Json(options.streams) : Json(nullptr)},
       {"allow-unordered", nullptr, flag(options.allow_unordered),
        "accept times that decrease within an exam"},
+      {"root", "FOLDER", text(options.root),
+       "where the paths of a manifest or a split begin (default: where it lies)"},
       {"exam-from", "REGEX", text(options.exam_from),
-       "of a folder: exams and patients by their paths, e.g. 'P(?<patient>\\d+)/(?<exam>.+)'"},
+       "of a folder or a split: exams and patients by their paths, e.g. "
+       "'P(?<patient>\\d+)/(?<exam>.+)'"},
       {"sort", "time", one_of(options.sort_by_time, WordTable<bool>{{"time", true}}),
        "bring each exam's frames into the order of their times"},
       {"window", "W", parsed(reader.window, frames::parse_window),
@@ -137,6 +164,15 @@ void finish_input(const GivenWords& given, ExtractOptions& options) {
   if (!(selection.start_s < selection.end_s))
     throw ConfigError(concat("--start ", selection.start_s, " and --end ", selection.end_s,
                              " leave no time between them"));
+  if (!selection.phases.empty() && selection.count == 0)
+    throw ConfigError("--phases divides --frames among phases; say how many, e.g. --frames 12");
+  const auto is_frame_column = [&](const std::string& name) {
+    return std::ranges::find(options.frame_columns, name) != options.frame_columns.end();
+  };
+  if (options.streams.empty() && is_frame_column("stream")) options.streams = "stream";
+  if (!options.streams.empty() && !is_frame_column(options.streams))
+    throw ConfigError(
+        concat("--streams ", options.streams, ": name the column in --frame-columns, too"));
   options.reader.from_s = selection.start_s;
   options.reader.until_s = selection.end_s;
   if (const char* salt = std::getenv(kSaltVariable); salt && !given.contains("patient-salt"))

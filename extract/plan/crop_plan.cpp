@@ -80,9 +80,9 @@ void CropPlan::look(const frames::OpenedExam& opened) {
 std::optional<Rect> CropPlan::crop_of(const frames::ExamSlot& slot) const {
   const CropRule& rule = rule_of(slot.item);
   if (rule.kind == CropRule::Kind::kNone) return std::nullopt;
-  if (rule.kind == CropRule::Kind::kFixed) return rule.rect;
-  if (slot.frame.region) return stated_crop(slot.frame);
   const frames::Image& image = slot.frame.pixels;
+  if (rule.kind == CropRule::Kind::kFixed) return rule.rect_in(image.width, image.height);
+  if (slot.frame.region) return stated_crop(slot.frame);
   if (image.width == width_ && image.height == height_) return found_;
   return preprocess::find_crop(std::span(&image, 1));
 }

@@ -64,8 +64,16 @@ std::string to_text(const frames::Rect& rect) {
 }
 
 std::string to_text(const frames::CropRule& rule) {
-  if (rule.kind == frames::CropRule::Kind::kFixed) return to_text(rule.rect);
-  return rule.kind == frames::CropRule::Kind::kAuto ? "auto" : "none";
+  if (rule.kind == frames::CropRule::Kind::kNone) return "none";
+  if (rule.kind == frames::CropRule::Kind::kAuto) return "auto";
+  std::vector<std::string> texts;
+  for (const auto& [pixels, percent] : rule.edges) {
+    const std::string share = percent > 0 ? concat(exact(percent), '%') : "";
+    const bool tells_pixels = share.empty() || pixels != 0;
+    texts.push_back(
+        concat(share, !share.empty() && pixels > 0 ? "+" : "", tells_pixels ? concat(pixels) : ""));
+  }
+  return join(texts, ",");
 }
 
 frames::Image crop_image(const frames::Image& image, const frames::Rect& rect) {

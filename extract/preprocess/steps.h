@@ -17,7 +17,7 @@ Mask make_mask(const frames::Image& image);
 void apply_mask(const Mask& mask, frames::Image& frame);
 
 std::string to_text(const frames::Rect& rect);      // "x,y,w,h"
-std::string to_text(const frames::CropRule& rule);  // as well, or "auto" or "none"
+std::string to_text(const frames::CropRule& rule);  // as parse_crop() reads it
 
 // DataError when the rectangle does not lie within the image.
 frames::Image crop_image(const frames::Image& image, const frames::Rect& rect);

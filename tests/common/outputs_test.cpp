@@ -108,7 +108,8 @@ void refuse_thesis(const fs::path& path) {
 class PublishTest : public OutputsTest, public ::testing::WithParamInterface<bool> {
  protected:
   PublishTest() {
-    set_file_fault_hook([](std::string_view name, const fs::path&) {
+    set_file_fault_hook([this](std::string_view name, const fs::path&) {
+      last_call_ = name;
       return GetParam() && (name == "rename" || name == "exchange") ? EINVAL : 0;
     });
     make("made", "new");
@@ -119,10 +120,12 @@ class PublishTest : public OutputsTest, public ::testing::WithParamInterface<boo
     return folder_ / name;
   }
   fs::path made_ = folder_ / "made", out_ = folder_ / "out";
+  std::string last_call_;
 };
 
 TEST_P(PublishTest, AFolderTakesAFreeNameAndNoOther) {
   EXPECT_TRUE(rename_if_new(made_, out_));
+  EXPECT_EQ(last_call_, "fsync_folder") << "a power cut would take the name";
   EXPECT_EQ(folder_.read("out/new"), "new");
   make("made", "newer");
   EXPECT_FALSE(rename_if_new(made_, out_));

@@ -70,7 +70,8 @@ class FrameFeatures {
   torch::Tensor of(frames::Frame&& frame) {
     const auto& crop = options_.preprocessing.crop;
     std::optional<frames::Rect> rect;
-    if (crop.kind == frames::CropRule::Kind::kFixed) rect = crop.rect;
+    if (crop.kind == frames::CropRule::Kind::kFixed)
+      rect = crop.rect_in(frame.pixels.width, frame.pixels.height);
     const preprocess::PreparedFrame prepared(options_.preprocessing, std::move(frame), rect);
     std::vector<std::uint8_t> pixels;
     std::int64_t tiles = 0;

@@ -59,9 +59,7 @@ RawExams::RawExams(const Bundle& bundle, const std::vector<std::string>& words)
     : options_(extract_options(bundle, words)), devices_(devices_for(options_)) {}
 
 const std::filesystem::path& RawExams::extract(const std::filesystem::path& input) {
-  const frames::ExamList exams = extract::list_exams_salted(
-      input, {options_.frame_columns, options_.allow_unordered, options_.reader,
-              options_.sort_by_time, options_.columns, options_.exam_from});
+  const frames::ExamList exams = extract::list_exams_salted(input, extract::list_options(options_));
   for (const auto& warning : frames::shown_warnings(exams)) log_warning(warning);
   if (!loaded_) extract::load_backbones(devices_, options_, exams, nullptr, nullptr);
   loaded_ = true;

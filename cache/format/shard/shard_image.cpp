@@ -95,6 +95,11 @@ class NamedTexts {
   std::vector<Texts> values_;
 };
 
+template <typename T>
+bool is_unknown(T value) {
+  return value != value;
+}
+
 // Writes the datasets of the schema: an overload of write() for each kind of member.
 class SchemaWriter {
  public:
@@ -126,6 +131,7 @@ class SchemaWriter {
       each_value(contents_, member, [&](const T& value) {
         numbers.insert(numbers.end(), items_of(value).begin(), items_of(value).end());
       });
+      if (row.is_optional && std::ranges::all_of(numbers, is_unknown<ItemOf<T>>)) return;
       write_numbers(row, std::move(numbers));
     }
   }

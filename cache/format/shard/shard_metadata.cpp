@@ -275,11 +275,17 @@ ShardContents read_metadata(const FileReader& file, Detail detail) {
   const std::uint64_t frames = check_arrays(file, contents.header);
   SchemaReader reader(file, contents, frames, detail);
   for (const char* group : groups) {
+    if (rows_of(group).empty()) continue;  // features and cut
+    const std::vector<std::string> there = file.names(group);
+    const auto is_expected = [&](const SchemaRow& row) {
+      return !row.is_optional || std::ranges::find(there, row.name) != there.end();
+    };
     std::set<std::string> names;
-    for (const SchemaRow& row : rows_of(group)) names.insert(row.name);
-    if (names.empty()) continue;  // features and cut
+    for (const SchemaRow& row : rows_of(group))
+      if (is_expected(row)) names.insert(row.name);
     require_names(file, group, names);
-    for (const SchemaRow& row : rows_of(group)) reader.read(row);
+    for (const SchemaRow& row : rows_of(group))
+      if (is_expected(row)) reader.read(row);
   }
   check_exams(contents.exams);
   return contents;

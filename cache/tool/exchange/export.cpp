@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 #include "cache/read/reader.h"
@@ -73,6 +74,9 @@ void Exporter::write_cut(AtomicFile& file) const {
 
 void Exporter::write_exams_table(AtomicFile& file) const {
   std::vector<std::string> header = kExamTable;
+  const bool has_elapsed = std::ranges::any_of(
+      exams_, [&](std::size_t exam) { return std::isfinite(cache_.exams()[exam].elapsed_start); });
+  if (has_elapsed) header.emplace_back(kElapsedColumn);
   const std::vector<std::string> columns = cache_.column_names();
   for (const std::string& name : columns) header.push_back(name_in_table(name, kExamTable));
   std::string text = csv_row(header);
@@ -87,6 +91,7 @@ void Exporter::write_exams_table(AtomicFile& file) const {
                                     exam.source_kind,
                                     concat(exam.frame_width),
                                     concat(exam.frame_height)};
+    if (has_elapsed) row.push_back(number(exam.elapsed_start));
     for (const std::string& name : columns) row.push_back(column_value(exam, name));
     text += csv_row(row);
     offset += exam.frames();

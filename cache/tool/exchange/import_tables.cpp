@@ -122,6 +122,7 @@ void ImportTables::find_exam_roles() {
   if (exported) {
     roles.frames = exams_table_->column("frames");
     roles.start_time = exams_table_->column("start_time");
+    roles.elapsed_start = exams_table_->column(kElapsedColumn);
     roles.kind = exams_table_->column("source_kind");
     roles.width = exams_table_->column("width");
     roles.height = exams_table_->column("height");
@@ -223,7 +224,7 @@ void ImportTables::fill_from_frames(const Exam& exam, ExamInfo& info) const {
 void ImportTables::fill_times(const Exam& exam, ExamInfo& info) const {
   const std::size_t column = *frame_roles_.time;
   const auto first = read_time(frames_, exam.rows[0], column);
-  if (first && first->absolute) info.start_time = first->seconds;
+  if (first) (first->absolute ? info.start_time : info.elapsed_start) = first->seconds;
   for (std::size_t t = 0; t < exam.rows.size(); ++t) {
     const auto time = read_time(frames_, exam.rows[t], column);
     if (!time || !first) continue;
@@ -243,6 +244,8 @@ void ImportTables::fill_from_exams(const Exam& exam, ExamInfo& info) const {
   if (roles.patient) info.patient = row[*roles.patient];
   if (exported) {
     info.start_time = read_seconds(table, exam.row, *roles.start_time);
+    if (roles.elapsed_start)
+      info.elapsed_start = read_seconds(table, exam.row, *roles.elapsed_start);
     info.source_kind = row[*roles.kind];
     const auto pixels = [&](std::size_t column) {
       return static_cast<std::int32_t>(

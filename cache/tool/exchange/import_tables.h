@@ -38,7 +38,7 @@ class ImportTables {
     std::vector<std::size_t> of_exam, of_frame;
   };
   struct ExamRoles {
-    std::optional<std::size_t> patient, frames, start_time, kind, width, height;
+    std::optional<std::size_t> patient, frames, start_time, elapsed_start, kind, width, height;
     std::vector<std::size_t> columns;
   };
   struct Exam {

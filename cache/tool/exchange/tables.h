@@ -13,11 +13,13 @@ inline const std::vector<std::string> kExamTable = {
 inline const std::vector<std::string> kFrameTable = {"exam",    "slot",  "time_s",
                                                      "present", "index", "source"};
 inline constexpr const char* kThumbnailColumn =
-    "thumbnail";                                       // behind those of frames, if asked for
-inline constexpr const char* kOfTheInput = "column ";  // the prefix
+    "thumbnail";  // behind those of frames, if asked for
+inline constexpr const char* kElapsedColumn = "elapsed_start";  // behind those of exams, if known
+inline constexpr const char* kOfTheInput = "column ";           // the prefix
 
 inline bool is_ours(const std::string& name, const std::vector<std::string>& table) {
-  return name == kThumbnailColumn || std::find(table.begin(), table.end(), name) != table.end();
+  return name == kThumbnailColumn || name == kElapsedColumn ||
+         std::find(table.begin(), table.end(), name) != table.end();
 }
 
 // Both turn the name of an input's column into its name in the table, and back.

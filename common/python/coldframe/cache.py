@@ -60,8 +60,8 @@ class Cache:
         self._first = exams.pop("_first").to_numpy(np.int64)
         for column in exams.columns.difference(["id", "patient"]):
             exams[column] = typed(exams[column])
-        #: one row per exam, in the input's order: id, patient, ordinal, revision, start_time (Unix seconds), frames, and
-        #: the input's columns, numbers where all values are; one with the name of those before is called "column frames"
+        #: one row per exam, in the input's order: id, patient, ordinal, revision, start_time (Unix seconds),
+        #: elapsed_start (seconds since a zero that all exams share; NaN where unknown), frames, and the input's columns, numbers where all values are; one with the name of those before is called "column frames"
         self.exams: pd.DataFrame = exams
         self._count = exams["frames"].to_numpy(np.int64)
         self._row_of = {exam: row for row, exam in enumerate(exams["id"])}
@@ -206,6 +206,8 @@ def _exam_table(exams: Any) -> pd.DataFrame:
     table: dict[str, Any] = {
         name: _values(exams[name]) for name in ("id", "patient", "ordinal", "revision", "start_time")
     }
+    unknown = np.full(len(offset) - 1, np.nan)
+    table["elapsed_start"] = _values(exams["elapsed_start"]) if "elapsed_start" in exams else unknown
     table["_first"], table["frames"] = offset[:-1], np.diff(offset)
     columns: Mapping[str, Any] = exams.get("columns", {})
     for name in columns:

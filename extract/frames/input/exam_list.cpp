@@ -60,10 +60,12 @@ void complete_from_header(ExamSpec& exam, const ReaderOptions& options) {
   }
 }
 
-ExamList list_by_path(const fs::path& folder, const ExamListOptions& options) {
-  if (options.exam_from.empty()) return list_folder(folder, options);
+using List = ExamList(const fs::path&, const ExamListOptions&);
+
+ExamList list_by_path(List& list_all, const fs::path& input, const ExamListOptions& options) {
+  if (options.exam_from.empty()) return list_all(input, options);
   const PathPattern pattern(options.exam_from);
-  ExamList list = list_folder(folder, options);
+  ExamList list = list_all(input, options);
   name_by_pattern(pattern, list);
   return list;
 }
@@ -82,17 +84,23 @@ ExamList list_any(const fs::path& input, const ExamListOptions& options) {
   }
   if (!manifest && !options.columns.empty())
     throw ConfigError("--columns needs a CSV manifest as --input");
-  if (!folder && !options.exam_from.empty())
-    throw ConfigError("--exam-from needs a folder as --input; a manifest names exams and patients");
-  if (folder) return list_by_path(input.has_filename() ? input : input.parent_path(), options);
+  const bool split = !folder && is_named_as_split(input);
+  if (!folder && !split && !options.exam_from.empty())
+    throw ConfigError(
+        "--exam-from needs a folder or a split as --input; a manifest names exams and patients");
+  if (!manifest && !split && !options.root.empty())
+    throw ConfigError("--root needs a CSV manifest or a split (.json) as --input");
+  if (folder)
+    return list_by_path(list_folder, input.has_filename() ? input : input.parent_path(), options);
+  if (split) return list_by_path(list_split, input, options);
   if (manifest) return list_manifest(input, options);
   const SourceKind* kind = detect_kind(input);
   const bool dicom = kind != nullptr && std::string_view(kind->name) == "dicom";
   if (dicom && dicom::is_directory_file(input)) return list_dicomdir(input, options);
   if (kind != nullptr) return list_single_file(input, dicom, options.reader);
   throw DataError(concat("input '", input.string(),
-                         "' is neither a folder, an image, a clip nor a manifest (a name that ",
-                         "ends in .csv)"));
+                         "' is neither a folder, an image, a clip, a manifest (a name that ends ",
+                         "in .csv) nor a split (.json)"));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// --input: a folder, a file or a CSV manifest becomes a list of exams, without opening any frame.
+// --input: a folder, a file, a CSV manifest or a split in JSON becomes a list of exams, without
+// opening any frame.
 #pragma once
 
 #include <cmath>
@@ -27,6 +28,7 @@ struct ExamItem {
                                                              // exam's first item
   std::vector<std::string> frame_columns;       // values, in the order of ExamList::frame_columns
   std::optional<CropRule> crop = std::nullopt;  // the column `crop`; absent: as --crop says
+  std::string stream = {};                      // of --streams' column
 };
 
 struct ExamSpec {
@@ -35,6 +37,10 @@ struct ExamSpec {
   std::string patient;          // empty: unknown
   double start_time =
       std::numeric_limits<double>::quiet_NaN();  // Unix seconds, when times are absolute
+  double elapsed_start =
+      std::numeric_limits<double>::quiet_NaN();  // of the first frame, when the input states times
+                                                 // in seconds: since its own zero, which all exams
+                                                 // share (an injection, an admission)
   bool times_from_headers = false;  // no item has a time, but the files' headers may state some
   std::vector<ExamItem> items;
   std::vector<std::pair<std::string, std::string>> columns;  // carried to the cache
@@ -58,13 +64,15 @@ struct ExamList {
 std::vector<std::string> shown_warnings(const ExamList& list);
 
 struct ExamListOptions {
-  std::vector<std::string> frame_columns;  // --frame-columns
-  bool allow_unordered = false;            // --allow-unordered: times within an exam may decrease
+  std::vector<std::string> frame_columns = {};  // --frame-columns
+  bool allow_unordered = false;  // --allow-unordered: times within an exam may decrease
   ReaderOptions reader = {};
   bool sort_by_time = false;  // --sort time: of each exam's frames
   // --columns: what the manifest calls the columns "exam", "path", … (ours first)
   std::vector<std::pair<std::string, std::string>> columns = {};
-  std::string exam_from = {};  // --exam-from, as PathPattern has it; "" for none
+  std::string exam_from = {};       // --exam-from, as PathPattern has it; "" for none
+  std::string streams = {};         // --streams: the frame column that names each frame's stream
+  std::filesystem::path root = {};  // --root: of the paths in a table; "": where the table lies
 };
 
 // DataError: no such input, no exams in it, malformed manifest (naming line and column), an exam
@@ -75,6 +83,7 @@ ExamList list_exams(const std::filesystem::path& input, const ExamListOptions& o
 
 // The kinds of input that hold several exams. A DICOMDIR's are those of the files that it names.
 ExamList list_manifest(const std::filesystem::path& manifest, const ExamListOptions& options);
+ExamList list_split(const std::filesystem::path& split, const ExamListOptions& options);
 ExamList list_folder(const std::filesystem::path& folder, const ExamListOptions& options);
 ExamList list_dicomdir(const std::filesystem::path& dicomdir, const ExamListOptions& options);
 

@@ -45,6 +45,10 @@ bool is_named_as_table(const std::filesystem::path& path) {
   return is_among(kTables, path);
 }
 
+bool is_named_as_split(const std::filesystem::path& path) {
+  return lower(path.extension().string()) == ".json";
+}
+
 bool is_pattern(const std::string& name) {
   return name.find_first_of("*?[") != std::string::npos;
 }

@@ -11,6 +11,7 @@ bool is_named_as_image(const std::filesystem::path& path);
 bool is_named_as_clip(const std::filesystem::path& path);
 // A manifest: CSV, or what somebody may have taken for it.
 bool is_named_as_table(const std::filesystem::path& path);
+bool is_named_as_split(const std::filesystem::path& path);  // JSON
 
 bool is_pattern(const std::string& name);    // with *, ? or [
 std::string with_slashes(std::string name);  // for Windows' backslashes

@@ -1,9 +1,12 @@
 // Frames by time, by distance and by number; see FrameSelection.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "common/cli/error.h"
+#include "common/numbers/instants.h"
 #include "common/text/text.h"
 #include "extract/frames/source.h"
 
@@ -70,6 +73,38 @@ Indices on_grid(const Indices& from, std::span<const double> times, double fps) 
   return taken;
 }
 
+std::size_t phase_of(double elapsed, std::span<const double> phases) {
+  return static_cast<std::size_t>(std::ranges::upper_bound(phases, elapsed) - phases.begin());
+}
+
+Indices spread(const Indices& from, std::int64_t count) {
+  Indices taken = spread_evenly(static_cast<std::int64_t>(from.size()), count);
+  for (std::int64_t& position : taken) position = from[static_cast<std::size_t>(position)];
+  return taken;
+}
+
+Indices by_phase(const Indices& from, std::span<const double> times,
+                 const FrameSelection& selection, double elapsed_start) {
+  std::vector<Indices> phases(selection.phases.size() + 1);
+  for (const std::int64_t frame : from) {
+    const double time = times[static_cast<std::size_t>(frame)];
+    if (!std::isfinite(time))
+      throw DataError(concat("frame ", frame, " has no known time, which --phases needs; state ",
+                             "times in the manifest"));
+    phases[phase_of(time + elapsed_start, selection.phases)].push_back(frame);
+  }
+  const auto parts = static_cast<std::int64_t>(phases.size());
+  Indices taken;
+  for (std::int64_t p = 0; p < parts; ++p) {
+    const std::int64_t share = selection.count / parts + (p < selection.count % parts ? 1 : 0);
+    if (share == 0) continue;
+    for (const std::int64_t frame : spread(phases[static_cast<std::size_t>(p)], share))
+      taken.push_back(frame);
+  }
+  std::ranges::sort(taken);
+  return taken;
+}
+
 }  // namespace
 
 // Counts in whole numbers, so that halves are exact: N = 1 is the middle of the two ends.
@@ -90,7 +125,8 @@ Indices spread_evenly(std::int64_t available, std::int64_t count) {
   return taken;
 }
 
-Indices select_frames(std::span<const double> times, const FrameSelection& selection) {
+Indices select_frames(std::span<const double> times, const FrameSelection& selection,
+                      double elapsed_start) {
   Indices taken(times.size());
   std::iota(taken.begin(), taken.end(), 0);
   constexpr double kOnly[] = {0.0};
@@ -101,9 +137,37 @@ Indices select_frames(std::span<const double> times, const FrameSelection& selec
   }
   taken =
       selection.fps > 0 ? on_grid(taken, times, selection.fps) : every_nth(taken, selection.every);
-  Indices spread = spread_evenly(static_cast<std::int64_t>(taken.size()), selection.count);
-  for (std::int64_t& position : spread) position = taken[static_cast<std::size_t>(position)];
-  return spread;
+  if (!selection.phases.empty() && static_cast<std::int64_t>(taken.size()) > selection.count)
+    return by_phase(taken, times, selection, elapsed_start);
+  return spread(taken, selection.count);
+}
+
+Indices select_slots(const ExamSpec& exam, std::span<const std::size_t> items,
+                     std::span<const double> times, const FrameSelection& selection) {
+  const double start = std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start;
+  std::map<std::string, std::size_t> numbers;
+  std::vector<std::size_t> streams;
+  for (const std::size_t item : items)
+    streams.push_back(numbers.try_emplace(exam.items[item].stream, numbers.size()).first->second);
+  if (numbers.size() < 2) return select_frames(times, selection, start);
+  const std::vector<std::size_t> instants = instants_of(times, streams);
+  std::vector<double> instant_times(std::ranges::max(instants) + 1);
+  for (std::size_t slot = items.size(); slot-- > 0;) instant_times[instants[slot]] = times[slot];
+  std::set<std::size_t> chosen;
+  for (const std::int64_t instant : select_frames(instant_times, selection, start))
+    chosen.insert(static_cast<std::size_t>(instant));
+  Indices taken;
+  for (std::size_t slot = 0; slot < items.size(); ++slot)
+    if (chosen.contains(instants[slot])) taken.push_back(static_cast<std::int64_t>(slot));
+  return taken;
+}
+
+std::vector<std::size_t> count_phases(std::span<const double> times, std::span<const double> phases,
+                                      double elapsed_start) {
+  std::vector<std::size_t> counts(phases.size() + 1);
+  for (const double time : times)
+    if (std::isfinite(time)) ++counts[phase_of(time + elapsed_start, phases)];
+  return counts;
 }
 
 }  // namespace coldframe::frames

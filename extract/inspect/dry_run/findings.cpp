@@ -99,7 +99,7 @@ std::vector<Check> checks() {
        "of their bits, such as 12-bit data in a 16-bit PNG",
        dark},
       {"mixed_sizes", "frames of different sizes in one exam",
-       "check that they are one series; a --mask or a fixed --crop fits one size only",
+       "check that they are one series; a --mask or a --crop in pixels fits one size only",
        mixed_sizes},
       {"one_frame", "exams of a single frame",
        "a temporal model has nothing to follow in them; check how files are grouped into exams",

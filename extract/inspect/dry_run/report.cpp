@@ -104,8 +104,17 @@ std::string sizes_text(const ExamSurvey& exam) {
   return concat(width, "×", height, exam.sizes.size() > 1 ? " and others" : "");
 }
 
+std::vector<std::string> in_words(const std::vector<std::size_t>& counts) {
+  std::vector<std::string> words;
+  for (const std::size_t count : counts) words.push_back(concat(count));
+  return words;
+}
+
 std::string exams_table(const Report& report) {
   TextRows rows{{"exam", "frames", "size", "times", "kind", "patient"}};
+  const bool has_phases = std::ranges::any_of(
+      report.survey.exams, [](const ExamSurvey& exam) { return !exam.phases.empty(); });
+  if (has_phases) rows.front().emplace_back("by phase");
   const std::size_t shown = std::min(kShownExams, report.input.exams.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const auto& spec = report.input.exams[i];
@@ -116,6 +125,7 @@ std::string exams_table(const Report& report) {
                       patient.empty() ? "unknown" : patient});
     else
       rows.push_back({id, "–", "", "cannot be extracted", exam.kind, patient});
+    if (has_phases) rows.back().push_back(join(in_words(exam.phases), " + "));
   }
   std::string text = table_text(rows);
   if (report.input.exams.size() > shown)
@@ -187,6 +197,7 @@ Json exam_json(const frames::ExamSpec& spec, const ExamSurvey& exam) {
   json["failure"] = exam.failure.empty() ? Json(nullptr) : Json(exam.failure);
   json["frames"] = exam.frames;
   json["selected"] = exam.selected;
+  if (!exam.phases.empty()) json["phases"] = exam.phases;
   json["missing"] = exam.missing;
   json["lost"] = exam.lost;
   json["partly_finite"] = exam.partly_finite;

@@ -1,6 +1,7 @@
 #include "extract/inspect/dry_run/survey.h"
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <new>
 #include <set>
@@ -135,6 +136,9 @@ void Surveyor::open(const frames::ExamSpec& exam, ExamSurvey& found) {
   found.timing = describe_times(times);
   const auto selected = opened.select(settings_.selection);
   found.selected = selected.size();
+  if (const auto& phases = settings_.selection.phases; !phases.empty())
+    found.phases = frames::count_phases(times, phases,
+                                        std::isnan(exam.elapsed_start) ? 0 : exam.elapsed_start);
   const auto present = with_a_file(opened, selected), samples = choose_samples(present);
   const CropPlan crops(exam, opened, settings_.preprocessing);
   StillParts parts;

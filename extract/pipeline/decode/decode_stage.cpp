@@ -125,6 +125,7 @@ cache::ExamInfo DecodeStage::describe(std::size_t task) const {
   info.ordinal = tasks_[task].ordinal;
   info.revision = tasks_[task].revision;
   info.start_time = exam.start_time;
+  info.elapsed_start = exam.elapsed_start;
   info.columns = columns_of(exam);
   info.source_stamp = exam_stamp(exam);
   return info;

@@ -73,7 +73,8 @@ bool metadata_differs(const ExamInfo& before, const ExamInfo& now,
     changes.push_back(
         concat("exam '", now.id, "': patient '", before.patient, "' -> '", now.patient, "'"));
   note_column_changes(before, now, changes);
-  if (!same_times(before.time_s, now.time_s) || !same_time(before.start_time, now.start_time))
+  if (!same_times(before.time_s, now.time_s) || !same_time(before.start_time, now.start_time) ||
+      !same_time(before.elapsed_start, now.elapsed_start))
     changes.push_back(concat("exam '", now.id, "': times changed"));
   if (!same_frame_columns(before, now))
     changes.push_back(concat("exam '", now.id, "': columns of its frames changed"));
@@ -98,6 +99,7 @@ std::optional<ExamInfo> as_in_input(const frames::ExamList& input, const ExamTas
   now.patient = exam.patient;
   now.ordinal = task.ordinal;
   now.start_time = exam.start_time;
+  now.elapsed_start = exam.elapsed_start;
   now.columns = columns_of(exam);
   now.frame_columns.clear();
   keep_crops(cached, now);

@@ -1,6 +1,7 @@
 #include "extract/plan/resume/slot_items.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -29,7 +30,9 @@ std::vector<std::size_t> selected_items(const ExamSpec& exam,
   std::vector<double> times;
   for (const auto& item : exam.items) times.push_back(item.time_s);
   try {
-    const auto slots = frames::select_frames(times, selection);
+    std::vector<std::size_t> items(times.size());
+    std::iota(items.begin(), items.end(), std::size_t{0});
+    const auto slots = frames::select_slots(exam, items, times, selection);
     return {slots.begin(), slots.end()};
   } catch (const DataError&) {  // the times no longer serve; extraction says why
     return {};

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "common/cli/error.h"
+#include "extract/frames/input/crop_rule.h"
 #include "extract/frames/source.h"
+#include "extract/preprocess/steps.h"
 #include "tests/extract/frames/listed.h"
 
 namespace coldframe::frames {
@@ -60,6 +62,117 @@ TEST(Manifest, APatternOfNoFileIsAMissingOne) {
   const std::string message = message_of<DataError>([&] { read_exam(missing, {}, {}, {}); });
   EXPECT_NE(message.find("x*.png"), std::string::npos) << message;
   EXPECT_NE(message.find("as a pattern it matches no file"), std::string::npos) << message;
+}
+
+TEST(Manifest, KeepsElapsedTimes) {
+  const TemporaryFolder folder;
+  const auto exams =
+      list(folder, "exam,path,time\na,1.png,8\na,2.png,10\nb,3.png,2024-03-01\nc,4.png,\n").exams;
+  EXPECT_EQ(exams.at(0).elapsed_start, 8);
+  EXPECT_EQ(exams[0].items[1].time_s, 2);
+  EXPECT_TRUE(std::isnan(exams.at(1).elapsed_start) && std::isnan(exams.at(2).elapsed_start));
+}
+
+TEST(Manifest, TakesSeveralFramesFromOneImage) {
+  const TemporaryFolder folder;
+  const std::string two = "exam,path,crop,eye\na,1.png,\"0,0,50%,100%-50\",FA\na,1.png,";
+  ExamListOptions options = as_named();
+  options.frame_columns = {"eye"};
+  options.streams = "eye";
+  const auto items = list(folder, two + "\"50%,0,50%,100%-50\",ICGA\n", options).exams.at(0).items;
+  ASSERT_EQ(items.size(), 2u);
+  EXPECT_EQ(items[1].stream, "ICGA");
+  EXPECT_EQ(items[0].crop->rect_in(641, 500), (Rect{0, 0, 320, 450}));
+  EXPECT_EQ(items[1].crop->rect_in(641, 500), (Rect{320, 0, 320, 450}));
+  EXPECT_NE(message_of<DataError>([&] {
+              list(folder, two + "\"0,0,50%,100%-50\",ICGA\n", options);
+            }).find("give each a 'crop' of its own"),
+            std::string::npos);
+}
+
+TEST(Manifest, ReadsCropsAsTheyAreWritten) {
+  for (const char* text : {"1,2,30,40", "0,0,50%,100%-50", "33.5%,5,10%+3,7", "auto", "none"}) {
+    const auto rule = parse_crop(text);
+    ASSERT_TRUE(rule) << text;
+    EXPECT_EQ(preprocess::to_text(*rule), text);
+  }
+  for (const char* text : {"1,2,3", "-1,0,1,1", "0,0,0,1", "0,0,101%,1", "0,0,50%50,1", "0,0,%,1",
+                           "0,0,50%-,1", "0,0,nan%,1", "0,0,50%+-3,1", "a,0,1,1"})
+    EXPECT_FALSE(parse_crop(text)) << text;
+}
+
+TEST(Manifest, PathsMayBeginElsewhere) {
+  const TemporaryFolder folder;
+  ExamListOptions options;
+  options.root = folder / "frames";
+  EXPECT_EQ(list(folder, "exam,path\na,1.png\n", options).exams.at(0).items.at(0).path,
+            folder / "frames/1.png");
+}
+
+TEST(Split, GivesExamsWithTheirTimes) {
+  const TemporaryFolder folder;
+  const auto path = folder.write("split.json",
+                                 R"({"train": [{"exam": "a/1_L", "label": 2, "frames": [
+            {"file": "0.jpg", "elapsed_seconds": 58.5, "elapsed_display": "0:58.50"},
+            {"file": "1.jpg", "elapsed_seconds": 60}]}],
+          "validation": [{"exam": "a/2_R", "label": "x", "frames": ["10.jpg", "9.jpg"]}], "test": []})");
+  ExamListOptions options = as_named();
+  options.exam_from = R"((?<exam>(?<patient>\d+)_[LR])$)";
+  options.root = "/frames";
+  const auto exams = list_exams(path, options).exams;
+  ASSERT_EQ(exams.size(), 2u);
+  EXPECT_EQ(exams[0].id, "1_L");
+  EXPECT_EQ(exams[0].patient, "1");
+  EXPECT_EQ(exams[0].elapsed_start, 58.5);
+  EXPECT_EQ(exams[0].items.at(1).time_s, 1.5);
+  EXPECT_EQ(exams[0].items[1].path, "/frames/a/1_L/1.jpg");
+  using Columns = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(exams[0].columns, (Columns{{"split", "train"}, {"label", "2"}}));
+  EXPECT_EQ(exams[1].columns, (Columns{{"split", "validation"}, {"label", "x"}}));
+  EXPECT_EQ(exams[1].items.at(0).name, "a/2_R/9.jpg");
+}
+
+TEST(Split, GroupsFramesByTheirFolder) {
+  const TemporaryFolder folder;
+  const auto path = folder.write(
+      "split.json",
+      R"({"train": [["e/10.jpg", 1], ["f/1.jpg", 0], ["e/2.jpg", 1]], "val": [["g/1.jpg", 0]]})");
+  const auto exams = list_exams(path, {}).exams;
+  ASSERT_EQ(exams.size(), 3u);
+  EXPECT_EQ(exams[0].id, "e");
+  ASSERT_EQ(exams[0].items.size(), 2u);
+  EXPECT_EQ(exams[0].items[0].name, "e/2.jpg");
+  EXPECT_EQ(exams[2].columns.at(0).second, "val");
+}
+
+TEST(Split, RefusesWhatIsNoSplit) {
+  const TemporaryFolder folder;
+  const std::pair<const char*, const char*> cases[] = {
+      {"[]", "it is no object of parts"},
+      {"{}", "it is no object of parts"},
+      {R"({"weights": []})", "'weights' is no part"},
+      {R"({"train": {}})", "it is no list"},
+      {R"({"train": []})", "its parts are empty"},
+      {R"({"train": [["a/1.jpg"]]})", "at train 1: it is [\"a/1.jpg\"], no [path, label]"},
+      {R"({"train": [["1.jpg", 0]]})", "lies in no folder"},
+      {R"({"train": [["a/1.jpg", [1]]]})", "neither a number nor a text"},
+      {R"({"train": [["a/1.jpg", 1], ["a/2.jpg", 0]]})", "exam 'a' has label 0 in train here"},
+      {R"({"train": [["a/1.jpg", 1]], "test": [["a/2.jpg", 1]]})", "one label and one part"},
+      {R"({"train": [["a/1.jpg", 1], ["a/1.jpg", 1]]})", "'a/1.jpg' is there a second time"},
+      {R"({"train": [7]})", "it is 7, without 'exam'"},
+      {R"({"train": [{"exam": "a", "label": 1}]})", "without 'frames'"},
+      {R"({"train": [{"exam": "a", "label": 1, "frames": []}]})", "has no list of frames"},
+      {R"({"train": [{"exam": "a", "label": 1, "frames": [3]}]})", "a frame is 3, no text"},
+      {R"({"train": [{"exam": "a", "label": 1, "frames": [{"file": "1", "elapsed_seconds": "x"}]}]})",
+       "a time is \"x\", no number"},
+      {R"({"train": [{"exam": "a", "label": 1, "frames": ["1"]}, {"exam": "a", "label": 1, "frames": ["2"]}]})",
+       "exam 'a' is there a second time"},
+  };
+  for (const auto& [text, reason] : cases) {
+    const auto path = folder.write("split.json", text);
+    const std::string message = message_of<DataError>([&] { list_exams(path, {}); });
+    EXPECT_NE(message.find(reason), std::string::npos) << text << "\n" << message;
+  }
 }
 
 }  // namespace

@@ -53,6 +53,48 @@ TEST(SelectFrames, ByTimeThenByDistanceThenByNumber) {
   }
 }
 
+TEST(SelectFrames, TakesAShareOfEachPhase) {
+  const FrameSelection six{.count = 6, .phases = {103, 518}};
+  const std::vector<double> times{0, 1, 2, 3, 4, 5, 102.9, 103, 200, 517, 518, 900};
+  EXPECT_EQ(select_frames(times, six), (Indices{0, 6, 7, 9, 10, 11}));
+  EXPECT_EQ(select_frames(times, {.count = 4, .phases = {103, 518}}), (Indices{0, 6, 8, 10}));
+  EXPECT_EQ(select_frames(times, {.count = 2, .phases = {103, 518}}), (Indices{3, 8}));
+  EXPECT_EQ(select_frames(times, {.count = 12, .phases = {103}}), spread_evenly(12, 0));
+  // A second is elapsed time: the first frame comes at 100 s.
+  EXPECT_EQ(select_frames(times, six, 100), (Indices{0, 2, 3, 8, 9, 11}));
+  EXPECT_EQ(count_phases(times, six.phases, 100), (std::vector<std::size_t>{3, 6, 3}));
+  const std::vector<double> fallen{600, 5, 4, 300, 2, 1, 0};  // --allow-unordered
+  EXPECT_EQ(select_frames(fallen, {.count = 3, .phases = {103, 518}}), (Indices{0, 3, 4}));
+  const std::vector<double> unknown{0, kUnknown, 2};
+  EXPECT_NE(message_of<DataError>([&] {
+              select_frames(unknown, {.count = 2, .phases = {1}});
+            }).find("frame 1 has no known time, which --phases needs"),
+            std::string::npos);
+}
+
+TEST(SelectFrames, CountsInstantsWhereFramesHaveStreams) {
+  ExamSpec exam;
+  std::vector<std::size_t> items;
+  std::vector<double> times;
+  for (const char* stream : {"FA", "ICGA"})
+    for (int i = 0; i < 20; ++i) {
+      items.push_back(exam.items.size());
+      exam.items.emplace_back().stream = stream;
+      times.push_back(i);
+    }
+  EXPECT_EQ(select_slots(exam, items, times, {.count = 3}), (Indices{0, 10, 19, 20, 30, 39}));
+  EXPECT_EQ(select_slots(exam, items, times, {.every = 10}), (Indices{0, 10, 20, 30}));
+  EXPECT_EQ(select_slots(exam, items, times, {.count = 2, .phases = {10}}),
+            (Indices{4, 14, 24, 34}));
+  exam.elapsed_start = 5;
+  EXPECT_EQ(select_slots(exam, items, times, {.count = 2, .phases = {10}}),
+            (Indices{2, 12, 22, 32}));
+  for (double& time : times) time = kUnknown;
+  EXPECT_EQ(select_slots(exam, items, times, {.count = 2}), (Indices{0, 19, 20, 39}));
+  for (ExamItem& item : exam.items) item.stream.clear();
+  EXPECT_EQ(select_slots(exam, items, times, {.count = 2}), (Indices{0, 39}));
+}
+
 TEST(SelectFrames, SaysWhyTimesDoNotServe) {
   struct Case {
     std::vector<double> times;

@@ -1,5 +1,6 @@
 // Every kind of finding on made inputs: one in which it appears, and one in which it does not.
 #include "extract/inspect/dry_run/findings.h"
+#include "extract/frames/input/crop_rule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -66,7 +67,8 @@ class DryRun : public ::testing::Test {
 
   std::vector<Finding> look_as_is(const std::string& manifest, bool allow_unordered = false) {
     scratch.write("m.csv", manifest);
-    input = frames::list_exams(scratch / "m.csv", {{}, true, settings.reader});
+    input =
+        frames::list_exams(scratch / "m.csv", {.allow_unordered = true, .reader = settings.reader});
     surveyed = survey(input, settings);
     return find_all(input, surveyed, allow_unordered);
   }
@@ -219,9 +221,9 @@ TEST_F(DryRun, BurnedInTextIsFoundAndACropRemovesIt) {
   for (int i = 0; i < 4; ++i) write_noise(concat("t", i, ".png"), i, 96, 80, true);
   const std::string rows = "exam,path\nA,t0.png\nA,t1.png\nA,t2.png\nA,t3.png\n";
   EXPECT_THAT(kinds(look(rows)), ElementsAre("bright_region"));
-  settings.preprocessing.crop = {frames::CropRule::Kind::kFixed, {0, 30, 96, 50}};
+  settings.preprocessing.crop = *frames::parse_crop("0,30,96,50");
   EXPECT_THAT(look(rows), IsEmpty());
-  settings.preprocessing.crop = {frames::CropRule::Kind::kFixed, {0, 30, 96, 90}};
+  settings.preprocessing.crop = *frames::parse_crop("0,30,96,90");
   EXPECT_THAT(kinds(look(rows)), ElementsAre("unreadable"));
 }
 

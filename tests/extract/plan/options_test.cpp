@@ -7,6 +7,7 @@
 #include "common/cli/error.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
+#include "extract/frames/input/crop_rule.h"
 #include "extract/options/options.h"
 #include "extract/plan/recipe.h"
 #include "tests/extract/support.h"
@@ -78,7 +79,7 @@ TEST(ExtractOptions, SayWhatHappensToPixels) {
   const auto options = parse_extract_options(
       words("--input a --dry-run --crop 1,2,30,40 --spacing 0.5 --tiles --tile-size 300"));
   const preprocess::Preprocessing& p = options->preprocessing;
-  EXPECT_EQ(p.crop, (frames::CropRule{frames::CropRule::Kind::kFixed, {1, 2, 30, 40}}));
+  EXPECT_EQ(p.crop, *frames::parse_crop("1,2,30,40"));
   EXPECT_EQ(p.spacing_mm, 0.5);
   EXPECT_EQ(p.tiles, (preprocess::Tiling{300, 0.25}));
   const auto more =

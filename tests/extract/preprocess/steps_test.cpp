@@ -244,7 +244,7 @@ TEST(RecipeOfSteps, NamesOnlyWhatIsUsed) {
   for (const char* key : {"mask", "crop", "spacing_mm", "tiles"})
     EXPECT_FALSE(to_json(steps).contains(key)) << key;
   steps.mask = std::make_shared<const Mask>(make_mask(gradient(2, 2)));
-  steps.crop = {frames::CropRule::Kind::kFixed, {1, 2, 3, 4}};
+  steps.crop = {frames::CropRule::Kind::kFixed, {{{1}, {2}, {3}, {4}}}};
   steps.spacing_mm = 0.5;
   steps.tiles = {256, 0.25};
   const Json json = to_json(steps);

@@ -22,7 +22,7 @@ namespace {
 class ManifestReader {
  public:
   ManifestReader(const std::filesystem::path& path, const ExamListOptions& options)
-      : folder_(path.parent_path()),
+      : folder_(options.root.empty() ? path.parent_path() : options.root),
         options_(options),
         table_(read_manifest_table(path, options, warnings_)),
         exam_(table_.column("exam")),
@@ -87,11 +87,11 @@ class ManifestReader {
   CsvTable table_;
   std::optional<std::size_t> exam_;
   std::vector<std::string> names_;  // of each row's file, "" where it is missing
-  std::optional<std::size_t> frame_, time_, patient_, crop_;
+  std::optional<std::size_t> frame_, time_, patient_, crop_, stream_;
   std::vector<std::size_t> frame_columns_, exam_columns_;
   std::vector<ManifestDraft> drafts_;
   std::unordered_map<std::string, std::size_t> draft_of_;
-  std::map<std::array<std::string, 3>, std::size_t> seen_;  // (exam, path, frame) -> row
+  std::map<std::array<std::string, 4>, std::size_t> seen_;  // (exam, path, frame, crop) -> row
   std::map<std::string, FilePlace> places_;                 // of files whose rows name no exam
 };
 
@@ -100,6 +100,7 @@ void ManifestReader::choose_columns() {
     if (is_own_column(name))
       throw ConfigError(concat("--frame-columns: '", name, "' has a meaning of its own"));
     frame_columns_.push_back(table_.require_column(name));
+    if (name == options_.streams) stream_ = frame_columns_.back();
   }
   for (std::size_t column = 0; column < table_.header.size(); ++column) {
     const auto& name = table_.header[column];
@@ -199,6 +200,7 @@ std::vector<ExamItem> ManifestReader::make_items(std::size_t row) {
     refuse(row, concat("'", item.name, "' stands for several files; leave its 'frame' empty"));
   for (ExamItem& each : *files) {
     each.crop = item.crop;
+    each.stream = item.stream;
     each.frame_columns = item.frame_columns;
   }
   return std::move(*files);
@@ -219,10 +221,12 @@ void ManifestReader::check_unique(const std::string& exam, std::size_t row,
                                   const std::string& name) {
   if (name.empty()) return;  // several frames of an exam may be missing
   const std::string path = std::filesystem::path(name).lexically_normal();
-  const auto [place, is_new] = seen_.try_emplace({exam, path, value(row, frame_)}, row);
+  const auto [place, is_new] =
+      seen_.try_emplace({exam, path, value(row, frame_), value(row, crop_)}, row);
   if (is_new) return;
-  refuse(row, concat("exam '", exam, "' names '", name, "' again, as line ",
-                     table_.lines[place->second], " did; remove one of the two rows"));
+  refuse(row,
+         concat("exam '", exam, "' names '", name, "' again, as line ", table_.lines[place->second],
+                " did; remove one of the two rows, or give each a 'crop' of its own"));
 }
 
 ExamItem ManifestReader::make_item(std::size_t row) const {
@@ -232,6 +236,7 @@ ExamItem ManifestReader::make_item(std::size_t row) const {
   parse_range(row, item);
   item.crop = crop_of(row);
   for (const std::size_t column : frame_columns_) item.frame_columns.push_back(value(row, column));
+  item.stream = value(row, stream_);
   return item;
 }
 

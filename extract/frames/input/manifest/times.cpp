@@ -59,7 +59,7 @@ void settle_times(ManifestDraft& draft, const ExamListOptions& options, const Re
     refuse(draft.rows.front(), concat("exam '", id, "' has times, but none for its first frame"));
   }
   const Timestamp first = *times.front();
-  if (first.absolute) draft.spec.start_time = first.seconds;
+  (first.absolute ? draft.spec.start_time : draft.spec.elapsed_start) = first.seconds;
   std::size_t before = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (!times[i]) continue;
