@@ -110,7 +110,8 @@ def test_elapsed_times_come_to_older_caches_without_extracting(tmp_path):
     extract(*words)
     assert Cache(tmp_path / "x.h5").exams["elapsed_start"].isna().all()
     (tmp_path / "exams.csv").write_text(manifest)
-    assert json.loads(extract(*words, "--json").stdout)["unchanged"] == 0, "times are news"
+    told = json.loads(extract(*words, "--json").stdout)
+    assert told["extracted"]["exams"] == 0 and told["metadata_updated"] == 2
     first = {row["exam"]: float(row["time"]) for row in reversed(rows)}
     assert dict(Cache(tmp_path / "x.h5").exams.set_index("id")["elapsed_start"]) == first
 

@@ -61,7 +61,8 @@ class Cache:
         for column in exams.columns.difference(["id", "patient"]):
             exams[column] = typed(exams[column])
         #: one row per exam, in the input's order: id, patient, ordinal, revision, start_time (Unix seconds),
-        #: elapsed_start (seconds since a zero that all exams share; NaN where unknown), frames, and the input's columns, numbers where all values are; one with the name of those before is called "column frames"
+        #: elapsed_start (seconds since a zero that all exams share; NaN if unknown), frames, and the input's columns,
+        #: numbers where all values are; one with the name of those before is called "column frames"
         self.exams: pd.DataFrame = exams
         self._count = exams["frames"].to_numpy(np.int64)
         self._row_of = {exam: row for row, exam in enumerate(exams["id"])}
