@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 Place = str | os.PathLike[str]
 
+_OWN = ["ordinal", "revision", "start_time", "elapsed_start"]  # columns of Cache.exams that the cache itself makes
+
 
 def to_anndata(cache: Cache, view: str = "clean") -> anndata.AnnData:
     """An AnnData whose observations are the present frames: X float32 [F, D], obs with exam, time_s and all columns.
@@ -91,7 +93,7 @@ def from_parquet(
     names = [f"f{d}" for d in range(len(table.columns)) if f"f{d}" in table]
     ids = table[exam].astype(str)
     if columns is None:
-        own = ["time_s", "present", "index", "source", "ordinal", "revision", "start_time"]
+        own = ["time_s", "present", "index", "source", *_OWN]
         columns = _constant(table.drop(columns=[exam, *names, *own], errors="ignore"), ids)
     return import_features(
         _grouped(table[names].to_numpy(np.float32), ids), out, describe=describe, columns=columns, store=store
@@ -133,7 +135,7 @@ def to_stamp(cache: Cache, folder: Place, view: str = "clean") -> Path:
     pd.DataFrame({"PATIENT": patients, "FILENAME": cache.exams["id"] + ".h5"}).to_csv(
         target / "slides.csv", index=False
     )
-    known = cache.exams.drop(columns=["id", "patient", "ordinal", "revision", "start_time", "frames"])
+    known = cache.exams.drop(columns=["id", "patient", *_OWN, "frames"])
     clinical = pd.concat([patients.rename("PATIENT"), known], axis=1).drop_duplicates("PATIENT")
     clinical.to_csv(target / "clinical.csv", index=False)
     return target
