@@ -196,7 +196,9 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
   rows.number("lr", fit.learning_rate, more_than(0), "learning rate at its highest")
       .in("fit.learning_rate")
       .searched(4, {.low = 5e-4, .high = 5e-3, .by_logarithm = true});
-  rows.fixed("fit.warmup", fit.warmup);
+  rows.number("warmup", fit.warmup, between(0, 1),
+              "share of all steps in which the learning rate rises to its highest")
+      .in("fit.warmup");
   rows.word("schedule", fit.schedule, kSchedules, "KIND",
             "cosine or constant, after a linear warm-up")
       .in("fit.schedule");
