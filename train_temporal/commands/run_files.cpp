@@ -28,6 +28,11 @@ void write_tables(const RunFolder& folder, const Experiment& experiment, const C
     write_file_atomically(folder.file(name), predictions_csv(model, cohort));
   }
   write_file_atomically(folder.file("validation.csv"), validation_csv(models.front(), cohort));
+  if (const auto& repeated = experiment.options.repeated)
+    write_file_atomically(
+        folder.file("options.ini"),
+        concat("# As this run was asked for: coldframe train --config options.ini --out RUN\n",
+               *repeated));
 }
 
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,

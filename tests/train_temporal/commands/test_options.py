@@ -20,6 +20,20 @@ def test_help_comes_in_groups_with_the_most_used_options_first():
     assert "0.29999" not in text and "--dropout N (=0.3)" in text
 
 
+def test_a_run_is_repeated_from_its_options(tmp_path):
+    cache = ramp_cache(tmp_path, 20)
+    words = quick("--folds", 2, "--epochs", 2, "--compare", "mean,clock", "--lr", 0.003, "--warmup", 0.2, "--class-weights",
+                  "--loss", "focal=1.5", "--threshold", 0.4, "--subgroups", "label", "--threads", 1)
+    first = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *words)
+    assert first.returncode == 0, first.stderr
+    text = (tmp_path / "run" / "options.ini").read_text()
+    assert "loss = focal=1.5" in text and "threshold = 0.4" in text and "threads" not in text and "out =" not in text
+    second = coldframe("train", "--config", tmp_path / "run" / "options.ini", "--out", tmp_path / "again")
+    assert second.returncode == 0, second.stderr
+    for name in ("config.json", "options.ini", "predictions.csv", "metrics.csv"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
 @pytest.mark.parametrize("words, said", [
     (["--hidden", 0], "--hidden: expected 1 to 8192"), (["--lr", 0], "--lr: expected more than 0"),
     (["--dropout", 1], "--dropout: expected 0 or more and less than 1"), (["--batch", 0], "--batch: expected 1 or more"),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -74,7 +75,8 @@ struct TrainOptions {
   Requirements required;            // ends a run before it begins where they do not hold
   std::filesystem::path monitor;    // CSV of the machine's load; empty: none
   bool json = false;
-  JobStep step;  // from the environment
+  JobStep step;                         // from the environment
+  std::optional<std::string> repeated;  // the options of another run like this, for --config
 
   std::vector<std::string> models() const;  // the main one first, then those compared
   bool trains(const std::string& model) const;

@@ -29,7 +29,6 @@ double by_logarithm(CounterRandom& random, double low, double high) {
 }
 
 void add_to(po::options_description& description, const OptionRow& row) {
-  if (row.name.empty()) return;
   description.add_options()(row.name.c_str(), row.semantic(row), row.help.c_str());
 }
 
@@ -86,6 +85,7 @@ OptionRow& OptionRows::number(const std::string& name, std::optional<double>& va
           value = given;
         });
   };
+  row.value = [&value] { return value ? Json(*value) : Json(); };
   return row;
 }
 
@@ -110,11 +110,12 @@ OptionRow& OptionRows::parsed(const std::string& name, const char* placeholder,
                               std::function<void(const std::string&)> take,
                               const std::string& help) {
   OptionRow& row = add(name, help);
-  row.semantic = [placeholder, take = std::move(take)](const OptionRow& self) {
+  row.semantic = [placeholder, take = std::move(take), &spelt = row.spelt](const OptionRow& self) {
     auto* typed = po::value<std::string>()->value_name(placeholder);
-    typed->notifier([take, name = self.name, words = self.words](const std::string& given) {
+    typed->notifier([take, name = self.name, words = self.words, &spelt](const std::string& given) {
       if (!words.empty()) choice(name, given, words);
       take(given);
+      spelt = given;
     });
     if (self.shown) typed->default_value(*self.shown);
     if (self.implied) typed->implicit_value(*self.implied);
@@ -197,6 +198,19 @@ void OptionRows::check_companions() const {
 void OptionRows::refuse(const std::vector<std::string>& names, const std::string& why) const {
   for (const std::string& name : names)
     if (given(name)) throw ConfigError(concat("--", name, ' ', why, "; leave it out"));
+}
+
+std::optional<std::string> OptionRows::ini(const std::vector<std::string>& but) const {
+  std::string text;
+  for (const OptionRow& row : rows_) {
+    if (!given(row.name) || std::ranges::find(but, row.group) != but.end()) continue;
+    const Json value = row.value ? row.value() : Json("");
+    const bool typed = value.is_number() || value.is_boolean();
+    const std::string word = typed ? value.dump() : row.spelt;
+    if (word.find_first_of("#\n") != std::string::npos || word != trim(word)) return std::nullopt;
+    text += concat(row.name, " = ", word, "\n");
+  }
+  return text;
 }
 
 std::vector<const OptionRow*> OptionRows::searched() const {

@@ -65,6 +65,7 @@ struct OptionRow {
   const char* readers = nullptr;                                // their name in a message
   const char *companion = nullptr, *companion_value = nullptr;  // the option that it needs
   Json standard;                                                // its value before parsing
+  std::string spelt = {};                                       // on the command line
 
   OptionRow& in(const std::string& path) { return key = path, *this; }
   OptionRow& most_used() { return used_most = true, *this; }
@@ -116,11 +117,6 @@ class OptionRows {
   // A switch that does something where it is given.
   OptionRow& parsed_toggle(const std::string& name, std::function<void()> take,
                            const std::string& help);
-  // Written to config.json, and not to be chosen.
-  template <typename Number>
-  void fixed(const std::string& key, const Number& value) {
-    add("", "").in(key).written([&value] { return Json(value); });
-  }
 
   const std::deque<OptionRow>& rows() const { return rows_; }
   // All options: those that are used most lead, each of the others is in its group.
@@ -136,6 +132,9 @@ class OptionRows {
   // ConfigError for those of `names` that are given.
   void refuse(const std::vector<std::string>& names, const std::string& why) const;
 
+  // What was given as lines of an INI file, that of the groups `but` aside; none where a word is
+  // one that such a file cannot hold.
+  std::optional<std::string> ini(const std::vector<std::string>& but) const;
   std::vector<const OptionRow*> searched() const;  // in the order of draws
   // Sets the rows whose key begins with "`part`." in `json`, by the rest of it.
   void write(const std::string& part, Json& json) const;

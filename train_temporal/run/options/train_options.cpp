@@ -122,6 +122,7 @@ void resolve(const OptionRows& rows, TrainOptions& options) {
   check_tune(options);
   check_readers(rows, options);
   check_named_files(options);
+  options.repeated = rows.ini({"Run", "Machine"});
 }
 
 }  // namespace
