@@ -38,7 +38,6 @@ std::int64_t square_side(std::int64_t rows) {
 
 // pos_embed [1, rows, width]: a square of patches, or the prefix tokens and then the patches.
 void read_positions(const StateDict& weights, Architecture& architecture) {
-  architecture.positions = weights.contains("pos_embed");
   if (!architecture.positions) {
     architecture.position_grid = 0;
     return;
@@ -86,7 +85,6 @@ void read_parallel_scaling(const StateDict& weights, Architecture& architecture)
   architecture.mlp_hidden = require(weights, "blocks.0.mlp_out_proj.weight", 2).size(1);
   architecture.qkv_bias = weights.contains("blocks.0.in_proj.bias");
   architecture.projection_bias = weights.contains("blocks.0.attn_out_proj.bias");
-  architecture.qk_norm = weights.contains("blocks.0.q_norm.weight");
 }
 
 void read_branches(const StateDict& weights, const BlockNames& names, Architecture& architecture) {
@@ -96,20 +94,29 @@ void read_branches(const StateDict& weights, const BlockNames& names, Architectu
   const torch::Tensor& fc2 = require(weights, mlp + "fc2.weight", 2);
   architecture.gated_mlp = fc1.size(0) == 2 * fc2.size(1);
   architecture.mlp_hidden = architecture.gated_mlp ? fc2.size(1) : fc1.size(0);
-  architecture.mlp_norm = weights.contains(mlp + "norm.weight");
-  architecture.qkv_bias = weights.contains(attention + "qkv.bias");
-  architecture.projection_bias = weights.contains(attention + "proj.bias");
-  architecture.qk_norm = weights.contains(attention + "q_norm.weight");
-  architecture.attention_norm = weights.contains(attention + "norm.weight");
   const torch::Tensor* table = find(weights, attention + "relative_position_bias_table", 2);
-  architecture.relative_positions = table != nullptr;
   if (table == nullptr || architecture.positions) return;
   // (2·grid - 1)² differences of places, and three rows of the class token.
   architecture.position_grid = (square_side(table->size(0) - 3) + 1) / 2;
 }
 
-void read_blocks(const StateDict& weights, Architecture& architecture) {
-  const BlockNames& names = block_names(weights);
+// A plain ViT's tensor by the name that it has in blocks of this kind.
+std::string name_in(const BlockNames& names, std::string_view plain) {
+  for (const auto& [from, to] :
+       {std::pair<std::string_view, const char*>{"attn.", names.attention}, {"mlp.", names.mlp}})
+    if (const std::string place = concat("blocks.0.", from); plain.starts_with(place))
+      return concat("blocks.0.", to, plain.substr(place.size()));
+  return std::string(plain);
+}
+
+void read_signs(const StateDict& weights, const BlockNames& names, Architecture& architecture) {
+  for (const Field& field : fields())
+    if (!field.sign.empty())
+      architecture.*std::get<bool Architecture::*>(field.member) =
+          weights.contains(name_in(names, field.sign));
+}
+
+void read_blocks(const StateDict& weights, const BlockNames& names, Architecture& architecture) {
   const std::string first = concat("blocks.0.", names.norm);
   architecture.block = names.kind;
   architecture.depth = count_blocks(weights, concat(".", names.norm, "weight"));
@@ -136,18 +143,14 @@ Architecture read_architecture(const StateDict& weights) {
   architecture.width = patches.size(0);
   architecture.patch = patches.size(2);
   architecture.heads = 0;
-  architecture.patch_bias = weights.contains("patch_embed.proj.bias");
-  architecture.patch_norm = weights.contains("patch_embed.norm.weight");
-  architecture.class_token = find(weights, "cls_token", 3) != nullptr;
+  const BlockNames& names = block_names(weights);
+  read_signs(weights, names, architecture);
+  find(weights, "cls_token", 3);  // refuses one of other dimensions
   if (const torch::Tensor* registers = find(weights, "reg_token", 3))
     architecture.registers = registers->size(1);
   read_positions(weights, architecture);
-  read_blocks(weights, architecture);
+  read_blocks(weights, names, architecture);
   if (weights.contains("rope.freqs")) architecture.rotary = Rotary::kMixed;
-  architecture.norm_pre = weights.contains("norm_pre.weight");
-  architecture.norm = weights.contains("norm.weight");
-  architecture.fc_norm = weights.contains("fc_norm.weight");
-  architecture.attention_pool = weights.contains("attn_pool.latent");
   if (architecture.attention_pool)
     architecture.pool_hidden = require(weights, "attn_pool.mlp.fc1.weight", 2).size(0);
   return architecture;

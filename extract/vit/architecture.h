@@ -101,12 +101,71 @@ struct Field {
                Activation Architecture::*, BlockKind Architecture::*, Rotary Architecture::*,
                Resampling Architecture::*>
       member;
+  // A tensor of plain ViTs that is there where the member is true.
+  std::string_view sign{};
 
   std::string text(const Architecture& architecture) const;
   void set(Architecture& architecture, const std::string& text) const;  // DataError
   bool same(const Architecture& a, const Architecture& b) const { return text(a) == text(b); }
 };
-std::span<const Field> fields();
+
+class Fields {
+  using A = Architecture;
+
+ public:
+  static constexpr Field kRows[] = {
+      // key, what, shown by names and shapes, computed by the engines, member, sign
+      {"patch", "patch size", true, true, &A::patch},
+      {"width", "width", true, true, &A::width},
+      {"depth", "depth", true, true, &A::depth},
+      {"heads", "heads", false, true, &A::heads},
+      {"mlp_hidden", "MLP width", true, true, &A::mlp_hidden},
+      {"class_token", "class tokens", true, true, &A::class_token, "cls_token"},
+      {"registers", "registers", true, true, &A::registers},
+      {"layer_scale", "layer scale", true, true, &A::layer_scale},
+      {"qkv_bias", "qkv bias", true, true, &A::qkv_bias, "blocks.0.attn.qkv.bias"},
+      {"position_grid", "position grid", true, true, &A::position_grid},
+      {"prefix_positions", "prefix positions", true, true, &A::prefix_positions},
+      {"norm", "final norm", true, true, &A::norm, "norm.weight"},
+      {"fc_norm", "norm behind averaging", true, true, &A::fc_norm, "fc_norm.weight"},
+      {"resampling", "resampling of positions", false, true, &A::resampling},
+      {"parallel", "parallel branches", true, false, &A::parallel},
+      {"pool_hidden", "width of the attention pooling's MLP", true, true, &A::pool_hidden},
+      {"patch_bias", "bias of the patch embedding", true, true, &A::patch_bias,
+       "patch_embed.proj.bias"},
+      {"patch_norm", "norm of the patch embedding", true, true, &A::patch_norm,
+       "patch_embed.norm.weight"},
+      {"positions", "absolute positions", true, true, &A::positions, "pos_embed"},
+      {"relative_positions", "relative positions", true, true, &A::relative_positions,
+       "blocks.0.attn.relative_position_bias_table"},
+      {"norm_pre", "norm before the blocks", true, true, &A::norm_pre, "norm_pre.weight"},
+      {"projection_bias", "bias of the projections", true, true, &A::projection_bias,
+       "blocks.0.attn.proj.bias"},
+      {"qk_norm", "normalised queries and keys", true, true, &A::qk_norm,
+       "blocks.0.attn.q_norm.weight"},
+      {"attention_norm", "normalised attention output", true, true, &A::attention_norm,
+       "blocks.0.attn.norm.weight"},
+      {"gated_mlp", "gated MLP", true, true, &A::gated_mlp},
+      {"mlp_norm", "normalised MLP", true, true, &A::mlp_norm, "blocks.0.mlp.norm.weight"},
+      {"rms_norm", "RMS norms", true, true, &A::rms_norm},
+      {"attention_pool", "attention pooling", true, true, &A::attention_pool, "attn_pool.latent"},
+      {"activation", "activation", false, true, &A::activation},
+      {"block", "kind of block", false, false, &A::block},
+      {"norm_epsilon", "epsilon of the norms", false, true, &A::norm_epsilon},
+      {"rotary", "rotary positions", false, true, &A::rotary},
+      {"rotary_half", "layout of the rotary positions", false, true, &A::rotary_half},
+      {"rotary_xy", "order of the rotary axes", false, true, &A::rotary_xy},
+      {"rotary_temperature", "rotary temperature", false, true, &A::rotary_temperature},
+      {"rotary_offset", "rotary offset", false, true, &A::rotary_offset},
+      {"rotary_grid", "rotary grid", false, true, &A::rotary_grid},
+      {"pool_heads", "heads of the attention pooling", false, true, &A::pool_heads},
+      {"pool_activation", "activation of the attention pooling", false, true, &A::pool_activation},
+      {"pool_prefix", "prefix tokens in the attention pooling", false, true, &A::pool_prefix},
+  };
+};
+inline std::span<const Field> fields() {
+  return Fields::kRows;
+}
 const Field* find_field(std::string_view key);  // nullptr if there is none
 
 // A key for each field of plain ViTs, and for others where they differ from one, so that recipes
@@ -123,8 +182,10 @@ Architecture read_architecture(const StateDict& weights);
 // the images that pos_embed is for and the place of the last norm may differ.
 void require_same(const Architecture& weights, const Architecture& named, const std::string& name);
 
-// Names what the engines of cpu/ and gpu/ do not compute, "its kind of block (block post_norm)";
-// empty where they compute all of it.
+// The value of a field: "its kind of block (block post_norm)".
+std::string value_text(const Architecture& architecture, std::string_view key);
+// Names what the engines of cpu/ and gpu/ do not compute, by value_text(); empty where they compute
+// all of it.
 std::optional<std::string> beyond_engines(const Architecture& architecture);
 
 }  // namespace coldframe::vit

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "common/cli/error.h"
@@ -7,52 +8,6 @@
 namespace coldframe::vit {
 
 namespace {
-
-using A = Architecture;
-
-constexpr std::array kFields = std::to_array<Field>({
-    // key, what, shown by names and shapes, computed by the engines, member
-    {"patch", "patch size", true, true, &A::patch},
-    {"width", "width", true, true, &A::width},
-    {"depth", "depth", true, true, &A::depth},
-    {"heads", "heads", false, true, &A::heads},
-    {"mlp_hidden", "MLP width", true, true, &A::mlp_hidden},
-    {"class_token", "class tokens", true, true, &A::class_token},
-    {"registers", "registers", true, true, &A::registers},
-    {"layer_scale", "layer scale", true, true, &A::layer_scale},
-    {"qkv_bias", "qkv bias", true, true, &A::qkv_bias},
-    {"position_grid", "position grid", true, true, &A::position_grid},
-    {"prefix_positions", "prefix positions", true, true, &A::prefix_positions},
-    {"norm", "final norm", true, true, &A::norm},
-    {"fc_norm", "norm behind averaging", true, true, &A::fc_norm},
-    {"resampling", "resampling of positions", false, true, &A::resampling},
-    {"parallel", "parallel branches", true, false, &A::parallel},
-    {"pool_hidden", "width of the attention pooling's MLP", true, true, &A::pool_hidden},
-    {"patch_bias", "bias of the patch embedding", true, true, &A::patch_bias},
-    {"patch_norm", "norm of the patch embedding", true, true, &A::patch_norm},
-    {"positions", "absolute positions", true, true, &A::positions},
-    {"relative_positions", "relative positions", true, true, &A::relative_positions},
-    {"norm_pre", "norm before the blocks", true, true, &A::norm_pre},
-    {"projection_bias", "bias of the projections", true, true, &A::projection_bias},
-    {"qk_norm", "normalised queries and keys", true, true, &A::qk_norm},
-    {"attention_norm", "normalised attention output", true, true, &A::attention_norm},
-    {"gated_mlp", "gated MLP", true, true, &A::gated_mlp},
-    {"mlp_norm", "normalised MLP", true, true, &A::mlp_norm},
-    {"rms_norm", "RMS norms", true, true, &A::rms_norm},
-    {"attention_pool", "attention pooling", true, true, &A::attention_pool},
-    {"activation", "activation", false, true, &A::activation},
-    {"block", "kind of block", false, false, &A::block},
-    {"norm_epsilon", "epsilon of the norms", false, true, &A::norm_epsilon},
-    {"rotary", "rotary positions", false, true, &A::rotary},
-    {"rotary_half", "layout of the rotary positions", false, true, &A::rotary_half},
-    {"rotary_xy", "order of the rotary axes", false, true, &A::rotary_xy},
-    {"rotary_temperature", "rotary temperature", false, true, &A::rotary_temperature},
-    {"rotary_offset", "rotary offset", false, true, &A::rotary_offset},
-    {"rotary_grid", "rotary grid", false, true, &A::rotary_grid},
-    {"pool_heads", "heads of the attention pooling", false, true, &A::pool_heads},
-    {"pool_activation", "activation of the attention pooling", false, true, &A::pool_activation},
-    {"pool_prefix", "prefix tokens in the attention pooling", false, true, &A::pool_prefix},
-});
 
 // The keys that recipes have had from the start, whatever their values.
 constexpr std::array<std::string_view, 11> kAlwaysWritten = {
@@ -132,13 +87,9 @@ void Field::set(Architecture& architecture, const std::string& text) const {
     throw DataError(concat("'", key, "=", text, "' is no value of this field"));
 }
 
-std::span<const Field> fields() {
-  return kFields;
-}
-
 const Field* find_field(std::string_view key) {
-  const auto found = std::ranges::find(kFields, key, &Field::key);
-  return found == kFields.end() ? nullptr : &*found;
+  const auto found = std::ranges::find(fields(), key, &Field::key);
+  return found == fields().end() ? nullptr : &*found;
 }
 
 Json to_json(const Architecture& architecture) {
@@ -150,7 +101,7 @@ Json to_json(const Architecture& architecture) {
                  : architecture.fc_norm                    ? "fc_norm"
                  : architecture.norm                       ? "norm"
                                                            : "none";
-  for (const Field& field : kFields) {
+  for (const Field& field : fields()) {
     const std::string key(field.key);
     if (!json.contains(key) && key != "fc_norm" && !field.same(architecture, usual))
       json[key] = json_of(field, architecture);
@@ -176,11 +127,16 @@ Architecture architecture_from_json(const Json& json) {
   return architecture;
 }
 
+std::string value_text(const Architecture& architecture, std::string_view key) {
+  const Field& field = *find_field(key);
+  return concat("its ", field.what, " (", key, " ", field.text(architecture), ")");
+}
+
 std::optional<std::string> beyond_engines(const Architecture& architecture) {
   const Architecture usual;
-  for (const Field& field : kFields)
+  for (const Field& field : fields())
     if (!field.engines && !field.same(architecture, usual))
-      return concat("its ", field.what, " (", field.key, " ", field.text(architecture), ")");
+      return value_text(architecture, field.key);
   return std::nullopt;
 }
 

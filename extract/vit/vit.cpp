@@ -25,7 +25,8 @@ LayerScale make_scale(torch::nn::Module& owner, const Scope& scope, const std::s
 
 }  // namespace
 
-BlockImpl::BlockImpl(const Scope& scope, const Architecture& shape) : kind(shape.block) {
+BlockImpl::BlockImpl(const Scope& scope, const Architecture& shape, std::int64_t place)
+    : kind(shape.block), number(place) {
   if (kind == BlockKind::kParallelScaling)
     make_scaling(scope, shape);
   else if (kind == BlockKind::kParallelThings)
@@ -111,7 +112,7 @@ void VisionTransformerImpl::make_blocks(const Scope& scope) {
         false);
   torch::nn::ModuleList list;
   for (std::int64_t i = 0; i < shape.depth; ++i) {
-    blocks.push_back(Block(scope / "blocks" / i, shape));
+    blocks.push_back(Block(scope / "blocks" / i, shape, i));
     list->push_back(blocks.back());
   }
   register_module("blocks", list);

@@ -50,7 +50,7 @@ inline std::size_t parts_of(BlockKind kind) {
 // norm2(mlp(x)); kParallelThings: several attentions at once, then several perceptrons, x + Σ
 // attns(x), then x + Σ ffns(x) (Touvron et al. 2022, arXiv:2203.09795).
 struct BlockImpl : torch::nn::Module {
-  BlockImpl(const Scope& scope, const Architecture& architecture);
+  BlockImpl(const Scope& scope, const Architecture& architecture, std::int64_t number);
 
   std::size_t parts() const { return parts_of(kind); }
 
@@ -84,6 +84,7 @@ struct BlockImpl : torch::nn::Module {
   }
 
   BlockKind kind;
+  std::int64_t number;              // from 0
   std::vector<Branch> branches[2];  // attentions, then perceptrons; one of each but for …Things
   ParallelScaling both;             // of …Scaling
 

@@ -5,6 +5,7 @@
 // batch but the result.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,8 +24,8 @@ std::optional<std::string> refusal(const Architecture& architecture, const Kerne
 
 class Engine {
  public:
-  // Packs the float weights of `model`, rounded to `weights`; of the model only the attention
-  // pooling is needed then. ConfigError if refusal().
+  // Packs the float weights of `model`, rounded to `weights`; the model is no longer needed then.
+  // ConfigError if refusal().
   Engine(const VisionTransformerImpl& model, const ImageSize& image_size, const Kernels& kernels,
          torch::ScalarType weights);
 
@@ -43,33 +44,28 @@ class Engine {
     torch::Tensor relative;  // [heads, tokens, tokens] for Head::bias; undefined: none
   };
   struct Workspace;
+  class Pass;  // interprets the model (vit.h) with a part of a block as one operation
 
+  static VisionTransformer without_blocks(const VisionTransformerImpl& model,
+                                          const ImageSize& image_size);
   Block pack(const BlockImpl& block, const Rotation& rotation, torch::ScalarType weights) const;
-  void normalise(const NormWeights& norm, float* x, std::int64_t rows) const;
-  void embed(const float* image, Workspace& work) const;
   void take_patches(const float* image, void* pixels, std::int64_t row_bytes) const;
-  void run_block(const Block& block, Workspace& work) const;
-  void attend_to_all(const Block& block, Workspace& work) const;
-  void mlp(const Block& block, Workspace& work) const;
-  void pool(Pooling pooling, Workspace& work, float* out) const;
-  // `kept`: null, or where what enters options.cut goes.
-  void run_image(const float* image, const FeatureOptions& options, Workspace& work, float* out,
-                 float* kept) const;
-  std::int64_t floats_of(Pooling pooling) const;  // that pool() gives
+  void normalise(const NormWeights& norm, const float* x, Workspace& work) const;
+  void add_attention(const Block& block, float* x, Workspace& work) const;
+  void add_mlp(const Block& block, float* x, Workspace& work) const;
+  std::int64_t floats_of(Pooling pooling) const;  // of one layer
 
   const Kernels& kernels_;
   Architecture architecture_;
   ImageSize image_size_;
   Grid grid_;
   std::int64_t tokens_;
-  torch::Tensor start_;     // [tokens, width]
-  NormWeights patch_norm_;  // may be empty
+  VisionTransformer model_;                       // see without_blocks()
+  std::map<const NormImpl*, NormWeights> norms_;  // the model's own
+  torch::Tensor start_;                           // [tokens, width]
   PackedLinear patch_embed_;
-  NormWeights norm_pre_;  // may be empty
-  Epilogue end_of_fc1_;   // the activation, or the gate
+  Epilogue end_of_fc1_ = nullptr;  // the activation, or the gate
   std::vector<Block> blocks_;
-  NormWeights norm_, fc_norm_;                          // at the end; may be empty
-  AttentionPool attn_pool_;                             // LibTorch's operators; may be empty
   std::vector<std::unique_ptr<Workspace>> workspaces_;  // one per thread
 };
 

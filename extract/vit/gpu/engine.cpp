@@ -32,6 +32,7 @@ std::int64_t filled_up(std::int64_t columns, std::int64_t unit) {
 
 std::optional<std::string> refusal(const Architecture& shape) {
   if (auto reason = beyond_engines(shape)) return reason;
+  if (!function_of(shape.activation)) return value_text(shape, "activation");
   if (shape.width % 4 != 0 || shape.width > cuda::kMostWidth)
     return concat("its tokens have ", shape.width, " features; the kernels take multiples of 4 up ",
                   "to ", cuda::kMostWidth);

@@ -6,20 +6,6 @@
 namespace coldframe::vit::gpu {
 namespace {
 
-cuda::Function function_of(Activation activation) {
-  switch (activation) {
-    case Activation::kGelu:
-      break;
-    case Activation::kGeluTanh:
-      return cuda::Function::kGeluTanh;
-    case Activation::kQuickGelu:
-      return cuda::Function::kQuickGelu;
-    case Activation::kSilu:
-      return cuda::Function::kSilu;
-  }
-  return cuda::Function::kGelu;
-}
-
 // Scores and weighted values of each query [B, h, queries, d]: two products over all tokens.
 double attention_operations(const torch::Tensor& attended, std::int64_t tokens) {
   return 4.0 * static_cast<double>(attended.numel()) * static_cast<double>(tokens);
@@ -190,7 +176,7 @@ void Engine::mlp(const Block& block, std::int64_t rows) {
     multiply("fc1", inner, work_->normed.narrow(0, first, count), block.fc1.weight);
     check(kernels_.activation(
         {inner.const_data_ptr(), floats(block.fc1_bias), hidden.data_ptr(), count, hidden_,
-         function_of(architecture_.activation), gated, element_of(options_.type)},
+         *function_of(architecture_.activation), gated, element_of(options_.type)},
         stream()));
     if (block.mlp_norm) {
       torch::Tensor normed = hidden.narrow(1, 0, own);

@@ -41,6 +41,18 @@ inline const float* floats(const torch::Tensor& tensor) {
   return tensor.defined() ? tensor.const_data_ptr<float>() : nullptr;
 }
 
+// Nothing for an activation that no kernel computes.
+inline std::optional<cuda::Function> function_of(Activation activation) {
+  constexpr std::pair<Activation, cuda::Function> kKnown[] = {
+      {Activation::kGelu, cuda::Function::kGelu},
+      {Activation::kGeluTanh, cuda::Function::kGeluTanh},
+      {Activation::kQuickGelu, cuda::Function::kQuickGelu},
+      {Activation::kSilu, cuda::Function::kSilu}};
+  for (const auto& [name, function] : kKnown)
+    if (name == activation) return function;
+  return std::nullopt;
+}
+
 inline cuda::Element element_of(torch::ScalarType type) {
   if (type == torch::kBFloat16) return cuda::Element::kBf16;
   return type == torch::kHalf ? cuda::Element::kFp16 : cuda::Element::kFp32;

@@ -214,13 +214,13 @@ Outline OutlineOperations::attend(const Outline& query, const Outline& key, cons
   const Outline q = tape_.cast(query, v.width), k = tape_.cast(key, v.width);
   const std::uint64_t head = count(head_width), width = tape_.half() ? 2 : 4;
   const std::uint64_t rows = q.elements / head;  // of all heads
-  const std::uint64_t queries = q.elements / width_ / frames_;
-  const std::uint64_t keys = k.elements / width_ / frames_;
-  Operator op{{q, k, v}, q.elements, width};
+  const std::uint64_t keys = v.elements / width_ / frames_;
+  const std::uint64_t queries = keys * q.elements / k.elements;
+  Operator op{{q, k, v}, q.elements * v.elements / k.elements, width};
   op.saved = {q, k, v};
   op.saves_result = true;
   op.saved_bytes = 4 * rows;
-  op.work = 4.0 * static_cast<double>(rows * keys * head) +
+  op.work = 2.0 * static_cast<double>((q.elements + op.elements) * keys) +
             kWorkPerValue * static_cast<double>(rows * keys) / 4;
   if (bias.defined()) {
     const std::uint64_t matrix = rows * keys * width;
