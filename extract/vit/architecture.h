@@ -65,6 +65,7 @@ struct Architecture {
   bool projection_bias = true;  // of attention's proj and of the perceptron
   bool qk_norm = false;         // queries and keys are normalised in each head
   bool attention_norm = false;  // what heads give is normalised before proj (sub-LN)
+  bool differential = false;    // attention is the difference of two (DiffAttention)
   bool gated_mlp = false;       // fc1 gives gate and value (SwiGLU)
   bool mlp_norm = false;        // fc2's input is normalised (sub-LN)
   bool rms_norm = false;        // norms do not centre and have no bias
@@ -145,6 +146,8 @@ class Fields {
        "blocks.0.attn.q_norm.weight"},
       {"attention_norm", "normalised attention output", true, true, &A::attention_norm,
        "blocks.0.attn.norm.weight"},
+      {"differential", "differential attention", true, false, &A::differential,
+       "blocks.0.attn.lambda_q1"},
       {"gated_mlp", "gated MLP", true, true, &A::gated_mlp},
       {"mlp_norm", "normalised MLP", true, true, &A::mlp_norm, "blocks.0.mlp.norm.weight"},
       {"rms_norm", "RMS norms", true, true, &A::rms_norm},

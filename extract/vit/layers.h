@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -165,17 +166,29 @@ struct MlpImpl : torch::nn::Module {
 };
 TORCH_MODULE(Mlp);
 
+// A differential attention takes a second one away from the first λ times; their queries and keys
+// are the halves of a head (Ye et al. 2024, arXiv:2410.05258; timm's DiffAttention).
+struct Difference {
+  double start;                  // of λ; deeper blocks take more away
+  torch::Tensor q1, k1, q2, k2;  // [head width / 2], of λ
+  Norm norm;                     // of each head's difference
+
+  torch::Tensor lambda() const { return (q1 * k1).sum().exp() - (q2 * k2).sum().exp() + start; }
+};
+
 // Multi-head self-attention (Vaswani et al. 2017), softmax(q·kᵀ / √d) · v in each head.
 struct AttentionImpl : torch::nn::Module {
-  AttentionImpl(const Scope& scope, const Architecture& shape)
+  AttentionImpl(const Scope& scope, const Architecture& shape, std::int64_t block)
       : heads(shape.heads),
         head_width(shape.width / heads),
+        query_width(shape.differential ? head_width / 2 : head_width),
         grid(shape.position_grid),
         qkv(make<Linear>(*this, scope, "qkv", shape.width, 3 * shape.width, shape.qkv_bias)),
         proj(make<Linear>(*this, scope, "proj", shape.width, shape.width, shape.projection_bias)),
-        q_norm(make_if<Norm>(shape.qk_norm, *this, scope, "q_norm", head_width, shape)),
-        k_norm(make_if<Norm>(shape.qk_norm, *this, scope, "k_norm", head_width, shape)),
+        q_norm(make_if<Norm>(shape.qk_norm, *this, scope, "q_norm", query_width, shape)),
+        k_norm(make_if<Norm>(shape.qk_norm, *this, scope, "k_norm", query_width, shape)),
         norm(make_if<Norm>(shape.attention_norm, *this, scope, "norm", shape.width, shape)) {
+    if (shape.differential) make_difference(scope, shape, block);
     if (!shape.relative_positions) return;
     const std::int64_t side = 2 * grid - 1;
     relative_position_bias_table =
@@ -190,9 +203,20 @@ struct AttentionImpl : torch::nn::Module {
     const auto turned = [&](const ValueOf<Ops>& part, const Norm& own) {
       return ops.rotate(own ? ops.norm_of_heads(part, *own) : part, rotation);
     };
-    const ValueOf<Ops> q = turned(parts[0], q_norm), k = turned(parts[1], k_norm);
-    const ValueOf<Ops> attended = ops.merged(ops.attend(q, k, parts[2], head_width, bias()));
-    return proj->forward(ops, behind(ops, norm, attended));
+    const auto attended = [&](const ValueOf<Ops>& queries, const ValueOf<Ops>& keys) {
+      const ValueOf<Ops> q = turned(queries, q_norm), k = turned(keys, k_norm);
+      return ops.attend(q, k, parts[2], query_width, bias());
+    };
+    const auto taken_away = [&] {
+      const auto q = ops.split(parts[0], {query_width, query_width});
+      const auto k = ops.split(parts[1], {query_width, query_width});
+      const ValueOf<Ops> first = attended(q[0], k[0]);
+      const ValueOf<Ops> rest =
+          ops.plus(first, ops.scaled(attended(q[1], k[1]), -difference->lambda()));
+      return ops.times(difference->norm->forward(ops, rest), 1 - difference->start);
+    };
+    const ValueOf<Ops> all = ops.merged(difference ? taken_away() : attended(parts[0], parts[1]));
+    return proj->forward(ops, behind(ops, norm, all));
   }
   // Added to the scores, [heads, tokens, tokens]. A table that is trained changes with every step,
   // and its gradient goes through the bias. In a model of shapes alone the table stands for it.
@@ -202,13 +226,29 @@ struct AttentionImpl : torch::nn::Module {
     return table.is_meta() ? table : relative_bias(table, grid);
   }
 
-  std::int64_t heads, head_width;
+  std::int64_t heads, head_width, query_width;
   std::int64_t grid;  // patches along the side of the images of relative positions
   Linear qkv, proj;
   Norm q_norm, k_norm;  // with qk_norm (Dehghani et al. 2023, arXiv:2302.05442)
   Norm norm;            // with attention_norm (sub-LN, Wang et al. 2022, arXiv:2210.06423)
   torch::Tensor relative_position_bias_table;  // with relative_positions
   torch::Tensor relative;                      // [heads, tokens, tokens], made of the table
+  std::optional<Difference> difference;        // with `differential`
+
+ private:
+  void make_difference(const Scope& scope, Architecture shape, std::int64_t block) {
+    const auto vector = [&](const char* name) {
+      return make_parameter(*this, scope, name, {query_width});
+    };
+    shape.rms_norm = true;
+    shape.norm_epsilon = 1e-5;
+    difference = Difference{0.8 - 0.6 * std::exp(-0.3 * static_cast<double>(block)),
+                            vector("lambda_q1"),
+                            vector("lambda_k1"),
+                            vector("lambda_q2"),
+                            vector("lambda_k2"),
+                            make<Norm>(*this, scope, "sub_norm", head_width, shape)};
+  }
 };
 TORCH_MODULE(Attention);
 

@@ -10,10 +10,10 @@ namespace {
 
 // The norm and the layer of a block's part.
 Branch make_branch(torch::nn::Module& owner, const Scope& scope, std::size_t part,
-                   const std::string& norm, const Architecture& shape) {
+                   const std::string& norm, const Architecture& shape, std::int64_t block) {
   Branch branch;
   branch.norm = make<Norm>(owner, scope, norm, shape.width, shape);
-  branch.attention = make_if<Attention>(part == 0, owner, scope, "attn", shape);
+  branch.attention = make_if<Attention>(part == 0, owner, scope, "attn", shape, block);
   branch.mlp = make_if<Mlp>(part == 1, owner, scope, "mlp", shape);
   return branch;
 }
@@ -37,7 +37,8 @@ BlockImpl::BlockImpl(const Scope& scope, const Architecture& shape, std::int64_t
 
 void BlockImpl::make_branches(const Scope& scope, const Architecture& shape) {
   for (const std::size_t part : {0, 1})
-    branches[part] = {make_branch(*this, scope, part, part == 0 ? "norm1" : "norm2", shape)};
+    branches[part] = {
+        make_branch(*this, scope, part, part == 0 ? "norm1" : "norm2", shape, number)};
   for (const std::size_t part : {0, 1})
     branches[part][0].scale = make_scale(*this, scope, part == 0 ? "ls1" : "ls2", shape);
 }
@@ -48,7 +49,7 @@ void BlockImpl::make_things(const Scope& scope, const Architecture& shape) {
     torch::nn::ModuleList list;
     for (std::int64_t i = 0; i < shape.parallel; ++i) {
       const auto owner = std::make_shared<torch::nn::Module>();
-      Branch branch = make_branch(*owner, scope / name / i, part, "norm", shape);
+      Branch branch = make_branch(*owner, scope / name / i, part, "norm", shape, number);
       branch.scale = make_scale(*owner, scope / name / i, "ls", shape);
       branches[part].push_back(branch);
       list->push_back(owner);

@@ -22,8 +22,8 @@ struct Unsupported {
 constexpr Unsupported kUnsupported[] = {
     {"layers.0.blocks.", "windows (a Swin transformer)"},
     {"layer1.0.conv1.", "convolutions (a ResNet)"},
-    {".attn.lambda_", "differential attention"},
-    {".lambda_q1", "differential attention"},
+    {".attn.lambda_a", "differential attention with two numbers for its weight"},
+    {"blocks.0.lambda_", "differential attention beside the MLP"},
     {".attn.wq.", "grouped queries (Sapiens 2)"},
     {".attn.gate.", "a gated attention"},
     {".adaLN", "conditioned norms"},

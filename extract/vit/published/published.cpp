@@ -18,9 +18,7 @@ struct Unsupported {
 };
 constexpr Unsupported kUnsupported[] = {
     {"_sapiens2", "grouped queries, and a layer scale of attention alone"},
-    {"vit_dlittle_", "differential attention"},
-    {"vit_dwee_", "differential attention"},
-    {"vit_dpwee_", "differential attention"},
+    {"vit_dpwee_", "differential attention beside the MLP"},
 };
 
 void apply_pair(const std::string& pair, Published& model) {

@@ -17,7 +17,7 @@ TIMM = ["vit_base_patch16_siglip_gap_224", "vit_base_patch16_rpn_224", "vit_smal
         "vit_small_patch16_rope_mixed_224", "vit_small_plus_patch16_dinov3", "vit_base_patch32_clip_quickgelu_224",
         "vit_base_patch16_siglip_224", "beit_base_patch16_224", "eva02_small_patch14_224", "deit_tiny_distilled_patch16_224",
         "aimv2_large_patch14_224", "vit_base_patch16_xp_224", "vit_small_patch16_18x2_224", "vit_pe_core_tiny_patch16_384",
-        "beit3_base_patch16_224"]
+        "beit3_base_patch16_224", "vit_dwee_patch16_reg1_gap_256"]
 # The same of transformers and open_clip.
 FOREIGN = [("transformers", name) for name in (
     "vit", "vit_grey", "vit_mae", "deit", "deit_with_teacher", "dinov2_swiglu", "dinov2_registers", "dinov3_gated", "clip_projection",
@@ -62,8 +62,7 @@ def test_the_table_has_every_model_and_none_is_accepted_and_different():
         assert row["native size"] == row["bf16"] == row["fp16"], key
     refused = {name for (_, name), row in table.items() if row["native size"] == "refused"}
     assert {name for name in refused if "sapiens2" not in name} == {
-        "vit_dlittle_patch16_reg1_gap_256", "vit_dpwee_patch16_reg1_gap_256", "vit_dwee_patch16_reg1_gap_256",
-        "siglip2_naflex"}
+        "vit_dpwee_patch16_reg1_gap_256", "siglip2_naflex"}
 
 
 def test_the_rows_of_published_models_are_timms():

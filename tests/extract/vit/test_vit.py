@@ -197,15 +197,15 @@ def test_weights_of_another_architecture(tmp_path):
         run_driver(tmp_path, images_of(224), weights=weights, architecture="vit_small_patch14_reg4_dinov2")
 
 
-@pytest.mark.parametrize("name", ["vit_dlittle_patch16_reg1_gap_256", "vit_base_patch16_sapiens2"])
+@pytest.mark.parametrize("name", ["vit_dpwee_patch16_reg1_gap_256", "vit_base_patch16_sapiens2"])
 def test_unsupported_models_are_refused_by_name(name, tmp_path):
     with pytest.raises(RuntimeError, match=f"architecture '{name}' has .* not supported"):
         run_driver(tmp_path, images_of(224, batch=1), seed=1, architecture=name)
 
 
 def test_unsupported_designs_are_refused_by_a_tensors_name(tmp_path):
-    weights = save(timm.create_model("vit_dlittle_patch16_reg1_gap_256", depth=1, num_classes=0), tmp_path)
-    with pytest.raises(RuntimeError, match="differential attention, which is not supported"):
+    weights = save(timm.create_model("vit_dpwee_patch16_reg1_gap_256", depth=1, num_classes=0), tmp_path)
+    with pytest.raises(RuntimeError, match="differential attention beside the MLP, which is not supported"):
         run_driver(tmp_path, images_of(224, batch=1), weights=weights)
 
 

@@ -53,6 +53,8 @@ def norm_of(model):
     """("layer" | "rms", eps), the same in all norms of a model that are supported."""
     kinds = set()
     for name, module in model.named_modules():
+        if name.endswith(".sub_norm"):  # of differential attention, the same in all models
+            continue
         if isinstance(module, RmsNorm):
             kinds.add(("rms", module.eps))
         elif isinstance(module, torch.nn.LayerNorm):
@@ -69,8 +71,9 @@ def is_present(module):
 
 
 def read_attention(row, attn):
-    if type(attn).__name__ == "DiffAttention":
-        raise Unsupported("differential attention")
+    row["differential"] = type(attn).__name__ == "DiffAttention"
+    if row["differential"] and attn.dual_lambda:
+        raise Unsupported("differential attention with two numbers for lambda")
     if getattr(attn, "num_kv_groups", 1) != 1:
         raise Unsupported("grouped queries")
     if getattr(attn, "gate", None) is not None:
@@ -226,7 +229,7 @@ def build_on_meta(name, **options):
 DEFAULTS = {"patch": 16, "width": 384, "depth": 12, "mlp_hidden": 1536, "position_grid": 14, "registers": 0, "parallel": 1,
             "pool_hidden": 0, "class_token": True, "patch_bias": True, "patch_norm": False, "positions": True,
             "prefix_positions": True, "relative_positions": False, "norm_pre": False, "layer_scale": False, "qkv_bias": True,
-            "projection_bias": True, "qk_norm": False, "attention_norm": False, "gated_mlp": False, "mlp_norm": False,
+            "projection_bias": True, "qk_norm": False, "attention_norm": False, "differential": False, "gated_mlp": False, "mlp_norm": False,
             "rms_norm": False, "norm": True, "fc_norm": False, "attention_pool": False, "heads": 6, "activation": "gelu",
             "block": "pre_norm", "norm_epsilon": 1e-6, "rotary": "none", "rotary_half": False, "rotary_xy": False,
             "rotary_temperature": 0.0, "rotary_offset": 0.0, "rotary_grid": 0, "pool_heads": 0, "pool_activation": "gelu",

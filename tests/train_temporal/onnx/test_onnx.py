@@ -167,7 +167,8 @@ VITS = [("vit_tiny_patch16_224", "cls", 48), ("vit_small_patch14_dinov2", "cls+m
         ("vit_small_patch14_reg4_dinov2", "register-mean", 56), ("eva02_tiny_patch14_224", "mean", 56),
         ("deit_tiny_distilled_patch16_224", "prefix-mean", 48), ("vit_small_patch16_dinov3", "cls", 48),
         ("vit_base_patch16_siglip_224", "map", 48), ("vit_small_patch16_18x2_224", "cls", 48),
-        ("vit_pwee_patch16_reg1_gap_256", "mean", 48), ("vit_base_patch16_rpn_224", "mean", 48)]
+        ("vit_pwee_patch16_reg1_gap_256", "mean", 48), ("vit_base_patch16_rpn_224", "mean", 48),
+        ("vit_dwee_patch16_reg1_gap_256", "mean", 48)]
 
 
 @pytest.mark.parametrize("name, pool, size", VITS)

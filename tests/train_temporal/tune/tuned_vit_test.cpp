@@ -37,6 +37,7 @@ std::vector<Case> cases() {
   add("registers_and_layer_scale", 0, 4, mean, [](auto& a) { a = vit::with_registers(a); });
   add("siglip", 0, 4, map, [](auto& a) { vit::like_siglip(a); });
   add("post_norm", 0, 4, cls, [](auto& a) { a.block = vit::BlockKind::kPostNorm; });
+  add("differential", 0, 4, mean, [](auto& a) { a.differential = a.qk_norm = true; });
   add("parallel_things", 0, 4, cls, [](auto& a) {
     a.block = vit::BlockKind::kParallelThings;
     a.parallel = 2;
