@@ -37,7 +37,6 @@ constexpr Model kOthers[] = {
     {"vit_small_patch16_dinov3", 256, 2, 2, 0, 0, 2, vit::Pooling::kMean},
     {"vit_giant_patch14_dinov2", 70, 2, 1, 1, 0, 2},
     {"vit_base_patch16_siglip_224", 112, 2, 1, 1, 0, 2, vit::Pooling::kMap},
-    {"vit_dwee_patch16_reg1_gap_256", 128, 2, 2, 0, 0, 2, vit::Pooling::kMean},
     {"vit_pwee_patch16_reg1_gap_256", 128, 2, 2, 0, 0, 2, vit::Pooling::kMean},
     {"vit_small_patch14_dinov2", 518, 2, 1, 1, 0, 1},
 };

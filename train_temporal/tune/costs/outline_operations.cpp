@@ -207,8 +207,8 @@ Outline OutlineOperations::rotate(const Outline& x, bool rotation) {
 }
 
 // Flash attention saves queries, keys, values, the result, and the logarithms of sums. A bias that
-// is trained takes the way that writes the matrix out, softmax(q·kᵀ + bias). What it gives lies as
-// the queries do.
+// is trained takes the way that writes the matrix out, softmax(q·kᵀ + bias), and so do values that
+// are wider than keys. What it gives lies as the queries do.
 Outline OutlineOperations::attend(const Outline& query, const Outline& key, const Outline& v,
                                   std::int64_t head_width, const torch::Tensor& bias) {
   const Outline q = tape_.cast(query, v.width), k = tape_.cast(key, v.width);
@@ -222,7 +222,14 @@ Outline OutlineOperations::attend(const Outline& query, const Outline& key, cons
   op.saved_bytes = 4 * rows;
   op.work = 2.0 * static_cast<double>((q.elements + op.elements) * keys) +
             kWorkPerValue * static_cast<double>(rows * keys) / 4;
-  if (bias.defined()) {
+  if (v.elements != k.elements) {  // by single operators, in float32
+    const std::uint64_t matrix = 4 * rows * keys;
+    op.saved.clear();
+    op.saves_result = false;
+    op.saved_bytes = matrix + 4 * (q.elements + k.elements + v.elements);
+    op.forward_temporary = width == 2 ? matrix + 4 * (op.elements + q.elements) : 0;
+    op.backward_temporary = matrix;
+  } else if (bias.defined()) {
     const std::uint64_t matrix = rows * keys * width;
     op.saved_bytes = matrix;
     op.forward_temporary = 2 * matrix;
