@@ -1,6 +1,5 @@
 #include "train_temporal/plan/parameters.h"
 
-#include "common/text/text.h"
 #include "extract/vit/vit.h"
 #include "train_temporal/tune/trained_parameters.h"
 
@@ -14,12 +13,10 @@ class ShapesOnly : public vit::WeightSource {
   torch::Tensor take(const std::string& name, torch::IntArrayRef sizes) override {
     torch::Tensor tensor = torch::empty(sizes, torch::kMeta);
     const auto elements = static_cast<std::uint64_t>(tensor.numel());
-    std::int64_t block = -1;
-    if (name.starts_with("blocks.")) parse_int(name.substr(7, name.find('.', 7) - 7), block);
-    const bool behind_blocks = name.starts_with("norm.") || name.starts_with("fc_norm.") ||
-                               name.starts_with("attn_pool.") || name.starts_with("projection.");
-    const bool behind_cut =
-        block >= 0 ? block >= shape_.first_block() : behind_blocks || shape_.cut == 0;
+    const tune::Place place = tune::place_of(name);
+    const bool behind_cut = place.where == tune::Place::kBlock
+                                ? place.block >= shape_.first_block()
+                                : place.where == tune::Place::kHead || shape_.cut == 0;
     const auto trained = static_cast<std::uint64_t>(tune::trained_values(shape_, name, sizes));
     found_.trained += trained;
     if (behind_cut) found_.all += elements;

@@ -7,23 +7,10 @@
 
 #include "train_temporal/models/mixed_precision.h"
 #include "train_temporal/tune/redrawn_dropout.h"
+#include "train_temporal/tune/trained_parameters.h"
 
 namespace coldframe::tune {
 namespace {
-
-void add_trained(const torch::nn::Module& module, std::vector<torch::Tensor>& found) {
-  for (const torch::Tensor& parameter : module.parameters())
-    if (parameter.requires_grad()) found.push_back(parameter);
-}
-
-void add_trained(const torch::Tensor& parameter, std::vector<torch::Tensor>& found) {
-  if (parameter.defined() && parameter.requires_grad()) found.push_back(parameter);
-}
-
-template <class Holder>
-void add_trained_of(const Holder& holder, std::vector<torch::Tensor>& found) {
-  if (holder) add_trained(*holder, found);
-}
 
 // Autocast keeps the half-precision copies of weights that it made until it ends. A copy made while
 // a step ran without a graph has no way back to its weight: a step that ran again with a graph
@@ -60,24 +47,22 @@ Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::in
   find_trained();
 }
 
+bool Chain::uses(const Step& step, const std::string& parameter) {
+  const Place place = place_of(parameter);
+  const bool turns_all = parameter == "rope_freqs";
+  if (step.kind == Kind::kEmbed) return place.where == Place::kEmbedding && !turns_all;
+  if (step.kind == Kind::kHead) return place.where == Place::kHead;
+  const bool of_block = place.where == Place::kBlock && place.block == step.block;
+  const bool pools = place.where == Place::kHead && !parameter.starts_with("projection.");
+  return of_block || turns_all || (step.tap && pools);
+}
+
 void Chain::find_trained() {
-  std::vector<torch::Tensor> head;
-  add_trained_of(model_->norm, head);
-  add_trained_of(model_->fc_norm, head);
-  add_trained_of(model_->attn_pool, head);
   for (const Step& step : steps_) {
     std::vector<torch::Tensor>& found = trained_.emplace_back();
-    if (step.kind == Kind::kEmbed) {
-      add_trained(*model_->patch_embed, found);
-      for (const torch::Tensor& tensor : {model_->cls_token, model_->reg_token, model_->pos_embed})
-        add_trained(tensor, found);
-      add_trained_of(model_->norm_pre, found);
-    } else if (step.kind == Kind::kPart) {
-      add_trained(model_->block(step.block), found);
-      add_trained(model_->rope_freqs, found);
-    }
-    if (step.tap || step.kind == Kind::kHead) found.insert(found.end(), head.begin(), head.end());
-    if (step.kind == Kind::kHead) add_trained_of(model_->projection, found);
+    for (const auto& parameter : model_->named_parameters())
+      if (parameter.value().requires_grad() && uses(step, parameter.key()))
+        found.push_back(parameter.value());
   }
 }
 

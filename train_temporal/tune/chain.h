@@ -47,6 +47,7 @@ class Chain {
   };
   torch::Tensor embed(const torch::Tensor& rows) const;
   torch::Tensor pooled(const torch::Tensor& tokens) const;
+  static bool uses(const Step& step, const std::string& parameter);
   void find_trained();
 
   vit::VisionTransformer model_;

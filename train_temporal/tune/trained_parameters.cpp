@@ -35,37 +35,27 @@ void check_options(const TunedSource& source, const TuneOptions& options) {
                              "tune fewer blocks than all, or use --lora"));
 }
 
-// "blocks.11.attn.qkv.weight" -> 11; −1 for another name.
-std::int64_t block_of(std::string_view name) {
-  constexpr std::string_view kBlocks = "blocks.";
-  std::int64_t block = -1;
-  if (!name.starts_with(kBlocks)) return block;
-  name.remove_prefix(kBlocks.size());
-  parse_int(std::string(name.substr(0, name.find('.'))), block);
-  return block;
-}
-
 // Blocks behind the last layer are left out: no feature, hence no loss, depends on them, and they
 // would only decay.
-bool is_trained_block(const ChainShape& shape, const std::string& name) {
-  const std::int64_t block = block_of(name);
-  return block >= 0 && block >= shape.first_block() &&
-         block < vit::layers_of(shape.features, shape.architecture).back();
+bool is_trained_block(const ChainShape& shape, const Place& place) {
+  return place.where == Place::kBlock && place.block >= shape.first_block() &&
+         place.block < vit::layers_of(shape.features, shape.architecture).back();
 }
 
 // `name`: as files have it. Pooling that the features do not go through is left out likewise.
 bool is_trained(const ChainShape& shape, const std::string& name) {
   if (shape.blocks == 0 || shape.lora_rank > 0) return false;
-  if (block_of(name) >= 0) return is_trained_block(shape, name);
+  const Place place = place_of(name);
+  if (place.where == Place::kBlock) return is_trained_block(shape, place);
   const bool map = shape.features.pooling == vit::Pooling::kMap;
   if (name.starts_with("fc_norm.")) return !map;
   if (name.starts_with("attn_pool.")) return map;
-  return name.starts_with("norm.") || name.starts_with("projection.") || shape.whole();
+  return place.where == Place::kHead || shape.whole();
 }
 
 // `layer`: the name of a linear layer, or of any other module.
 bool takes_low_rank(const ChainShape& shape, const std::string& layer) {
-  return shape.lora_rank > 0 && is_trained_block(shape, layer) && has_low_rank(layer);
+  return shape.lora_rank > 0 && is_trained_block(shape, place_of(layer)) && has_low_rank(layer);
 }
 
 // Gives a model the source's tensors, or copies of those that are to be trained.
@@ -121,6 +111,17 @@ void keep_absent_key_bias(const torch::Tensor& bias) {
 }
 
 }  // namespace
+
+Place place_of(std::string_view name) {
+  constexpr std::string_view kBlocks = "blocks.";
+  for (const char* const head : {"norm.", "fc_norm.", "attn_pool.", "projection."})
+    if (name.starts_with(head)) return {Place::kHead};
+  if (!name.starts_with(kBlocks)) return {Place::kEmbedding};
+  name.remove_prefix(kBlocks.size());
+  Place place{Place::kBlock};
+  parse_int(std::string(name.substr(0, name.find('.'))), place.block);
+  return place;
+}
 
 ChainShape trained_shape(const TunedSource& source, const TuneOptions& options) {
   ChainShape shape;
