@@ -42,7 +42,7 @@ Distribution distribution_of(std::string_view name, torch::IntArrayRef shape) {
   if (name == "cls_token" || name == "reg_token" || name == "pos_embed" ||
       name == "patch_embed.proj.bias")
     return {0, 0.5};
-  if (name.ends_with(".bias")) return {0, 0.1};
+  if (name.ends_with(".bias") || name.find(".lambda_") != std::string_view::npos) return {0, 0.1};
   std::int64_t fan_in = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) fan_in *= shape[i];
   return {0, 1 / std::sqrt(static_cast<double>(fan_in))};
