@@ -27,8 +27,9 @@ void describe_options(const std::vector<OptionRow>& rows, GivenWords& given,
     }
     auto* value = po::value<std::string>()->value_name(row.value_name);
     if (!row.word_alone.empty()) value->implicit_value(row.word_alone);
-    value->notifier([&given, name](const std::string& word) {
-      if (!word.empty()) given[name] = word;
+    const bool takes_empty = row.set.refuses_empty;  // and refuses it by its name
+    value->notifier([&given, name, takes_empty](const std::string& word) {
+      if (!word.empty() || takes_empty) given[name] = word;
     });
     description.add_options()(row.name, value, row.help.c_str());
   }
@@ -46,7 +47,8 @@ std::string word_of(const GivenWords& given, std::string_view option) {
 }
 
 void refuse_number(const std::string& option, const std::string& word, const Bounds& bounds) {
-  throw ConfigError(concat("--", option, " ", word, ": expected ", bounds.text()));
+  throw ConfigError(
+      concat("--", option, " ", word.empty() ? "''" : word, ": expected ", bounds.text()));
 }
 
 }  // namespace coldframe

@@ -41,7 +41,10 @@ inline Bounds above(double least, const char* unit = "") {
 }
 
 // Puts an option's word in its place; ConfigError names the option and what is expected.
-using SetOption = std::function<void(const std::string& option, const std::string& word)>;
+struct SetOption : std::function<void(const std::string& option, const std::string& word)> {
+  using function::function;
+  bool refuses_empty = false;  // else an empty word is as good as none
+};
 
 struct OptionRow {
   const char* name;
@@ -55,7 +58,7 @@ struct OptionRow {
   Json recorded = nullptr;
 };
 
-// The options that were given, with their words ("" of a switch). An empty word is as good as none.
+// The options that were given, with their words ("" of a switch).
 using GivenWords = std::map<std::string, std::string, std::less<>>;
 
 // Adds the rows to the options that parse_command_line() takes; `given` gets their words there.
@@ -83,12 +86,14 @@ Number parse_number(const std::string& option, const std::string& word, const Bo
 // `place` is a number or an optional one.
 template <typename Place>
 SetOption number(Place& place, const Bounds& bounds = {}) {
-  return [&place, bounds](const std::string& option, const std::string& word) {
+  SetOption set = [&place, bounds](const std::string& option, const std::string& word) {
     if constexpr (requires { place.has_value(); })
       place = parse_number<typename Place::value_type>(option, word, bounds);
     else
       place = parse_number<Place>(option, word, bounds);
   };
+  set.refuses_empty = true;
+  return set;
 }
 
 template <typename Place, typename T>

@@ -22,7 +22,7 @@ using RefuseFile = void (*)(const std::filesystem::path& path, std::string_view 
 [[noreturn]] void refuse_unnamed(const std::filesystem::path& path, std::string_view reason);
 
 // Reads what the file held when it was opened, and never beyond that. Errors that pass are waited
-// for (patience.h), and the file is opened anew then.
+// for (retry_policy.h), and the file is opened anew then.
 class InputFile final : public ByteSource {
  public:
   explicit InputFile(std::filesystem::path path, RefuseFile refuse = refuse_by_name);

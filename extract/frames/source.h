@@ -116,6 +116,8 @@ struct FrameSelection {
       {};  // ascending seconds since the input's zero; n bounds, n + 1 phases
 
   bool chooses() const { return count > 0 || every != 1 || fps > 0; }
+  bool follows_times() const { return needs_times() || !phases.empty(); }
+  // Of all frames, in their order.
   bool needs_times() const { return fps > 0 || std::isfinite(start_s) || std::isfinite(end_s); }
 };
 

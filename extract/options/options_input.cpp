@@ -100,7 +100,7 @@ OptionRows input_options(ExtractOptions& options) {
        selection.phases.empty() ? Json(nullptr) : Json(selection.phases)},
       {"every", "N", number(selection.every, at_least(1)), "every N-th frame only, before --frames",
        "", "storage.selection.every", unless<std::int64_t>(1, selection.every)},
-      {"fps", "R", number(selection.fps, {0, 1e5, "frames a second", true}),
+      {"fps", "R", number(selection.fps, {0, 1e6, "frames a second", true}),
        "the frames nearest to R a second, by their times, before --frames", "",
        "storage.selection.fps", unless(0.0, selection.fps)},
       {"start", "S", number(selection.start_s),
@@ -119,7 +119,7 @@ OptionRows input_options(ExtractOptions& options) {
       {"streams", "COLUMN", text(options.streams),
        "the one of --frame-columns that names each frame's stream: --frames, --every and --fps "
        "then "
-       "choose instants (default: stream, if it is among them)",
+       "choose instants (default: stream, if it is among them; none: of all frames alike)",
        "", "storage.selection.instants_of",
        selection.chooses() && !options.streams.empty() ? Json(options.streams) : Json(nullptr)},
       {"allow-unordered", nullptr, flag(options.allow_unordered),
@@ -158,7 +158,7 @@ OptionRows input_options(ExtractOptions& options) {
 void finish_input(const GivenWords& given, ExtractOptions& options) {
   const frames::FrameSelection& selection = options.selection;
   if (options.input.empty())
-    throw ConfigError("--input is missing: name a folder, a file or a CSV manifest");
+    throw ConfigError("--input is missing: name a folder, a file, a CSV manifest or a split");
   if (given.contains("every") && given.contains("fps"))
     throw ConfigError("--every and --fps both thin out; give one of them");
   if (!(selection.start_s < selection.end_s))
@@ -170,6 +170,7 @@ void finish_input(const GivenWords& given, ExtractOptions& options) {
     return std::ranges::find(options.frame_columns, name) != options.frame_columns.end();
   };
   if (options.streams.empty() && is_frame_column("stream")) options.streams = "stream";
+  if (options.streams == "none") options.streams.clear();
   if (!options.streams.empty() && !is_frame_column(options.streams))
     throw ConfigError(
         concat("--streams ", options.streams, ": name the column in --frame-columns, too"));

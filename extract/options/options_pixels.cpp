@@ -88,7 +88,8 @@ OptionRows pixel_options(ExtractOptions& options) {
       {"mask", "FILE", text(options.mask),
        "image of the frames' size: what is black there becomes black"},
       {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
-       "keep this rectangle of each frame; auto: fundus disc, ultrasound sector, no borders"},
+       "keep this rectangle of each frame, in pixels or shares (50%, 100%-50); auto: fundus disc, "
+       "ultrasound sector, no borders"},
       {"spacing", "MM", number(p.spacing_mm, above(0, "mm")),
        "resample to MM millimetres per pixel, after the crop"},
       {"tiles", "OVERLAP", number(p.tiles.overlap, {0, 0.9}),

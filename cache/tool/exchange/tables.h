@@ -18,7 +18,7 @@ inline constexpr const char* kElapsedColumn = "elapsed_start";  // behind those 
 inline constexpr const char* kOfTheInput = "column ";           // the prefix
 
 inline bool is_ours(const std::string& name, const std::vector<std::string>& table) {
-  return name == kThumbnailColumn || name == kElapsedColumn ||
+  return name == kThumbnailColumn || (name == kElapsedColumn && table == kExamTable) ||
          std::find(table.begin(), table.end(), name) != table.end();
 }
 

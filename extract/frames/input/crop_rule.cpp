@@ -21,7 +21,7 @@ bool parse_length(std::string_view text, std::int64_t least, CropLength& length)
       if (!is_signed || !parse_int(rest.substr(1), pixels) || pixels < 0) return false;
       if (rest.front() == '-') pixels = -pixels;
     }
-    least = -kMostPixels;
+    least = length.percent > 0 ? -kMostPixels : least;
   } else if (!parse_int(text, pixels)) {
     return false;
   }

@@ -103,6 +103,7 @@ class SplitReader {
     if (entry.size() != 2) refuse(place(), concat("it is ", shown(entry), ", no [path, label]"));
     const std::string name = text_of(entry[0], "the path"), label = label_of(entry[1]);
     const std::string exam = fs::path(name).parent_path().generic_string();
+    lists_frames_alone_ = true;
     if (exam.empty())
       refuse(place(), concat("'", name, "' lies in no folder, which would name its exam"));
     ManifestDraft& draft = draft_of(exam, label, true);
@@ -151,7 +152,7 @@ class SplitReader {
       settle_times(draft, options_, [&](std::size_t, const std::string& reason) {
         throw DataError(concat(path_.string(), ": ", reason));
       });
-      if (draft.spec.times_from_headers)  // none is stated
+      if (lists_frames_alone_)
         std::ranges::stable_sort(draft.spec.items, natural_less, &ExamItem::name);
       list.exams.push_back(std::move(draft.spec));
     }
@@ -162,7 +163,8 @@ class SplitReader {
   const fs::path path_, root_;
   const ExamListOptions& options_;
   std::string part_;
-  std::size_t number_ = 0;  // of the entry in its part, from 1
+  std::size_t number_ = 0;           // of the entry in its part, from 1
+  bool lists_frames_alone_ = false;  // the first form
   std::vector<ManifestDraft> drafts_;
   std::map<std::string, std::size_t> draft_of_;
   std::set<std::string> seen_;  // names of files

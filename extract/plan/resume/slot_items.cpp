@@ -1,6 +1,7 @@
 #include "extract/plan/resume/slot_items.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -64,6 +65,10 @@ std::vector<std::size_t> matching_items(const ExamSpec& exam, const ExamInfo& ca
       return candidate.name == source[slot] && index >= candidate.first &&
              (candidate.last < 0 || index <= candidate.last);
     };
+    // Rows of one file with other crops: its frames begin again.
+    const bool begins_again = slot > 0 && cached.present[slot] && cached.present[slot - 1] &&
+                              item == item_of_slot.back() && index <= cached.frame_index[slot - 1];
+    if (begins_again) ++item;
     while (item < exam.items.size() && !holds(exam.items[item])) ++item;
     if (item >= exam.items.size()) return {};
     item_of_slot.push_back(item);
@@ -114,6 +119,18 @@ std::vector<std::size_t> opened_items(const ExamSpec& exam, const frames::FrameS
   return items;
 }
 
+// A selection by time may fall on other items where the input states other times than before, or
+// another zero; one of instants, where it states other streams.
+bool may_choose_others(const ExamSpec& exam, const frames::FrameSelection& selection,
+                       const ExamInfo& cached) {
+  const auto has_stream = [](const frames::ExamItem& item) { return !item.stream.empty(); };
+  if (selection.chooses() && std::ranges::any_of(exam.items, has_stream)) return true;
+  const bool same_zero = exam.elapsed_start == cached.elapsed_start ||
+                         (std::isnan(exam.elapsed_start) && std::isnan(cached.elapsed_start));
+  return selection.follows_times() &&
+         (!same_zero || stamp_of_times(exam) != parse_stamp(cached.source_stamp).times);
+}
+
 }  // namespace
 
 bool one_file_per_frame(const ExamInfo& cached) {
@@ -126,22 +143,19 @@ std::vector<std::size_t> items_of_slots(const ExamSpec& exam,
                                         const ExamInfo& cached) {
   // A clip's own times are not known here, nor have they changed.
   const bool by_item =
-      one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.needs_times());
+      one_file_per_frame(cached) || (one_slot_per_item(exam, cached) && !selection.follows_times());
+  const bool may_differ = may_choose_others(exam, selection, cached);
   std::vector<std::size_t> items;
   if (by_item) {
     items = selected_items(exam, selection);
-  } else if (const auto names = present_names(exam, cached); !names.empty()) {
+  } else if (const auto names = present_names(exam, cached); !names.empty() && !may_differ) {
     items = matching_items(exam, cached, names);
   } else {
     items = opened_items(exam, selection, reader, cached);
   }
   if (items.size() != cached.frames()) return {};
-  // A selection by time may fall on other items where the input states other times than before.
-  if (by_item && selection.needs_times() &&
-      stamp_of_times(exam) != parse_stamp(cached.source_stamp).times &&
-      !are_items(items, exam, cached))
-    return {};
-  return items;
+  return by_item && may_differ && !are_items(items, exam, cached) ? std::vector<std::size_t>()
+                                                                  : items;
 }
 
 }  // namespace coldframe::extract
