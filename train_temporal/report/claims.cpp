@@ -75,8 +75,8 @@ constexpr Claim kClaims[] = {
     {.control = "covariates",
      .said = Said::kIfLearnt,
      .figures = "{metric} of {covariates} alone",
-     .better = "The pixels add to the covariates: {covariates} alone do worse than {main} "
-               "({figures}).",
+     .better =
+         "The pixels add to the covariates: {covariates} alone do worse than {main} ({figures}).",
      .worse = "The pixels are not shown to add to the covariates: {covariates} alone do better "
               "than {main} ({figures}).",
      .equal = "The pixels do not add to the covariates: {covariates} alone do as well as {main}, "

@@ -111,15 +111,6 @@ Json questions_json(const Questions& questions) {
   return json;
 }
 
-Json shift_json(const RunReport& report) {
-  Json json = {{"rate", report.shift_rate}};
-  for (const CohortShift& shift : report.shift) {
-    Json& entry = json[shift.trait] = {{"exams", shift.judged}, {"flagged", shift.flagged}};
-    if (shift.judged > 0) entry["median_rank"] = shift.median_rank;
-  }
-  return json;
-}
-
 Json metrics_json(const RunReport& report) {
   Json json = {{"target", report.target},
                {"task", report.task},
@@ -138,14 +129,9 @@ Json metrics_json(const RunReport& report) {
                {"verdict", verdict(report)},
                {"warnings", report.warnings}};
   if (const Json asked = questions_json(report.questions); !asked.empty()) json["asked"] = asked;
-  if (!report.covariates.empty()) json["covariates"] = covariates_json(report);
-  if (report.data.flow.found > 0)
-    for (const auto& [step, count] : steps_of(report.data.flow)) json["flow"][step] = count;
-  if (!report.characteristics.empty()) json["characteristics"] = characteristics_json(report);
-  if (!report.operating_points.empty()) json["operating_points"] = operating_json(report);
-  if (report.scale == Scale::kTime) json["survival"] = survival_json(report);
-  if (!report.subgroups.empty()) json["subgroups"] = subgroups_json(report);
-  if (!report.shift.empty()) json["shift"] = shift_json(report);
+  for_sections(report, [&](const Section& section) {
+    if (section.json != nullptr) section.json(json, report);
+  });
   if (report.per_frame) json["masked_frames"] = report.data.masked_frames;
   for (const ModelResult& model : report.models) json["models"].push_back(to_json(model));
   for (const FoldChoice& choice : report.choices) json["folds"].push_back(to_json(choice));
@@ -186,7 +172,9 @@ std::string summary_text(const RunReport& report) {
                    padded(interval_text(figure->primary()), 24), " ",
                    difference_text(ahead->primary()), "\n");
   }
-  text += survival_summary(report) + operating_text(report) + subgroups_text(report);
+  for_sections(report, [&](const Section& section) {
+    if (section.text != nullptr) text += section.text(report);
+  });
   for (const std::string& line : verdict(report)) text += line + "\n";
   return text;
 }

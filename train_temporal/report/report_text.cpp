@@ -87,14 +87,6 @@ std::string folds_text(const ModelResult& model) {
   return concat("mean over ", folds, " folds, ", repeats, " repeats of the split");
 }
 
-std::vector<std::string> characteristic_columns(const RunReport& report) {
-  std::vector<std::string> columns;
-  if (report.characteristics.front().cells.size() > 1) columns = report.classes;
-  if (report.scale == Scale::kTime) columns = {"without an event", "with an event"};
-  columns.push_back("all");
-  return columns;
-}
-
 void count_settings(Json& config) {
   if (config.contains("search")) config["search"] = config["search"].size();
 }

@@ -39,12 +39,6 @@ std::string folds_text(const ModelResult& model);
 // How the figure comes from the folds: the same, or "5 folds taken together".
 std::string origin_text(const ModelResult& model, const MetricSummary& summary);
 
-// The steps by name, as files have them.
-std::vector<std::pair<std::string, std::size_t>> steps_of(const ExamFlow& flow);
-
-// The columns of Table 1 behind its first two.
-std::vector<std::string> characteristic_columns(const RunReport& report);
-
 // Puts the number of the settings that `--search` tries in their place.
 void count_settings(Json& config);
 

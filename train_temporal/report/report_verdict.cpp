@@ -7,6 +7,7 @@
 #include "common/text/text.h"
 #include "train_temporal/report/claims.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/scale_words.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -38,23 +39,6 @@ Comparison compare(const Estimate& difference) {
   return is_below(difference, 0) ? Comparison::kWorse : Comparison::kUndecided;
 }
 
-// What the sentences call the main metric of a scale.
-struct MetricWords {
-  Scale scale;
-  const char* article;
-  bool lower_case;        // "quadratic kappa" within a sentence, but "AUROC", "R²"
-  const char* undefined;  // no held-out part has this
-};
-constexpr MetricWords kMetricWords[] = {
-    {Scale::kNominal, "an", false, "all classes"},
-    {Scale::kOrdinal, "a", true, "labels that differ"},
-    {Scale::kNumber, "an", false, "labels that differ"},
-    {Scale::kTime, "a", false, "an exam that is followed beyond another's event"}};
-
-const MetricWords& words_of(Scale scale) {
-  return *std::ranges::find(kMetricWords, scale, &MetricWords::scale);
-}
-
 std::string main_name(const RunReport& report) {
   const std::string title(metric_title(main_metric(report.scale)));
   return words_of(report.scale).lower_case ? lower(title) : title;
@@ -83,8 +67,8 @@ struct Standing {
   bool across_folds = false;  // ranks_across_folds()
 };
 
-// What is said of it; the first row that holds. Behind one that shows no skill the controls are
-// not spoken of.
+// What is said of it; the first row that holds. Behind one that shows no skill the controls are not
+// spoken of.
 struct StandingRow {
   bool (*holds)(const Standing&);
   std::string_view says;
@@ -95,8 +79,7 @@ constexpr StandingRow kStandings[] = {
     {[](const Standing& s) { return is_above(s.estimate, s.chance); }, ""},
     {[](const Standing& s) { return is_below(s.estimate, s.chance) && s.across_folds; },
      " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
-     "it "
-     "has learnt anything, so its controls cannot tell what carries the result."},
+     "it has learnt anything, so its controls cannot tell what carries the result."},
     {[](const Standing& s) { return is_below(s.estimate, s.chance); },
      " That is worse than chance ({chance})."},
     {[](const Standing& s) {
@@ -123,7 +106,7 @@ const char* on_patients(Seen seen) {
 std::string about_the_model(const RunReport& report) {
   const ModelResult& model = report.models.front();
   const MetricSummary* figure = find_metric(model, main_metric(report.scale));
-  const MetricWords& words = words_of(report.scale);
+  const ScaleWords& words = words_of(report.scale);
   if (figure == nullptr || !figure->primary().value.defined())
     return concat("The ", main_name(report), " of ", model.name,
                   " is undefined: no held-out part has ", words.undefined, ".");

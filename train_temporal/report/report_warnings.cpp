@@ -7,6 +7,7 @@
 #include "train_temporal/metrics/metric_table.h"
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/scale_words.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -29,8 +30,7 @@ void warn_of_held_out_parts(const RunReport& report, std::vector<std::string>& w
                                 : concat(lacking.size(), " of ", folds.size(), " folds hold");
     warnings.push_back(
         concat(who, " out none of the ", rows_name(report), " of class '", report.classes[c],
-               "': AUROC and AUPRC are undefined there and left out of the mean over "
-               "folds"));
+               "': AUROC and AUPRC are undefined there and left out of the mean over folds"));
   }
 }
 
@@ -59,20 +59,19 @@ void warn_of_undefined_folds(const RunReport& report, std::vector<std::string>& 
 void warn_of_ranks_across_folds(const RunReport& report, std::vector<std::string>& warnings) {
   if (report.models.empty()) return;
   const ModelResult& model = report.models.front();
-  const bool times = report.scale == Scale::kTime;
+  const ScaleWords& words = words_of(report.scale);
   std::vector<std::string> figures;
   visit_figures(report, [&](const MetricSummary& figure, const std::string& where) {
     if (ranks_across_folds(model, figure))
-      figures.push_back(concat(times ? "" : "the ", metric_title(figure.metric), where));
+      figures.push_back(concat(words.rank_article, metric_title(figure.metric), where));
   });
   if (figures.empty()) return;
   warnings.push_back(concat(
       join(figures, ", "), figures.size() > 1 ? " rank" : " ranks",
-      " exams of different folds together: to hold a patient out lowers the share of ",
-      times ? "those like him" : "his class",
+      " exams of different folds together: to hold a patient out lowers the share of ", words.alike,
       " in the training, which pulls it below chance, so that one below 0.5 shows nothing; where "
       "patients allow it, folds that hold ",
-      times ? "several events" : "all classes", " (--folds 5) do without"));
+      words.enough, " (--folds 5) do without"));
 }
 
 // The figures that have a value but no interval, by the reason.
@@ -98,14 +97,10 @@ void warn_of_validation_parts(const RunReport& report, std::vector<std::string>&
     least = std::min(least, choice.validation_patients);
   }
   if (small == 0) return;
-  const char* uncertain = report.scale == Scale::kNominal
-                              ? "Early stopping, temperature and threshold are uncertain; AUROC "
-                                "and AUPRC within a fold "
-                                "do not depend on the last two"
-                              : "Early stopping is uncertain";
   warnings.push_back(concat("small validation parts: in ", small, " of ",
                             plural(report.choices.size(), "fold"), " fewer than ",
-                            kFewValidationPatients, " patients (least: ", least, "). ", uncertain));
+                            kFewValidationPatients, " patients (least: ", least, "). ",
+                            words_of(report.scale).uncertain));
 }
 
 void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& warnings) {
@@ -115,8 +110,8 @@ void warn_of_diverged_models(const RunReport& report, std::vector<std::string>& 
     });
     if (finite) continue;
     warnings.push_back(concat(model.name,
-                              " predicts values that are not numbers: its training "
-                              "diverged (try a lower learning rate)"));
+                              " predicts values that are not numbers: its training diverged (try a "
+                              "lower learning rate)"));
   }
 }
 

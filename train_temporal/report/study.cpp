@@ -3,8 +3,7 @@
 #include "common/cli/progress.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
-#include "train_temporal/report/sections/sections.h"
+#include "train_temporal/report/sections/section.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -27,6 +26,17 @@ std::string macro_section(const StudyReport& study) {
                      rows);
 }
 
+void add_sections(html::Page& page, const SectionBlock& block, const RunReport& report,
+                  const std::string& of) {
+  for (const Section* section : block.sections) {
+    if (!section->applies(report)) continue;
+    if (section->page != nullptr) section->page(page, report, of);
+    if (section->body == nullptr) continue;
+    if (const std::string body = section->body(report); !body.empty())
+      page.section(concat(section->heading, of), body);
+  }
+}
+
 }  // namespace
 
 void evaluate_study(StudyReport& study) {
@@ -37,9 +47,9 @@ void evaluate_study(StudyReport& study) {
   for (RunReport& report : study.targets) {
     std::vector<MetricTable> tables =
         evaluate_models(report.models, report.bootstrap.level, [&] { progress.add(); });
-    evaluate_operating_points(report);
-    evaluate_survival(report);
-    evaluate_subgroups(report);
+    for_sections(report, [&](const Section& section) {
+      if (section.evaluate != nullptr) section.evaluate(report);
+    });
     if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;
@@ -59,23 +69,19 @@ std::string render_report(const StudyReport& study) {
     return study.targets.size() > 1 ? concat(" of '", report.target, "'") : std::string();
   };
   if (!study.macro.empty()) page.section(macro_heading(study), macro_section(study));
-  for (const RunReport& report : study.targets) {
-    add_result(page, report, of(report));
-    add_operating_points(page, report, of(report));
-    add_subgroups(page, report, of(report));
+  for (const SectionBlock& block : section_blocks()) {
+    for (const RunReport& report : study.targets) {
+      if (block.of_each_target)
+        add_sections(page, block, report, of(report));
+      else if (&report == &first)
+        add_sections(page, block, report, "");
+    }
   }
-  if (!first.examples.exams.empty()) {
-    page.section("Contributions over time of example exams", contributions_charts(first));
-  }
-  add_shift(page, first);
-  if (!first.curves.empty()) page.section("Training", loss_charts(first));
-  for (const RunReport& report : study.targets) {
-    add_data(page, report, of(report));
-    add_cohort(page, report, of(report));
-  }
-  add_covariates(page, first);
-  add_run(page, first);
   return page.finish();
+}
+
+std::string render_report(const RunReport& report) {
+  return render_report(StudyReport{{report}, {}});
 }
 
 Json metrics_json(const StudyReport& study) {

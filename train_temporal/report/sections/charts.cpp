@@ -9,6 +9,7 @@
 #include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/report/report_text.h"
+#include "train_temporal/report/scale_words.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -90,22 +91,18 @@ std::vector<std::size_t> pooled_patients(const ModelResult& model) {
   return pooled_by_repeat(model.folds).front().patient;
 }
 
-std::string loss_name(const RunReport& report) {
-  return report.scale == Scale::kNominal ? "log loss" : "loss";
-}
-
 std::string loss_charts(const RunReport& report) {
   if (report.curves.empty()) return {};
   Chart mean{"Loss, mean and range of " + plural(report.curves.size(), "fit"),
              "epoch",
-             loss_name(report),
+             words_of(report.scale).loss,
              {}};
   mean.series.push_back(loss_series("training", report.curves, &FoldCurve::train_loss));
   mean.series.push_back(loss_series("validation", report.curves, &FoldCurve::validation_loss));
   std::map<std::pair<std::size_t, std::size_t>, std::vector<FoldCurve>> by_fold;
   for (const FoldCurve& curve : report.curves) by_fold[{curve.repeat, curve.fold}].push_back(curve);
   if (by_fold.size() == 1) return line_chart(mean);
-  Chart folds{"Validation loss of each fold", "epoch", loss_name(report), {}};
+  Chart folds{"Validation loss of each fold", "epoch", words_of(report.scale).loss, {}};
   for (const auto& [key, curves] : by_fold) {
     if (folds.series.size() == kMostLines) {
       folds.title = concat("Validation loss of the first ", kMostLines, " folds");

@@ -18,14 +18,7 @@ std::string model_roc_chart(const RunReport& report);
 std::string confusion_chart(const RunReport& report);
 std::string reliability_chart(const RunReport& report);
 std::string score_chart(const RunReport& report);
-std::string decision_chart(const RunReport& report);  // binary
-std::string contributions_charts(const RunReport& report);
 std::string frames_chart(const RunReport& report);
-// Times to an event: Kaplan–Meier by third of risk; predicted against observed at horizons.
-std::string survival_chart(const RunReport& report);
-std::string survival_calibration_chart(const RunReport& report);
-// The exams of a cohort, found → left out → used → parts of the split; cohort.cpp.
-std::string flow_chart(const RunReport& report);
 // Predicted against true numbers, with the line on which both are equal.
 std::string scatter_chart(const RunReport& report);
 
@@ -42,9 +35,9 @@ Averages average(const std::vector<std::vector<double>>& curves);
 ScoredExams pooled_exams(const ModelResult& model);
 std::vector<std::size_t> pooled_patients(const ModelResult& model);  // of each of them
 
-// y of a curve at each of `grid`. ROC: linear between its points, the highest y at a vertical
-// step. PR: the precision at the highest threshold that reaches the recall, so that the area is
-// the average precision.
+// y of a curve at each of `grid`. ROC: linear between its points, the highest y at a vertical step.
+// PR: the precision at the highest threshold that reaches the recall, so that the area is the
+// average precision.
 std::vector<double> roc_at(const Curve& curve, const std::vector<double>& grid);
 std::vector<double> precision_at(const Curve& curve, const std::vector<double>& grid);
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "common/charts/flow_chart.h"
+#include "common/files/csv.h"
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
-#include "train_temporal/report/sections/charts.h"
 #include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
@@ -47,8 +47,6 @@ void add_arms(html::FlowChart& flow, const RunReport& report) {
   add("held out", &FoldChoice::test_exams, &FoldChoice::test_patients);
 }
 
-}  // namespace
-
 std::string flow_chart(const RunReport& report) {
   const ExamFlow& exams = report.data.flow;
   html::FlowChart flow{
@@ -62,30 +60,16 @@ std::string flow_chart(const RunReport& report) {
   return html::flow_chart(flow);
 }
 
-void add_cohort(html::Page& page, const RunReport& report, const std::string& of) {
+std::string flow_section(const RunReport& report) {
   const ExamFlow& flow = report.data.flow;
-  if (flow.found > 0) {
-    std::vector<std::vector<std::string>> rows = {{"found", concat(flow.found)}};
-    for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
-    rows.push_back(
-        {concat("used, of ", plural(report.data.patients, "patient")), concat(flow.used)});
-    page.section("Flow of exams" + of, flow_chart(report) + html::table({"", "exams"}, rows));
-  }
-  if (report.characteristics.empty()) return;
-  std::vector<std::string> header = {"", ""};
-  const std::vector<std::string> columns = characteristic_columns(report);
-  header.insert(header.end(), columns.begin(), columns.end());
-  std::vector<std::vector<std::string>> rows;
-  for (const Characteristic& one : report.characteristics) {
-    rows.push_back({one.column, one.row});
-    rows.back().insert(rows.back().end(), one.cells.begin(), one.cells.end());
-  }
-  page.section("Characteristics by class" + of,
-               html::table(header, rows) +
-                   paragraph("Of the exams used; shares are of the exams that have a value."));
+  std::vector<std::vector<std::string>> rows = {{"found", concat(flow.found)}};
+  for (const auto& [what, count] : left_out(flow)) rows.push_back({"− " + what, concat(count)});
+  rows.push_back({concat("used, of ", plural(report.data.patients, "patient")), concat(flow.used)});
+  return flow_chart(report) + html::table({"", "exams"}, rows);
 }
 
-std::vector<std::pair<std::string, std::size_t>> steps_of(const ExamFlow& flow) {
+// The steps by name, as files have them.
+std::vector<std::pair<std::string, std::size_t>> flow_steps(const ExamFlow& flow) {
   return {{"found", flow.found},
           {"failed", flow.failed},
           {"without_frame", flow.without_frame},
@@ -94,11 +78,78 @@ std::vector<std::pair<std::string, std::size_t>> steps_of(const ExamFlow& flow) 
           {"used", flow.used}};
 }
 
-Json characteristics_json(const RunReport& report) {
-  Json json = Json::array();
+void add_flow(Json& summary, const RunReport& report) {
+  for (const auto& [step, count] : flow_steps(report.data.flow)) summary["flow"][step] = count;
+}
+
+std::string flow_csv(const RunReport& report) {
+  std::string csv = csv_row({"step", "exams"});
+  for (const auto& [step, count] : flow_steps(report.data.flow))
+    csv += csv_row({step, concat(count)});
+  return csv;
+}
+
+// The columns of Table 1 behind its first two.
+std::vector<std::string> characteristic_columns(const RunReport& report) {
+  std::vector<std::string> columns;
+  if (report.characteristics.front().cells.size() > 1) columns = report.classes;
+  if (report.scale == Scale::kTime) columns = {"without an event", "with an event"};
+  columns.push_back("all");
+  return columns;
+}
+
+// The rows of a table with these two first columns in its header.
+std::vector<std::vector<std::string>> characteristic_rows(const RunReport& report,
+                                                          const std::string& first,
+                                                          const std::string& second) {
+  std::vector<std::vector<std::string>> rows = {{first, second}};
+  const std::vector<std::string> columns = characteristic_columns(report);
+  rows[0].insert(rows[0].end(), columns.begin(), columns.end());
+  for (const Characteristic& one : report.characteristics) {
+    rows.push_back({one.column, one.row});
+    rows.back().insert(rows.back().end(), one.cells.begin(), one.cells.end());
+  }
+  return rows;
+}
+
+std::string characteristics_section(const RunReport& report) {
+  auto rows = characteristic_rows(report, "", "");
+  const std::vector<std::string> header = rows.front();
+  rows.erase(rows.begin());
+  return html::table(header, rows) +
+         paragraph("Of the exams used; shares are of the exams that have a value.");
+}
+
+std::string characteristics_csv(const RunReport& report) {
+  std::string csv;
+  for (const auto& row : characteristic_rows(report, "column", "row")) csv += csv_row(row);
+  return csv;
+}
+
+void add_characteristics(Json& summary, const RunReport& report) {
+  Json& json = summary["characteristics"] = Json::array();
   for (const Characteristic& one : report.characteristics)
     json.push_back({{"column", one.column}, {"row", one.row}, {"cells", one.cells}});
-  return json;
 }
+
+constexpr SectionFile kFlowDrawings[] = {{"flow", flow_chart}};
+constexpr SectionFile kFlowTables[] = {{"flow", flow_csv}};
+constexpr SectionFile kCharacteristicTables[] = {{"characteristics", characteristics_csv}};
+
+}  // namespace
+
+constexpr Section kFlowSection = {
+    .heading = "Flow of exams",
+    .applies = [](const RunReport& report) { return report.data.flow.found > 0; },
+    .body = flow_section,
+    .json = add_flow,
+    .drawings = kFlowDrawings,
+    .tables = kFlowTables};
+constexpr Section kCharacteristicsSection = {
+    .heading = "Characteristics by class",
+    .applies = [](const RunReport& report) { return !report.characteristics.empty(); },
+    .body = characteristics_section,
+    .json = add_characteristics,
+    .tables = kCharacteristicTables};
 
 }  // namespace coldframe::temporal

@@ -2,7 +2,7 @@
 #include "common/charts/html.h"
 #include "common/charts/svg.h"
 #include "common/text/text.h"
-#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -29,17 +29,21 @@ std::string one_exam(const FrameContributions& exam) {
   return html::line_chart(chart);
 }
 
-}  // namespace
-
 std::string contributions_charts(const RunReport& report) {
-  std::string body = concat(
-      "<p>", html::escape(report.examples.choice),
-      ", by the models that did not see the exam. A frame above 0 raises the output, one below "
-      "lowers it: integrated gradients from an exam whose frames are all the training part's "
-      "mean; ",
-      html::escape(report.examples.note), ".</p>\n");
+  std::string body = concat("<p>", html::escape(report.examples.choice),
+                            ", by the models that did not see the exam. A frame above 0 raises the "
+                            "output, one below lowers it: integrated gradients from an exam whose "
+                            "frames are all the training part's mean; ",
+                            html::escape(report.examples.note), ".</p>\n");
   for (const FrameContributions& exam : report.examples.exams) body += one_exam(exam);
   return body;
 }
+
+}  // namespace
+
+constexpr Section kContributionsSection = {
+    .heading = "Contributions over time of example exams",
+    .applies = [](const RunReport& report) { return !report.examples.exams.empty(); },
+    .body = contributions_charts};
 
 }  // namespace coldframe::temporal

@@ -14,30 +14,35 @@ std::string covariate_names(const RunReport& report) {
   return names;
 }
 
-void add_covariates(html::Page& page, const RunReport& report) {
-  if (report.covariates.empty()) return;
+namespace {
+
+std::string covariates_section(const RunReport& report) {
   std::vector<std::vector<std::string>> rows;
   for (const CovariateFacts& one : report.covariates)
     rows.push_back({one.name, one.kind, concat(one.missing)});
-  page.section(
-      "Covariates",
-      html::table({"column", "taken as", "exams without a value"}, rows) +
-          paragraph(concat(
-              report.frame_covariates
-                  ? "They are behind the features of every frame. "
-                  : "They are a linear term beside the head: what they add does not depend on the "
-                    "images. ",
-              "Numbers are standardised by the training part of each fold, categories are its own; "
-              "a value that is missing is the mean, and known to be missing where the training "
-              "part lacks some, too.")));
+  return html::table({"column", "taken as", "exams without a value"}, rows) +
+         paragraph(concat(report.frame_covariates ? "They are behind the features of every frame. "
+                                                  : "They are a linear term beside the head: what "
+                                                    "they add does not depend on the images. ",
+                          "Numbers are standardised by the training part of each fold, categories "
+                          "are its own; a value that is missing is the mean, and known to be "
+                          "missing where the training part lacks some, too."));
 }
 
-Json covariates_json(const RunReport& report) {
-  Json json = {{"at", report.frame_covariates ? "frames" : "head"}, {"columns", Json::array()}};
+void add_covariates(Json& summary, const RunReport& report) {
+  Json& json = summary["covariates"] = {{"at", report.frame_covariates ? "frames" : "head"},
+                                        {"columns", Json::array()}};
   for (const CovariateFacts& one : report.covariates)
     json["columns"].push_back(
         {{"name", one.name}, {"kind", one.kind}, {"exams_without_value", one.missing}});
-  return json;
 }
+
+}  // namespace
+
+constexpr Section kCovariatesSection = {
+    .heading = "Covariates",
+    .applies = [](const RunReport& report) { return !report.covariates.empty(); },
+    .body = covariates_section,
+    .json = add_covariates};
 
 }  // namespace coldframe::temporal

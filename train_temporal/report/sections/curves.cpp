@@ -7,6 +7,7 @@
 #include "common/cli/progress.h"
 #include "common/numbers/quantile.h"
 #include "common/text/text.h"
+#include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
@@ -171,7 +172,7 @@ std::string precision_recall_chart(const RunReport& report) {
 }
 
 std::string model_roc_chart(const RunReport& report) {
-  if (report.models.size() < 2 || report.classes.size() != 2) return {};
+  if (report.models.size() < 2 || !is_binary(report)) return {};
   Chart chart{
       "ROC of all models, mean over folds", "1 − specificity", "sensitivity", {}, true, true};
   if (report.models.size() > kMostLines)

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/files/csv.h"
 #include "common/text/table.h"
 #include "common/text/text.h"
 #include "train_temporal/metrics/clinical/operating_points.h"
@@ -39,10 +40,9 @@ std::string delong_section(const RunReport& report) {
   return html::table(header, rows) +
          paragraph(
              "Variances and covariances are those of DeLong, DeLong and Clarke-Pearson (1988), "
-             "with "
-             "the exams of a patient as one cluster (Obuchowski 1997); intervals are normal ones, "
-             "p is two-sided. They are here because they are usual: near 1, and of few patients, "
-             "they are too narrow, and the intervals above are to be preferred.");
+             "with the exams of a patient as one cluster (Obuchowski 1997); intervals are normal "
+             "ones, p is two-sided. They are here because they are usual: near 1, and of few "
+             "patients, they are too narrow, and the intervals above are to be preferred.");
 }
 
 // A point that only a threshold above all scores reaches has none.
@@ -51,6 +51,7 @@ std::string threshold_text(double threshold) {
 }
 
 std::string points_section(const RunReport& report) {
+  if (report.operating_points.empty()) return {};
   std::vector<std::vector<std::string>> rows;
   for (const OperatingFigure& figure : report.operating_points)
     rows.push_back({figure.title, interval_text(figure.estimate),
@@ -63,18 +64,6 @@ std::string points_section(const RunReport& report) {
              "ROC curve of the held-out exams has there: its threshold was chosen on these exams, "
              "and on others both will be somewhat lower.");
 }
-
-std::string decision_section(const RunReport& report) {
-  return decision_chart(report) +
-         paragraph(concat(
-             "Net benefit is in true positives per exam of this cohort, each false positive "
-             "counted at the odds of the threshold (Vickers and Elkin 2006): a model is of use at "
-             "thresholds where it lies above both others. Exams of all folds together; it asks for "
-             "calibrated probabilities, and for a share of '",
-             report.classes[1], "' as in practice."));
-}
-
-}  // namespace
 
 std::string decision_chart(const RunReport& report) {
   DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
@@ -92,20 +81,25 @@ std::string decision_chart(const RunReport& report) {
                             {"treat none", curve.threshold, none, {}, {}, true}}});
 }
 
-void add_delong(std::vector<ModelResult>& models, double level) {
-  if (models.empty() || models.front().folds.empty()) return;
-  const ScoredExams& exams = models.front().folds.front().exams;
-  if (exams.classes != 2 || exams.scale != Scale::kNominal) return;
-  const AurocParts main = auroc_parts_of(models.front());
-  for (ModelResult& model : models) {
-    const AurocParts own = auroc_parts_of(model);
-    model.delong = delong_auroc(own, level);
-    if (&model != &models.front()) model.delong_difference = delong_difference(main, own, level);
-  }
+std::string decision_section(const RunReport& report) {
+  return decision_chart(report) +
+         paragraph(
+             concat("Net benefit is in true positives per exam of this cohort, each false positive "
+                    "counted at the odds of the threshold (Vickers and Elkin 2006): a model is of "
+                    "use at thresholds where it lies above both others. Exams of all folds "
+                    "together; it asks for calibrated probabilities, and for a share of '",
+                    report.classes[1], "' as in practice."));
+}
+
+std::string decision_csv(const RunReport& report) {
+  const DecisionCurve curve = decision_curve(pooled_exams(report.models.front()));
+  std::string csv = csv_row({"threshold", report.models.front().name, "treat_all"});
+  for (std::size_t i = 0; i < curve.threshold.size(); ++i)
+    csv += csv_row({exact(curve.threshold[i]), exact(curve.model[i]), exact(curve.all[i])});
+  return csv;
 }
 
 void evaluate_operating_points(RunReport& report) {
-  if (!is_binary(report)) return;
   const ModelResult& main = report.models.front();
   const Questions& asked = report.questions;
   auto& figures = report.operating_points;
@@ -128,16 +122,9 @@ void evaluate_operating_points(RunReport& report) {
   add(asked.at_sensitivity, "Specificity", "sensitivity", specificity_at);
 }
 
-void add_operating_points(html::Page& page, const RunReport& report, const std::string& of) {
-  if (report.models.empty() || !is_binary(report)) return;
-  if (!report.operating_points.empty())
-    page.section("Operating points" + of, points_section(report));
-  if (report.models.front().delong) page.section("AUROC by DeLong" + of, delong_section(report));
-  page.section("Decision curve" + of, decision_section(report));
-}
-
-Json operating_json(const RunReport& report) {
-  Json json = Json::object();
+void add_operating_points(Json& summary, const RunReport& report) {
+  if (report.operating_points.empty()) return;
+  Json& json = summary["operating_points"];
   for (const OperatingFigure& figure : report.operating_points) {
     json[figure.key] = to_json(figure.estimate);
     if (!figure.threshold) continue;
@@ -145,7 +132,6 @@ Json operating_json(const RunReport& report) {
     if (std::isinf(*figure.threshold))
       json[figure.key]["no_threshold"] = "an exam without '" + report.classes[1] + "' ranks first";
   }
-  return json;
 }
 
 std::string operating_text(const RunReport& report) {
@@ -160,5 +146,54 @@ std::string operating_text(const RunReport& report) {
   }
   return text;
 }
+
+void add_operating_figures(FigureTable& table, const RunReport& report) {
+  for (const OperatingFigure& one : report.operating_points) {
+    const FigureTable::Of of = {report.models.front().name, "", "", one.title};
+    table.add(of, one.key, one.estimate);
+    if (one.threshold && std::isfinite(*one.threshold)) table.add(of, "threshold", *one.threshold);
+  }
+}
+
+bool is_binary_with_models(const RunReport& report) {
+  return !report.models.empty() && is_binary(report);
+}
+
+constexpr SectionFile kDecisionCurveDrawings[] = {{"decision_curve", decision_chart}};
+constexpr SectionFile kDecisionCurveTables[] = {{"decision_curve", decision_csv}};
+
+}  // namespace
+
+void add_delong(std::vector<ModelResult>& models, double level) {
+  if (models.empty() || models.front().folds.empty()) return;
+  const ScoredExams& exams = models.front().folds.front().exams;
+  if (exams.classes != 2 || exams.scale != Scale::kNominal) return;
+  const AurocParts main = auroc_parts_of(models.front());
+  for (ModelResult& model : models) {
+    const AurocParts own = auroc_parts_of(model);
+    model.delong = delong_auroc(own, level);
+    if (&model != &models.front()) model.delong_difference = delong_difference(main, own, level);
+  }
+}
+
+constexpr Section kOperatingPointsSection = {.heading = "Operating points",
+                                             .applies = is_binary_with_models,
+                                             .body = points_section,
+                                             .evaluate = evaluate_operating_points,
+                                             .json = add_operating_points,
+                                             .text = operating_text,
+                                             .figures = add_operating_figures};
+constexpr Section kDeLongSection = {.heading = "AUROC by DeLong",
+                                    .applies =
+                                        [](const RunReport& report) {
+                                          return is_binary_with_models(report) &&
+                                                 report.models.front().delong.has_value();
+                                        },
+                                    .body = delong_section};
+constexpr Section kDecisionCurveSection = {.heading = "Decision curve",
+                                           .applies = is_binary_with_models,
+                                           .body = decision_section,
+                                           .drawings = kDecisionCurveDrawings,
+                                           .tables = kDecisionCurveTables};
 
 }  // namespace coldframe::temporal

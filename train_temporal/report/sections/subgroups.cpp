@@ -140,15 +140,12 @@ std::string subgroup_section(const RunReport& report, const SubgroupColumn& colu
   if (column.without_value > 0)
     body += paragraph(concat(column.without_value, " ", rows_name(report), " without a value of '",
                              column.column, "' are in no group."));
-  return body +
-         paragraph(concat(
-             "Figures of ", report.models.front().name,
-             ", with intervals by patient. Differences are between patients, not paired: "
-             "where nothing differs, 1 in 20 of their intervals excludes 0 all the same. Groups "
-             "that share patients have no interval of their difference."));
+  return body + paragraph(concat(
+                    "Figures of ", report.models.front().name,
+                    ", with intervals by patient. Differences are between patients, not paired: "
+                    "where nothing differs, 1 in 20 of their intervals excludes 0 all the same. "
+                    "Groups that share patients have no interval of their difference."));
 }
-
-}  // namespace
 
 void evaluate_subgroups(RunReport& report) {
   for (SubgroupColumn& column : report.subgroups) {
@@ -162,8 +159,8 @@ void add_subgroups(html::Page& page, const RunReport& report, const std::string&
     page.section(concat("By ", column.column, of), subgroup_section(report, column));
 }
 
-Json subgroups_json(const RunReport& report) {
-  Json json = Json::object();
+void add_subgroups(Json& summary, const RunReport& report) {
+  Json& json = summary["subgroups"];
   for (const SubgroupColumn& column : report.subgroups) {
     Json& of_column =
         json[column.column] = {{"without_value", column.without_value}, {"groups", Json::array()}};
@@ -180,7 +177,6 @@ Json subgroups_json(const RunReport& report) {
       of_column["groups"].push_back(std::move(entry));
     }
   }
-  return json;
 }
 
 std::string subgroups_text(const RunReport& report) {
@@ -201,5 +197,28 @@ std::string subgroups_text(const RunReport& report) {
   }
   return text;
 }
+
+void add_subgroup_figures(FigureTable& table, const RunReport& report) {
+  const std::string& main = report.models.front().name;
+  for (const SubgroupColumn& column : report.subgroups) {
+    for (const Subgroup& group : column.groups) {
+      table.add({main, column.column, group.value, "figure"}, group.summary);
+      for (std::size_t m = 0; m < group.minus_others.size(); ++m)
+        table.add({main, column.column, group.value, "minus the others"},
+                  std::string(metric_key(group.summary[m].metric)), group.minus_others[m]);
+    }
+  }
+}
+
+}  // namespace
+
+constexpr Section kSubgroupsSection = {
+    .heading = "By",
+    .applies = [](const RunReport& report) { return !report.subgroups.empty(); },
+    .page = add_subgroups,
+    .evaluate = evaluate_subgroups,
+    .json = add_subgroups,
+    .text = subgroups_text,
+    .figures = add_subgroup_figures};
 
 }  // namespace coldframe::temporal

@@ -145,6 +145,38 @@ std::string repeats_text(const RunReport& report) {
              : " Of several repeats of the split the first is shown here.";
 }
 
+std::string survival_chart(const RunReport& report) {
+  html::Chart chart{concat("Without '", report.event, "', by risk [",
+                           fixed(100 * report.bootstrap.level, 0), " %]"),
+                    report.target,
+                    "share without an event",
+                    {}};
+  for (const RiskGroup& group : report.survival.groups) chart.series.push_back(steps_of(group));
+  return line_chart(chart);
+}
+
+std::string survival_calibration_chart(const RunReport& report) {
+  html::Chart chart{"Calibration at horizons",
+                    "predicted probability of no event",
+                    "observed share without an event",
+                    {},
+                    true,
+                    true};
+  for (const HorizonFigures& at : report.survival.horizons) {
+    if (chart.series.size() == kMostLines) break;
+    html::Series series{exact(at.horizon), {}, {}, {}, {}};
+    for (const SurvivalGroup& group : at.groups) {
+      if (std::isnan(group.observed.value)) continue;
+      series.x.push_back(group.predicted);
+      series.y.push_back(group.observed.value);
+      series.low.push_back(group.observed.low);
+      series.high.push_back(group.observed.high);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return line_chart(chart);
+}
+
 std::string groups_section(const RunReport& report) {
   const SurvivalFigures& figures = report.survival;
   std::vector<std::string> header = {"", rows_name(report), "events"};
@@ -194,42 +226,7 @@ std::string horizons_section(const RunReport& report) {
              repeats_text(report)));
 }
 
-}  // namespace
-
-std::string survival_chart(const RunReport& report) {
-  html::Chart chart{concat("Without '", report.event, "', by risk [",
-                           fixed(100 * report.bootstrap.level, 0), " %]"),
-                    report.target,
-                    "share without an event",
-                    {}};
-  for (const RiskGroup& group : report.survival.groups) chart.series.push_back(steps_of(group));
-  return line_chart(chart);
-}
-
-std::string survival_calibration_chart(const RunReport& report) {
-  html::Chart chart{"Calibration at horizons",
-                    "predicted probability of no event",
-                    "observed share without an event",
-                    {},
-                    true,
-                    true};
-  for (const HorizonFigures& at : report.survival.horizons) {
-    if (chart.series.size() == kMostLines) break;
-    html::Series series{exact(at.horizon), {}, {}, {}, {}};
-    for (const SurvivalGroup& group : at.groups) {
-      if (std::isnan(group.observed.value)) continue;
-      series.x.push_back(group.predicted);
-      series.y.push_back(group.observed.value);
-      series.low.push_back(group.observed.low);
-      series.high.push_back(group.observed.high);
-    }
-    chart.series.push_back(std::move(series));
-  }
-  return line_chart(chart);
-}
-
 void evaluate_survival(RunReport& report) {
-  if (report.scale != Scale::kTime || report.models.empty()) return;
   const std::vector<FoldScores>& folds = report.models.front().folds;
   if (folds.empty()) return;
   const bool finite = std::ranges::all_of(folds, [](const FoldScores& fold) {
@@ -241,18 +238,13 @@ void evaluate_survival(RunReport& report) {
   divide_by_risk(report.survival, report);
 }
 
-void add_survival(html::Page& page, const RunReport& report, const std::string& of) {
-  page.section("Survival by predicted risk" + of, groups_section(report));
-  page.section("At horizons" + of, horizons_section(report));
-}
-
-Json survival_json(const RunReport& report) {
+void add_survival(Json& summary, const RunReport& report) {
   const SurvivalFigures& figures = report.survival;
   const LogRank& test = figures.test;
-  Json json = {{"events", report.data.events},
-               {"log_rank", nullptr},
-               {"horizons", Json::array()},
-               {"risk_groups", Json::array()}};
+  Json& json = summary["survival"] = {{"events", report.data.events},
+                                      {"log_rank", nullptr},
+                                      {"horizons", Json::array()},
+                                      {"risk_groups", Json::array()}};
   if (test.freedom > 0)
     json["log_rank"] = {{"statistic", test.statistic}, {"freedom", test.freedom}, {"p", test.p}};
   if (!figures.untested.empty()) json["no_log_rank"] = figures.untested;
@@ -282,11 +274,9 @@ Json survival_json(const RunReport& report) {
     }
     json["risk_groups"].push_back(std::move(entry));
   }
-  return json;
 }
 
 std::string survival_summary(const RunReport& report) {
-  if (report.scale != Scale::kTime) return {};
   std::string text;
   for (const HorizonFigures& at : report.survival.horizons)
     text +=
@@ -296,5 +286,42 @@ std::string survival_summary(const RunReport& report) {
   if (report.survival.groups.empty()) return text;
   return text + concat("  thirds by risk: ", log_rank_text(report.survival), "\n");
 }
+
+void add_survival_figures(FigureTable& table, const RunReport& report) {
+  const std::string& main = report.models.front().name;
+  for (const HorizonFigures& at : report.survival.horizons) {
+    const std::string where = concat("at ", exact(at.horizon));
+    table.add({main, "", "", where}, "auroc", at.auroc.primary());
+    table.add({main, "", "", where}, "brier", at.brier.primary());
+    for (const RiskGroup& group : report.survival.groups)
+      table.add({main, "", group.name, where}, group.curve.share_at(at.horizon));
+    for (const SurvivalGroup& group : at.groups)
+      table.add({main, "", concat("predicted ", exact(group.predicted)), where}, group.observed);
+  }
+  if (const LogRank& test = report.survival.test; test.freedom > 0)
+    table.add({main, "", "", "log-rank test of thirds by risk"}, "p", test.p);
+}
+
+bool is_of_times(const RunReport& report) {
+  return report.scale == Scale::kTime && !report.models.empty();
+}
+
+constexpr SectionFile kSurvivalDrawings[] = {{"survival", survival_chart}};
+constexpr SectionFile kHorizonDrawings[] = {{"calibration", survival_calibration_chart}};
+
+}  // namespace
+
+constexpr Section kSurvivalByRiskSection = {.heading = "Survival by predicted risk",
+                                            .applies = is_of_times,
+                                            .body = groups_section,
+                                            .evaluate = evaluate_survival,
+                                            .json = add_survival,
+                                            .text = survival_summary,
+                                            .figures = add_survival_figures,
+                                            .drawings = kSurvivalDrawings};
+constexpr Section kSurvivalAtHorizonsSection = {.heading = "At horizons",
+                                                .applies = is_of_times,
+                                                .body = horizons_section,
+                                                .drawings = kHorizonDrawings};
 
 }  // namespace coldframe::temporal

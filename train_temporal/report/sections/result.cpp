@@ -1,0 +1,117 @@
+// The verdict with the main model's figures, what to be wary of, and the models beside each other.
+#include <cmath>
+
+#include "common/charts/html.h"
+#include "common/text/text.h"
+#include "train_temporal/metrics/metric_table.h"
+#include "train_temporal/report/report_text.h"
+#include "train_temporal/report/scale_words.h"
+#include "train_temporal/report/sections/charts.h"
+#include "train_temporal/report/sections/sections.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::string result_section(const RunReport& report) {
+  const ModelResult& main = report.models.front();
+  std::string body;
+  for (const std::string& line : verdict(report)) body += paragraph(line);
+  const bool one_part = main.folds.size() == 1;
+  const std::string level = fixed(100 * report.bootstrap.level, 0);
+  std::vector<std::string> header = {"", concat(folds_text(main), " [", level, " % interval]")};
+  if (!one_part) {
+    header.push_back("SD over folds");
+    header.push_back(concat("all folds together [", level, " % interval]"));
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const MetricSummary& summary : main.summary) {
+    std::vector<std::string> row = {
+        std::string(metric_title(summary.metric)),
+        one_part || summary.by_fold ? interval_text(summary.primary()) : std::string("–")};
+    if (!one_part) {
+      const bool spread = summary.by_fold && !std::isnan(summary.sd_over_folds);
+      row.push_back(spread ? fixed(summary.sd_over_folds, 3) : "–");
+      row.push_back(interval_text(summary.pooled));
+    }
+    rows.push_back(std::move(row));
+  }
+  body += html::table(header, rows);
+  body += paragraph(concat(
+      "Intervals are score intervals by the spread that leaving out each patient in turn shows. ",
+      one_part ? "" : words_of(report.scale).about_ranks,
+      words_of(report.scale).about_figures(report)));
+  return body;
+}
+
+std::vector<std::string> all_warnings(const RunReport& report) {
+  std::vector<std::string> warnings = report.warnings;
+  for (std::string& warning : data_warnings(report)) warnings.push_back(std::move(warning));
+  return warnings;
+}
+
+std::string warnings_section(const RunReport& report) {
+  std::string body = "<ul>\n";
+  for (const std::string& line : all_warnings(report))
+    body += "<li>" + html::escape(line) + "</li>\n";
+  return body + "</ul>\n";
+}
+
+std::string models_section(const RunReport& report) {
+  const std::vector<Metric> metrics = metrics_with(&MetricRow::compared, report.scale);
+  std::vector<std::string> header = {"model"};
+  for (Metric metric : metrics) header.emplace_back(metric_title(metric));
+  header.push_back(
+      concat(metric_title(metrics.front()), " of ", report.models.front().name, " − this"));
+  std::vector<std::vector<std::string>> rows;
+  for (const ModelResult& model : report.models) {
+    std::vector<std::string> row = {model_label(model) + model.about};
+    for (Metric metric : metrics) {
+      const MetricSummary* summary = find_metric(model, metric);
+      row.push_back(summary ? interval_text(summary->primary()) : "–");
+    }
+    const PairedDifference* ahead = find_difference(model, metrics.front());
+    row.push_back(ahead ? difference_text(ahead->primary()) : "–");
+    rows.push_back(std::move(row));
+  }
+  return html::table(header, rows) +
+         paragraph(
+             "Differences are paired: both models on the same patients, each left out of both in "
+             "turn. An interval that excludes 0 is a difference that chance among patients does "
+             "not explain.") +
+         model_roc_chart(report);
+}
+
+void add_model_figures(FigureTable& table, const RunReport& report) {
+  const std::string& main = report.models.front().name;
+  for (const ModelResult& model : report.models) {
+    table.add({model.name, "", "", "figure"}, model.summary);
+    for (const PairedDifference& one : model.difference)
+      table.add({model.name, "", "", main + " minus this"}, std::string(metric_key(one.metric)),
+                one.primary());
+    if (model.delong) table.add({model.name, "", "", "DeLong"}, *model.delong);
+    if (model.delong_difference)
+      table.add({model.name, "", "", concat("DeLong, ", main, " minus this")},
+                *model.delong_difference);
+  }
+}
+
+constexpr SectionFile kModelDrawings[] = {{"roc_of_models", model_roc_chart}};
+
+}  // namespace
+
+constexpr Section kResultSection = {
+    .heading = "Result",
+    .applies = [](const RunReport& report) { return !report.models.empty(); },
+    .body = result_section,
+    .figures = add_model_figures};
+constexpr Section kWarningsSection = {
+    .heading = "Warnings",
+    .applies = [](const RunReport& report) { return !all_warnings(report).empty(); },
+    .body = warnings_section};
+constexpr Section kModelsSection = {
+    .heading = "Models and controls",
+    .applies = [](const RunReport& report) { return report.models.size() > 1; },
+    .body = models_section,
+    .drawings = kModelDrawings};
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,51 @@
+// A section of the report is an object, from its figures to its place on the page, in summary.json,
+// on the terminal and among the files. A new one is a file with its Section, and a line in
+// sections.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/charts/html.h"
+#include "train_temporal/report/figure_table.h"
+#include "train_temporal/report/report.h"
+
+namespace coldframe::temporal {
+
+// A file of its own: a drawing, as HTML, or a table, as CSV. Empty: there is none.
+struct SectionFile {
+  std::string_view name;  // without ending
+  std::string (*content)(const RunReport&);
+};
+
+struct Section {
+  std::string_view heading;
+  bool (*applies)(const RunReport&);
+  std::string (*body)(const RunReport&) = nullptr;  // of the page
+  // In place of both: several sections. `of`: what headings add to tell targets apart.
+  void (*page)(html::Page&, const RunReport&, const std::string& of) = nullptr;
+  void (*evaluate)(RunReport&) = nullptr;  // computes figures that it alone has
+  void (*json)(Json& summary, const RunReport&) = nullptr;
+  std::string (*text)(const RunReport&) = nullptr;  // lines of the terminal
+  void (*figures)(FigureTable&, const RunReport&) = nullptr;
+  std::span<const SectionFile> drawings = {}, tables = {};
+};
+
+// Sections that stand together: those of each target, or those of the whole run, which the first
+// target's report has.
+struct SectionBlock {
+  bool of_each_target;
+  std::span<const Section* const> sections;
+};
+std::span<const SectionBlock> section_blocks();
+
+// Calls `take` with every section that applies to the report of a target.
+template <class Take>
+void for_sections(const RunReport& report, const Take& take) {
+  for (const SectionBlock& block : section_blocks())
+    for (const Section* section : block.sections)
+      if (section->applies(report)) take(*section);
+}
+
+}  // namespace coldframe::temporal
