@@ -185,6 +185,16 @@ void CacheReader::join_exams(std::vector<std::vector<std::size_t>> parts,
   state_->joined = cache::join_exams(state_->alone(), std::move(parts), begin_s);
 }
 
+std::vector<std::size_t> CacheReader::parts_of(std::size_t exam) const {
+  const auto parts = state_->parts(exam);
+  return {parts.begin(), parts.end()};
+}
+
+std::size_t CacheReader::own_frames(std::size_t exam) const {
+  const auto& present = state_->alone()[exam].present;
+  return static_cast<std::size_t>(std::ranges::count_if(present, [](auto p) { return p != 0; }));
+}
+
 void CacheReader::merge_streams(const std::string& column, std::vector<std::string> names) {
   state_->merged = cache::merge_streams(state_->cache.exams(), column, std::move(names));
 }

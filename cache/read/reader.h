@@ -77,6 +77,10 @@ class CacheReader {
   // From now on every exam is read as one with those before it (joined_exams.h): exams(), features,
   // cut and thumbnails. Checksums remain those of the exam itself.
   void join_exams(std::vector<std::vector<std::size_t>> parts, std::span<const double> begin_s);
+  // The exams that are read as this one, in the order of their frames; the last is itself.
+  std::vector<std::size_t> parts_of(std::size_t exam) const;
+  // Frames that are there in an exam by itself, without those that are joined to it.
+  std::size_t own_frames(std::size_t exam) const;
 
   // Index into exams(); npos when there is none.
   static constexpr std::size_t npos = static_cast<std::size_t>(-1);

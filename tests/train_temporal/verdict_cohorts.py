@@ -105,6 +105,13 @@ def confounder(random, label):
     return values, times, {"width": 128 if label else 64}
 
 
+def change(random, label):
+    """A feature rises a little, or not, from a level that differs from exam to exam."""
+    values = noise(random)
+    values[:, 0] = 3 * random.normal() + np.linspace(0, 1.5 * label, FRAMES) + 0.3 * random.normal(size=FRAMES)
+    return values, even(random)
+
+
 def null(random, label):
     return noise(random), uneven(random)
 
@@ -128,7 +135,9 @@ COHORTS = {
     "first": (first, "single", {"learnt": True, "single": "less"}),
     "middle": (middle, "single", {"learnt": True, "single": "equal"}),
     "confounder": (confounder, "shuffled,clock", {"learnt": True, "order": "no", "pixels": "no"}),
-    "null": (null, "shuffled,blank,clock", {"learnt": False, "order": None, "features": None, "pixels": None}),
+    "change": (change, "summary", {"summary": "more"}),
+    "null": (null, "summary,shuffled,blank,clock",
+             {"learnt": False, "order": None, "features": None, "pixels": None, "summary": None}),
 }
 
 # Topic: the words that a sentence begins with, and what they say.
@@ -139,6 +148,10 @@ SENTENCES = {
     "pixels": [("gru knows more than", "yes"), ("The pixels are not", "no"), ("Whether gru knows", "undecided")],
     "mean": [("The mean of the frames gives less", "less"), ("The mean of the frames gives more", "more"),
              ("The mean of the frames does as well", "equal"), ("Whether the mean", "undecided")],
+    "summary": [("A linear model on summaries of the frames gives less", "less"),
+                ("A linear model on summaries of the frames does better", "more"),
+                ("A linear model on summaries of the frames does as well", "equal"),
+                ("Whether a linear model", "undecided")],
     "single": [(r"The \w+ frame gives less", "less"), (r"The \w+ frame gives more", "more"),
                (r"The \w+ frame does as well", "equal"), (r"Whether the \w+ frame", "undecided")],
 }
@@ -148,9 +161,10 @@ def read_verdict(lines):
     """{topic: what is said of it, or None where nothing is}, whether anything was learnt, and whether less than that."""
     said = {topic: next((meaning for start, meaning in sentences for line in lines if re.match(start, line)), None)
             for topic, sentences in SENTENCES.items()}
+    of_model = next(line for line in lines if not line.startswith("A linear model on summaries"))
     doubts = ["nothing shows", "nothing can be said", "too weak", "worse than chance"]
-    said["learnt"] = not any(doubt in lines[0] for doubt in doubts)
-    said["worse"] = "worse than chance" in lines[0]
+    said["learnt"] = not any(doubt in of_model for doubt in doubts)
+    said["worse"] = "worse than chance" in of_model
     return said
 
 

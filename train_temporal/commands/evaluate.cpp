@@ -150,13 +150,13 @@ StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
 }
 
 // Says how far the cohort lies from the training's, where the run knows that.
-void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort) {
+void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort, bool timed) {
   const auto unlike = UnlikeTraining::read(study, cohort.cache.dimension());
   if (!unlike) return;
   const ExamTraits traits = traits_of(cohort.cache, cohort.labeled());
   report.shift = cohort_shift(*unlike, traits);
   report.shift_rate = kUnlikeRate;
-  const std::string warning = warn_of_unlike(unlike->judge(traits, Trait::kFeatures));
+  const std::string warning = warn_of_unlike(unlike->judge_inputs(traits, timed));
   if (warning.empty()) return;
   report.warnings.push_back(warning);
   log_warning(warning);
@@ -281,7 +281,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   const Seen seen = seen_of(applied, cohort, options.data.exam_is_patient);
   const std::string lengths = warn_of_lengths(ensemble.card(), cohort.exams(), cohort.labeled());
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
-  for (std::string& said : ensemble.unlearnt_inputs(cohort.cache, cohort.labeled()))
+  for (std::string& said : applied.warnings_of(cohort.cache, cohort.labeled()))
     cohort.warnings.push_back(std::move(said));
   Split split;
   split.test = cohort.labeled();
@@ -293,7 +293,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (other) models.push_back(std::move(*other));
 
   StudyReport report = report_of(models, cohort, asked, ensemble, options, seen);
-  add_shift(report.targets.front(), applied.study(), cohort);
+  add_shift(report.targets.front(), applied.study(), cohort, ensemble.sees_times());
   finish(report, applied.raw() ? failures : Json(), options,
          options.out.empty() ? "" : predictions_csv(models.front().folds, cohort));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);

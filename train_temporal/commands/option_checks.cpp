@@ -40,6 +40,20 @@ void check_streams(const TrainOptions& options) {
         "--fusion gated has no place for --covariates-at frames; take --covariates-at head");
 }
 
+void check_inputs(const TrainOptions& options) {
+  if (options.inputs == TrainOptions().inputs) return;
+  const bool streams = !options.data.arrangement.streams.empty();
+  if (streams || options.tune.asked())
+    throw ConfigError(concat(
+        "--inputs ", options.inputs, " takes differences between frames, ",
+        streams ? "which streams may each lack" : "and --tune trains what is made of each frame",
+        "; leave it out"));
+  if (options.search > 0 && options.inputs == kAutoInputs)
+    throw ConfigError(
+        "--search tries settings on one kind of inputs, and --inputs auto chooses between two; "
+        "name level, change or both, or leave --search out");
+}
+
 void check_width(const TrainOptions& options) {
   if (options.architecture.hidden % 2 == 0) return;
   for (const ModelConfig& model : trained_models(options)) {
@@ -130,8 +144,16 @@ void check_model_options(const TrainOptions& options) {
         "--search tries settings on one frame, and --single-frame best chooses among three; name "
         "first, middle or last, or leave --search out");
   }
+  const NamedModel* main = find_model(options.model);
+  if (main != nullptr && !main->architecture->by_steps &&
+      (options.search > 0 || options.tune.asked()))
+    throw ConfigError(concat("--model ", options.model,
+                             " is fitted exactly, to features as they are cached: ",
+                             options.search > 0 ? "--search" : "--tune",
+                             " has nothing to train; leave it out, or take another --model"));
   check_time(options);
   check_streams(options);
+  check_inputs(options);
   check_width(options);
   check_time_encoding(options);
 }

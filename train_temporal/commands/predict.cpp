@@ -89,8 +89,9 @@ std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader&
   return explained;
 }
 
-void warn_of_use(const Predictor& applied, const ModelMetadata& card,
-                 const cache::CacheReader& cache, const std::vector<std::size_t>& exams) {
+void warn_of_use(Predictor& applied, const cache::CacheReader& cache,
+                 const std::vector<std::size_t>& exams) {
+  const ModelMetadata& card = applied.ensemble().card();
   std::vector<std::string> patients;
   for (const cache::ExamInfo& exam : cache.exams()) patients.push_back(exam.patient);
   const std::size_t known = applied.count_known(cache.exams(), patients, exams).value_or(0);
@@ -119,10 +120,10 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   outcome.left_out = cache.exams().size() - outcome.exams.size();
   if (outcome.exams.empty() && !applied.raw())
     throw DataError("the cache has no exam with a readable frame");
-  warn_of_use(applied, ensemble.card(), cache, outcome.exams);
-  for (const std::string& said : ensemble.unlearnt_inputs(cache, outcome.exams)) log_warning(said);
+  warn_of_use(applied, cache, outcome.exams);
+  for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
   const auto scores = ensemble.scores(cache, outcome.exams, applied.device());
-  outcome.unlike = judge_features(applied.study(), cache, outcome.exams);
+  outcome.unlike = judge_exams(applied.study(), cache, outcome.exams, ensemble.sees_times());
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   write_file_atomically(options.out,

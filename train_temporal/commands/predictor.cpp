@@ -3,6 +3,7 @@
 #include "common/text/text.h"
 #include "common/torch/device.h"
 #include "train_temporal/run/apply/known_exams.h"
+#include "train_temporal/run/apply/shown_times.h"
 #include "train_temporal/run/run_folder.h"
 
 namespace coldframe::temporal {
@@ -40,6 +41,7 @@ Predictor::Predictor(const ApplyOptions& options)
     : bundle_(bundle_of(options)),
       study_(bundle_ ? bundle_->folder() : options.run),
       other_patients_(options.other_patients),
+      without_times_(options.without_times),
       raw_(raw_exams_of(bundle_, options)),
       device_(device_for(options)),
       ensemble_(model_files(study_), options.data.labels),
@@ -54,6 +56,14 @@ const std::filesystem::path& Predictor::features() {
 
 const std::filesystem::path& Predictor::features_of(const std::filesystem::path& input) {
   return raw_->extract(input);
+}
+
+std::vector<std::string> Predictor::warnings_of(const cache::CacheReader& cache,
+                                                const std::vector<std::size_t>& exams) {
+  const std::string times = check_times(ensemble_, cache, exams, without_times_);
+  std::vector<std::string> said = ensemble_.unlearnt_inputs(cache, exams);
+  if (!times.empty()) said.push_back(times);
+  return said;
 }
 
 std::optional<std::size_t> Predictor::count_known(std::span<const cache::ExamInfo> exams,

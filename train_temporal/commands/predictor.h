@@ -29,6 +29,9 @@ class Predictor {
   const std::filesystem::path& cache() const { return cache_; }
   const bundle::Bundle& bundle() const { return *bundle_; }
   bool raw() const { return raw_.has_value(); }
+  // What these exams have that the training had not, and what they lack; see check_times().
+  std::vector<std::string> warnings_of(const cache::CacheReader& cache,
+                                       const std::vector<std::size_t>& exams);
   // As count_known(), 0 with --other-patients; empty for a bundle, which names no exam of its
   // training.
   std::optional<std::size_t> count_known(std::span<const cache::ExamInfo> exams,
@@ -38,7 +41,7 @@ class Predictor {
  private:
   std::optional<bundle::Bundle> bundle_;
   std::filesystem::path study_;
-  bool other_patients_;
+  bool other_patients_, without_times_;
   std::optional<bundle::RawExams> raw_;
   torch::Device device_;
   Ensemble ensemble_;

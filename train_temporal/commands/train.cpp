@@ -57,7 +57,7 @@ class TrainingRun {
         devices_(prepare_devices(options)),
         datasets_(on_each({}, devices_)),
         cohort_(open_cohort(options.data, {})),
-        asked_(ask(cohort_, options.questions)),
+        asked_(ask(cohort_, questions_of(options, cohort_))),
         splits_(divide(cohort_, options, split_text_)) {
     cohort_.covariates = read_covariates(cohort_, splits_, options_);
     for (std::string& warning : unlearnt_streams(cohort_.cache, splits_))
@@ -97,8 +97,8 @@ class TrainingRun {
   void resolve_search();
   void load_features(const std::vector<std::string>& views);
   Experiment experiment() const {
-    return {datasets_, cohort_.targets, cohort_.covariates, splits_,     options_,
-            base_,     settings_,       found_.chosen,      tuned_.get()};
+    return {datasets_, cohort_.targets, cohort_.covariates, splits_,      options_,
+            base_,     settings_,       found_.chosen,      tuned_.get(), &cohort_.patients};
   }
   bool train(RunFolder& folder);  // false: another process has published the run
   void search(const RunFolder& folder);
@@ -202,6 +202,7 @@ Json TrainingRun::config() const {
   json["compare"] = options_.compare;
   json["fits"] = plan_fits(experiment()).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
+  if (options_.inputs != TrainOptions().inputs) json["inputs"] = options_.inputs;
   json["model"] = to_json(base_);
   for (const std::string& name : options_.compare) {
     const ModelConfig compared = experiment().config({name, 0, 0, 0});
@@ -290,8 +291,8 @@ RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFold
   describe_target(result, cohort_, target, exams_in(splits_));
   result.split = split_text_;
   if (target == 0) result.warnings = cohort_.warnings;
-  result.bootstrap.resamples = options_.resamples;
-  result.bootstrap.seed = options_.seed;
+  if (options_.each_group) result.held_out_by = options_.group;
+  result.bootstrap = {options_.resamples, options_.seed};
   describe_asked(result, models.front(), cohort_, target, exams_in(splits_), asked_);
   result.covariates = covariate_facts(cohort_.covariates, exams_in(splits_));
   result.frame_covariates = options_.covariates.at_frames;

@@ -240,9 +240,9 @@ void predict(Predictor& applied, const fs::path& path, Json& result) {
   Ensemble& ensemble = applied.ensemble();
   ensemble.require_same_features(cache, path);
   const auto exams = exams_with_frames(cache);
-  for (const std::string& said : ensemble.unlearnt_inputs(cache, exams)) log_warning(said);
+  for (const std::string& said : applied.warnings_of(cache, exams)) log_warning(said);
   const auto scores = ensemble.scores(cache, exams, applied.device());
-  const auto unlike = judge_features(applied.study(), cache, exams);
+  const auto unlike = judge_exams(applied.study(), cache, exams, ensemble.sees_times());
   const CsvTable table =
       parse_csv(prediction_table(cache, exams, ensemble, scores, unlike), path.string());
   result["header"] = table.header;

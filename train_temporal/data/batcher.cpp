@@ -70,6 +70,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
   packing.positions.clear();
   packing.sequences.clear();
   packing.frames.clear();
+  packing.visits.clear();
   packing.times.clear();
   packing.exam_keys.clear();
   packing.row_keys.clear();
@@ -101,6 +102,7 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
   for (const BatchItem& item : items) {
     packing.exams.push_back(item.exam);
     packing.exam_keys.push_back(dataset.sequences[item.exam].key);
+    packing.visits.push_back(dataset.sequences[item.exam].visits);
     packing.frames.push_back(static_cast<std::int64_t>(item.frames.features.size()));
     if (!item.partner) continue;
     packing.partners.push_back(item.partner->exam);

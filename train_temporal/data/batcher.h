@@ -48,6 +48,7 @@ struct Packing {
   std::vector<std::int64_t> positions;                 // [N] among the frames of their exam
   std::vector<std::int64_t> sequences;                 // [T] that reach step t
   std::vector<std::int64_t> frames;                    // [B]
+  std::vector<VisitFrames> visits;                     // [B]
   std::vector<std::array<float, kTimeColumns>> times;  // [N]
   std::vector<std::uint64_t> exam_keys;                // [B]
   std::vector<std::uint64_t> row_keys;                 // [N] of exam and step

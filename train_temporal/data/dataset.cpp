@@ -99,6 +99,15 @@ Sequence sequence_of(const cache::ExamInfo& exam, std::int64_t first_row,
   return sequence;
 }
 
+VisitFrames visit_frames(const cache::CacheReader& cache, std::size_t exam) {
+  const auto parts = cache.parts_of(exam);
+  if (parts.size() == 1) return {};
+  const auto frames = [&](std::size_t part) {
+    return static_cast<std::int64_t>(cache.own_frames(part));
+  };
+  return {frames(parts.front()), frames(exam)};
+}
+
 }  // namespace
 
 std::size_t present_frames(const cache::ExamInfo& exam) {
@@ -118,6 +127,7 @@ Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_
   std::int64_t rows = 0;
   for (std::size_t index : exams) {
     dataset.sequences[index] = sequence_of(cache.exams()[index], rows, source_kinds);
+    dataset.sequences[index].visits = visit_frames(cache, index);
     rows += dataset.sequences[index].frames();
   }
   if (residence == Residence::kStream) return dataset;

@@ -11,6 +11,11 @@
 
 namespace coldframe::temporal {
 
+// Frames of the first visit and of the exam's own, where exams of a patient are joined; else 0.
+struct VisitFrames {
+  std::int64_t first = 0, own = 0;
+};
+
 // One exam. Frames that are missing in the cache are left out: their time lives on in the interval
 // between their neighbours.
 struct Sequence {
@@ -19,6 +24,7 @@ struct Sequence {
                                // the view `clean`
   std::vector<double> time_s;  // [T] seconds since the exam's first frame, NaN if unknown
   std::vector<float> clock;    // [F] see clock_descriptor()
+  VisitFrames visits = {};
 
   std::int64_t frames() const { return static_cast<std::int64_t>(time_s.size()); }
 };

@@ -103,6 +103,38 @@ std::pair<torch::Tensor, torch::Tensor> feature_statistics(const Dataset& datase
                            rows_of(dataset.features, rows));
 }
 
+// Each part by its own mean: differences are smaller than levels.
+torch::Tensor floored(const torch::Tensor& deviation, std::int64_t parts) {
+  std::vector<torch::Tensor> each;
+  for (const torch::Tensor& part : deviation.chunk(parts))
+    each.push_back(part.clamp_min(floor_of(part)));
+  return torch::cat(each);
+}
+
+// Of the differences between frames, a group of exams at a time.
+std::pair<torch::Tensor, torch::Tensor> change_statistics(const Dataset& dataset,
+                                                          const std::vector<std::size_t>& exams,
+                                                          Inputs inputs) {
+  constexpr std::size_t kExamsAtATime = 64;
+  const FrameSampler all_frames(FrameOrder::kInOrder, 0, 0);
+  const auto groups = in_groups(exams, kExamsAtATime);
+  const Slices slices = [&](std::int64_t, const Body& body) {
+    const auto source = source_of(dataset);
+    source->plan(groups);
+    for (const auto& group : groups) {
+      source->next();
+      std::vector<BatchItem> items;
+      for (std::size_t exam : group)
+        items.push_back({exam, all_frames.for_evaluation(dataset.sequences[exam].frames(), 0)});
+      const SequenceBatch batch = make_batch(source->window(), std::move(items));
+      body(with_changes(gather_features(source->window(), batch), batch, inputs));
+    }
+  };
+  const std::int64_t width =
+      dataset.streamed() ? dataset.cache->dimension() : dataset.features.size(1);
+  return column_statistics(parts_of(inputs) * width, dataset.device, false, slices);
+}
+
 // Hands over all frames of these exams, but no more at a time than fit into some MiB.
 void for_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
                  const std::function<void(const SequenceBatch&)>& body) {
@@ -167,14 +199,17 @@ void set_stream_statistics(const torch::Tensor& mean, const torch::Tensor& devia
 
 }  // namespace
 
-InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams) {
+InputStatistics input_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams,
+                                 Inputs inputs) {
   InputStatistics statistics;
-  const auto [mean, deviation] = feature_statistics(dataset, exams);
+  const auto [mean, deviation] = inputs == Inputs::kLevel
+                                     ? feature_statistics(dataset, exams)
+                                     : change_statistics(dataset, exams, inputs);
   statistics.feature_mean = mean.to(torch::kFloat32);
   if (dataset.streams > 0)
     set_stream_statistics(mean, deviation, dataset.streams, statistics);
   else
-    statistics.feature_std = deviation.clamp_min(floor_of(deviation)).to(torch::kFloat32);
+    statistics.feature_std = floored(deviation, parts_of(inputs)).to(torch::kFloat32);
   time_statistics(dataset, exams, statistics);
   const torch::Tensor clock = clocks_of(dataset, exams);
   const torch::Tensor all =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "common/text/text.h"
 #include "train_temporal/metrics/metric_table.h"
@@ -90,6 +91,22 @@ double student_quantile(double share, double freedom) {
   return z + sum;
 }
 
+MetricRange range_of(Metric metric) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (row_of(metric).shape) {
+    case Shape::kShare:
+      return {0, 1};
+    case Shape::kSigned:
+      return {-1, 1};
+    case Shape::kPositive:
+      return {0, kInfinity};
+    case Shape::kBelowOne:
+      return {-kInfinity, 1};
+    default:
+      return {-kInfinity, kInfinity};
+  }
+}
+
 Bounds share_bounds(double share, const Spread& spread, double level) {
   const double z = student_quantile((1 + level) / 2, spread.freedom);
   const Range range = share_range(share, spread, z, level);
@@ -123,6 +140,8 @@ Bounds bounds_of(Metric metric, double value, const Spread& spread, double level
   Range range{value - z * error, value + z * error};
   if (shape == Shape::kShare) range = share_range(value, spread, z, level);
   if (shape == Shape::kPositive) range = skewed_range(value, spread, z);
+  if ((metric == Metric::kMae || metric == Metric::kRmse) && range.low <= 0)  // no error is 0
+    return none("too small a sample to bound: a few patients make up most of the error");
   if (shape == Shape::kSigned) {
     Spread half = spread;
     half.variance /= 4;

@@ -44,6 +44,12 @@ struct Bounds {
 // upwards.
 Bounds bounds_of(Metric metric, double value, const Spread& spread, double level);
 
+// No value of the metric is outside of these.
+struct MetricRange {
+  double low, high;
+};
+MetricRange range_of(Metric metric);
+
 // The same for a share alone, whatever the size of its sample.
 Bounds share_bounds(double share, const Spread& spread, double level);
 

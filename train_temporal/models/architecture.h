@@ -42,6 +42,7 @@ struct Architecture {
   bool decays = false;       // its state can fade between frames (--time-encoding decay)
   bool has_kernels = false;  // FusedGru computes its plain form on the CPU
   bool even_width = false;   // `hidden` is even
+  bool by_steps = true;      // is trained; else fitted exactly, with nothing to search or to tune
   std::int64_t layers = 1;   // unless --layers says otherwise
   std::int64_t most_layers = 64;
   // Names what needs the whole sequence, "it reads frames in both directions"; null: it can go

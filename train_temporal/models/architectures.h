@@ -10,5 +10,6 @@ extern const Architecture kTransformer;         // network/transformer.cpp
 extern const Architecture kTcn;                 // network/tcn.cpp
 extern const Architecture kMean, kAttention;    // network/pooled.cpp
 extern const Architecture kClock, kCovariates;  // network/without_frames.cpp
+extern const Architecture kSummary;             // summary/summary_model.cpp
 
 }  // namespace coldframe::temporal

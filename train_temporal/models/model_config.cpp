@@ -50,6 +50,7 @@ Json to_json(const ModelConfig& config) {
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
   json["linear"] = config.linear;
+  if (config.inputs != Inputs::kLevel) json["inputs"] = word_for(kInputs, config.inputs);
   if (config.streams.empty()) return json;
   json["streams"] = config.streams;
   json["fusion"] = config.gated ? kGated : kSideBySide;
@@ -91,6 +92,12 @@ ModelConfig model_config_from_json(const Json& json) {
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
     config.linear = json.value("linear", true);
+    if (json.contains("inputs")) config.inputs = pick("inputs", kInputs);
+    const bool divides = config.seen_features() % parts_of(config.inputs) == 0;
+    if (!divides || (config.inputs != Inputs::kLevel && json.contains("streams")))
+      throw DataError(concat("model configuration: inputs '", word_for(kInputs, config.inputs),
+                             "' of ", config.dimension, divides ? ", with streams" : "",
+                             "; the file is damaged or not a Coldframe model"));
     if (json.contains("streams")) read_streams(json, config);
     const std::string name = model_name(config);  // DataError when there is none
     const Architecture& model = *config.architecture;

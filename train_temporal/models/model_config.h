@@ -7,6 +7,7 @@
 
 #include "common/files/json.h"
 #include "common/text/word_table.h"
+#include "train_temporal/data/changes.h"
 #include "train_temporal/data/sampler.h"
 #include "train_temporal/models/architectures.h"
 
@@ -44,25 +45,30 @@ struct ModelConfig {
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
   std::vector<std::string> streams = {};  // of merged frames, in the order of their features
-  bool gated = false;             // streams are weighted against each other, else side by side
-  std::int64_t only_stream = -1;  // the control that sees one of them alone
-  bool linear = false;            // kMean, kAttention: no MLP, as models were that are still read
+  bool gated = false;              // streams are weighted against each other, else side by side
+  std::int64_t only_stream = -1;   // the control that sees one of them alone
+  Inputs inputs = Inputs::kLevel;  // what is made of a frame's features before all else
+  bool linear = false;             // kMean, kAttention: no MLP, as models were that are still read
 
   bool operator==(const ModelConfig&) const = default;
   bool per_frame() const { return pool == TemporalPool::kNone; }
   // True for the models that FusedGru knows: it computes them on the CPU, else autograd does.
   bool has_kernels() const {
     return architecture->has_kernels && time_encoding == TimeEncoding::kLog && !gated &&
-           only_stream < 0;
+           only_stream < 0 && inputs == Inputs::kLevel;
   }
   bool decays() const {
     return architecture->decays && time && time_encoding == TimeEncoding::kDecay;
   }
-  std::int64_t features() const { return frame_covariates ? dimension - covariates : dimension; }
+  // What `inputs` make of a frame's features, without covariates, and these features as cached.
+  std::int64_t seen_features() const {
+    return frame_covariates ? dimension - covariates : dimension;
+  }
+  std::int64_t features() const { return seen_features() / parts_of(inputs); }
   // d of each stream, of features() = S · d + S.
   std::int64_t stream_width() const { return features() / std::ssize(streams) - 1; }
   // The last inputs, which are 0 or 1 or standardised covariates, get no noise.
-  std::int64_t clean_inputs() const { return std::ssize(streams) + dimension - features(); }
+  std::int64_t clean_inputs() const { return std::ssize(streams) + dimension - seen_features(); }
 };
 inline const WordTable<TemporalPool> kTemporalPools{{"last", TemporalPool::kLast},
                                                     {"mean", TemporalPool::kMean},
@@ -73,6 +79,7 @@ ModelConfig model_config_from_json(const Json& json);  // DataError
 
 // H' of what the head sees, of all but kClock.
 inline std::int64_t pooled_width(const ModelConfig& config) {
+  if (!config.architecture->by_steps) return config.dimension;
   return config.architecture->recurrent && config.bidirectional ? 2 * config.hidden : config.hidden;
 }
 

@@ -6,6 +6,7 @@
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/models/network/tensor_list.h"
+#include "train_temporal/models/summary/summaries.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -108,6 +109,19 @@ void require_shape(const std::filesystem::path& path, const StateDict& weights,
                          shape_text(found->second.sizes()), ", expected ", shape_text(expected)));
 }
 
+// Families are numbers of Family.
+void check_families(const std::filesystem::path& path, const StateDict& weights,
+                    const ModelConfig& config) {
+  require_shape(path, weights, "head.weight", {config.classes, config.dimension});
+  require_shape(path, weights, "family", {config.classes});
+  const torch::Tensor family = weights.at("family");
+  const bool known = (family == family.round()).all().item<bool>() &&
+                     family.min().item<double>() >= 0 && family.max().item<double>() < kFamilies;
+  if (!known)
+    throw DataError(concat("'", path.string(), "': the tensor 'family' names summaries that this ",
+                           "version does not know; the file is damaged or of a newer version"));
+}
+
 void check_shapes(const std::filesystem::path& path, const StateDict& weights,
                   const ModelMetadata& card) {
   const ModelConfig& config = card.config;
@@ -126,6 +140,7 @@ void check_shapes(const std::filesystem::path& path, const StateDict& weights,
                            plural(card.covariates.width(), "number"), ", but its model takes ",
                            config.covariates));
   }
+  if (config.architecture == &kSummary) check_families(path, weights, config);
   for (const TensorRow& row : tensors_of(config)) require_shape(path, weights, row.name, row.shape);
 }
 

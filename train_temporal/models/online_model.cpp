@@ -11,6 +11,7 @@ namespace coldframe::temporal {
 std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.bidirectional) return "it reads frames in both directions";
   if (const char* why = config.architecture->needs_whole_sequence) return why;
+  if (config.inputs != Inputs::kLevel) return "it sees frames beside the first and the one before";
   if (config.order == FrameOrder::kShuffled) return "it reads frames in random order";
   if (config.order == FrameOrder::kMiddle) return "it reads the middle one of all frames";
   return std::nullopt;

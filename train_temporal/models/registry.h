@@ -42,7 +42,8 @@ std::vector<std::string> model_names(Wanted wanted) {
 }
 std::vector<std::string> model_names();  // of all
 
-inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates";
+inline constexpr const char *kSingle = "single", *kCovariatesAlone = "covariates",
+                            *kSummaryModel = "summary";
 // The main model on one stream alone: "only-FA".
 inline constexpr const char* kOnlyPrefix = "only-";
 bool is_twin(const std::string& name);

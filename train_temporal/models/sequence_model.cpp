@@ -59,6 +59,7 @@ torch::Tensor mean_features(const SequenceModel& model, const Dataset& dataset) 
 
 torch::Tensor SequenceModel::outputs(torch::Tensor features, const SequenceBatch& batch,
                                      const Dropout& dropout) {
+  if (inputs != Inputs::kLevel) features = with_changes(features, batch, inputs);
   if (!covariates.defined() || (!uses_features() && covariate_head.is_empty()))
     return forward(features, batch, dropout);
   const torch::Device device = batch.time.device();
@@ -78,6 +79,7 @@ torch::Tensor SequenceModel::step(const torch::Tensor&, const torch::Tensor&, Fr
 
 std::shared_ptr<SequenceModel> make_model(const ModelConfig& config, std::uint64_t seed) {
   const std::shared_ptr<SequenceModel> model = config.architecture->make(config);
+  model->inputs = config.inputs;
   initialise(*model, config, seed);
   if (takes_covariates_at_head(config)) add_covariate_head(*model, config);
   return model;

@@ -29,12 +29,15 @@ class SequenceModel : public torch::nn::Module {
                              FrameState& state);
   virtual void set_statistics(const InputStatistics& statistics) = 0;
   virtual bool uses_features() const { return true; }
+  // True where times of frames matter though the configuration has none.
+  virtual bool sees_times() const { return false; }
 
   // forward() with what is known of the exams besides their frames: behind the features, or as a
   // term of its own (models/inputs/covariate_inputs.h).
   torch::Tensor outputs(torch::Tensor features, const SequenceBatch& batch, const Dropout& dropout);
 
-  MixedPrecision precision;  // of compute_logits() while gradients are wanted
+  Inputs inputs = Inputs::kLevel;  // which outputs() make of the features
+  MixedPrecision precision;        // of compute_logits() while gradients are wanted
   // [exams, K] on the CPU, of every exam of the dataset, as the model's card encodes it; undefined
   // where the model takes none.
   torch::Tensor covariates;

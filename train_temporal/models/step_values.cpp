@@ -28,6 +28,7 @@ StepValues::StepValues(const ModelConfig& config)
       I_(H_ + (config.time ? double(kTimeInputs) : 0)) {}
 
 double StepValues::parameters() const {
+  if (!config_.architecture->by_steps) return (D_ + 1) * C_;
   double sum = 0;
   for (const TensorRow& row : tensors_) sum += row.is_buffer ? 0 : row.size();
   return sum;
@@ -60,9 +61,10 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
     const auto project = std::ranges::find(tensors_, "project.weight", &TensorRow::name);
     return (config_.per_frame() ? n : b) * double(project->shape[1] + 3 * project->shape[0]);
   }
+  const double padded = std::max(n, b * longest);
+  if (!config_.architecture->by_steps) return (2 * n + 3 * padded) * D_;
   const bool recurrent = config_.architecture->recurrent;
   const bool once = !keeps && !recurrent && config_.architecture->ordered;
-  const double padded = std::max(n, b * longest);
   const double copies = config_.only_stream >= 0 ? 1 : 0;
   const auto gates = [&](const Gates& one) {
     return config_.gated ? n * (one.each * double(std::ssize(config_.streams)) + one.once) : 0;
@@ -78,6 +80,7 @@ double StepValues::by_autograd(double n, double b, double longest, bool keeps) c
 // to; a convolution's are kept in another order.
 double StepValues::weights_beside() const {
   const std::string last = concat("_l", config_.layers - 1);
+  if (!config_.architecture->by_steps) return (D_ + 1) * C_;
   double sum = 0;
   for (const TensorRow& row : tensors_) {
     const bool recurrent = config_.architecture->recurrent && row.name.ends_with(last) &&

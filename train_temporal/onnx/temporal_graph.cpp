@@ -113,6 +113,8 @@ Graph temporal_graph(const temporal::TrainedModel& trained) {
     why.reset();
   if (config.decays())
     why = "its state decays between frames (--time-encoding decay), which ONNX's GRU does not";
+  if (config.inputs != temporal::Inputs::kLevel)
+    why = "it sees frames beside the first and the one before (--inputs)";
   if (why)
     throw ConfigError(concat("--onnx cannot have the model '", model_name(config), "': ", *why));
   const torch::NoGradGuard no_grad;

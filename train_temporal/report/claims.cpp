@@ -31,6 +31,19 @@ constexpr Claim kClaims[] = {
      .worse = "{main} is worse than {against} ({figures}).",
      .equal = "{main} does as well as {against}, within {margin} ({figures}).",
      .undecided = "Whether {main} is better or worse than {against} is undecided ({figures})."},
+    // As simple a model that does better is said first: what a run did not find is no finding.
+    {.control = "summary",
+     .said = Said::kIfLearntOrWorse,
+     .figures = "{metric} of it",
+     .better = "A linear model on summaries of the frames gives less than {main} ({figures}).",
+     .worse = "A linear model on summaries of the frames does better than {main} ({figures}): use "
+              "it (--model summary), or look for inputs and settings with which {main} finds as "
+              "much (--inputs auto, --search). What follows is of {main}.",
+     .equal = "A linear model on summaries of the frames does as well as {main}, within {margin} "
+              "({figures}).",
+     .undecided = "Whether a linear model on summaries of the frames does as well as {main} is "
+                  "undecided ({figures}).",
+     .worse_leads = true},
     {.control = "frozen",
      .said = Said::kAlways,
      .figures = "{metric} of {main} on frozen features",
@@ -45,14 +58,14 @@ constexpr Claim kClaims[] = {
     {.control = "shuffled",
      .said = Said::kIfLearnt,
      .figures = "{metric} with shuffled frames",
-     .better = "The order of frames carries part of the result: {main} loses when it is trained "
+     .better = "The order of frames carries part of what {main} found: it loses when it is trained "
                "and tested on shuffled frames ({figures}).",
-     .worse = "The order of frames does not carry the result: {main} does better on shuffled "
+     .worse = "The order of frames does not carry what {main} found: it does better on shuffled "
               "frames ({figures}).",
-     .equal = "The order of frames does not carry the result: {main} does as well, within "
+     .equal = "The order of frames does not carry what {main} found: it does as well, within "
               "{margin}, on shuffled frames ({figures}).",
-     .undecided = "Whether the order of frames carries part of the result is undecided: {main} on "
-                  "shuffled frames may do as well or differ by more than {margin} ({figures}).",
+     .undecided = "Whether the order of frames carries part of what {main} found is undecided: on "
+                  "shuffled frames it may do as well or differ by more than {margin} ({figures}).",
      .unexamined = "the order of frames (control 'shuffled')",
      .arises = order_matters,
      .only_if_arises = true},
@@ -62,14 +75,14 @@ constexpr Claim kClaims[] = {
     {.control = "blank",
      .said = Said::kIfLearnt,
      .figures = "{metric} of it",
-     .better = "The features carry part of the result: {main} without them, with {rest} alone, "
-               "does worse ({figures}).",
-     .worse = "The features do not carry the result: {main} without them, with {rest} alone, does "
-              "better ({figures}).",
-     .equal = "The features do not carry the result: {main} without them, with {rest} alone, does "
-              "as well, within {margin} ({figures}).",
-     .undecided = "Whether the features carry the result is undecided: {main} without them, with "
-                  "{rest} alone, may do as well ({figures}).",
+     .better = "The features carry part of what {main} found: without them, with {rest} alone, "
+               "it does worse ({figures}).",
+     .worse = "The features do not carry what {main} found: without them, with {rest} alone, it "
+              "does better ({figures}).",
+     .equal = "The features do not carry what {main} found: without them, with {rest} alone, it "
+              "does as well, within {margin} ({figures}).",
+     .undecided = "Whether the features carry what {main} found is undecided: without them, with "
+                  "{rest} alone, it may do as well ({figures}).",
      .unexamined = "features rather than times{and covariates} (control 'blank')",
      .arises = order_matters},
     {.control = "covariates",
@@ -89,10 +102,12 @@ constexpr Claim kClaims[] = {
      .said = Said::kIfLearnt,
      .figures = "{metric} of these alone",
      .better = "{main} knows more than {facts} do ({figures}).",
-     .worse = "The pixels are not shown to carry the result: {facts} alone do better ({figures}). "
+     .worse = "The pixels are not shown to carry what {main} found: {facts} alone do better "
+              "({figures}). "
               "{main} may have learnt how the exams were acquired.",
-     .equal = "The pixels are not shown to carry the result: {facts} alone do as well, within "
-              "{margin} ({figures}). {main} may have learnt how the exams were acquired.",
+     .equal =
+         "The pixels are not shown to carry what {main} found: {facts} alone do as well, within "
+         "{margin} ({figures}). {main} may have learnt how the exams were acquired.",
      .undecided = "Whether {main} knows more than {facts} do is undecided ({figures}).",
      .unexamined = "pixels rather than metadata (control 'clock')",
      .arises = [](const RunReport&) { return true; },

@@ -27,6 +27,7 @@ struct Claim {
   bool only_if_arises = false;    // then it is not said of other models
   std::string_view though = {};   // added to `better` where the control is better than chance
   bool better_if_learnt = false;  // else it is undecided
+  bool worse_leads = false;       // then it is said before all else
 };
 
 // In the order in which they are said.

@@ -42,6 +42,7 @@ struct ModelResult {
   std::string about = {};     // ": frames in order", behind its name
   bool learns_order = false;  // of frames
   std::string frame = {};     // of `single` on one frame: first, middle, last or best
+  std::vector<std::vector<std::string>> families = {};  // of `summary`: [fold][fit] what it chose
   std::vector<FoldScores> folds = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model
@@ -155,8 +156,8 @@ struct SurvivalFigures {
 using KeyValues = std::vector<std::pair<std::string, std::string>>;
 
 // Whether the model was fitted on patients of the report: not, perhaps on some, whose ids are the
-// same, or nothing is known of its training.
-enum class Seen { kNone, kSome, kUnknown };
+// same, on exams that have the features of held-out ones, or nothing is known of its training.
+enum class Seen { kNone, kSome, kCopies, kUnknown };
 
 struct RunReport {
   std::string title = "Coldframe training report";
@@ -187,6 +188,7 @@ struct RunReport {
   std::vector<CovariateFacts> covariates;
   bool frame_covariates = false;  // they are behind the features of every frame
   Seen seen = Seen::kNone;
+  std::string held_out_by;  // --folds groups: the column; each fold holds out one group of it
   std::vector<std::string> warnings;
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals
 };

@@ -64,6 +64,7 @@ Json to_json(const MetricSummary& summary) {
 Json to_json(const ModelResult& model) {
   Json json = {{"name", model.name}, {"metrics", Json::object()}};
   if (!model.frame.empty()) json["frame"] = model.frame;
+  if (!model.families.empty()) json["families"] = model.families;
   for (const MetricSummary& summary : model.summary) {
     json["metrics"][std::string(metric_key(summary.metric))] = to_json(summary);
   }

@@ -12,6 +12,8 @@ std::string with_interval(const Estimate& estimate, const std::string& sign) {
   std::string text = sign + figure_text(estimate.value);
   if (!estimate.value.defined()) return figure_text(estimate.value);
   if (!estimate.low.defined()) return text + " [no interval: " + estimate.low.undefined + "]";
+  const bool certain = estimate.low.value == estimate.high.value && sign.empty();
+  if (certain && estimate.value.value == 0.5) return text + " [of one score for all]";
   return text + " [" + figure_text(estimate.low) + ", " + figure_text(estimate.high) + "]";
 }
 

@@ -64,7 +64,8 @@ std::string filled(std::string_view sentence, const Words& words) {
 struct Standing {
   Estimate estimate;
   double chance = 0;
-  bool across_folds = false;  // ranks_across_folds()
+  bool across_folds = false;        // ranks_across_folds()
+  const Estimate* ranks = nullptr;  // ranks_above_chance()
 };
 
 // What is said of it; the first row that holds. Behind one that shows no skill the controls are not
@@ -77,6 +78,9 @@ constexpr StandingRow kStandings[] = {
     {[](const Standing& s) { return !s.estimate.low.defined(); },
      " Without an interval, nothing can be said of what it has learnt."},
     {[](const Standing& s) { return is_above(s.estimate, s.chance); }, ""},
+    {[](const Standing& s) { return s.ranks != nullptr; },
+     " Its R² shows nothing, but its predictions rank the exams (Spearman {ranks}): it has learnt "
+     "something, and is far off where numbers are extreme."},
     {[](const Standing& s) { return is_below(s.estimate, s.chance) && s.across_folds; },
      " That is below {chance}, where folds ranked together put noise as well: nothing shows that "
      "it has learnt anything, so its controls cannot tell what carries the result."},
@@ -91,16 +95,37 @@ constexpr StandingRow kStandings[] = {
      " The interval includes {chance}: nothing shows that it has learnt anything, so its controls "
      "cannot tell what carries the result."}};
 
-const char* on_patients(Seen seen) {
-  switch (seen) {
+// Heavy tails hide from R² that predictions rank exams: Spearman's correlation, where it is
+// certainly above 0; null otherwise.
+const Estimate* ranks_above_chance(const RunReport& report) {
+  if (report.scale != Scale::kNumber) return nullptr;
+  const MetricSummary* ranks = find_metric(report.models.front(), Metric::kSpearman);
+  return ranks != nullptr && is_above(ranks->primary(), 0) ? &ranks->primary() : nullptr;
+}
+
+std::string on_patients(const RunReport& report) {
+  switch (report.seen) {
     case Seen::kNone:
-      return "On patients that it has not seen";
+      return report.held_out_by.empty()
+                 ? "On patients that it has not seen"
+                 : concat("On ", groups_text(report), " that it has not seen");
+    case Seen::kCopies:
+      return "On exams of which some have the features of exams that it was trained on";
     case Seen::kSome:
       return "On patients of whom some may have taken part in its training";
     case Seen::kUnknown:
       break;
   }
   return "On patients of whom it is not known whether they took part in its training";
+}
+
+std::string caution(const RunReport& report) {
+  constexpr std::size_t kFewGroups = 10;
+  if (report.seen == Seen::kCopies)
+    return " That is too good, and nothing that follows holds for other patients (see Warnings).";
+  if (!report.held_out_by.empty() && report.models.front().folds.size() < kFewGroups)
+    return " So few groups say little of another one, and groups differ: the interval is wide.";
+  return "";
 }
 
 std::string about_the_model(const RunReport& report) {
@@ -111,13 +136,15 @@ std::string about_the_model(const RunReport& report) {
     return concat("The ", main_name(report), " of ", model.name,
                   " is undefined: no held-out part has ", words.undefined, ".");
   const Standing standing{figure->primary(), chance_level(main_metric(report.scale)),
-                          ranks_across_folds(model, *figure)};
+                          ranks_across_folds(model, *figure), ranks_above_chance(report)};
   const auto row = std::ranges::find_if(
       kStandings, [&](const StandingRow& each) { return each.holds(standing); });
-  return concat(on_patients(report.seen), ", ", model.name, " reaches ", words.article, " ",
-                main_name(report), " of ", interval_text(standing.estimate), " (",
-                origin_text(model, *figure), ").",
-                filled(row->says, {{"chance", concat(standing.chance)}}));
+  return concat(
+      on_patients(report), ", ", model.name, " reaches ", words.article, " ", main_name(report),
+      " of ", interval_text(standing.estimate), " (", origin_text(model, *figure), ").",
+      caution(report),
+      filled(row->says, {{"chance", concat(standing.chance)},
+                         {"ranks", standing.ranks ? interval_text(*standing.ranks) : ""}}));
 }
 
 bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
@@ -127,7 +154,8 @@ bool is_better_than_chance(const RunReport& report, const Estimate& figure) {
 // False where the main model may be no better than chance, or where nothing bounds its figure.
 bool has_learnt(const RunReport& report) {
   const MetricSummary* figure = find_metric(report.models.front(), main_metric(report.scale));
-  return figure != nullptr && is_better_than_chance(report, figure->primary());
+  return ranks_above_chance(report) != nullptr ||
+         (figure != nullptr && is_better_than_chance(report, figure->primary()));
 }
 
 std::string single_text(const RunReport& report) {
@@ -143,6 +171,7 @@ struct Control {
   std::string name;
   Estimate figure, ahead;
   Comparison main_is = Comparison::kUndecided;
+  std::string found = {};  // what `summary` took
 };
 
 Words words_for(const RunReport& report) {
@@ -168,8 +197,8 @@ std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
     const MetricSummary* figure = find_metric(model, main_metric(report.scale));
     const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
     if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
-    controls.push_back(
-        {model.name, figure->primary(), ahead->primary(), compare(ahead->primary())});
+    controls.push_back({model.name, figure->primary(), ahead->primary(), compare(ahead->primary()),
+                        model.families.empty() ? "" : concat("; it took ", families_text(model))});
     if (!is_beginning) break;
   }
   return controls;
@@ -183,7 +212,7 @@ Words words_for(const Claim& claim, const Control& control, Words words) {
   words.emplace_back("what", lower(what.substr(0, 1)) + what.substr(what.empty() ? 0 : 1));
   words.emplace_back("figures",
                      concat(filled(claim.figures, words), " ", interval_text(control.figure),
-                            ", difference ", difference_text(control.ahead)));
+                            ", difference ", difference_text(control.ahead), control.found));
   return words;
 }
 
@@ -218,15 +247,16 @@ std::vector<std::string> verdict(const RunReport& report) {
     for (const Control& control : controls) {
       const bool worse = control.main_is == Comparison::kWorse;
       if (learnt || claim.said == Said::kAlways || (claim.said == Said::kIfLearntOrWorse && worse))
-        lines.push_back(
+        lines.insert(
+            worse && claim.worse_leads ? lines.begin() : lines.end(),
             filled(sentence_of(claim, control, report, learnt), words_for(claim, control, common)));
     }
     if (controls.empty() && arises && report.models.front().name != claim.control)
       unexamined.push_back(filled(claim.unexamined, common));
   }
   if (!unexamined.empty() && report.against.empty())
-    lines.push_back(concat("Not examined: whether ", join(unexamined, " and "),
-                           " carry the result; train --compare does that."));
+    lines.push_back(concat("Not examined: whether ", join(unexamined, " and "), " carry what ",
+                           report.models.front().name, " found; train --compare does that."));
   return lines;
 }
 

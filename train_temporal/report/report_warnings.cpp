@@ -8,6 +8,7 @@
 #include "train_temporal/report/report.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -130,6 +131,7 @@ std::vector<std::string> data_warnings(const RunReport& report) {
   warn_of_ranks_across_folds(report, warnings);
   warn_of_missing_intervals(report, warnings);
   warn_of_validation_parts(report, warnings);
+  for (std::string& warning : warn_of_groups(report)) warnings.push_back(std::move(warning));
   if (report.data.patients > 0 && report.data.patients < kFewPatients) {
     warnings.push_back(concat("few patients: ", report.data.patients,
                               ": intervals are wide, and differences that matter may go unseen"));

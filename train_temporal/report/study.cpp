@@ -4,6 +4,7 @@
 #include "common/text/text.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/section.h"
+#include "train_temporal/report/sections/sections.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -50,6 +51,7 @@ void evaluate_study(StudyReport& study) {
     for_sections(report, [&](const Section& section) {
       if (section.evaluate != nullptr) section.evaluate(report);
     });
+    know_that_groups_differ(report);
     if (study.targets.size() > 1 && is_binary(report)) binary.push_back(std::move(tables));
   }
   if (binary.size() < 2) return;

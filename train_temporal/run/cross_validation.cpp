@@ -23,8 +23,15 @@ std::size_t thread_count(const TrainOptions& options) {
   return std::max<std::size_t>(std::thread::hardware_concurrency() / here, 1);
 }
 
-// The frames among which a model has to choose; one that has no choice: none by name.
+bool can_show_change(const ModelConfig& config) {
+  return config.architecture->sees_frames && config.architecture->by_steps && !config.blank &&
+         !is_one_frame(config.order);
+}
+
+// The frames, or inputs, among which a model has to choose; one that has no choice: none by name.
 std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
+  if (experiment.options.inputs == kAutoInputs && can_show_change(experiment.config({model})))
+    return {word_for(kInputs, Inputs::kLevel), word_for(kInputs, Inputs::kChange)};
   const bool chooses = thawed(model, experiment.options) == kSingle &&
                        experiment.options.single_frame == kBestFrame &&
                        !experiment.base.per_frame();
@@ -87,6 +94,10 @@ ModelConfig Experiment::config(const FitName& fit) const {
   if (!result.architecture->ordered) result.time = false;
   if (!result.architecture->recurrent) result.bidirectional = false;
   result.layers = options.layers_of(*result.architecture);
+  if (!can_show_change(result)) return result;
+  const std::string& inputs = fit.frame.empty() ? options.inputs : fit.frame;
+  result.inputs = value_for(kInputs, inputs).value_or(Inputs::kLevel);
+  result.dimension *= parts_of(result.inputs);
   return result;
 }
 
@@ -103,6 +114,7 @@ FitTask Experiment::task(const FitName& fit, const Split& split, std::size_t thr
   FitTask task{datasets[thread % datasets.size()], targets, split, config(fit), options.fit,
                fit_seed(split, fit.seed)};
   take_covariates(task, encoding(fit, split), covariates, options.covariates.at_frames);
+  task.patients = patients;
   if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   if (tuned != nullptr && tunes(fit.model)) {
     task.tuned = tuned;

@@ -29,7 +29,8 @@ struct Experiment {
   ModelConfig base;                      // as the options and the cache make it, before set_model()
   std::vector<Setting> settings = {};    // of --search
   std::vector<std::size_t> chosen = {};  // the setting of each split; empty: none is chosen yet
-  const tune::TunedSource* tuned = nullptr;  // of --tune
+  const tune::TunedSource* tuned = nullptr;            // of --tune
+  const std::vector<std::string>* patients = nullptr;  // of every exam
 
   const Dataset& dataset() const { return datasets.front(); }
   const torch::Device& device() const { return dataset().device; }

@@ -19,6 +19,7 @@
 #include "common/torch/cpu_memory.h"
 #include "train_temporal/run/epoch_events.h"
 #include "train_temporal/run/starts.h"
+#include "train_temporal/training/summary/summary_fit.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -39,6 +40,10 @@ struct FitFiles {
 bool run_fit(const FitTask& task, const FitFiles& files, bool may_diverge,
              const std::atomic<bool>& stopping) {
   const auto& [record, checkpoint, events_file] = files;
+  if (!task.config.architecture->by_steps) {
+    in_context(record.stem().string(), [&] { write_record(record, fit_summary(task), task.seed); });
+    return true;
+  }
   Trainer trainer(task);
   if (fs::exists(checkpoint)) trainer.restore(read_checkpoint(checkpoint));
   EpochEvents events(events_file, trainer);

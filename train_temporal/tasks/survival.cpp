@@ -202,6 +202,12 @@ double hazards_loss(std::span<const double> z, double label, const Readout& read
   return loss;
 }
 
+std::vector<double> interval_labels(double label, const Readout& reading) {
+  std::vector<double> labels(reading.times.size(), std::numeric_limits<double>::quiet_NaN());
+  for_intervals(label, reading, [&](std::size_t j, bool event) { labels[j] = event; });
+  return labels;
+}
+
 std::vector<double> baseline_at(const Target& target, const Readout& reading) {
   std::vector<double> hazards;
   for (const double horizon : target.horizons) {

@@ -48,6 +48,10 @@ void set_intervals(Readout& reading, std::span<const double> label, std::size_t 
 double hazards_loss(std::span<const double> z, double label, const Readout& reading, double total,
                     float* gradient);
 
+// Of every interval 1 where the exam had an event in it, 0 where it survived it, NaN where it tells
+// nothing, [J].
+std::vector<double> interval_labels(double label, const Readout& reading);
+
 // For each row of outputs [n, Target::outputs()] the risk, then the probability of no event up to
 // each of the target's horizons. The risk is Cox's logarithm of the relative hazard; of
 // discrete-time hazards it is the mean over the intervals' ends of the cumulative hazard −log S,

@@ -157,6 +157,7 @@ FitRecord read_record(const std::filesystem::path& path) {
     if (tensors.contains("train_logits")) record.train_logits = doubles(tensors.at("train_logits"));
     record.weights = with_prefix(tensors, kWeightPrefix);
     record.tuned = with_prefix(tensors, kTunedPrefix);
+    if (record.weights.contains("family")) record.families = doubles(record.weights["family"]);
     return record;
   });
 }

@@ -23,6 +23,7 @@ struct FitRecord {
   MicroBatches pieces;
   std::vector<double> validation_logits, test_logits;  // [n, C]
   std::vector<double> train_logits;                    // empty unless FitResult has them
+  std::vector<double> families;  // of the model summary: its tensor of that name, [C]
 };
 void write_record(const std::filesystem::path& path, const FitResult& result, std::uint64_t seed);
 FitRecord read_record(const std::filesystem::path& path);  // DataError

@@ -73,6 +73,14 @@ double evaluation_values(const StepValues& values, const FitTask& task, std::siz
   return most;
 }
 
+// Nine tables of summaries, and of one of them three in double precision and its axes.
+std::uint64_t summary_tables(const FitTask& task) {
+  const auto exams = double(task.split.train.size() + task.split.validation.size());
+  const auto width = double(task.config.dimension + task.config.covariates);
+  const double axes = std::min(exams, width);
+  return static_cast<std::uint64_t>(exams * width * (9 * 4 + 3 * 8) + 8 * axes * (axes + width));
+}
+
 }  // namespace
 
 FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces) {
@@ -92,6 +100,7 @@ FitMemory predict_memory(const FitTask& task, const MicroBatches& pieces) {
     memory.training = std::max(memory.training, memory.evaluation);
     memory.evaluation = 0;
   }
+  if (!task.config.architecture->by_steps) memory.fixed += summary_tables(task);
   if (task.tuned != nullptr) {
     const TuneMemory vit = plan_tuning(task);
     memory.fixed += vit.parameters + vit.rows;

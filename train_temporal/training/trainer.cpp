@@ -30,7 +30,8 @@ std::shared_ptr<SequenceModel> new_model(const FitTask& task) {
   model->to(task.dataset.device);
   model->covariates = task.covariates;
   torch::NoGradGuard no_grad;
-  if (!task.start) model->set_statistics(input_statistics(task.dataset, task.split.train));
+  if (!task.start)
+    model->set_statistics(input_statistics(task.dataset, task.split.train, task.config.inputs));
   return model;
 }
 

@@ -104,7 +104,8 @@ struct FitTask {
       nullptr;  // the ViT that is trained too; null: features as cached
   // The weights to go on from, which epoch 0 measures and does not change; null: new ones.
   std::shared_ptr<const StateDict> start = nullptr;
-  torch::Tensor covariates = {};  // SequenceModel::covariates
+  torch::Tensor covariates = {};                       // SequenceModel::covariates
+  const std::vector<std::string>* patients = nullptr;  // of every exam; for fit_summary() alone
 };
 
 struct FitResult {

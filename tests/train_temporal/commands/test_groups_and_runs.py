@@ -7,7 +7,7 @@ import pytest
 from MLstatkit import Delong_test
 from sklearn import metrics as sk
 from study_cohort import SITES, column_of, made_exams, made_run, predictions_of, summary_of
-from training_support import coldframe, make_cache, quick
+from training_support import coldframe, exam, make_cache, quick
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +29,32 @@ def test_each_site_is_held_out_once(made, tmp_path):
     for _, fold in splits.groupby("fold"):
         assert not set(fold[fold.part == "test"].site) & set(fold[fold.part != "test"].site)
     assert "each site held out once" in (tmp_path / "run" / "summary.json").read_text()
+
+
+def test_sites_that_were_not_seen_have_figures_of_their_own_and_a_wide_interval(tmp_path):
+    """Two of three sites are easy; in the third the label is the other way round."""
+    random = np.random.default_rng(0)
+    exams, features = [], []
+    for number in range(150):
+        label, site = number % 2, SITES[number // 2 % 3]
+        entry = exam(number, 4, str(label), f"P{number}")
+        entry["columns"]["site"] = site
+        exams.append(entry)
+        features.append(random.normal(size=(4, 5)) + 2 * (label if site != "west" else 1 - label))
+    out = tmp_path / "run"
+    done = coldframe("train", "--cache", make_cache(tmp_path, exams, features), "--target", "label", "--out", out,
+                     "--folds", "groups", "--group", "site", *quick("--epochs", 20))
+    assert done.returncode == 0, done.stderr
+    summary = json.loads((out / "summary.json").read_text())
+    groups = {entry["value"]: entry["metrics"]["auroc"]["mean_over_folds"]["value"]
+              for entry in summary["subgroups"]["site"]["groups"]}
+    assert set(groups) == set(SITES) and groups["west"] < 0.2
+    assert summary["verdict"][0].startswith("On 3 groups of 'site' that it has not seen")
+    assert any("'west' of 'site' lies below chance" in warning for warning in summary["warnings"]), summary["warnings"]
+    figure = summary["models"][0]["metrics"]["auroc"]["mean_over_folds"]
+    values = np.array(list(groups.values()))
+    reach = 4.303 * values.std(ddof=1) / np.sqrt(3)
+    assert figure["low"] <= max(figure["value"] - reach, 0) + 0.02 and figure["high"] >= min(figure["value"] + reach, 1) - 0.02
 
 
 def test_patients_of_several_sites_hold_these_together(tmp_path):

@@ -34,7 +34,7 @@ def test_a_rhythm_of_times_is_not_taken_for_pixels(tmp_path):
                      "--hidden", 32, "--lr", 0.005, "--bootstrap", 400, "--compare", "blank,clock")
     assert done.returncode == 0, done.stderr
     assert "gru knows more than sequence length, timing" in done.stdout  # true: clock sees summaries only
-    assert "The features do not carry the result" in done.stdout, done.stdout
+    assert "The features do not carry what gru found" in done.stdout, done.stdout
     assert "The features carry part" not in done.stdout
 
 

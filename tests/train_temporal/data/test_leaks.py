@@ -18,6 +18,8 @@ def test_copies_on_both_sides_of_a_split_are_told(tmp_path):
     assert told in result.stderr
     warnings = json.loads((tmp_path / "run" / "summary.json").read_text())["warnings"]
     assert any(told in warning for warning in warnings)
+    assert "On patients that it has not seen" not in result.stdout, result.stdout
+    assert "some have the features of exams that it was trained on" in result.stdout
 
 
 def test_a_cache_whose_parts_are_not_finished_is_warned_of(tmp_path):

@@ -90,5 +90,17 @@ TEST(Bounds, OfSharesAreModeratedWhereFewPatientsDecideTheVariance) {
             share_bounds(0.8, {0.01, 1e6, 20}, 0.95).low.value);
 }
 
+// An RMSE of 10.5 is not 0 in any cohort of numbers: patients who make up most of the error are too
+// few, and the interval says so.
+TEST(Bounds, OfErrorsOfNumbersNeverReachNone) {
+  const Spread few{64, 8, 9};
+  for (const Metric metric : {Metric::kRmse, Metric::kMae}) {
+    const Bounds bounds = bounds_of(metric, 10.5, few, 0.95);
+    EXPECT_FALSE(bounds.low.defined());
+    EXPECT_NE(bounds.low.undefined.find("a few patients make up most"), std::string::npos);
+    EXPECT_GT(bounds_of(metric, 10.5, {1, 8, 9}, 0.95).low.value, 0);
+  }
+}
+
 }  // namespace
 }  // namespace coldframe::temporal

@@ -7,83 +7,18 @@
 #include <fstream>
 
 #include "common/text/text.h"
-#include "common/threads/counter_random.h"
-#include "train_temporal/metrics/calibration.h"
+#include "tests/train_temporal/report/made_report.h"
 #include "train_temporal/report/sections/charts.h"
 
 namespace coldframe::temporal {
 namespace {
 
+using made::example;
+using made::model;
+using made::nearly_normal;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-double nearly_normal(CounterRandom& random) {
-  double sum = -6;  // of twelve uniform numbers: near enough
-  for (int i = 0; i < 12; ++i) sum += random.uniform();
-  return sum;
-}
-
-// A model that tells classes apart by `skill`; equal seeds give equal noise.
-ModelResult model(const std::string& name, double skill, std::size_t classes = 2,
-                  std::size_t folds = 5, std::uint64_t seed = 1) {
-  ModelResult result{.name = name, .learns_order = name == "gru"};
-  for (std::size_t fold = 0; fold < folds; ++fold) {
-    FoldScores& one = result.folds.emplace_back();
-    one.fold = fold;
-    one.exams.classes = classes;
-    std::vector<double> logits;
-    for (std::size_t p = 0; p < 24; ++p) {
-      CounterRandom random({seed, fold, p});
-      const int label = static_cast<int>(p % classes);
-      for (std::size_t c = 0; c < classes; ++c) {
-        logits.push_back(nearly_normal(random) + (static_cast<int>(c) == label ? skill : 0));
-      }
-      one.exams.label.push_back(label);
-      one.patient.push_back(fold * 24 + p);
-    }
-    one.exams.probability = softmax(logits, classes);
-    one.exams.decision = decide(one.exams.probability, classes, 0.5);
-  }
-  return result;
-}
-
-RunReport example(std::vector<ModelResult> models, std::vector<std::string> classes) {
-  RunReport report;
-  report.subtitle = "runs/example, 21 November 2026";
-  report.target = "abnormal";
-  report.classes = classes;
-  report.split = "5 folds by patient, 3 seeds averaged";
-  report.bootstrap.resamples = 50;
-  report.data = {124, 120, 4, {}, {}, {}, {}, 0, 0};
-  for (const std::string& name : classes) {
-    report.data.exams_per_class.emplace_back(name, 120 / classes.size());
-    report.data.patients_per_class.push_back(120 / classes.size());
-  }
-  for (std::size_t i = 0; i < 124; ++i) report.data.frames_per_exam.push_back(12 + i % 9);
-  for (std::size_t fold = 0; fold < models.front().folds.size(); ++fold) {
-    report.choices.push_back({0, fold, 77, 19, 24, 77, 19, 24, 1.31, 0.42});
-    for (std::size_t seed = 0; seed < 3; ++seed) {
-      FoldCurve& curve = report.curves.emplace_back();
-      curve.fold = fold;
-      curve.seed = seed;
-      CounterRandom random({fold, seed});
-      for (std::size_t epoch = 0; epoch < 20 + 3 * fold; ++epoch) {
-        const double e = static_cast<double>(epoch);
-        curve.train_loss.push_back(0.7 * std::exp(-e / 9) + 0.02 * nearly_normal(random));
-        curve.validation_loss.push_back(0.35 + 0.4 * std::exp(-e / 6) + 0.004 * e +
-                                        0.02 * nearly_normal(random));
-      }
-    }
-  }
-  report.configuration = {{"model", "gru, 1 layer of 128"}, {"optimizer", "AdamW, 3e-4"}};
-  report.recipe = {{"backbone", "vit_small_patch16_224"}, {"pool", "cls"}};
-  report.resources = {{"time", "1m 12s"}, {"peak memory", "212 MiB of 500 MiB"}};
-  report.warnings = {"4 exams of 124 without a label in 'abnormal': left out"};
-  evaluate_models(models);
-  report.models = std::move(models);
-  return report;
-}
 
 RunReport example() {
   return example({model("gru", 1.6), model("mean", 0.9), model("single", 0.2),
@@ -173,8 +108,8 @@ struct VerdictCase {
 
 TEST(Verdict, SaysWhatCarriesTheResult) {
   const VerdictCase cases[] = {
-      {"shuffled", 1.6, 0.2, "The order of frames carries part of the result"},
-      {"shuffled", 1.0, 1.0, "gru does as well, within ±0.05, on shuffled frames"},
+      {"shuffled", 1.6, 0.2, "The order of frames carries part of what gru found"},
+      {"shuffled", 1.0, 1.0, "it does as well, within ±0.05, on shuffled frames"},
       {"shuffled", 0.6, 2.2, "does better on shuffled frames"},
       {"single", 1.6, 0.2, "The middle frame gives less than gru"},
       {"single", 1.0, 1.0, "The middle frame does as well as gru, within ±0.05"},
@@ -182,8 +117,8 @@ TEST(Verdict, SaysWhatCarriesTheResult) {
       {"clock", 1.6, 0.0, "gru knows more than"},
       {"clock", 2.0, 0.9, "These alone are better than chance, though"},
       {"clock", 1.0, 1.0, "alone do as well, within ±0.05"},
-      {"blank", 1.6, 0.0, "The features carry part of the result"},
-      {"blank", 1.0, 1.0, "The features do not carry the result"},
+      {"blank", 1.6, 0.0, "The features carry part of what gru found"},
+      {"blank", 1.0, 1.0, "The features do not carry what gru found"},
       {"blank", 1.0, 2.2, "does better"},
       {"clock", 0.6, 2.2, "alone do better"},
       {"frozen", 1.6, 0.2, "Tuning the ViT paid: gru does worse without"},
@@ -201,9 +136,9 @@ TEST(Verdict, SaysWhatCarriesTheResult) {
 // Patients enough to see no difference, too few to exclude one that matters.
 TEST(Verdict, DoesNotTakeWhatIsUndecidedForEqual) {
   const std::pair<const char*, const char*> cases[] = {
-      {"shuffled", "Whether the order of frames carries part of the result is undecided"},
+      {"shuffled", "Whether the order of frames carries part of what gru found is undecided"},
       {"single", "Whether the middle frame does as well as gru is undecided"},
-      {"blank", "Whether the features carry the result is undecided"},
+      {"blank", "Whether the features carry what gru found is undecided"},
       {"clock", "file type do is undecided"},
       {"frozen", "Tuning the ViT is not shown to have paid"}};
   for (const auto& [control, says] : cases) {

@@ -62,7 +62,7 @@ void Network::set_statistics(const InputStatistics& statistics) {
   set("clock_mean", statistics.clock_mean);
   set("clock_std", statistics.clock_std);
   if (!uses_features()) return;
-  const std::int64_t features = config_.features();
+  const std::int64_t features = config_.seen_features();
   tensors_.at("feature_mean").zero_();
   set("feature_mean", statistics.feature_mean);
   set("feature_std", statistics.feature_std);

@@ -78,7 +78,7 @@ std::string models_section(const RunReport& report) {
              "Differences are paired: both models on the same patients, each left out of both in "
              "turn. An interval that excludes 0 is a difference that chance among patients does "
              "not explain.") +
-         model_roc_chart(report);
+         families_table(report) + model_roc_chart(report);
 }
 
 void add_model_figures(FigureTable& table, const RunReport& report) {

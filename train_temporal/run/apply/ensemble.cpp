@@ -25,7 +25,9 @@ namespace {
 bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
   a.hidden = b.hidden;
   a.dropout = b.dropout;
-  if (a.features() == b.features() && a.frame_covariates == b.frame_covariates)
+  const bool same_features = a.features() == b.features();
+  a.inputs = b.inputs;  // --inputs auto
+  if (same_features && a.frame_covariates == b.frame_covariates)
     std::tie(a.dimension, a.covariates) = std::tie(b.dimension, b.covariates);
   if (a.per_frame() == b.per_frame()) a.pool = b.pool;
   if (is_one_frame(a.order) && is_one_frame(b.order)) a.order = b.order;
@@ -86,6 +88,12 @@ double Ensemble::threshold(std::size_t target) const {
   double sum = 0;
   for (const TrainedModel& trained : models_) sum += trained.card.readings[target].threshold;
   return sum / static_cast<double>(models_.size());
+}
+
+bool Ensemble::sees_times() const {
+  return std::ranges::any_of(models_, [](const TrainedModel& trained) {
+    return trained.card.config.time || trained.model->sees_times();
+  });
 }
 
 void Ensemble::set_horizons(const std::vector<double>& horizons) {

@@ -24,6 +24,7 @@ class Ensemble {
   const std::vector<Target>& targets() const { return card().targets; }
   bool per_frame() const { return card().config.per_frame(); }
   double threshold(std::size_t target = 0) const;  // the mean over folds
+  bool sees_times() const;                         // of frames; one of the models does
   const std::filesystem::path& labels() const { return labels_; }
 
   // Times to an event are predicted up to these; as the run was asked where `horizons` is empty.

@@ -198,6 +198,21 @@ std::vector<OodScore> UnlikeTraining::judge(const ExamTraits& exams, Trait trait
   return found;
 }
 
+std::vector<OodScore> UnlikeTraining::judge_inputs(const ExamTraits& exams, bool timed) const {
+  std::vector<OodScore> found = judge(exams, Trait::kFeatures);
+  const std::size_t known = held_out_[static_cast<std::size_t>(Trait::kInterval)].size();
+  if (!timed || known == 0) return found;
+  const std::vector<OodScore> intervals = judge(exams, Trait::kInterval);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    // An unknown interval is as rare as any.
+    const double rank =
+        std::isnan(intervals[i].rank) ? 1 / static_cast<double>(known + 1) : intervals[i].rank;
+    found[i].by_interval = rank < found[i].rank;
+    found[i].rank = std::min(2 * std::min(rank, found[i].rank), 1.0);
+  }
+  return found;
+}
+
 void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
                            const std::filesystem::path& file) {
   try {
@@ -279,19 +294,22 @@ std::string warn_of_unlike(const std::vector<OodScore>& exams) {
   }
   const std::size_t flagged = count_flagged(exams);
   if (flagged == 0 || chance_of(flagged, exams.size()) > kChance) return {};
-  return concat(flagged, " of ", plural(exams.size(), "exam"),
-                " unlike the training data: their features are as far from it as at most ",
-                fixed(100 * kUnlikeRate, 0),
+  const auto by_interval = static_cast<std::size_t>(std::ranges::count_if(
+      exams, [](const OodScore& exam) { return exam.flagged() && exam.by_interval; }));
+  return concat(flagged, " of ", plural(exams.size(), "exam"), " unlike the training data: their ",
+                by_interval == 0         ? "features are"
+                : by_interval == flagged ? "intervals between frames are"
+                                         : "features or intervals between frames are",
+                " as far from it as at most ", fixed(100 * kUnlikeRate, 0),
                 " % of the run's held-out exams; nothing is known of how well the model does on "
-                "these (another device, view or kind of image?)");
+                "these (another device, view, kind of image or unit of time?)");
 }
 
-std::vector<OodScore> judge_features(const std::filesystem::path& study,
-                                     const cache::CacheReader& cache,
-                                     const std::vector<std::size_t>& exams) {
+std::vector<OodScore> judge_exams(const std::filesystem::path& study,
+                                  const cache::CacheReader& cache,
+                                  const std::vector<std::size_t>& exams, bool timed) {
   const auto unlike = UnlikeTraining::read(study, cache.dimension());
-  return unlike ? unlike->judge(traits_of(cache, exams), Trait::kFeatures)
-                : std::vector<OodScore>();
+  return unlike ? unlike->judge_inputs(traits_of(cache, exams), timed) : std::vector<OodScore>();
 }
 
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams) {

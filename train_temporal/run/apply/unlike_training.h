@@ -40,6 +40,7 @@ struct OodScore {
   double rank = 1;           // NaN where nothing is known
   double middle_rank = 1;    // the same with half of those that lay exactly as far
   std::size_t held_out = 0;  // exams that it is ranked among
+  bool by_interval = false;  // the rank is that of the intervals
 
   bool flagged() const { return rank <= kUnlikeRate; }
 };
@@ -55,6 +56,9 @@ class UnlikeTraining {
   void write(const std::filesystem::path& file) const;
 
   std::vector<OodScore> judge(const ExamTraits& exams, Trait trait) const;  // [n]
+  // By what models see: the features and, of `timed` ones, the intervals. Of these two the rarer
+  // one decides, and its rank is doubled (Bonferroni), so that as few exams are flagged as by one.
+  std::vector<OodScore> judge_inputs(const ExamTraits& exams, bool timed) const;
 
  private:
   struct Moments {
@@ -80,10 +84,10 @@ void write_unlike_training(const cache::CacheReader& cache, const std::vector<Sp
 std::size_t count_flagged(const std::vector<OodScore>& exams);
 std::string warn_of_unlike(const std::vector<OodScore>& exams);
 
-// Of the features of these exams; empty for a run or a bundle that does not know.
-std::vector<OodScore> judge_features(const std::filesystem::path& study,
-                                     const cache::CacheReader& cache,
-                                     const std::vector<std::size_t>& exams);
+// judge_inputs() of these exams; empty for a run or a bundle that does not know.
+std::vector<OodScore> judge_exams(const std::filesystem::path& study,
+                                  const cache::CacheReader& cache,
+                                  const std::vector<std::size_t>& exams, bool timed);
 
 // A row for each trait.
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams);

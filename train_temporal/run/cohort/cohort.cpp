@@ -212,6 +212,7 @@ std::map<std::size_t, std::size_t> copies_across(const Cohort& cohort,
 void warn_of_copies(Cohort& cohort, const std::vector<Split>& splits) {
   const auto across = copies_across(cohort, splits);
   if (across.empty()) return;
+  cohort.copies_across_parts = true;
   const auto& [copy, original] = *across.begin();
   cohort.warnings.push_back(
       concat(plural(across.size(), "exam"),

@@ -21,6 +21,7 @@ struct Cohort {
   std::vector<std::size_t> patient_number;
   std::vector<std::string> notes;  // for the log: what was decided or left out
   std::vector<std::string> warnings;
+  bool copies_across_parts = false;              // of features; divide() sees to that
   std::vector<CovariateColumn> covariates = {};  // of --covariates, see covariates.h
 
   const std::vector<cache::ExamInfo>& exams() const { return cache.exams(); }

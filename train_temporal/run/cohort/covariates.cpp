@@ -135,7 +135,8 @@ void take_covariates(FitTask& task, const CovariateEncoding& encoding,
   if (encoding.empty()) return;
   task.covariates = encoding.encode(columns);
   task.config.covariates = encoding.width();
-  task.config.frame_covariates = at_frames && task.config.architecture->sees_frames;
+  const Architecture& architecture = *task.config.architecture;
+  task.config.frame_covariates = at_frames && architecture.sees_frames && architecture.by_steps;
   if (task.config.frame_covariates) task.config.dimension += encoding.width();
 }
 

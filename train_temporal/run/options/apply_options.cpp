@@ -50,6 +50,8 @@ void add_study(OptionRows& rows, ApplyOptions& options) {
   rows.path("bundle", options.bundle, "BUNDLE", "or a bundle of `coldframe bundle make`");
   rows.toggle("other-patients", options.other_patients,
               "none of these people took part in the training, even where ids are the same");
+  rows.toggle("without-times", options.without_times,
+              "go on where no time of a frame is known, though the models were shown times");
 }
 
 void add_raw(OptionRows& rows, ApplyOptions& options) {
@@ -97,8 +99,9 @@ void resolve(ApplyOptions& options) {
 // Lines go to the standard output as they come, and nothing else does.
 void check_online(const OptionRows& rows, const ApplyOptions& options) {
   if (options.input.empty()) throw ConfigError("--online needs --bundle and --input");
-  std::vector<std::string> names = {"out",    "explain",   "json",   "overwrite",     "once",
-                                    "marker", "quiet-for", "labels", "other-patients"};
+  std::vector<std::string> names = {
+      "out",    "explain",   "json",   "overwrite",      "once",
+      "marker", "quiet-for", "labels", "other-patients", "without-times"};
   for (const PassedOption& option : kPassed)
     if (std::string_view(option.name) != "precision") names.push_back(option.name);
   rows.refuse(
@@ -139,7 +142,7 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
     throw ConfigError("--figures writes into the folder of --out; give that, too");
   if (options.data.cache.empty() && options.input.empty())
     rows.refuse({"subgroups", "characteristics", "aggregate", "threshold", "labels", "target",
-                 "positive", "device", "exam-is-patient", "other-patients"},
+                 "positive", "device", "exam-is-patient", "other-patients", "without-times"},
                 "needs --cache: the exams that runs have held out are taken as they are in their "
                 "predictions.csv");
   check_named_files(options, /*out_is_folder=*/true);

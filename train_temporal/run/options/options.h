@@ -30,6 +30,8 @@ struct TargetOptions {
 
 inline constexpr const char* kBestFrame = "best";
 
+inline constexpr const char* kAutoInputs = "auto";
+
 enum class TimeInput { kAuto, kOn, kOff };
 
 struct TrainOptions {
@@ -52,6 +54,7 @@ struct TrainOptions {
   bool default_compare = false;  // --compare alone: what does not apply to the target is left out
   ModelConfig architecture;      // what the options say of it; the cache decides the rest
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
+  std::string inputs = "level";         // a word of kInputs; auto: by each fold's validation
   std::int64_t layers = 0;              // 0: each model's own
   bool pool_given = false;              // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;
@@ -107,6 +110,7 @@ struct ApplyOptions {
   std::filesystem::path explain;  // predict: a CSV of contributions by frame; empty: none
   bool online = false;            // predict: `input` frame by frame
   bool other_patients = false;    // than the training's, even where their ids are the same
+  bool without_times = false;     // exams of unknown times, to models that were shown them
   bool overwrite = false;
   Questions questions;
   std::size_t resamples = 2000;

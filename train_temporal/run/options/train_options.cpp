@@ -151,7 +151,7 @@ std::vector<ModelConfig> trained_models(const TrainOptions& options) {
 bool tunes(const std::string& model) {
   const NamedModel* named = find_model(model);
   if (named == nullptr) return !model.starts_with(kFrozen);  // one stream alone
-  return named->architecture->sees_frames && !named->blank;
+  return named->architecture->sees_frames && !named->blank && named->architecture->by_steps;
 }
 
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options) {

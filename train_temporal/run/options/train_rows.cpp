@@ -24,6 +24,12 @@ void take_folds(const std::string& word, TrainOptions& options) {
   require_in(between(0, 1000), "folds", static_cast<double>(options.folds));
 }
 
+std::vector<std::string> input_words() {
+  std::vector<std::string> words = words_in(kInputs);
+  words.emplace_back(kAutoInputs);
+  return words;
+}
+
 std::vector<std::string> single_frame_words() {
   std::vector<std::string> words = words_in(single_frames());
   words.push_back(kBestFrame);
@@ -95,7 +101,8 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             options.compare = split(words, ',');
           },
           "also fit these on the same folds (--compare alone, or all: those of gru, mean, single, "
-          "shuffled, blank and clock that apply to the target, with --covariates covariates, and "
+          "summary, shuffled, blank and clock that apply to the target, with --covariates "
+          "covariates, and "
           "with --tune frozen)")
       .alone(kAllControls)
       .most_used();
@@ -103,6 +110,11 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             "what the model `single` sees: the first, middle or last frame, or the best of these "
             "by the validation part of each fold")
       .only(single_frame_words());
+  rows.text("inputs", options.inputs, "KIND",
+            "what a model sees of a frame: level (its features), change (their differences from "
+            "the first frame and from the frame before), both, or auto (level or change, by the "
+            "validation part of each fold, at twice the time)")
+      .only(input_words());
   rows.number("layers", options.layers, between(0, 16),
               "layers of the model that reads frames in order; 0: 1 of a GRU or LSTM, 2 of a "
               "transformer, 3 blocks of a TCN")

@@ -114,6 +114,16 @@ void check_decisions(const Questions& questions, const std::vector<Target>& targ
                              ", ", binary, " are; leave it out"));
 }
 
+Questions questions_of(const TrainOptions& options, Cohort& cohort) {
+  Questions questions = options.questions;
+  auto& columns = questions.subgroups;
+  const bool asked = std::ranges::find(columns, options.group) != columns.end();
+  if (!options.each_group || asked || !questions.aggregate.empty()) return questions;
+  const auto groups = distinct(cohort.of_labeled(cohort.column(options.group, "group")));
+  if (groups.size() >= 2 && groups.size() <= kMostGroups) columns.push_back(options.group);
+  return questions;
+}
+
 ResolvedQuestions ask(Cohort& cohort, const Questions& questions) {
   ResolvedQuestions asked{questions, {}, {}, {}};
   check_decisions(questions, cohort.targets.list());

@@ -21,6 +21,9 @@ struct ResolvedQuestions {
 // ConfigError where decisions are asked of targets that are none, or one threshold of several.
 void check_decisions(const Questions& questions, const std::vector<Target>& targets);
 
+// Those of a run: groups that are held out one at a time are told apart as subgroups are.
+Questions questions_of(const TrainOptions& options, Cohort& cohort);
+
 // ConfigError where the targets or columns cannot answer: no binary target, several for one
 // threshold, a value per frame to aggregate, a column that is no grouping, or of too many values
 // for a table. DataError where exams to be averaged differ in a label or in a column of the

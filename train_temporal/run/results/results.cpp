@@ -8,6 +8,7 @@
 #include "common/text/text.h"
 #include "train_temporal/metrics/calibration.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/models/summary/summaries.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
 #include "train_temporal/run/results/overview.h"
@@ -99,6 +100,9 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
     add_share(result.validation, validation_scores.back(), share);
     add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
     result.readings.push_back(reading);
+    if (const auto& families = fit.record.families; !families.empty())
+      result.families.push_back(
+          family_name(static_cast<Family>(families[targets.first_output(t)])));
   }
   result.spread = deviations(validation_scores, result.validation);
   if (labels.binary()) {
@@ -242,6 +246,8 @@ void add_model(RunReport& report, const ModelFolds& folds, const std::string& fr
   result.frame = frame;
   for (const FoldResult& fold : folds.folds) {
     result.folds.push_back(rows_of_fold(fold, cohort, target, asked).scores);
+    if (const auto& families = fold.targets[target].families; !families.empty())
+      result.families.push_back(families);
   }
 }
 
@@ -280,6 +286,7 @@ void describe_target(RunReport& report, const Cohort& cohort, std::size_t target
   report.per_frame = labels.per_frame;
   report.classes = labels.classes;
   report.data = overview(cohort, target, used);
+  if (cohort.copies_across_parts) report.seen = Seen::kCopies;
 }
 
 std::string predictions_csv(const ModelFolds& folds, const Cohort& cohort) {

@@ -20,6 +20,7 @@ struct TargetScores {
   // Of the validation part: the scores likewise, and their standard deviation over the seeds (empty
   // with one).
   std::vector<double> validation = {}, spread = {};
+  std::vector<std::string> families = {};  // by seed: the summaries that `summary` chose
 
   double threshold() const { return readings.front().threshold; }
 };

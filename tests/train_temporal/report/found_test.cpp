@@ -1,0 +1,95 @@
+// What a verdict says of what was, and was not, found.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/text/text.h"
+#include "tests/train_temporal/report/made_report.h"
+#include "train_temporal/report/sections/sections.h"
+
+namespace coldframe::temporal {
+namespace {
+
+using made::example;
+using made::model;
+using made::nearly_normal;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Verdict, SaysFirstThatASimplerModelDoesBetter) {
+  std::vector<ModelResult> models = {model("gru", 0.6), model("shuffled", 0.6),
+                                     model("summary", 2.2)};
+  models[2].families = {{"slope"}, {"slope"}, {"mean"}, {"slope"}, {"slope"}};
+  const RunReport report = example(models, {"0", "1"});
+  const std::vector<std::string> lines = verdict(report);
+  EXPECT_THAT(lines[0],
+              HasSubstr("A linear model on summaries of the frames does better than gru"));
+  EXPECT_THAT(lines[0], HasSubstr("slope in 4 of 5 fits, mean in 1"));
+  EXPECT_THAT(lines[0], HasSubstr("use it (--model summary)"));
+  EXPECT_THAT(render_report(report), HasSubstr("what to take of every feature over the frames"));
+  EXPECT_THAT(metrics_json(report)["models"][2]["families"][2][0], "mean");
+  const RunReport worse = example({model("gru", 2.2), model("summary", 0.6)}, {"0", "1"});
+  EXPECT_THAT(join(verdict(worse), "\n"), HasSubstr("summaries of the frames gives less than gru"));
+  EXPECT_THAT(verdict(worse)[0], Not(HasSubstr("summaries")));
+}
+
+// Held-out exams whose features are those of exams of the training are not new patients.
+TEST(Verdict, ClaimsNoNewPatientsWhereFeaturesAreCopies) {
+  RunReport report = example({model("gru", 1.6)}, {"0", "1"});
+  EXPECT_THAT(verdict(report)[0], HasSubstr("On patients that it has not seen"));
+  report.seen = Seen::kCopies;
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("that it has not seen")));
+  EXPECT_THAT(verdict(report)[0], HasSubstr("That is too good"));
+}
+
+// Numbers with a few that are far off: R² is below 0, and the ranks are right all the same.
+TEST(Verdict, FindsThatRanksWereLearntWhereNumbersAreExtreme) {
+  ModelResult result{.name = "gru"};
+  CounterRandom random({3});
+  for (std::size_t fold = 0; fold < 5; ++fold) {
+    FoldScores& one = result.folds.emplace_back();
+    one.fold = fold;
+    one.exams.classes = 1;
+    one.exams.scale = Scale::kNumber;
+    for (std::size_t p = 0; p < 24; ++p) {
+      const double z = nearly_normal(random);
+      one.exams.number.push_back(std::exp(3 * z));
+      one.exams.probability.push_back(std::exp(3 * (z + 0.5 * nearly_normal(random))));
+      one.exams.label.push_back(0);
+      one.exams.decision.push_back(0);
+      one.patient.push_back(fold * 24 + p);
+    }
+  }
+  RunReport report = example({result}, {});
+  report.scale = Scale::kNumber;
+  report.classes.clear();
+  EXPECT_THAT(verdict(report)[0], HasSubstr("it has learnt something"));
+  EXPECT_THAT(verdict(report)[0], HasSubstr("Spearman 0."));
+  EXPECT_THAT(verdict(report)[0], Not(HasSubstr("nothing shows")));
+}
+
+TEST(Groups, MakeIntervalsThatKnowThatTheyDiffer) {
+  std::vector<ModelResult> models = {model("gru", 2.0, 2, 3), model("shuffled", 0.2, 2, 3)};
+  for (double& p : models[0].folds[2].exams.probability) p = 1 - p;  // one group is the other way
+  RunReport report = example(models, {"0", "1"});
+  const Estimate narrow = report.models[0].summary[0].primary();
+  report.held_out_by = "site";
+  know_that_groups_differ(report);
+  const Estimate wide = report.models[0].summary[0].primary();
+  EXPECT_GT(narrow.low.value, 0.5);
+  EXPECT_LT(wide.low.value, 0.2);  // Student's distribution has two degrees of freedom
+  EXPECT_EQ(wide.high.value, 1);
+  EXPECT_LT(wide.claim_low, wide.low.value + 1e-12);
+  EXPECT_THAT(verdict(report)[0], HasSubstr("On 3 groups of 'site' that it has not seen"));
+  EXPECT_THAT(verdict(report)[0], HasSubstr("the interval is wide"));
+}
+
+TEST(Groups, AreTooFewWhereThereAreTwo) {
+  RunReport report = example({model("gru", 2.0, 2, 2)}, {"0", "1"});
+  report.held_out_by = "site";
+  know_that_groups_differ(report);
+  EXPECT_THAT(report.models[0].summary[0].primary().low.undefined,
+              HasSubstr("2 groups do not show how groups differ"));
+}
+
+}  // namespace
+}  // namespace coldframe::temporal

@@ -1,0 +1,44 @@
+// What the control `summary` found: the summaries over time that it chose.
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "common/text/text.h"
+#include "train_temporal/report/report_text.h"
+#include "train_temporal/report/sections/sections.h"
+
+namespace coldframe::temporal {
+
+std::string families_text(const ModelResult& model) {
+  std::map<std::string, std::size_t> count;
+  std::size_t all = 0;
+  for (const auto& fold : model.families)
+    for (const std::string& family : fold) ++count[family], ++all;
+  if (count.size() == 1)
+    return concat(count.begin()->first, " in ", all == 1 ? "its" : "each", " fit");
+  std::vector<std::pair<std::size_t, std::string>> ranked;
+  for (const auto& [family, fits] : count) ranked.emplace_back(fits, family);
+  std::ranges::sort(ranked, std::greater{});
+  std::vector<std::string> parts;
+  for (const auto& [fits, family] : ranked)
+    parts.push_back(
+        concat(family, " in ", fits, parts.empty() ? concat(" of ", plural(all, "fit")) : ""));
+  return join(parts, ", ");
+}
+
+std::string families_table(const RunReport& report) {
+  std::string body;
+  for (const ModelResult& model : report.models) {
+    if (model.families.empty()) continue;
+    std::vector<std::vector<std::string>> rows;
+    for (std::size_t f = 0; f < model.families.size(); ++f)
+      rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold),
+                      join(model.families[f], ", ")});
+    body += paragraph(concat("Each fold chose, for ", model_label(model),
+                             ", what to take of every feature over the frames:")) +
+            html::table({"repeat", "fold", "of every feature"}, rows);
+  }
+  return body;
+}
+
+}  // namespace coldframe::temporal

@@ -1,0 +1,256 @@
+#include "train_temporal/training/summary/summary_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "train_temporal/data/feature_stream.h"
+#include "train_temporal/models/summary/summary_model.h"
+#include "train_temporal/ridge/ridge.h"
+#include "train_temporal/splits/split_assign.h"
+#include "train_temporal/training/summary/summary_design.h"
+#include "train_temporal/training/summary/summary_rows.h"
+
+namespace coldframe::temporal {
+namespace {
+
+constexpr std::size_t kParts = 5;
+
+torch::Tensor index_of(const std::vector<std::size_t>& rows) {
+  const std::vector<std::int64_t> places(rows.begin(), rows.end());
+  return torch::tensor(places, torch::kInt64);
+}
+
+// A target is fitted with these.
+struct Choice {
+  Family family = Family::kAverage;
+  ChosenPenalty penalty = {0, std::numeric_limits<double>::infinity(), {}};
+};
+
+class SummaryFit {
+ public:
+  explicit SummaryFit(const FitTask& task)
+      : task_(task),
+        model_(std::dynamic_pointer_cast<SummaryModel>(make_model(task.config, task.seed))),
+        source_(source_of(task.dataset)),
+        objective_(task.targets, task.split.train, task.options.objective) {
+    model_->to(task.dataset.device);
+    model_->covariates = task.covariates;
+    model_->set_statistics(input_statistics(task.dataset, task.split.train));
+    for (torch::Tensor& parameter : model_->parameters()) parameter.zero_();
+    std::ranges::merge(task.split.train, task.split.validation, std::back_inserter(exams_));
+    for (std::size_t i = 0; i < exams_.size(); ++i) row_of_[exams_[i]] = i;
+    held_out_.assign(exams_.size() * width(), 0.0);
+    decide_on_times();
+    summarise_exams();
+    divide();
+  }
+
+  FitResult run() {
+    // Targets with labels of the same exams share the axes of these.
+    std::map<std::vector<std::size_t>, std::vector<std::size_t>> targets_of;
+    for (std::size_t t = 0; t < task_.targets.size(); ++t) targets_of[labeled_rows(t)].push_back(t);
+    for (const auto& [rows, targets] : targets_of)
+      if (!rows.empty()) fit_targets(rows, targets);
+    return result();
+  }
+
+ private:
+  std::size_t width() const { return static_cast<std::size_t>(task_.config.classes); }
+
+  // Slopes are per second where the training part's times are all known.
+  void decide_on_times() {
+    const auto timed = [&](std::size_t exam) {
+      return std::ranges::all_of(task_.dataset.sequences[exam].time_s,
+                                 [](double time) { return std::isfinite(time); });
+    };
+    model_->per_second.fill_(std::ranges::all_of(task_.split.train, timed) ? 1 : 0);
+  }
+
+  void summarise_exams() {
+    const bool visits = std::ranges::any_of(
+        exams_, [&](std::size_t exam) { return task_.dataset.sequences[exam].visits.own > 0; });
+    for (std::int64_t f = 0; f < (visits ? kFamilies : kFamilies - 1); ++f)  // they are the last
+      tables_.push_back(torch::empty({std::ssize(exams_), task_.config.dimension}));
+    const std::size_t at_once = evaluation_size(task_.dataset);
+    const auto groups = in_groups(exams_, std::min(source_->exams_at_once(), at_once));
+    source_->plan(groups);
+    const FrameSampler sampler(task_.config.order, 0, task_.seed);
+    for (const auto& group : groups) {
+      source_->next();
+      const Dataset& window = source_->window();
+      std::vector<BatchItem> items;
+      for (const std::size_t exam : group) {
+        const Sequence& sequence = window.sequences[exam];
+        items.push_back({exam, sampler.for_evaluation(sequence.frames(), sequence.key)});
+      }
+      const SequenceBatch batch = make_batch(window, std::move(items));
+      std::vector<std::size_t> rows;
+      for (const std::size_t exam : batch.exams) rows.push_back(row_of_.at(exam));
+      keep_summaries(gather_features(window, batch), batch, index_of(rows));
+    }
+  }
+
+  void keep_summaries(const torch::Tensor& features, const SequenceBatch& batch,
+                      const torch::Tensor& rows) {
+    for (std::size_t f = 0; f < tables_.size(); ++f)
+      tables_[f].index_copy_(0, rows,
+                             model_->summaries(static_cast<Family>(f), features, batch).cpu());
+  }
+
+  // Patients go to parts as those of folds do.
+  void divide() {
+    const auto groups = group_by_patient(task_.targets, *task_.patients, exams_);
+    parts_.count = std::min(kParts, groups.size());
+    const std::vector<double> shares(parts_.count, 1.0 / static_cast<double>(parts_.count));
+    const auto part_of = assign_groups(groups, shares, {task_.seed});
+    parts_.of_row.assign(exams_.size(), 0);
+    for (std::size_t g = 0; g < groups.size(); ++g)
+      for (const std::size_t exam : groups[g].exams) parts_.of_row[row_of_.at(exam)] = part_of[g];
+  }
+
+  std::vector<std::size_t> labeled_rows(std::size_t target) const {
+    std::vector<std::size_t> rows;
+    for (std::size_t i = 0; i < exams_.size(); ++i)
+      if (!std::isnan(task_.targets[target].at(exams_[i], 0))) rows.push_back(i);
+    return rows;
+  }
+
+  std::vector<std::size_t> exams_at(const std::vector<std::size_t>& rows) const {
+    std::vector<std::size_t> exams;
+    for (const std::size_t row : rows) exams.push_back(exams_[row]);
+    return exams;
+  }
+
+  SummaryDesign design(const std::vector<std::size_t>& rows, Family family) const {
+    torch::Tensor covariates;
+    if (task_.covariates.defined())
+      covariates = task_.covariates.index_select(0, index_of(exams_at(rows)));
+    const torch::Tensor& table = tables_[static_cast<std::size_t>(family)];
+    return summary_design(table.index_select(0, index_of(rows)), covariates);
+  }
+
+  void fit_targets(const std::vector<std::size_t>& rows, const std::vector<std::size_t>& targets) {
+    RowFolds parts{{}, parts_.count};
+    for (const std::size_t row : rows) parts.of_row.push_back(parts_.of_row[row]);
+    std::vector<RowLabels> labels;
+    for (const std::size_t t : targets)
+      labels.push_back(row_labels(task_.targets[t], reading_of(task_.targets[t], task_.split.train),
+                                  exams_at(rows)));
+    std::vector<Choice> best(targets.size());
+    for (std::size_t f = 0; f < tables_.size(); ++f) {
+      const auto family = static_cast<Family>(f);
+      const PrincipalAxes axes = principal_axes(design(rows, family).x);
+      for (std::size_t i = 0; i < targets.size(); ++i) {
+        ChosenPenalty found = choose_penalty(axes, labels[i], parts);
+        if (found.loss < best[i].penalty.loss) best[i] = {family, std::move(found)};
+      }
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) fit(targets[i], rows, labels[i], best[i]);
+  }
+
+  void fit(std::size_t target, const std::vector<std::size_t>& rows, const RowLabels& labels,
+           const Choice& choice) {
+    const Labels& own = task_.targets[target];
+    const std::size_t first = task_.targets.first_output(target);
+    const SummaryDesign x = design(rows, choice.family);
+    const PrincipalAxes axes = principal_axes(x.x);
+    const torch::Tensor fitted = fit_ridge(axes, labels, choice.penalty.penalty);
+    const std::int64_t last = fitted.size(0) - 1;
+    const torch::Tensor weights = axes.axes.mm(fitted.narrow(0, 0, last)).t();  // [C, D + K]
+    write(own, first, x, weights, fitted.select(0, last), choice.family);
+    const auto outputs = as_outputs(own, choice.penalty.held_out);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      std::copy_n(&outputs[i * own.outputs()], own.outputs(),
+                  &held_out_[rows[i] * width() + first]);
+  }
+
+  void write(const Target& target, std::size_t first, const SummaryDesign& x, torch::Tensor weights,
+             torch::Tensor bias, Family family) {
+    if (target.binary()) {
+      weights = torch::cat({-weights / 2, weights / 2});
+      bias = torch::cat({-bias / 2, bias / 2});
+    }
+    const std::int64_t count = weights.size(0), D = task_.config.dimension;
+    const auto rows = [&](const torch::Tensor& table) {
+      return table.narrow(0, static_cast<std::int64_t>(first), count);
+    };
+    if (x.covariate_mean.defined()) {
+      const torch::Tensor own = weights.narrow(1, D, weights.size(1) - D) * x.covariate_scale;
+      rows(model_->covariate_head->weight).copy_(own);
+      bias = bias - own.mv(x.covariate_mean);
+    }
+    rows(model_->family).fill_(static_cast<double>(family));
+    rows(model_->summary_mean).copy_(x.mean.expand({count, -1}));
+    rows(model_->summary_std).copy_(x.deviation.expand({count, -1}));
+    rows(model_->head->weight).copy_(weights.narrow(1, 0, D));
+    rows(model_->head->bias).copy_(bias);
+  }
+
+  FitResult result() {
+    FitResult result;
+    result.model = model_;
+    result.pieces = first_pieces(task_);
+    for (const std::size_t exam : task_.split.validation) {
+      const auto row = held_out_.begin() + static_cast<std::ptrdiff_t>(row_of_.at(exam) * width());
+      result.validation_logits.insert(result.validation_logits.end(), row,
+                                      row + static_cast<std::ptrdiff_t>(width()));
+    }
+    take_unlabeled(result.validation_logits);
+    result.test_logits = predict(task_.split.test);
+    auto of_train = predict(task_.split.train);
+    result.history.push_back(
+        {objective_.of(of_train, task_.split.train).mean(),
+         objective_.of(result.validation_logits, task_.split.validation).mean(), 0, 0});
+    if (objective_.couples()) result.train_logits = std::move(of_train);
+    return result;
+  }
+
+  // Exams without a label for a target took no part in its fit.
+  void take_unlabeled(std::vector<double>& logits) {
+    const auto final = predict(task_.split.validation);
+    for (std::size_t t = 0; t < task_.targets.size(); ++t) {
+      const std::size_t first = task_.targets.first_output(t);
+      for (std::size_t i = 0; i < task_.split.validation.size(); ++i) {
+        if (!std::isnan(task_.targets[t].at(task_.split.validation[i], 0))) continue;
+        std::copy_n(&final[i * width() + first], task_.targets[t].outputs(),
+                    &logits[i * width() + first]);
+      }
+    }
+  }
+
+  std::vector<double> predict(const std::vector<std::size_t>& exams) {
+    ThreadTeam team(1);
+    const auto groups = in_groups(exams, source_->exams_at_once());
+    source_->plan(groups);
+    std::vector<double> all;
+    for (const auto& group : groups) {
+      source_->next();
+      const auto part = predict_logits(
+          *model_, {source_->window(), task_.config, task_.seed, evaluation_size(task_.dataset)},
+          group, team);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  const FitTask& task_;
+  std::shared_ptr<SummaryModel> model_;
+  std::unique_ptr<FeatureSource> source_;
+  Objective objective_;
+  std::vector<std::size_t> exams_;             // of both parts, ascending
+  std::map<std::size_t, std::size_t> row_of_;  // of an exam among these
+  std::vector<torch::Tensor> tables_;          // [family] of all of them, [n, D]
+  RowFolds parts_;
+  std::vector<double> held_out_;  // [n, C] predictions without the exam's part
+};
+
+}  // namespace
+
+FitResult fit_summary(const FitTask& task) {
+  torch::NoGradGuard no_grad;
+  return SummaryFit(task).run();
+}
+
+}  // namespace coldframe::temporal
