@@ -204,7 +204,7 @@ OptionRows run_options(ExtractOptions& options) {
        "extract the I-th of N parts of the exams alone, counted from 0, into a cache that all "
        "parts "
        "share; off: all exams (default: as SLURM's array, srun and torchrun say, see "
-       "extract/README.md)"},
+       "extract/plan/README.md)"},
       {"survey", "FILE", text(options.survey),
        "what --dry-run --json printed: parts then have about as many frames"},
       {"dry-run", nullptr, flag(options.dry_run),

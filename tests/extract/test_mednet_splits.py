@@ -136,6 +136,38 @@ def test_both_halves_of_an_image_are_frames_of_two_streams(tmp_path):
     assert np.array_equal(both.features("e"), parts.features("e"))
 
 
+def test_a_rerun_after_corrected_times_chooses_anew(tmp_path):
+    made_split(tmp_path, exams=2)
+    words = ["--input", tmp_path / "exams.csv", "--keep-patient-id", "--frames", 6, "--phases", "103,518", *BACKBONE]
+    extract(*words, "--out", tmp_path / "x.h5")
+    rows = list(csv.DictReader(open(tmp_path / "exams.csv")))
+    with open(tmp_path / "exams.csv", "w", newline="") as file:  # the zero was 300 s too late
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows(row | {"time": float(row["time"]) + 300} for row in rows)
+    extract(*words, "--out", tmp_path / "x.h5")
+    extract(*words, "--out", tmp_path / "new.h5")
+    cache, new = Cache(tmp_path / "x.h5"), Cache(tmp_path / "new.h5")
+    for exam in new.exams["id"]:
+        assert np.array_equal(cache.features(exam), new.features(exam)) and cache.frames(exam).equals(new.frames(exam))
+
+
+def test_two_crops_of_a_stack_keep_their_rows_on_a_rerun(tmp_path):
+    pages = [Image.open(write(tmp_path, f"{f}.png", seed=f)) for f in range(3)]
+    pages[0].save(tmp_path / "stack.tif", save_all=True, append_images=pages[1:])
+    for label in (0, 1):
+        (tmp_path / "exams.csv").write_text("exam,path,crop,stream,label\n" + "".join(
+            f'e,stack.tif,"{x},0,50%,100%",{stream},{label}\n' for stream, x in (("FA", "0"), ("ICGA", "50%"))))
+        extract("--input", tmp_path / "exams.csv", "--out", tmp_path / "x.h5", "--frame-columns", "stream", *BACKBONE)
+        cache = Cache(tmp_path / "x.h5")
+        assert cache.frames("e")["stream"].tolist() == ["FA"] * 3 + ["ICGA"] * 3 and cache.exams["label"].tolist() == [label]
+
+
+@pytest.mark.parametrize("option", ["--frames", "--every", "--views"])
+def test_a_number_is_no_empty_word(tmp_path, option):
+    assert f"{option} '': expected " in extract("--input", tmp_path, "--dry-run", option, "", expect=2).stderr
+
+
 @pytest.mark.skipif(not REAL.exists(), reason="needs ../shared/data/angioreport")
 def test_the_real_split(tmp_path):
     """1 875 exams without images: what a dry run says of their times, and the frames of each phase."""
