@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 import loaded_program
-import coldframe
+from coldframe import open as open_cache
 from augment_helper import noise, view, with_numpy, with_pillow
 
 SIZE = 16
@@ -174,8 +174,8 @@ def test_the_verbs_of_cache_take_several_views(job, made, tmp_path):
     coldframe("cache", "report", tmp_path / "x.html", merged)
     assert "view3" in (tmp_path / "x.html").read_text()
 
-    reader = coldframe.open(merged)
-    original = coldframe.open(made)
+    reader = open_cache(merged)
+    original = open_cache(made)
     assert reader.views == ["clean", "view1", "view2", "view3"]
     for exam in job.frames:
         np.testing.assert_array_equal(reader.features(exam, "view2"), original.features(exam, "view2"))

@@ -18,7 +18,7 @@ from training_support import PROGRAM, held_at, quick
 from tuning_support import PIXELS, frame, tiny_vit
 
 import bundle_probability
-import coldframe
+from coldframe import open as open_cache
 import temporal_model
 
 
@@ -235,7 +235,7 @@ def test_monai_accepts_the_metadata(made, tmp_path):
 def test_python_gives_the_bundle_s_probabilities(made, tmp_path):
     coldframe("predict", "--bundle", made.bundle, "--cache", made.cache, "--out", tmp_path / "p.csv")
     told = np.loadtxt(tmp_path / "p.csv", delimiter=",", skiprows=1, usecols=(2, 3))
-    cache = coldframe.open(made.cache)
+    cache = open_cache(made.cache)
     assert len(cache) == len(told)
     for exam, expected in zip(cache.exams["id"], told):
         features = cache.features(exam)

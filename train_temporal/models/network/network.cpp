@@ -54,8 +54,7 @@ torch::Tensor Network::step(const torch::Tensor& features, const torch::Tensor& 
 
 void Network::set_statistics(const InputStatistics& statistics) {
   const auto set = [&](const char* name, const torch::Tensor& value) {
-    if (const auto found = tensors_.find(name); found != tensors_.end())
-      found->second.narrow(0, 0, value.size(0)).copy_(value);
+    if (const auto found = tensors_.find(name); found != tensors_.end()) found->second.copy_(value);
   };
   set("time_mean", statistics.time_mean);
   set("time_std", statistics.time_std);
@@ -64,9 +63,9 @@ void Network::set_statistics(const InputStatistics& statistics) {
   if (!uses_features()) return;
   const std::int64_t features = config_.seen_features();
   tensors_.at("feature_mean").zero_();
-  set("feature_mean", statistics.feature_mean);
-  set("feature_std", statistics.feature_std);
+  tensors_.at("feature_mean").narrow(0, 0, features).copy_(statistics.feature_mean);
   torch::Tensor deviation = tensors_.at("feature_std");
+  deviation.narrow(0, 0, features).copy_(statistics.feature_std);
   if (config_.blank) deviation.fill_(kBlankDeviation);
   if (!config_.frame_covariates) return;
   const double share = double(config_.covariates) / double(features);

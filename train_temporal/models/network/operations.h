@@ -1,9 +1,10 @@
 // The operations of which temporal models are made. A model describes its arithmetic once, as a
 // function over them; each interpreter says what they do:
-//   TensorList    lists the tensors: what a model registers, what its file holds, how many there
-//   are PackedFrames  LibTorch on a packed batch, to train and to predict NextFrame     LibTorch on
-//   one more frame of a sequence, with a state that is carried TemporalGraph in onnx/: the nodes of
-//   a graph
+// - TensorList lists the tensors: what a model registers, what its file holds, how many there are.
+// - PackedFrames is LibTorch on a packed batch, to train and to predict.
+// - NextFrame is LibTorch on one more frame of a sequence, with a state that is carried.
+// - TemporalGraph (onnx/) makes the nodes of a graph.
+//
 // FusedPass is the same arithmetic of a plain GRU written out, forward and back, in memory that
 // serves again: autograd takes six times as long (tests/benchmarks/train). Tests hold it to this.
 #pragma once
