@@ -80,7 +80,7 @@ TEST_P(Streams, FramesOfOneInstantAreOneRow) {
               ::testing::ElementsAre("e0", "e1", "e4", "e3"));
   EXPECT_EQ(rows_of(cache, 1), "20 0 | – 10");
   EXPECT_EQ(rows_of(cache, 2), "0 – | 10 –");
-  EXPECT_EQ(rows_of(cache, 3), "0 – | 10 20");
+  EXPECT_EQ(rows_of(cache, 3), "0 20 | 10 –");
 }
 
 TEST_P(Streams, AModelNamesThemInItsOwnOrder) {

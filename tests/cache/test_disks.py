@@ -54,10 +54,10 @@ def test_an_export_on_a_full_disk_leaves_nothing_in_the_way_of_the_same_command(
         $write $disk/x.h5 0 40 > /dev/null; echo $?
         cat /dev/zero > $disk/filler 2> /dev/null
         truncate -s -8k $disk/filler
-        $tool export $disk/x.h5 $disk/y.npy; echo $?
+        $tool export $disk/y.npy $disk/x.h5; echo $?
         rm $disk/filler
         ls -A $disk
-        $tool export $disk/x.h5 $disk/y.npy; echo $?
+        $tool export $disk/y.npy $disk/x.h5; echo $?
         ls $disk""")
     assert out[:3] == ["0", "3", "x.h5"] and out[3:] == ["0", "x.h5", "y.exams.csv", "y.frames.csv", "y.npy", "y.recipe.json"], out
     assert "No space left on device; free some space and run the same command again" in errors
@@ -69,7 +69,7 @@ def test_a_read_only_disk_is_read_and_not_written(disk):
         $write $disk/x.h5 0 3 > /dev/null; echo $?
         mount -o remount,ro $disk
         for verb in info ls stats verify; do $tool $verb $disk/x.h5 > /dev/null; echo $?; done
-        $tool report $disk/x.h5 report.html; echo $?
+        $tool report report.html $disk/x.h5; echo $?
         $write $disk/x.h5 3 5; echo $?
         $write $disk/y.cache 0 2; echo $?
         ls -A $disk""")

@@ -253,7 +253,7 @@ def test_values_beyond_float16_fail_their_exam(cohort, tmp_path):
 
 @pytest.mark.parametrize("options, code, message", [
     ([*RANDOM, "--cut", "12"], 2, "--cut 12: the backbone has 12 blocks, expected 0"),
-    ([*RANDOM, "--cut", "-1"], 2, "expected a block of the ViT"),
+    ([*RANDOM, "--cut", "-1"], 2, "--cut -1: expected 0 or more"),
     ([*RANDOM, "--cut", "5", "--layers", "4,12"], 2, "give --cut 3 or less"),
     ([*RANDOM, "--cut", "5", "--tiles"], 2, "--cut and --tiles do not go together"),
     (["--backbone", "x.pt", *PIXELS[2:], "--cut", "1"], 2, "does not show what enters its blocks"),
