@@ -82,9 +82,7 @@ void check_time_encoding(const TrainOptions& options) {
 // Label smoothing and mixup need labels that can be mixed.
 void check_soft_labels(const TrainOptions& options, const Targets& targets) {
   const ObjectiveOptions& objective = options.fit.objective;
-  const auto nominal = [](const Labels& one) {
-    return one.task == Task::kBinary || one.task == Task::kMulticlass;
-  };
+  const auto nominal = [](const Labels& one) { return one.scale() == Scale::kNominal; };
   if (objective.label_smoothing > 0) {
     if (objective.loss.kind == LossKind::kFocal) {
       throw ConfigError(
@@ -106,7 +104,7 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
       throw ConfigError(concat("--mixup has no meaning for '", one.name,
                                "': there is no time to an event between a censored one and "
                                "another; leave the option out"));
-    if (one.task != Task::kOrdinal) continue;
+    if (one.scale() != Scale::kOrdinal) continue;
     throw ConfigError(concat("--mixup has no meaning for '", one.name,
                              "': between two ranks lie others; leave the option out, or learn it "
                              "as ",

@@ -24,7 +24,7 @@ torch::Tensor explained_output(const Target& target, const Readout& reading, std
     case Task::kRegression:
     case Task::kCox:
       return outputs.select(1, 0);
-    case Task::kHazards: {  // the risk of survival_scores()
+    case Task::kHazards: {  // the risk, see tasks/survival.h
       const auto intervals = static_cast<std::int64_t>(target.intervals);
       const torch::Tensor logits = torch::tensor(reading.hazards).to(outputs);
       const torch::Tensor share = torch::arange(intervals, 0, -1).to(outputs) / intervals;

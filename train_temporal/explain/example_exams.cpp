@@ -12,7 +12,7 @@
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -58,44 +58,13 @@ Choices most_telling(const ModelFolds& main, const Labels& labels) {
   return best;
 }
 
-std::string choice_text(const Labels& labels) {
-  if (labels.is_survival()) return "The highest and the lowest risk";
-  return labels.has_classes() ? "The surest right and the surest wrong decision for each class"
-                              : "The highest and the lowest prediction, and the largest errors "
-                                "either way";
-}
-
-std::string output_name(const Labels& labels, std::size_t of_class) {
-  switch (labels.task) {
-    case Task::kBinary:
-    case Task::kMulticlass:
-      break;
-    case Task::kOrdinal:
-      return concat("expected class (0 to ", labels.classes.size() - 1, ")");
-    case Task::kRegression:
-      return labels.name;
-    case Task::kCox:
-      return "log relative hazard";
-    case Task::kHazards:
-      return "risk";
-  }
-  return concat("P(", labels.classes[of_class], ")");
-}
-
 std::string title_of(const Labels& labels, const Choice& choice, std::size_t exam) {
   const TargetScores& all = choice.fold->targets.front();
-  if (labels.is_survival())
-    return concat(labels.event, has_event(labels.number[exam]) ? " after " : " not within ",
-                  time_of(labels.number[exam]), ", risk ",
-                  fixed(all.scores[choice.place * labels.scores()], 2));
-  if (!labels.has_classes()) {
-    return concat(labels.number[exam], " predicted as ", all.scores[choice.place]);
-  }
-  const auto label = static_cast<std::size_t>(labels.value[exam]);
-  const auto decided = static_cast<std::size_t>(all.decision[choice.place]);
-  return concat(labels.classes[label], label == decided
-                                           ? std::string(", recognised")
-                                           : concat(", taken for ", labels.classes[decided]));
+  const std::size_t width = labels.scores();
+  return labels.kind().explained_title(
+      labels, labels.at(exam, 0),
+      std::span<const double>(all.scores).subspan(choice.place * width, width),
+      all.decision[choice.place]);
 }
 
 // Loads the models of those folds that hold out one of the exams chosen.
@@ -156,7 +125,7 @@ FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
   const Labels& labels = cohort.targets[0];
   FrameContributions result;
   result.title = concat(title_of(labels, choice, explained.exam), ": ", exam.id);
-  result.output_name = output_name(labels, explained.of_class);
+  result.output_name = labels.kind().explained_output(labels, explained.of_class);
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
   result.timed = shows_on_an_axis(exam);
@@ -176,7 +145,7 @@ FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const
   FrameReport report;
   if (!can_be_explained(cohort.targets.list())) return report;
   const Labels& labels = cohort.targets[0];
-  report.choice = choice_text(labels);
+  report.choice = labels.kind().explained_exams();
   const auto choices = most_telling(main, labels);
   std::vector<ExplainedExam> all;
   std::vector<const Choice*> choice_of;

@@ -55,8 +55,8 @@ class Readings : Nodes {
     graph_.output(scores, target.name, shape_of(static_cast<std::int64_t>(target.scores())));
   }
 
-  // Gives survival_scores() of tasks/survival.h: logarithms of survival are sums of hazards, each
-  // by its share. own: [B, outputs]
+  // Gives the scores of times, see tasks/survival.h: logarithms of survival are sums of hazards,
+  // each by its share. own: [B, outputs]
   Value survival(const Value& own, const temporal::Target& target,
                  const temporal::Readout& reading) {
     const auto floats = [](const std::vector<double>& values) {

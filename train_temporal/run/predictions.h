@@ -17,14 +17,8 @@ enum class WithLabels { kNo, kYes };
 void add_header(std::vector<std::string>& header, std::span<const Target> targets,
                 WithLabels labels);
 
-// The names of the scores, and of the columns that hold them.
-std::vector<std::string> score_names(const Target& target);
-std::vector<std::string> score_columns(const Target& target);
-
 // `label`: as Labels::at() has it; NaN leaves the fields empty.
 void add_label(std::vector<std::string>& row, const Target& target, double label);
-// In messages: "12+" where an exam was censored at 12.
-std::string label_text(const Target& target, double label);
 // The scores of one row and its decision.
 void add_prediction(std::vector<std::string>& row, const Target& target,
                     std::span<const double> scores, int decision);

@@ -6,7 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -86,15 +86,13 @@ std::vector<std::size_t> Targets::count_strata(std::size_t exam) const {
 std::string Targets::stratum_name(std::size_t stratum) const {
   const auto [target, number] = find_stratum(all_, stratum);
   const Labels& labels = all_[target];
-  const std::string name = labels.has_classes()   ? labels.classes[number]
-                           : labels.is_survival() ? (number == 1 ? "event" : "censored")
-                                                  : concat("bin ", number, " of ", labels.bins);
+  const std::string name = labels.kind().stratum_name(labels, number, labels.bins);
   return all_.size() == 1 ? concat("'", name, "'") : concat("'", name, "' of '", labels.name, "'");
 }
 
 bool Targets::is_class(std::size_t stratum) const {
   const auto [target, number] = find_stratum(all_, stratum);
-  return all_[target].has_classes() || (all_[target].is_survival() && number == 1);
+  return all_[target].kind().is_class(number);
 }
 
 ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& exams,
@@ -111,12 +109,9 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
       if (std::isnan(label)) continue;
       const auto own = scores.subspan(next * result.classes, result.classes);
       result.probability.insert(result.probability.end(), own.begin(), own.end());
-      const bool event = labels.is_survival() && has_event(label);
-      result.label.push_back(labels.has_classes() ? static_cast<int>(label) : event);
+      labels.kind().add_label(result, label);
       result.decision.push_back(decision[next]);
       if (labels.per_frame) result.frame.push_back({exam, row});
-      if (!labels.has_classes())
-        result.number.push_back(labels.is_survival() ? time_of(label) : label);
     }
   }
   return result;
@@ -124,21 +119,12 @@ ScoredExams scored_rows(const Labels& labels, const std::vector<std::size_t>& ex
 
 Readout reading_of(const Labels& labels, const std::vector<std::size_t>& train) {
   Readout reading;
-  if (labels.has_classes()) return reading;
-  std::vector<double> numbers;
+  std::vector<double> known;
   for (std::size_t exam : train) {
-    for (std::size_t row = 0; row < labels.rows(exam); ++row) {
-      if (!std::isnan(labels.at(exam, row))) numbers.push_back(labels.at(exam, row));
-    }
+    for (std::size_t row = 0; row < labels.rows(exam); ++row)
+      if (!std::isnan(labels.at(exam, row))) known.push_back(labels.at(exam, row));
   }
-  if (labels.task == Task::kHazards) set_intervals(reading, numbers, labels.intervals);
-  if (numbers.empty() || labels.is_survival()) return reading;
-  double sum = 0, squares = 0;
-  for (double number : numbers) sum += number;
-  reading.mean = sum / static_cast<double>(numbers.size());
-  for (double number : numbers) squares += (number - reading.mean) * (number - reading.mean);
-  const double deviation = std::sqrt(squares / static_cast<double>(numbers.size()));
-  if (deviation > 0) reading.deviation = deviation;
+  labels.kind().learn_labels(reading, labels, known);
   return reading;
 }
 

@@ -6,8 +6,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/tasks/logistic.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -48,16 +47,7 @@ std::string to_string(const LossOptions& options) {
 }
 
 bool applies(const LossOptions& options, Task task) {
-  switch (options.kind) {
-    case LossKind::kAuto:
-      return true;
-    case LossKind::kFocal:
-      return task == Task::kBinary || task == Task::kMulticlass;
-    case LossKind::kMse:
-    case LossKind::kHuber:
-      break;
-  }
-  return task == Task::kRegression;
+  return kind_of(task).takes(options.kind);
 }
 
 ClassWeights equal_weights(std::size_t classes) {
@@ -79,115 +69,28 @@ ClassWeights balanced_weights(std::span<const std::size_t> count) {
 
 TargetLoss::TargetLoss(const Target& target, const LossOptions& options, ClassWeights weights,
                        const Readout& reading, double smoothing)
-    : outputs_(target.outputs()),
-      parameter_(options.parameter),
-      smoothing_(smoothing),
-      weights_(std::move(weights)),
-      reading_(reading) {
-  const bool asked = applies(options, target.task);
-  switch (target.task) {
-    case Task::kBinary:
-    case Task::kMulticlass:
-      form_ = asked && options.kind == LossKind::kFocal ? Form::kFocal : Form::kCrossEntropy;
-      break;
-    case Task::kOrdinal:
-      form_ = Form::kOrdinal;
-      break;
-    case Task::kCox:
-      form_ = Form::kCox;
-      break;
-    case Task::kHazards:
-      form_ = Form::kHazards;
-      break;
-    case Task::kRegression:
-      form_ = asked && options.kind == LossKind::kHuber ? Form::kHuber : Form::kMse;
-      break;
-  }
+    : outputs_(target.outputs()), weights_(weights) {
+  const LossOptions own = applies(options, target.task) ? options : LossOptions{};
+  of_row_ = target.kind().loss(target, {own, std::move(weights), reading, smoothing});
+}
+
+bool TargetLoss::is_cross_entropy() const {
+  return of_row_->is_cross_entropy();
+}
+
+bool TargetLoss::is_of_batch() const {
+  return of_row_->is_of_batch();
 }
 
 double TargetLoss::weight(double value) const {
-  if (std::isnan(value)) return 0;
-  if (form_ == Form::kCox) return has_event(value) ? 1 : 0;
-  if (weights_.empty()) return 1;
-  const auto label = static_cast<std::size_t>(value);
-  if (form_ != Form::kOrdinal) return weights_[label];
-  return weights_[label] * static_cast<double>(std::min(label + 1, outputs_));
+  return std::isnan(value) ? 0 : of_row_->weight(value);
 }
 
 double TargetLoss::operator()(std::span<const double> z, double value, double total,
                               float* gradient) const {
-  if (std::isnan(value)) {
-    if (gradient != nullptr) std::fill_n(gradient, outputs_, 0.0f);
-    return 0;
-  }
-  if (form_ == Form::kHazards) return hazards_loss(z, value, reading_, total, gradient);
-  if (weights_.empty()) {
-    return of_number(z[0] - (value - reading_.mean) / reading_.deviation, total, gradient);
-  }
-  const auto label = static_cast<std::size_t>(value);
-  if (form_ == Form::kOrdinal) return ordinal(z, label, total, gradient);
-  return of_classes(z, label, total, gradient);
-}
-
-// Cross-entropy, whose label smoothing turns from 1_c into (1 − ε) 1_c + ε / C; or with the factor
-// (1 − p)^γ in the focal form. With p that of the true class, the derivative by logit c of the
-// latter is (γ (1 − p)^(γ−1) p log p − (1 − p)^γ) (1_c − p_c).
-double TargetLoss::of_classes(std::span<const double> z, std::size_t label, double total,
-                              float* gradient) const {
-  const double highest = *std::max_element(z.begin(), z.end());
-  double exponentials = 0;
-  for (double logit : z) exponentials += std::exp(logit - highest);
-  const double log_total = highest + std::log(exponentials);
-  const double cross_entropy = log_total - z[label];
-  double factor = 1, slope = 1;
-  if (form_ == Form::kFocal) {
-    double rest = 0;  // 1 − p, which is exact also where p rounds to 1
-    for (std::size_t c = 0; c < z.size(); ++c) {
-      if (c != label) rest += std::exp(z[c] - log_total);
-    }
-    factor = std::pow(rest, parameter_);
-    slope = factor;
-    if (rest > 0 && parameter_ > 0) {
-      slope +=
-          parameter_ * std::pow(rest, parameter_ - 1) * std::exp(-cross_entropy) * cross_entropy;
-    }
-  }
-  const double spread = form_ == Form::kCrossEntropy ? smoothing_ : 0;
-  const double to_each = spread / static_cast<double>(z.size());
-  for (std::size_t c = 0; gradient != nullptr && c < z.size(); ++c) {
-    const double wanted = to_each + (c == label ? 1 - spread : 0.0);
-    gradient[c] =
-        static_cast<float>(weights_[label] / total * slope * (std::exp(z[c] - log_total) - wanted));
-  }
-  double loss = (1 - spread) * factor * cross_entropy;
-  for (std::size_t c = 0; spread > 0 && c < z.size(); ++c) loss += to_each * (log_total - z[c]);
-  return weights_[label] * loss;
-}
-
-// Output k learns from the exams whose class is k or more whether it is more.
-double TargetLoss::ordinal(std::span<const double> z, std::size_t label, double total,
-                           float* gradient) const {
-  double loss = 0;
-  for (std::size_t k = 0; k < z.size(); ++k) {
-    const double more = label > k ? 1.0 : 0.0;
-    const double asked = label >= k ? weights_[label] : 0.0;
-    loss += asked * (softplus(z[k]) - more * z[k]);
-    if (gradient != nullptr) {
-      gradient[k] = static_cast<float>(asked / total * (1 / (1 + std::exp(-z[k])) - more));
-    }
-  }
-  return loss;
-}
-
-double TargetLoss::of_number(double error, double total, float* gradient) const {
-  const double size = std::abs(error);
-  const bool far = form_ == Form::kHuber && size > parameter_;
-  const double scale = form_ == Form::kHuber ? 0.5 : 1.0;
-  if (gradient != nullptr) {
-    const double slope = far ? std::copysign(parameter_, error) : 2 * scale * error;
-    *gradient = static_cast<float>(slope / total);
-  }
-  return far ? parameter_ * (size - 0.5 * parameter_) : scale * error * error;
+  if (!std::isnan(value)) return (*of_row_)(z, value, total, gradient);
+  if (gradient != nullptr) std::fill_n(gradient, outputs_, 0.0f);
+  return 0;
 }
 
 }  // namespace coldframe::temporal

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ ClassWeights equal_weights(std::size_t classes);
 // as a whole. 1 for a class without exams, of which only a validation part can have some.
 ClassWeights balanced_weights(std::span<const std::size_t> count);
 
+class RowLoss;  // task_kind.h
+
 class TargetLoss {
  public:
   // `weights`: of the classes; numbers and times: none. Where `options` do not apply to the task,
@@ -46,10 +49,10 @@ class TargetLoss {
   std::size_t outputs() const { return outputs_; }
   const ClassWeights& weights() const { return weights_; }
   // Cross-entropy without more: LibTorch has it, too.
-  bool is_cross_entropy() const { return form_ == Form::kCrossEntropy && smoothing_ == 0; }
+  bool is_cross_entropy() const;
 
   // True for Cox's loss, which is one of all exams of a batch: cox_loss() in their place.
-  bool is_of_batch() const { return form_ == Form::kCox; }
+  bool is_of_batch() const;
 
   // `value`: the number of the class, the number in the unit of the column, or a survival_label();
   // NaN: no label.
@@ -61,17 +64,9 @@ class TargetLoss {
   double operator()(std::span<const double> z, double value, double total, float* gradient) const;
 
  private:
-  enum class Form { kCrossEntropy, kFocal, kOrdinal, kMse, kHuber, kCox, kHazards };
-  double of_classes(std::span<const double> z, std::size_t label, double total,
-                    float* gradient) const;
-  double ordinal(std::span<const double> z, std::size_t label, double total, float* gradient) const;
-  double of_number(double error, double total, float* gradient) const;
-
-  Form form_;
   std::size_t outputs_;
-  double parameter_, smoothing_;
   ClassWeights weights_;
-  Readout reading_;
+  std::shared_ptr<const RowLoss> of_row_;
 };
 
 }  // namespace coldframe::temporal

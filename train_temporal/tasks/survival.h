@@ -52,14 +52,12 @@ double hazards_loss(std::span<const double> z, double label, const Readout& read
 // nothing, [J].
 std::vector<double> interval_labels(double label, const Readout& reading);
 
-// For each row of outputs [n, Target::outputs()] the risk, then the probability of no event up to
-// each of the target's horizons. The risk is Cox's logarithm of the relative hazard; of
-// discrete-time hazards it is the mean over the intervals' ends of the cumulative hazard −log S,
-// the mortality of Ishwaran et al. 2008. Within an interval log S falls evenly; Cox's falls
-// at the times of events. Behind the last time S stays.
-std::vector<double> survival_scores(const Target& target, const Readout& reading,
-                                    std::span<const double> outputs);
-
+// The scores of a time are the risk, then the probability of no event up to each of the target's
+// horizons. The risk is Cox's logarithm of the relative hazard; of discrete-time hazards it is the
+// mean over the intervals' ends of the cumulative hazard −log S, the mortality of Ishwaran et al.
+// 2008. Within an interval log S falls evenly; Cox's falls at the times of events. Behind the last
+// time S stays.
+//
 // These scores rest on, Cox: the cumulative baseline hazard at each horizon, [H]; hazards: the
 // shares of the intervals' hazards −log(1 − σ) in the risk and in −log S at each horizon,
 // [1 + H, J].

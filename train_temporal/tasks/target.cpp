@@ -1,107 +1,65 @@
 #include "train_temporal/tasks/target.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 
 #include "common/text/text.h"
-#include "common/text/word_table.h"
-#include "train_temporal/metrics/calibration.h"
-#include "train_temporal/tasks/logistic.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
 
-const WordTable<Task> kTasks{{"binary", Task::kBinary},   {"multiclass", Task::kMulticlass},
-                             {"ordinal", Task::kOrdinal}, {"regression", Task::kRegression},
-                             {"cox", Task::kCox},         {"hazards", Task::kHazards}};
-
-// P(class = c) from the conditional probabilities of exceeding each class.
-std::vector<double> ordinal_probabilities(std::span<const double> outputs, std::size_t classes) {
-  std::vector<double> result;
-  for (std::size_t row = 0; row < outputs.size(); row += classes - 1) {
-    double exceeding = 1;
-    for (std::size_t k = 0; k + 1 < classes; ++k) {
-      const double next = exceeding * logistic(outputs[row + k]);
-      result.push_back(exceeding - next);
-      exceeding = next;
-    }
-    result.push_back(exceeding);
-  }
-  return result;
+std::span<const TaskKind* const> kinds() {
+  static const std::array all = {&binary_task(),     &multiclass_task(), &ordinal_task(),
+                                 &regression_task(), &cox_task(),        &hazards_task()};
+  return all;
 }
 
 }  // namespace
 
+const TaskKind& kind_of(Task task) {
+  return **std::ranges::find(kinds(), task, &TaskKind::task);
+}
+
 const char* task_name(Task task) {
-  return word_for(kTasks, task);
+  return kind_of(task).name;
 }
 
 std::optional<Task> find_task(std::string_view name) {
-  return value_for(kTasks, name);
+  for (const TaskKind* kind : kinds())
+    if (kind->name == name) return kind->task;
+  return {};
 }
 
 std::vector<std::string> task_names() {
-  return words_in(kTasks);
+  std::vector<std::string> names;
+  for (const TaskKind* kind : kinds()) names.push_back(kind->name);
+  return names;
+}
+
+const TaskKind& Target::kind() const {
+  return kind_of(task);
 }
 
 std::size_t Target::outputs() const {
-  switch (task) {
-    case Task::kBinary:
-    case Task::kMulticlass:
-      return classes.size();
-    case Task::kOrdinal:
-      return classes.size() - 1;
-    case Task::kHazards:
-      return intervals;
-    case Task::kRegression:
-    case Task::kCox:
-      break;
-  }
-  return 1;
+  return kind().outputs(*this);
 }
 
 std::size_t Target::scores() const {
-  return has_classes() ? classes.size() : 1 + horizons.size();
+  return kind().scores(*this);
 }
 
 Scale Target::scale() const {
-  if (is_survival()) return Scale::kTime;
-  if (task == Task::kRegression) return Scale::kNumber;
-  return task == Task::kOrdinal ? Scale::kOrdinal : Scale::kNominal;
+  return kind().scale;
 }
 
 std::vector<double> scores_of(const Target& target, const Readout& reading,
                               std::span<const double> outputs) {
-  switch (target.task) {
-    case Task::kBinary:
-    case Task::kMulticlass:
-      return softmax(outputs, target.classes.size(), reading.temperature);
-    case Task::kOrdinal:
-      return ordinal_probabilities(outputs, target.classes.size());
-    case Task::kCox:
-    case Task::kHazards:
-      return survival_scores(target, reading, outputs);
-    case Task::kRegression:
-      break;
-  }
-  std::vector<double> numbers(outputs.begin(), outputs.end());
-  for (double& number : numbers) number = reading.mean + reading.deviation * number;
-  return numbers;
+  return target.kind().scores_of(target, reading, outputs);
 }
 
 std::vector<int> decide(const Target& target, std::span<const double> scores, double threshold) {
-  if (!target.has_classes()) return std::vector<int>(scores.size() / target.scores(), 0);
-  const std::size_t classes = target.classes.size();
-  if (target.task != Task::kOrdinal) return decide(scores, classes, threshold);
-  std::vector<int> decision;
-  for (std::size_t row = 0; row < scores.size(); row += classes) {
-    double exceeding = 1;
-    std::size_t c = 0;
-    while (c + 1 < classes && (exceeding -= scores[row + c]) > 0.5) ++c;
-    decision.push_back(static_cast<int>(c));
-  }
-  return decision;
+  return target.kind().decide(target, scores, threshold);
 }
 
 std::vector<double> columns(std::span<const double> table, std::size_t width, std::size_t from,

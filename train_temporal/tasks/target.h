@@ -12,16 +12,9 @@
 
 namespace coldframe::temporal {
 
-enum class Task {
-  kBinary,      // two outputs → softmax
-  kMulticlass,  // C outputs → softmax
-  kOrdinal,  // C − 1 outputs; output k: P(class > k | class > k − 1), as in CORN (Shi, Cao and
-             // Raschka 2023, "Deep Neural Networks for Rank-Consistent Ordinal Regression Based
-             // On Conditional Probabilities")
-  kRegression,  // one output: the number, standardised with the training part's statistics
-  kCox,         // one output: the logarithm of the relative hazard; this and the next: survival.h
-  kHazards,     // an output per interval of time: the logit of its hazard
-};
+// The tasks; task_kind.h says what each is.
+enum class Task { kBinary, kMulticlass, kOrdinal, kRegression, kCox, kHazards };
+class TaskKind;
 const char* task_name(Task task);  // "binary", …
 std::optional<Task> find_task(std::string_view name);
 std::vector<std::string> task_names();  // of all tasks
@@ -39,14 +32,15 @@ struct Target {
   std::size_t intervals = 0;
 
   bool operator==(const Target&) const = default;
-  bool is_survival() const { return task == Task::kCox || task == Task::kHazards; }
-  bool has_classes() const { return task != Task::kRegression && !is_survival(); }
+  const TaskKind& kind() const;
+  Scale scale() const;
+  bool is_survival() const { return scale() == Scale::kTime; }
+  bool has_classes() const { return scale() == Scale::kNominal || scale() == Scale::kOrdinal; }
   bool binary() const { return task == Task::kBinary; }
   std::size_t outputs() const;  // columns of the head
   // Width of a prediction: a probability per class, one number, or a risk and a probability for
   // each horizon.
   std::size_t scores() const;
-  Scale scale() const;
 };
 
 // A fit's outputs are read by what was learnt from its training and validation part.

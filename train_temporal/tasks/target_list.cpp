@@ -5,6 +5,7 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -32,7 +33,7 @@ std::pair<std::string, std::string> at_last_colon(const std::string& text) {
 }
 
 void check_survival(const TargetRequest& request) {
-  const bool survival = request.task == Task::kCox || request.task == Task::kHazards;
+  const bool survival = request.task && kind_of(*request.task).scale == Scale::kTime;
   if (survival && request.event.empty())
     throw ConfigError(concat("'", request.name, "' as ", task_name(*request.task),
                              " needs the column that says whether the event came: --target ",

@@ -66,12 +66,12 @@ Json hazards_of(const ScoredExams& exams, const std::vector<double>& label) {
     loss.push_back(hazards_loss(std::span(z).subspan(i * target.intervals, target.intervals),
                                 label[i], reading, 1, &gradient[i * target.intervals]));
   const std::vector<double> none(label.size() * target.intervals);
-  return {{"typical", survival_scores(target, reading, none)},
+  return {{"typical", scores_of(target, reading, none)},
           {"ends", reading.times},
           {"logits", reading.hazards},
           {"loss", loss},
           {"gradient", gradient},
-          {"scores", survival_scores(target, reading, z)}};
+          {"scores", scores_of(target, reading, z)}};
 }
 
 Json all_of(const std::string& path) {

@@ -1,6 +1,7 @@
 #include "train_temporal/run/results/held_out.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -13,7 +14,7 @@
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/resolved_questions.h"
 #include "train_temporal/run/run_folder.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace fs = std::filesystem;
@@ -24,10 +25,10 @@ using Key = std::tuple<std::size_t, std::string, std::string>;  // repeat, exam,
 
 struct Prediction {
   std::size_t fold = 0, frame = 0;
-  std::string patient, label;
+  std::string patient;
+  double label = 0;  // as in TaskKind
   std::vector<double> scores;
-  int of_class = 0, decision = 0;
-  double number = 0;  // the label of a regression, or a time, whose class is 1 with the event
+  int decision = 0;
 };
 
 struct FinishedRun {
@@ -109,11 +110,16 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
   const auto column = [&](const std::string& name) {
     return table.require_column(run.targets.size() > 1 ? target.name + ":" + name : name);
   };
-  std::vector<std::size_t> scores;
-  for (const std::string& name : score_columns(target)) scores.push_back(column(name));
-  const std::size_t label = column("label");
-  const std::size_t predicted = target.has_classes() ? column("predicted") : scores.front();
-  const std::size_t event = target.is_survival() ? column("event") : label;
+  const auto columns = [&](const std::vector<std::string>& names) {
+    std::vector<std::size_t> found;
+    for (const std::string& name : names) found.push_back(column(name));
+    return found;
+  };
+  const TaskKind& kind = target.kind();
+  const std::vector<std::size_t> labels = columns(kind.label_columns());
+  const std::vector<std::size_t> scores = columns(kind.score_columns(target));
+  const std::size_t label = labels.front();
+  const std::size_t predicted = target.has_classes() ? column("predicted") : label;
   const std::size_t repeat = table.require_column("repeat"), fold = table.require_column("fold"),
                     exam = table.require_column("exam"), patient = table.require_column("patient");
   const auto frame = table.column("frame");
@@ -126,16 +132,11 @@ std::map<Key, Prediction> predictions_of(const FinishedRun& run, std::size_t t) 
     if (frame) one.frame = whole_number(table, r, *frame);
     one.patient = row[patient];
     for (std::size_t score : scores) one.scores.push_back(number(table, r, score));
-    if (target.has_classes()) {
-      one.of_class = class_at(table, r, label, target);
-      one.decision = class_at(table, r, predicted, target);
-    } else {
-      one.number = number(table, r, label);
-      if (target.is_survival()) one.of_class = row[event] == "1";
-    }
-    one.label = target.is_survival()
-                    ? label_text(target, survival_label(one.number, one.of_class == 1))
-                    : row[label];
+    std::vector<std::string> fields;
+    for (std::size_t c : labels) fields.push_back(row[c]);
+    one.label = kind.label_from(target, fields);
+    if (std::isnan(one.label)) throw bad_field(table, r, label, kind.expected_label(target));
+    if (target.has_classes()) one.decision = class_at(table, r, predicted, target);
     result[{whole_number(table, r, repeat), row[exam], frame ? row[*frame] : std::string()}] =
         std::move(one);
   }
@@ -152,16 +153,19 @@ struct Pair {
 
 Pair pair_up(const FinishedRun (&runs)[2], std::size_t t) {
   const std::map<Key, Prediction> of[2] = {predictions_of(runs[0], t), predictions_of(runs[1], t)};
+  const auto text = [&](const Prediction& one) {
+    return runs[0].targets[t].kind().label_text(runs[0].targets[t], one.label);
+  };
   Pair pair;
   for (const auto& [key, a] : of[0]) {
     const auto found = of[1].find(key);
     if (found == of[1].end()) continue;
     const Prediction& b = found->second;
-    const bool other = a.label != b.label;
+    const bool other = text(a) != text(b);
     if (other || plain_spelling(a.patient) != plain_spelling(b.patient))
       throw DataError(concat("exam '", std::get<1>(key), "' has the ", other ? "label" : "patient",
-                             " '", other ? a.label : a.patient, "' in ", runs[0].name, " and '",
-                             other ? b.label : b.patient, "' in ", runs[1].name,
+                             " '", other ? text(a) : a.patient, "' in ", runs[0].name, " and '",
+                             other ? text(b) : b.patient, "' in ", runs[1].name,
                              "; compare runs of the same labels and patients"));
     pair.keys.push_back(key);
     pair.of[0].push_back(a);
@@ -206,8 +210,7 @@ ModelResult model_of(const std::string& name, const Pair& pair, std::size_t whic
     exams.per_frame = target.per_frame;
     exams.probability.insert(exams.probability.end(), one.scores.begin(), one.scores.end());
     exams.decision.push_back(one.decision);
-    exams.label.push_back(one.of_class);
-    if (!target.has_classes()) exams.number.push_back(one.number);
+    target.kind().add_label(exams, one.label);
     if (target.per_frame) exams.frame.push_back({numbers(std::get<1>(pair.keys[i])), one.frame});
   }
   ModelResult result;
@@ -223,16 +226,20 @@ DataOverview overview_of(const Pair& pair, const Target& target, std::size_t pat
   std::set<std::string> exams;
   std::map<std::string, std::size_t> rows;
   std::map<std::string, std::set<std::string>> patients_of;
+  ScoredExams all;
   for (std::size_t i = 0; i < pair.keys.size(); ++i) {
     if (std::get<0>(pair.keys[i]) != std::get<0>(pair.keys.front())) continue;
     const Prediction& one = pair.of[0][i];
     exams.insert(std::get<1>(pair.keys[i]));
-    ++rows[one.label];
-    patients_of[one.label].insert(one.patient);
-    if (!target.has_classes()) data.numbers.push_back(one.number);
-    data.events += target.is_survival() && one.of_class == 1;
+    const std::string label = target.kind().label_text(target, one.label);
+    ++rows[label];
+    patients_of[label].insert(one.patient);
+    target.kind().add_label(all, one.label);
   }
   data.exams = exams.size();
+  data.numbers = all.number;
+  if (target.is_survival())
+    data.events = static_cast<std::size_t>(std::ranges::count(all.label, 1));
   for (const std::string& name : target.classes) {
     data.exams_per_class.emplace_back(name, rows[name]);
     data.patients_per_class.push_back(patients_of[name].size());

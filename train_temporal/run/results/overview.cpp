@@ -5,7 +5,7 @@
 #include <set>
 
 #include "train_temporal/data/dataset.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -39,6 +39,7 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
   std::vector<std::size_t> labels_of(labels.classes.size());
   std::vector<std::set<std::size_t>> patients(labels.classes.size());
   std::set<std::size_t> all_patients;
+  ScoredExams all;
   for (std::size_t exam : used) {
     if (labels.value[exam] == kUnlabeled) continue;
     ++data.exams;
@@ -52,11 +53,12 @@ DataOverview overview(const Cohort& cohort, std::size_t target,
         ++labels_of[static_cast<std::size_t>(label)];
         patients[static_cast<std::size_t>(label)].insert(cohort.patient_number[exam]);
       } else {
-        data.numbers.push_back(labels.is_survival() ? time_of(label) : label);
-        data.events += labels.is_survival() && has_event(label);
+        labels.kind().add_label(all, label);
       }
     }
   }
+  data.numbers = all.number;
+  data.events = static_cast<std::size_t>(std::ranges::count(all.label, 1));
   data.patients = all_patients.size();
   data.unlabeled = labels.unlabeled;
   data.flow = flow_of(cohort, labels, used);

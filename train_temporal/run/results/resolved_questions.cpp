@@ -5,8 +5,8 @@
 
 #include "common/cli/error.h"
 #include "common/text/text.h"
-#include "train_temporal/run/predictions.h"
 #include "train_temporal/splits/label_values.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -61,8 +61,9 @@ void aggregate_exams(ResolvedQuestions& asked, Cohort& cohort) {
                              cohort.targets.names(), "' has a value per frame; leave it out"));
   const std::vector<std::string> unit = unit_names(cohort, aggregate);
   for (const Labels& labels : cohort.targets) {
-    require_agreement(cohort, unit, aggregate, labels.name,
-                      [&](std::size_t exam) { return label_text(labels, labels.at(exam, 0)); });
+    require_agreement(cohort, unit, aggregate, labels.name, [&](std::size_t exam) {
+      return labels.kind().label_text(labels, labels.at(exam, 0));
+    });
   }
   for (const auto& [column, values] : asked.columns) {
     require_agreement(cohort, unit, aggregate, column,

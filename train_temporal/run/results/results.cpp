@@ -6,14 +6,13 @@
 
 #include "common/files/csv.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/calibration.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/models/summary/summaries.h"
 #include "train_temporal/run/predictions.h"
 #include "train_temporal/run/results/characteristics.h"
 #include "train_temporal/run/results/overview.h"
 #include "train_temporal/splits/label_values.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -35,45 +34,34 @@ std::vector<double> deviations(const std::vector<std::vector<double>>& seeds,
   return result;
 }
 
-// The rows of a part that have a label, and their classes; of a regression no row.
-struct LabeledRows {
+// The rows of a part that have a label.
+struct LabelledRows {
   std::vector<std::size_t> row;
-  std::vector<int> label;
+  std::vector<double> label;
 };
 
-LabeledRows labeled_rows(const Labels& labels, const std::vector<std::size_t>& exams) {
-  LabeledRows result;
+LabelledRows labelled_rows(const Labels& labels, const std::vector<std::size_t>& exams) {
+  LabelledRows result;
   std::size_t next = 0;
   for (std::size_t exam : exams) {
     for (std::size_t row = 0; row < labels.rows(exam); ++row, ++next) {
-      const double label = labels.at(exam, row);
-      if (!labels.has_classes() || std::isnan(label)) continue;
+      if (std::isnan(labels.at(exam, row))) continue;
       result.row.push_back(next);
-      result.label.push_back(static_cast<int>(label));
+      result.label.push_back(labels.at(exam, row));
     }
   }
   return result;
 }
 
-std::vector<double> at_rows(std::span<const double> table, std::size_t width,
-                            const std::vector<std::size_t>& rows) {
-  std::vector<double> result;
-  for (std::size_t row : rows) {
-    for (std::size_t c = 0; c < width; ++c) result.push_back(table[row * width + c]);
+// `table`: of all rows [n, width]; empty: nothing is known of this part.
+LabelledOutputs at_rows(std::span<const double> table, std::size_t width,
+                        const LabelledRows& rows) {
+  if (table.empty()) return {};
+  LabelledOutputs result{{}, rows.label};
+  for (std::size_t row : rows.row) {
+    for (std::size_t c = 0; c < width; ++c) result.outputs.push_back(table[row * width + c]);
   }
   return result;
-}
-
-// Cox's outputs for a training part give its baseline.
-void learn_baseline(Readout& reading, const Labels& labels, const std::vector<std::size_t>& train,
-                    const std::vector<double>& outputs) {
-  std::vector<double> z, label;
-  for (std::size_t i = 0; i < train.size(); ++i) {
-    if (std::isnan(labels.at(train[i], 0))) continue;
-    z.push_back(outputs[i]);
-    label.push_back(labels.at(train[i], 0));
-  }
-  fit_baseline(reading, z, label);
 }
 
 TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& targets,
@@ -81,7 +69,8 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
   const Labels& labels = targets[t];
   const Split& split = *seeds.front().split;
   const std::size_t outputs = labels.outputs();
-  const LabeledRows validation = labeled_rows(labels, split.validation);
+  const LabelledRows training = labelled_rows(labels, split.train);
+  const LabelledRows validation = labelled_rows(labels, split.validation);
   const double share = 1.0 / static_cast<double>(seeds.size());
   const auto own = [&](const std::vector<double>& table) {
     return columns(table, targets.outputs(), targets.first_output(t), outputs);
@@ -89,13 +78,9 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
   TargetScores result;
   std::vector<std::vector<double>> validation_scores;
   for (const FinishedFit& fit : seeds) {
-    const auto logits = at_rows(own(fit.record.validation_logits), outputs, validation.row);
     Readout reading = reading_of(labels, split.train);
-    if (labels.scale() == Scale::kNominal) {
-      reading.temperature = fit_temperature(logits, outputs, validation.label);
-    }
-    if (labels.task == Task::kCox)
-      learn_baseline(reading, labels, split.train, own(fit.record.train_logits));
+    labels.kind().learn_outputs(reading, at_rows(own(fit.record.train_logits), outputs, training),
+                                at_rows(own(fit.record.validation_logits), outputs, validation));
     validation_scores.push_back(scores_of(labels, reading, own(fit.record.validation_logits)));
     add_share(result.validation, validation_scores.back(), share);
     add_share(result.scores, scores_of(labels, reading, own(fit.record.test_logits)), share);
@@ -105,12 +90,10 @@ TargetScores assemble_target(std::span<const FinishedFit> seeds, const Targets& 
           family_name(static_cast<Family>(families[targets.first_output(t)])));
   }
   result.spread = deviations(validation_scores, result.validation);
-  if (labels.binary()) {
-    std::vector<double> score;
-    for (std::size_t row : validation.row) score.push_back(result.validation[2 * row + 1]);
-    const double threshold = given ? *given : youden_threshold(score, validation.label).value;
-    for (Readout& reading : result.readings) reading.threshold = threshold;
-  }
+  const auto judged = at_rows(result.validation, labels.scores(), validation);
+  const double chosen = labels.kind().threshold(judged.outputs, judged.label);
+  for (Readout& reading : result.readings)
+    reading.threshold = labels.binary() && given ? *given : chosen;
   result.decision = decide(labels, result.scores, result.threshold());
   return result;
 }
@@ -304,7 +287,7 @@ std::string validation_csv(const ModelFolds& folds, const Cohort& cohort) {
   const std::vector<Target> targets = cohort.targets.list();
   for (const Target& target : targets) {
     const std::string prefix = targets.size() > 1 ? target.name + ":sd" : "sd";
-    for (const std::string& name : score_names(target))
+    for (const std::string& name : target.kind().score_names(target))
       header.push_back(prefix + (name.empty() ? "" : "_") + name);
   }
   std::string csv = csv_row(header);

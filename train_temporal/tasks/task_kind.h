@@ -1,0 +1,122 @@
+// A task: which labels it reads, what a model's outputs mean, how they are learnt, and how a table
+// and a report show them. Each is one object without state; what belongs to one target is in
+// Target.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "train_temporal/tasks/loss.h"
+#include "train_temporal/tasks/target.h"
+
+namespace coldframe::temporal {
+
+// The loss of one row that has a label, and its gradient.
+class RowLoss {
+ public:
+  virtual ~RowLoss() = default;
+  // Adds so much to the divisor of a mean.
+  virtual double weight(double label) const = 0;
+  // Of outputs z [outputs]; `gradient`, unless null, receives that of the loss divided by `total`.
+  virtual double operator()(std::span<const double> z, double label, double total,
+                            float* gradient) const = 0;
+  // Cross-entropy without more: LibTorch has it, too.
+  virtual bool is_cross_entropy() const { return false; }
+  // One of all exams of a batch, as Cox's is: cox_loss() in its place.
+  virtual bool is_of_batch() const { return false; }
+};
+
+struct LossSettings {
+  LossOptions options;   // of kAuto where they do not apply to the task
+  ClassWeights weights;  // of the classes
+  Readout reading;       // of the training part
+  double smoothing = 0;  // label smoothing
+};
+
+// A part's outputs [n, outputs] with their labels [n], none missing.
+struct LabelledOutputs {
+  std::vector<double> outputs, label;
+};
+
+class TaskKind {
+ public:
+  constexpr TaskKind(Task of, const char* called, Scale on) : task(of), name(called), scale(on) {}
+  virtual ~TaskKind() = default;
+
+  const Task task;
+  const char* const name;
+  const Scale scale;
+
+  // A label is the number of its class, a number in the unit of the column, or a survival_label();
+  // NaN: none. It is told from and becomes the fields of these columns.
+  virtual std::vector<std::string> label_columns() const { return {"label"}; }
+  virtual std::vector<std::string> label_fields(const Target& target, double label) const {
+    return {label_text(target, label)};
+  }
+  // NaN where it is none of expected_label().
+  virtual double label_from(const Target& target, std::span<const std::string> fields) const = 0;
+  virtual std::string expected_label(const Target& target) const = 0;
+  virtual std::string label_text(const Target& target, double label) const = 0;  // in messages
+  // Adds it to the labels, and numbers, that metrics take.
+  virtual void add_label(ScoredExams& exams, double label) const = 0;
+  // Splits are stratified by classes, by `bins` of numbers, or by the event. An empty stratum
+  // matters unless it is a bin.
+  virtual std::string stratum_name(const Target& target, std::size_t stratum,
+                                   std::size_t bins) const = 0;
+  virtual bool is_class(std::size_t stratum) const = 0;
+
+  // Columns of the head, and of a prediction.
+  virtual std::size_t outputs(const Target& target) const = 0;
+  virtual std::size_t scores(const Target& target) const = 0;
+  // See scores_of() and decide() in target.h.
+  virtual std::vector<double> scores_of(const Target& target, const Readout& reading,
+                                        std::span<const double> outputs) const = 0;
+  virtual std::vector<int> decide(const Target& target, std::span<const double> scores,
+                                  double threshold) const {
+    (void)threshold;
+    return std::vector<int>(scores.size() / this->scores(target), 0);
+  }
+  // What is behind p_ or survival_ in the columns of scores, and these columns.
+  virtual std::vector<std::string> score_names(const Target& target) const = 0;
+  virtual std::vector<std::string> score_columns(const Target& target) const = 0;
+
+  // What a fit learns of the training part's labels, of its outputs, and of those of the validation
+  // part. `training` has none unless a loss is_of_batch().
+  virtual void learn_labels(Readout&, const Target&, std::span<const double>) const {}
+  virtual void learn_outputs(Readout&, const LabelledOutputs& training,
+                             const LabelledOutputs& validation) const {
+    (void)training, (void)validation;
+  }
+  // The threshold that the validation part's scores [n, scores] choose.
+  virtual double threshold(std::span<const double> scores, std::span<const double> label) const {
+    (void)scores, (void)label;
+    return Readout().threshold;
+  }
+
+  virtual bool takes(LossKind kind) const { return kind == LossKind::kAuto; }
+  virtual std::unique_ptr<const RowLoss> loss(const Target& target,
+                                              LossSettings settings) const = 0;
+
+  // What example exams are explained: the output, and by which predictions they are chosen.
+  virtual std::string explained_output(const Target& target, std::size_t of_class) const = 0;
+  virtual const char* explained_exams() const = 0;
+  // In the title of one of them.
+  virtual std::string explained_title(const Target& target, double label,
+                                      std::span<const double> scores, int decision) const = 0;
+};
+
+const TaskKind& kind_of(Task task);
+
+// Each of the files of its name has one or two.
+const TaskKind& binary_task();
+const TaskKind& multiclass_task();
+const TaskKind& ordinal_task();
+const TaskKind& regression_task();
+const TaskKind& cox_task();
+const TaskKind& hazards_task();
+
+}  // namespace coldframe::temporal
