@@ -118,8 +118,7 @@ OptionRows input_options(ExtractOptions& options) {
        "manifest columns that hold one value per frame"},
       {"streams", "COLUMN", text(options.streams),
        "the one of --frame-columns that names each frame's stream: --frames, --every and --fps "
-       "then "
-       "choose instants (default: stream, if it is among them; none: of all frames alike)",
+       "then choose instants (default: stream, if it is among them; none: of all frames alike)",
        "", "storage.selection.instants_of",
        selection.chooses() && !options.streams.empty() ? Json(options.streams) : Json(nullptr)},
       {"allow-unordered", nullptr, flag(options.allow_unordered),

@@ -1,8 +1,6 @@
 """Layouts of other programs: what their readers find, and the same features back."""
 
 import json
-import os
-from pathlib import Path
 
 import h5py
 import numpy as np
@@ -13,14 +11,9 @@ import torch
 import coldframe
 from coldframe import exchange
 
-BUILD = Path(os.environ.get("COLDFRAME_BUILD", Path(__file__).resolve().parents[2] / "build"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_of_the_build():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLDFRAME_PROGRAMS", str(BUILD / "bin"))
-        yield
+pytestmark = pytest.mark.usefixtures("programs_of_the_build")
 
 
 @pytest.fixture(scope="module")

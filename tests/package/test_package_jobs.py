@@ -13,16 +13,11 @@ import coldframe
 from coldframe import programs
 from coldframe.tables import read_csv
 
-BUILD = Path(os.environ.get("COLDFRAME_BUILD", Path(__file__).resolve().parents[2] / "build"))
 RECIPE = {"random_weights": 0, "architecture": "vit_tiny_patch16_224", "pool": "mean", "mean": 0.5, "std": [0.5, 0.5, 0.5],
           "image_size": 32, "device": "cpu", "precision": "fp32"}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_of_the_build():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLDFRAME_PROGRAMS", str(BUILD / "bin"))
-        yield
+pytestmark = pytest.mark.usefixtures("programs_of_the_build")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@
 #include "extract/frames/kinds.h"
 #include "extract/frames/nifti/orientation.h"
 #include "extract/frames/percentiles.h"
+#include "tests/extract/frames/read_exam.h"
 #include "tests/support/temporary_folder.h"
 
 namespace coldframe::frames {
