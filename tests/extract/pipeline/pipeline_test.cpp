@@ -312,6 +312,12 @@ TEST_F(Pipeline, AStopRequestKeepsWhatIsDoneAndTheNextRunCompletesIt) {
   EXPECT_EQ(cache::CacheReader(scratch / "out.cache").exams().size(), 9u);
 }
 
+TEST_F(Pipeline, AStopRequestAfterTheLastExamStopsNothing) {
+  make_exams(3);
+  extract(small_options());
+  EXPECT_FALSE(extract(small_options(), /*stop=*/true).stopped);
+}
+
 TEST_F(Pipeline, AFeatureBeyondFloat16FailsItsExamOnly) {
   make_exams(2);
   auto options = small_options();
