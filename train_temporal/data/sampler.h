@@ -24,11 +24,13 @@ enum class RandomPurpose : std::uint64_t {
   kLowRank,
   kLayerDropout = 256,       // behind the GRU's first layer; one more for each layer after it
   kTokenDropout = 1u << 16,  // in the first part of a ViT's first block; likewise
+  kDropPath = 1u << 17,      // likewise
 };
 
-constexpr RandomPurpose token_dropout(std::int64_t block, std::size_t part) {
-  return static_cast<RandomPurpose>(static_cast<std::int64_t>(RandomPurpose::kTokenDropout) +
-                                    2 * block + static_cast<std::int64_t>(part));
+// `of`: kTokenDropout or kDropPath.
+constexpr RandomPurpose in_block(RandomPurpose of, std::int64_t block, std::size_t part) {
+  return static_cast<RandomPurpose>(static_cast<std::int64_t>(of) + 2 * block +
+                                    static_cast<std::int64_t>(part));
 }
 
 constexpr RandomPurpose layer_dropout(std::int64_t layer) {

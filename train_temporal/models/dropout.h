@@ -20,6 +20,8 @@ class Dropout {
       : probability_(probability), noise_(noise), seed_(seed), epoch_(epoch), clean_(clean) {}
 
   bool active() const { return probability_ > 0; }
+  // The same with another probability.
+  Dropout of(double probability) const { return {probability, seed_, epoch_, noise_, clean_}; }
   // Factors are 0 or 1 / (1 − probability). out: [R, W]; keys: [R]
   void fill(RandomPurpose layer, std::span<const std::uint64_t> keys, std::int64_t width,
             float* out) const;

@@ -33,8 +33,11 @@ class AutocastWithoutCache {
 }  // namespace
 
 Chain::Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
-             torch::Tensor levels)
-    : model_(std::move(model)), features_(std::move(features)), levels_(std::move(levels)) {
+             torch::Tensor levels, double drop_path)
+    : model_(std::move(model)),
+      features_(std::move(features)),
+      levels_(std::move(levels)),
+      drop_path_(drop_path) {
   const auto layers = vit::layers_of(features_, model_->architecture);
   if (cut == 0) steps_.push_back({Kind::kEmbed});
   for (std::int64_t block = cut; block < layers.back(); ++block) {
@@ -88,6 +91,22 @@ torch::Tensor Chain::pooled(const torch::Tensor& tokens) const {
   return model_->pooled(ops, tokens, features_.pooling);
 }
 
+// What a part adds, [n, tokens, D], with dropout of its values, and for some frames 0 in its place.
+torch::Tensor Chain::dropped(const torch::Tensor& added, const Step& step, const Pass& pass) const {
+  using temporal::RandomPurpose;
+  torch::Tensor x = added;
+  if (pass.dropout->active())
+    x = redrawn_dropout(x, *pass.dropout,
+                        in_block(RandomPurpose::kTokenDropout, step.block, step.part), pass.keys);
+  const auto blocks =
+      static_cast<double>(std::max<std::int64_t>(model_->architecture.depth - 1, 1));
+  const temporal::Dropout path = pass.dropout->of(drop_path_ * double(step.block) / blocks);
+  if (!path.active()) return x;
+  const torch::Tensor factors =
+      path.mask(in_block(RandomPurpose::kDropPath, step.block, step.part), pass.keys, 1);
+  return x * factors.unsqueeze(2).to(x.device(), x.scalar_type());
+}
+
 Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) const {
   const AutocastWithoutCache autocast(pass.precision, input[0].device());
   const Step& step = steps_[index];
@@ -106,12 +125,7 @@ Values Chain::forward(std::size_t index, const Values& input, const Pass& pass) 
     return {vit::behind(ops, model_->projection, features).to(torch::kFloat32)};
   }
   vit::TorchOperations ops;
-  if (pass.dropout && pass.dropout->active()) {
-    ops.dropout = [&](const torch::Tensor& x) {
-      return redrawn_dropout(x, *pass.dropout, temporal::token_dropout(step.block, step.part),
-                             pass.keys);
-    };
-  }
+  if (pass.dropout) ops.dropout = [&](const torch::Tensor& x) { return dropped(x, step, pass); };
   const vit::Rotation rotation = model_->rotation(step.block, input[0].device());
   output[0] = model_->block(step.block).forward_part(ops, step.part, input[0], rotation);
   return output;

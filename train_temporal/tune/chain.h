@@ -27,9 +27,11 @@ struct Pass {
 class Chain {
  public:
   // `levels`: [3, 256], what becomes of a pixel. The trained parameters are those that require a
-  // gradient.
+  // gradient. `drop_path`: the share of frames for which training leaves out what the last block
+  // adds, as timm's DropPath (Huang et al. 2016, arXiv:1603.09382); less before it, none in the
+  // first block.
   Chain(vit::VisionTransformer model, vit::FeatureOptions features, std::int64_t cut,
-        torch::Tensor levels);
+        torch::Tensor levels, double drop_path = 0);
 
   std::size_t size() const { return steps_.size(); }
   // The first step that has a trained parameter; size() where none has.
@@ -46,6 +48,7 @@ class Chain {
     bool tap = false;  // what enters the block is one of the layers
   };
   torch::Tensor embed(const torch::Tensor& rows) const;
+  torch::Tensor dropped(const torch::Tensor& added, const Step& step, const Pass& pass) const;
   torch::Tensor pooled(const torch::Tensor& tokens) const;
   static bool uses(const Step& step, const std::string& parameter);
   void find_trained();
@@ -53,6 +56,7 @@ class Chain {
   vit::VisionTransformer model_;
   vit::FeatureOptions features_;
   torch::Tensor levels_;
+  double drop_path_;
   std::vector<Step> steps_;
   std::vector<std::vector<torch::Tensor>> trained_;  // of each step
 };

@@ -27,6 +27,10 @@ void check_options(const TunedSource& source, const TuneOptions& options) {
                              source.architecture().width, ", the ViT's width"));
   if (options.lora_rank > 0 && options.blocks == 0)
     throw ConfigError("--lora needs the number of blocks that it goes to: --tune-blocks K");
+  if (options.drop_path > 0 && source.architecture().block == vit::BlockKind::kPostNorm)
+    throw ConfigError(
+        "--tune-drop-path leaves out what a block adds, and this ViT's blocks add what a norm "
+        "makes of it, which is not 0 then; leave the option out, or take --tune-dropout");
   // Files hold the positions of square grids alone.
   if (trained_shape(source, options).whole() && source.architecture().positions &&
       !source.image_size().is_square())

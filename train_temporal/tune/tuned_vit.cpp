@@ -19,7 +19,7 @@ class TunedVit::Parts {
         device(where),
         model(make_tuned_model(shared, wanted, seed, where)),
         trainable(trained_parameters(model)),
-        chain(model, shared.features(), shared.cut(), shared.levels().to(where)),
+        chain(model, shared.features(), shared.cut(), shared.levels().to(where), wanted.drop_path),
         ways([this](std::int64_t frames) { return task_of(frames); }, wanted.budget,
              wanted.strategy),
         most_without_graph(most_frames(wanted.budget)) {}
@@ -30,7 +30,7 @@ class TunedVit::Parts {
     const std::int64_t first = vit::layers_of(shape.features, shape.architecture).front();
     if (options.lora_rank == 0)
       shape.blocks = std::max(options.blocks, shape.architecture.depth - first);
-    shape.dropout = options.dropout;
+    shape.dropout = options.dropout || options.drop_path > 0;
     shape.half = options.precision != torch::kFloat32;
     shape.cuda = device.is_cuda();
     shape.threads = at::get_num_threads();

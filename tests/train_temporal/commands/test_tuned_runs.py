@@ -70,7 +70,7 @@ def test_a_tuned_run_reports_what_tuning_gave(run, frozen):
     assert "difference" in line and ("keep the frozen one" in line) != ("paid: gru" in line)
     config = json.loads((out / "config.json").read_text())
     assert config["tune"] == {"cut": CUT, "blocks": BLOCKS - CUT, "lora_rank": 0, "learning_rate": 1e-4, "dropout": 0.0,
-                              "from": ""}
+                              "drop_path": 0.0, "from": ""}
     epochs = pd.read_csv(out / "metrics.csv").query("model == 'gru'")
     assert len(epochs) == 4 and epochs["learning_rate"].iloc[0] == 0  # what it went on from, then the three
     # The frozen control is what a run without --tune fits.
@@ -145,7 +145,7 @@ def test_predict_evaluate_and_explain_run_the_tuned_vit(run, exams, weights, cac
 
 
 @pytest.mark.parametrize("more", [
-    ["--lora", 2], ["--tune-blocks", 1], ["--tune-dropout", 0.2], ["--mixup", 0.4], ["--train-frames", 1], ["--amp", "bf16"],
+    ["--lora", 2], ["--tune-blocks", 1], ["--tune-dropout", 0.2], ["--tune-drop-path", 0.3], ["--mixup", 0.4], ["--train-frames", 1], ["--amp", "bf16"],
     ["--model", "attention"], ["--model", "single"], ["--micro-batch", 3], ["--memory-budget", "120MiB"],
     ["--early-stopping-metric", "metric"], ["--seeds", 2], ["--jobs", 2, "--folds", 2]])
 def test_options_go_with_tuning(cache, weights, tmp_path, more):
@@ -154,7 +154,7 @@ def test_options_go_with_tuning(cache, weights, tmp_path, more):
 
 
 def test_micro_batches_and_budgets_change_roundings_only(cache, weights, tmp_path):
-    plain = ["--dropout", 0.2, "--tune-dropout", 0.1]
+    plain = ["--dropout", 0.2, "--tune-dropout", 0.1, "--tune-drop-path", 0.2]
     losses = []
     for name, more in [("a", []), ("b", ["--micro-batch", 3]), ("c", ["--memory-budget", "100MiB"]), ("d", ["--jobs", 1])]:
         train(cache, tmp_path / name, *tuned(weights), *plain, *more)

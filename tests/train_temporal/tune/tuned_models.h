@@ -100,7 +100,8 @@ inline Step step_of(TunedVit& vit, const torch::Tensor& rows,
 
 // The same with one graph of everything, of a model whose parameters of these names are trained.
 inline Step whole_step(const TunedSource& source, const std::vector<std::string>& names,
-                       const torch::Tensor& rows, const temporal::Dropout& dropout = {}) {
+                       const torch::Tensor& rows, const temporal::Dropout& dropout = {},
+                       double drop_path = 0) {
   vit::VisionTransformer model = whole_model(source);
   auto parameters = model->named_parameters();
   for (const std::string& name : names) parameters[name].set_requires_grad(true);
@@ -116,10 +117,15 @@ inline Step whole_step(const TunedSource& source, const std::vector<std::string>
     if (i == layers.back()) break;
     for (std::size_t part = 0; part < model->block(i).parts(); ++part) {
       const auto dropped = [&](const torch::Tensor& y) {
-        const auto mask = dropout.mask(temporal::token_dropout(i, part), keys, y[0].numel());
-        return y * mask.view_as(y);
+        using temporal::RandomPurpose;
+        const auto mask =
+            dropout.mask(in_block(RandomPurpose::kTokenDropout, i, part), keys, y[0].numel());
+        const double share = drop_path * double(i) / double(source.architecture().depth - 1);
+        const auto path =
+            dropout.of(share).mask(in_block(RandomPurpose::kDropPath, i, part), keys, 1);
+        return y * mask.view_as(y) * path.unsqueeze(2);
       };
-      if (dropout.active()) ops.dropout = dropped;
+      if (dropout.active() || drop_path > 0) ops.dropout = dropped;
       x = model->block(i).forward_part(ops, part, x, model->rotation(i, x.device()));
     }
   }

@@ -214,6 +214,25 @@ TEST_F(TunedVitTest, DropoutDependsOnKeysAlone) {
   EXPECT_GT(most(all.features - vit.features(rows)), 1e-2);
 }
 
+TEST_F(TunedVitTest, DropPathLeavesOutWhatBlocksAddToAFrame) {
+  const double share = 0.5;
+  TunedVit vit(source, {.blocks = 2, .drop_path = share}, 1, torch::kCPU);
+  const temporal::Dropout dropout(0, 9, 1);
+  const Step found = step_of(vit, rows, dropout);
+  const auto names = names_of(vit.trainable());
+  expect_same(found, whole_step(source, names, rows, dropout, share), 1e-5);
+  EXPECT_GT(most(found.features - vit.features(rows)), 1e-2);  // evaluation has none
+  TunedVit other(source, {.blocks = 2, .strategy = Strategy::kSqrt, .chunk = 2, .drop_path = share},
+                 1, torch::kCPU);
+  expect_same(step_of(other, rows, dropout), found, 1e-5);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t key = 0; key < 20000; ++key) keys.push_back(mix_bits(key));
+  const auto factors =
+      dropout.of(0.1).mask(in_block(temporal::RandomPurpose::kDropPath, 11, 0), keys, 1);
+  EXPECT_NEAR((factors == 0).to(torch::kFloat64).mean().item<double>(), 0.1, 0.01);
+  EXPECT_NEAR(factors.mean().item<double>(), 1, 0.01);  // as timm scales what is left
+}
+
 TEST_F(TunedVitTest, WhatDoesNotFitTogetherIsRefused) {
   EXPECT_THROW(TunedVit(source, {.blocks = 3}, 1, torch::kCPU), ConfigError);
   EXPECT_THROW(TunedVit(source, {.blocks = -1}, 1, torch::kCPU), ConfigError);

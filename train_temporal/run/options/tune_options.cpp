@@ -32,6 +32,12 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
               "behind attention and perceptron of the trained blocks")
       .needs(kTune, kWeights)
       .in("tune.dropout");
+  rows.number(
+          "tune-drop-path", fit.vit.drop_path, below_one(),
+          "stochastic depth: the share of frames for which the ViT's last block adds nothing in "
+          "a step, and less from there to its first block, as timm's drop_path_rate")
+      .needs(kTune, kWeights)
+      .in("tune.drop_path");
   rows.path("from", options.tune.from, "RUN",
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")
