@@ -9,7 +9,8 @@
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
 metadata), of a run with --streams the features of all streams side by side, NaN where one has no frame, and
-behind them 1 or 0 for whether it has; `times` are seconds since the first, NaN where unknown. After `train --tune` they come from the
+behind them 1 or 0 for whether it has; `times` are seconds since the first, NaN where unknown; of a run that saw the
+time since a zero that exams share (config["elapsed"]) seconds since this. After `train --tune` they come from the
 fold's own backbone, the folder models/STEM beside models/STEM.safetensors (coldframe extract --config
 models/STEM/extract.ini --weights models/STEM): load() each model and give it its own; predict() gives all
 models the same. Not here: `clock`, which sees no features, and `shuffled`, a control whose random order is
@@ -27,12 +28,13 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class TemporalModel(nn.Module):
-    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 4], with covariates also
+    """features [B, T, D], lengths [B], with config["time"] also time_inputs() [B, T, 2 V], with covariates also
     covariate_inputs() [B, K] → outputs [B, C], of frames [B, T, C]."""
 
     def __init__(self, config):
         super().__init__()
-        hidden, time = config["hidden"], 3 if config["time"] else 0
+        self.values = 3 if config.get("elapsed") else 2  # V
+        hidden, time = config["hidden"], self.values + 1 if config["time"] else 0
         self.pool, width = config["temporal_pool"], hidden
         self.kind, self.encoding = config["architecture"], config["time_encoding"]
         self.covariates_at = config.get("covariates_at")
@@ -44,8 +46,8 @@ class TemporalModel(nn.Module):
         for name in ["feature_mean", "feature_std"]:
             self.register_buffer(name, torch.zeros(config["dimension"]))
         if time:
-            self.register_buffer("time_mean", torch.zeros(2))
-            self.register_buffer("time_std", torch.ones(2))
+            self.register_buffer("time_mean", torch.zeros(self.values))
+            self.register_buffer("time_std", torch.ones(self.values))
         self.streams, self.only = config.get("streams", []), config.get("only_stream")
         self.features = config["dimension"] - (config["covariates"] if self.covariates_at == "frames" else 0)
         self.gated = config.get("fusion") == "gated"
@@ -99,12 +101,12 @@ class TemporalModel(nn.Module):
         if hasattr(self, "hidden"):
             x = nn.functional.gelu(self.hidden(x))
         if time is not None:
-            value = (time[..., :2] - self.time_mean) / self.time_std
-            value = value * time[..., 2:]
-            parts = [x, value, 1 - time[..., 3:]]
+            value, known = time[..., :self.values], time[..., self.values:]
+            value = (value - self.time_mean) / self.time_std * known
+            parts = [x, value, 1 - known[..., 1:2]]
             if self.encoding == "time2vec":
-                phase = self.time2vec(value[..., 1:])
-                parts.append(torch.cat([phase[..., :1], phase[..., 1:].sin()], -1) * time[..., 3:])
+                phase = self.time2vec(value[..., 1:2])
+                parts.append(torch.cat([phase[..., :1], phase[..., 1:].sin()], -1) * known[..., 1:2])
             x = torch.cat(parts, -1)
         beyond = torch.arange(x.shape[1])[None] >= lengths[:, None]
         frames = x.masked_fill(beyond[..., None], 0)
@@ -179,7 +181,7 @@ class TemporalModel(nn.Module):
 
     def decaying(self, x, lengths, time):
         """GRU-D's decay of the state (Che et al. 2018): h ∘ exp(−max(0, w · interval + b))."""
-        interval = (time[..., :1] - self.time_mean[0]).exp() * time[..., 2:3]
+        interval = (time[..., :1] - self.time_mean[0]).exp() * time[..., self.values:self.values + 1]
         for layer in range(self.gru.num_layers):
             rate, weights = getattr(self, f"decay_l{layer}"), self.gru.all_weights[layer]
             gamma = (-torch.relu(rate(interval))).exp()
@@ -225,24 +227,21 @@ def places(time, time_mean, shape):
     One that is unknown counts as one."""
     steps = torch.ones(shape, dtype=torch.float64)
     if time is not None:
-        steps = torch.where(time[..., 2] > 0, (time[..., 0].double() - time_mean[0]).exp(), steps)
+        steps = torch.where(time[..., time.shape[-1] // 2] > 0, (time[..., 0].double() - time_mean[0]).exp(), steps)
     steps[:, 0] = 0
     return steps.cumsum(1)
 
 
-def time_inputs(times):
-    """Of one exam, [T] → [T, 4]: log interval, seconds since the first frame, whether each is known."""
-    rows = np.zeros((len(times), 4), np.float32)
-    for t, time in enumerate(times):
-        if np.isnan(time):
-            continue
-        if not np.isnan(times[0]):
-            rows[t, 3] = 1
-            rows[t, 1] = time - times[0]
-        if t > 0 and not np.isnan(times[t - 1]):
-            rows[t, 0] = np.log(max(time - times[t - 1], 1e-4))
-            rows[t, 2] = 1
-    return torch.from_numpy(rows)
+def time_inputs(times, elapsed=False):
+    """Of one exam, [T] → [T, 2 V]: log interval, seconds since the first frame, with `elapsed` the log of the
+    times themselves, then whether each is known."""
+    times = np.asarray(times, np.float64)
+    before = np.concatenate([[np.nan], times[:-1]])
+    values = [np.log(np.maximum(times - before, 1e-4)), times - times[0]]
+    if elapsed:
+        values.append(np.copysign(np.log1p(np.abs(times)), times))
+    known = ~np.isnan(values)
+    return torch.from_numpy(np.concatenate([np.where(known, values, 0), known]).T.astype(np.float32))
 
 
 def covariate_inputs(card, values):
@@ -316,7 +315,7 @@ def predict(run, features, times=None, covariates=None):
     for model, card in map(load, files):
         one = {"first": 0, "middle": len(x) // 2, "last": len(x) - 1}.get(card["model"]["frame_order"])
         frames = slice(None) if one is None else slice(one, one + 1)
-        time = time_inputs(times[frames])[None] if card["model"]["time"] else None
+        time = time_inputs(times[frames], card["model"].get("elapsed"))[None] if card["model"]["time"] else None
         known = covariate_inputs(card, covariates)[None] if card.get("covariates") else None
         outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time, known)[0].double()
         parts = outputs.split([output_count(target) for target in card["targets"]], -1)

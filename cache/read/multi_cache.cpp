@@ -132,9 +132,11 @@ void MultiCache::stack() {
     exam.id = info(parts.front()).id;
     exam.ordinal = exams_.size() - 1;
     exam.revision = info(parts.front()).revision;
+    exam.elapsed_start = info(parts.front()).elapsed_start;  // of all parts, or of none
     for (const Part& part : parts) {
       exam.start_time = std::fmin(exam.start_time, info(part).start_time);
-      exam.elapsed_start = std::fmin(exam.elapsed_start, info(part).elapsed_start);
+      const double elapsed = info(part).elapsed_start;
+      if (std::isnan(elapsed) || elapsed < exam.elapsed_start) exam.elapsed_start = elapsed;
     }
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const auto before = std::span(parts).first(p);

@@ -23,6 +23,7 @@ cache::ExamInfo exam_info(const Json& json, std::uint64_t ordinal) {
   exam.frame_width = json.value("width", 64);
   exam.frame_height = json.value("height", 64);
   exam.start_time = json.value("start", cache::kUnknownTime);
+  exam.elapsed_start = json.value("elapsed_start", cache::kUnknownTime);
   exam.source_stamp = "test";
   exam.source_digest = json.value("digest", "test");
   for (const Json& time : json.at("time_s")) {

@@ -15,8 +15,9 @@ namespace {
 void check_time(const TrainOptions& options) {
   const auto models = trained_models(options);
   const auto ordered = [](const ModelConfig& one) { return one.architecture->ordered; };
-  if (options.time != TimeInput::kOn || std::ranges::any_of(models, ordered)) return;
-  throw ConfigError(concat("--time on is for models that read frames in order, and ",
+  const bool asked = options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
+  if (!asked || std::ranges::any_of(models, ordered)) return;
+  throw ConfigError(concat("--time on and intervals are for models that read frames in order, and ",
                            join(options.models(), ", "),
                            " has none; leave the option out, or take another --model"));
 }
@@ -212,6 +213,27 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),
                              "' a value per frame; expected one of ", join(able, ", ")));
   }
+}
+
+void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
+                  std::span<const std::size_t> used, ModelConfig& config) {
+  // Times of joined visits count from the first visit.
+  config.elapsed = options.time != TimeInput::kIntervals && has_common_zero(exams, used) &&
+                   options.data.arrangement.visits.empty();
+  config.time = options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
+  if (options.time != TimeInput::kAuto) return;
+  config.time = config.elapsed || times_are_informative(exams, used);
+  if (!config.time && config.time_encoding != TimeEncoding::kLog) {
+    throw ConfigError(
+        "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
+        "out, or give them to the model all the same with --time on");
+  }
+  log_info(config.elapsed ? "exams start at different times after a zero that all share: the model "
+                            "sees the time since it (--time intervals to hide it)"
+           : config.time
+               ? "time intervals are uneven: the model sees them (--time off to hide them)"
+               : "time intervals are unknown or even: not shown to the model (--time on to show "
+                 "them)");
 }
 
 }  // namespace coldframe::temporal

@@ -18,6 +18,10 @@ std::vector<std::string> leave_out_controls(TrainOptions& options, const Targets
 void add_streams_alone(TrainOptions& options, const std::vector<std::string>& streams);
 void check_task_options(const TrainOptions& options, const Targets& targets);
 
+// What models that read frames in order see of the times of these exams: `time` and `elapsed`.
+void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
+                  std::span<const std::size_t> used, ModelConfig& config);
+
 // Warns of mixed precision on a processor that has no such arithmetic: it takes longer there.
 void warn_of_emulated_precision(torch::ScalarType precision, const torch::Device& device);
 

@@ -150,17 +150,7 @@ void TrainingRun::resolve_model() {
   base_.clock_width = static_cast<std::int64_t>(
       clock_descriptor(cohort_.exams()[used.front()], source_kinds_).size());
   resolve_search();
-  base_.time = options_.time == TimeInput::kOn;
-  if (options_.time != TimeInput::kAuto) return;
-  base_.time = times_are_informative(cohort_.exams(), used);
-  if (!base_.time && base_.time_encoding != TimeEncoding::kLog) {
-    throw ConfigError(
-        "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
-        "out, or give them to the model all the same with --time on");
-  }
-  log_info(base_.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
-                      : "time intervals are unknown or even: not shown to the model (--time on "
-                        "to show them)");
+  choose_times(options_, cohort_.exams(), used, base_);
 }
 
 void TrainingRun::resolve_search() {

@@ -48,12 +48,17 @@ torch::Tensor time_tensor(const SequenceBatch& batch) {
 
 }  // namespace
 
-std::array<float, kTimeColumns> time_row(double time, double first, double before) {
+std::array<float, kTimeColumns> time_row(double time, double first, double before,
+                                         double elapsed_start) {
   std::array<float, kTimeColumns> row{};
   if (!std::isfinite(time)) return row;
   if (std::isfinite(first)) {
     row[kSinceFirst] = static_cast<float>(time - first);
     row[kTimeKnown] = 1;
+  }
+  if (std::isfinite(elapsed_start)) {
+    row[kLogElapsed] = static_cast<float>(log_elapsed(elapsed_start + time));
+    row[kElapsedKnown] = 1;
   }
   if (!std::isfinite(before)) return row;
   row[kLogInterval] = static_cast<float>(std::log(std::max(time - before, kShortestInterval)));
@@ -88,7 +93,8 @@ void pack(const Dataset& dataset, std::vector<BatchItem> items, Packing& packing
       const auto at = [&](std::size_t s) {
         return sequence.time_s[static_cast<std::size_t>(item.frames.times[s])];
       };
-      packing.times.push_back(time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknown));
+      packing.times.push_back(
+          time_row(at(step), at(0), step > 0 ? at(step - 1) : kUnknown, sequence.elapsed_start));
       packing.row_keys.push_back(mix_bits(sequence.key + mix_bits(step + 1)));
       packing.frame_rows.back() += dataset.rows_before(item.view);
       if (item.partner) {

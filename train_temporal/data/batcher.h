@@ -13,18 +13,22 @@
 
 namespace coldframe::temporal {
 
-// Columns of Batch::time, before standardisation.
+// Columns of Batch::time, before standardisation: three values, and whether each is known. One that
+// is not is 0.
 enum TimeColumn : std::int64_t {
   kLogInterval,    // log of the seconds since the previous frame of the sequence
   kSinceFirst,     // seconds since the sequence's first frame
-  kIntervalKnown,  // 0 for the first frame and where a time is unknown: kLogInterval is 0 then
-  kTimeKnown,      // 0 where this frame's time or the first's is unknown: kSinceFirst is 0 then
+  kLogElapsed,     // log_elapsed() of the seconds since the zero that all exams share
+  kIntervalKnown,  // 0 for the first frame and where a time is unknown
+  kTimeKnown,      // 0 where this frame's time or the first's is unknown
+  kElapsedKnown,   // 0 where this frame's time or the exam's start is unknown
   kTimeColumns,
 };
 
 // What a model is told of the time of a frame, of the sequence's first one and of the one before
-// it; seconds, NaN where unknown and before the first.
-std::array<float, kTimeColumns> time_row(double time, double first, double before);
+// it, and of the exam's start after the zero; seconds, NaN where unknown and before the first.
+std::array<float, kTimeColumns> time_row(double time, double first, double before,
+                                         double elapsed_start);
 
 // An exam that mixup adds to another one: `share` of the sum is the other one's.
 struct Partner {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 #include <set>
 
 #include "common/cli/error.h"
@@ -96,6 +97,7 @@ Sequence sequence_of(const cache::ExamInfo& exam, std::int64_t first_row,
     if (exam.present[frame]) sequence.time_s.push_back(exam.time_s[frame]);
   }
   sequence.clock = clock_descriptor(exam, source_kinds);
+  sequence.elapsed_start = exam.elapsed_start;
   return sequence;
 }
 
@@ -168,10 +170,12 @@ std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
       intervals.empty() ? 1.0 : 0.0,
   };
   std::vector<float> descriptor(values.begin(), values.end());
-  descriptor.reserve(values.size() + source_kinds.size());
+  descriptor.reserve(values.size() + source_kinds.size() + 1);
   for (const std::string& kind : source_kinds) {
     descriptor.push_back(kind == exam.source_kind ? 1.0f : 0.0f);
   }
+  const bool starts = std::isfinite(exam.elapsed_start);
+  descriptor.push_back(starts ? static_cast<float>(log_elapsed(exam.elapsed_start)) : 0.0f);
   return descriptor;
 }
 
@@ -191,6 +195,19 @@ bool times_are_informative(std::span<const cache::ExamInfo> exams,
     if (is_uneven(exams[exam])) ++uneven;
   }
   return known > 0 && 2 * known > used.size() && 2 * uneven >= known;
+}
+
+bool has_common_zero(std::span<const cache::ExamInfo> exams, std::span<const std::size_t> used) {
+  constexpr double kSame = 1e-3;  // seconds
+  const auto start = [&](std::size_t exam) { return exams[exam].elapsed_start; };
+  const auto is_known = [&](std::size_t exam) { return std::isfinite(start(exam)); };
+  if (used.empty() || !std::ranges::all_of(used, is_known)) return false;
+  const auto [first, last] = std::ranges::minmax(used | std::views::transform(start));
+  return last - first > kSame;
+}
+
+double log_elapsed(double seconds) {
+  return std::copysign(std::log1p(std::abs(seconds)), seconds);
 }
 
 std::vector<std::string> training_views(const cache::CacheReader& cache, ViewChoice choice) {

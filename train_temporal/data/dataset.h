@@ -25,6 +25,8 @@ struct Sequence {
   std::vector<double> time_s;  // [T] seconds since the exam's first frame, NaN if unknown
   std::vector<float> clock;    // [F] see clock_descriptor()
   VisitFrames visits = {};
+  double elapsed_start = cache::kUnknownTime;  // seconds of the exam's first frame since the zero
+                                               // that all exams share
 
   std::int64_t frames() const { return static_cast<std::int64_t>(time_s.size()); }
 };
@@ -74,7 +76,8 @@ Dataset load_dataset(const cache::CacheReader& cache, std::span<const std::size_
 std::size_t present_frames(const cache::ExamInfo& exam);
 
 // The `clock` control sees this, and no pixel: number of frames, missing frames, intervals,
-// duration, frame size, whether times are unknown, and the source kind (one of `source_kinds`).
+// duration, frame size, whether times are unknown, the source kind (one of `source_kinds`), and
+// behind all log_elapsed() of its start, 0 where unknown.
 inline constexpr std::size_t kClockLogFrames = 0, kClockLogInterval = 2, kClockUntimed = 7;
 std::vector<float> clock_descriptor(const cache::ExamInfo& exam,
                                     const std::vector<std::string>& source_kinds);
@@ -87,6 +90,13 @@ std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams,
 // an even grid; that does not count as uneven.
 bool times_are_informative(std::span<const cache::ExamInfo> exams,
                            std::span<const std::size_t> used);
+
+// True when exams start at known and different times after a zero that all share. (Where all start
+// at one time, that of each frame says no more than the time since the first.)
+bool has_common_zero(std::span<const cache::ExamInfo> exams, std::span<const std::size_t> used);
+
+// A logarithm of seconds, some of which may lie before the zero: sign(t) · log(1 + |t|).
+double log_elapsed(double seconds);
 
 // Training draws from these views of a cache; everything else sees `clean` only.
 enum class ViewChoice { kAuto, kClean, kAll };

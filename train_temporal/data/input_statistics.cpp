@@ -152,7 +152,7 @@ void for_batches(const Dataset& dataset, const std::vector<std::size_t>& exams,
 // Over the values that are known.
 void time_statistics(const Dataset& dataset, const std::vector<std::size_t>& exams,
                      InputStatistics& statistics) {
-  constexpr std::int64_t kColumns = 2;
+  constexpr std::int64_t kColumns = kIntervalKnown;
   const auto zeros = [] { return torch::zeros({kColumns}, torch::kFloat64); };
   torch::Tensor count = zeros(), sum = zeros(), squares = zeros();
   for_batches(dataset, exams, [&](const SequenceBatch& batch) {

@@ -13,7 +13,7 @@ namespace coldframe::temporal {
 // The constants come from the frames of a training part's exams, in the view `clean`.
 struct InputStatistics {
   torch::Tensor feature_mean, feature_std;  // [D], or as many as `inputs` make of them
-  torch::Tensor time_mean, time_std;        // [2]: log interval, seconds since the first frame
+  torch::Tensor time_mean, time_std;        // [3] of the values in TimeColumn
   torch::Tensor clock_mean, clock_std;      // [F]
 };
 // Features that are standardised by this deviation are too small to change any sum that they are

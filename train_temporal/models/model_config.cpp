@@ -47,6 +47,7 @@ Json to_json(const ModelConfig& config) {
   json["bidirectional"] = config.bidirectional;
   json["temporal_pool"] = word_for(kTemporalPools, config.pool);
   json["time"] = config.time;
+  if (config.elapsed) json["elapsed"] = true;
   json["time_encoding"] = word_for(kTimeEncodings, config.time_encoding);
   json["dropout"] = config.dropout;
   json["linear"] = config.linear;
@@ -89,6 +90,11 @@ ModelConfig model_config_from_json(const Json& json) {
     config.bidirectional = json.at("bidirectional").get<bool>();
     config.pool = pick("temporal_pool", kTemporalPools);
     config.time = json.at("time").get<bool>();
+    config.elapsed = json.value("elapsed", false);
+    if (config.elapsed && !config.time && config.architecture != &kClock)
+      throw DataError(
+          "model configuration: elapsed without time; the file is damaged or not a Coldframe "
+          "model");
     config.time_encoding = pick("time_encoding", kTimeEncodings);
     config.dropout = json.at("dropout").get<double>();
     config.linear = json.value("linear", true);

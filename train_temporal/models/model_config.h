@@ -14,7 +14,7 @@
 namespace coldframe::temporal {
 
 // A model that reads frames in order and sees time gets the log of the interval and the seconds
-// since the first frame, and beside them:
+// since the first frame, with `elapsed` those since the zero that all exams share, and beside them:
 enum class TimeEncoding {
   kLog,       // no more than these
   kDecay,     // the GRU's state decays between frames: the γ_h of GRU-D (Che et al. 2018)
@@ -24,7 +24,6 @@ inline const WordTable<TimeEncoding> kTimeEncodings{{"log", TimeEncoding::kLog},
                                                     {"decay", TimeEncoding::kDecay},
                                                     {"time2vec", TimeEncoding::kTime2Vec}};
 
-inline constexpr std::int64_t kTimeInputs = 3;  // interval, since first, unknown
 inline constexpr std::int64_t kTime2VecInputs = 8;
 inline constexpr std::int64_t kClockFrameInputs = 3;  // place, seconds since first, unknown
 
@@ -35,13 +34,14 @@ struct ModelConfig {
   std::int64_t dimension = 0;     // D of the cache, with frame_covariates D + K
   std::int64_t covariates = 0;    // K, see data/covariates.h
   bool frame_covariates = false;  // they end every frame's features; else they go beside the head
-  std::int64_t clock_width = 0;   // F of clock_descriptor()
+  std::int64_t clock_width = 0;   // F of clock_descriptor(), without `elapsed` all but the last
   std::int64_t classes = 2;       // C: outputs of the head
   std::int64_t hidden = 64;       // H
   std::int64_t layers = 1;
   bool bidirectional = false;
   TemporalPool pool = TemporalPool::kAttention;
-  bool time = false;  // whether a model that reads in order sees intervals
+  bool time = false;     // whether a model that reads in order sees intervals
+  bool elapsed = false;  // then, or of `clock`: also the time since the zero that all exams share
   TimeEncoding time_encoding = TimeEncoding::kLog;
   double dropout = 0.3;
   std::vector<std::string> streams = {};  // of merged frames, in the order of their features
@@ -60,6 +60,8 @@ struct ModelConfig {
   bool decays() const {
     return architecture->decays && time && time_encoding == TimeEncoding::kDecay;
   }
+  std::int64_t time_values() const { return elapsed ? 3 : 2; }    // interval, since first, elapsed
+  std::int64_t time_inputs() const { return time_values() + 1; }  // and whether it is unknown
   // What `inputs` make of a frame's features, without covariates, and these features as cached.
   std::int64_t seen_features() const {
     return frame_covariates ? dimension - covariates : dimension;

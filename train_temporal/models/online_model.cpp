@@ -14,6 +14,9 @@ std::optional<std::string> needs_whole_sequence(const ModelConfig& config) {
   if (config.inputs != Inputs::kLevel) return "it sees frames beside the first and the one before";
   if (config.order == FrameOrder::kShuffled) return "it reads frames in random order";
   if (config.order == FrameOrder::kMiddle) return "it reads the middle one of all frames";
+  if (config.elapsed)
+    return "it sees the time since a zero that exams share, which a clip does not bring (train "
+           "--time intervals hides it)";
   return std::nullopt;
 }
 
@@ -38,7 +41,7 @@ std::vector<double> OnlineModel::step(const torch::Tensor& features, double time
     first_time_ = time_s;
     last_time_ = std::numeric_limits<double>::quiet_NaN();
   }
-  auto row = time_row(time_s, first_time_, last_time_);
+  auto row = time_row(time_s, first_time_, last_time_, std::numeric_limits<double>::quiet_NaN());
   last_time_ = time_s;
   const torch::Tensor time = torch::from_blob(row.data(), {1, kTimeColumns});
   return doubles(model_.step(features.unsqueeze(0), time, state_));

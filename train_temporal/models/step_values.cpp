@@ -25,7 +25,7 @@ StepValues::StepValues(const ModelConfig& config)
       L_(double(config.layers)),
       dirs_(config.architecture->recurrent && config.bidirectional ? 2 : 1),
       W_(H_ * dirs_),
-      I_(H_ + (config.time ? double(kTimeInputs) : 0)) {}
+      I_(H_ + (config.time ? double(config.time_inputs()) : 0)) {}
 
 double StepValues::parameters() const {
   if (!config_.architecture->by_steps) return (D_ + 1) * C_;

@@ -1,5 +1,5 @@
 // Values that a step of a model keeps at its highest point, from shapes alone. With D features, H
-// hidden, W = H or 2 H, I = H to H + 11 inputs, L layers, dirs directions and C outputs, b exams
+// hidden, W = H or 2 H, I = H to H + 12 inputs, L layers, dirs directions and C outputs, b exams
 // with n frames in all take
 //   FusedGru, training    n (D + 2 I + 7 H + W L + 5 H L dirs + W (2 L − 1)) +
 //                         b (4 H + H L dirs + 4 W + 2 C)

@@ -59,13 +59,13 @@ FrameOperations::Value FrameOperations::features() {
 
 TimeInputs FrameOperations::times() {
   using namespace temporal;
-  time_ = graph_.input("time", {kBatch, kFrames, std::int64_t{kTimeColumns}});
-  const Node value =
-      divided(minus(graph_.slice(time_, 2, kLogInterval, kLogInterval + 2), constant("time_mean")),
-              constant("time_std"));
-  return {{2, {}, value},
-          {2, {}, graph_.slice(time_, 2, kIntervalKnown, kIntervalKnown + 2)},
-          {1, {}, graph_.slice(time_, 2, kTimeKnown, kTimeKnown + 1)}};
+  const std::int64_t values = config_.time_values();
+  time_ = graph_.input("time", {kBatch, kFrames, 2 * values});
+  const Node value = divided(minus(graph_.slice(time_, 2, 0, values), constant("time_mean")),
+                             constant("time_std"));
+  return {{values, {}, value},
+          {values, {}, graph_.slice(time_, 2, values, 2 * values)},
+          {1, {}, graph_.slice(time_, 2, values + kSinceFirst, values + kSinceFirst + 1)}};
 }
 
 // Of models that temporal_graph() refuses.
@@ -173,9 +173,9 @@ std::pair<Node, Node> FrameOperations::turns(const Node& x) {
     const Node interval =
         graph_.add("Exp", {minus(graph_.slice(time_, 2, kLogInterval, kLogInterval + 1),
                                  graph_.constant(tensor("time_mean").narrow(0, 0, 1)))});
-    const Node known = graph_.add(
-        "Greater",
-        {graph_.slice(time_, 2, kIntervalKnown, kIntervalKnown + 1), graph_.constant(0.0)});
+    const std::int64_t values = config_.time_values();
+    const Node known =
+        graph_.add("Greater", {graph_.slice(time_, 2, values, values + 1), graph_.constant(0.0)});
     step = graph_.add("Where", {known, interval, graph_.constant(1.0)});
   }
   const Node frames = graph_.constant(torch::tensor(1, torch::kInt64));  // the axis

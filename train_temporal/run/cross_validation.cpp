@@ -92,6 +92,8 @@ ModelConfig Experiment::config(const FitName& fit) const {
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
   if (!result.architecture->ordered) result.time = false;
+  if (!result.time && result.architecture != &kClock) result.elapsed = false;
+  if (!result.elapsed) --result.clock_width;
   if (!result.architecture->recurrent) result.bidirectional = false;
   result.layers = options.layers_of(*result.architecture);
   if (!can_show_change(result)) return result;

@@ -86,6 +86,36 @@ TEST(Batcher, ComputesIntervalsAfterSamplingAndMarksUnknownTimes) {
   EXPECT_EQ(at(2, kIntervalKnown), 0);
 }
 
+TEST(Batcher, TellsTheTimeSinceAZeroThatExamsShare) {
+  Dataset dataset = testing::noise_dataset({2, 1}, 2);
+  dataset.sequences[0].time_s = {0.0, 22.0};
+  dataset.sequences[0].elapsed_start = 8;
+  const SequenceBatch batch = make_batch(dataset, testing::all_frames(dataset, {0, 1}));
+  const auto at = [&](int row, int column) { return batch.time[row][column].item<float>(); };
+  EXPECT_NEAR(at(0, kLogElapsed), std::log(9.0), 1e-6);
+  EXPECT_NEAR(at(2, kLogElapsed), std::log(31.0), 1e-6);
+  EXPECT_EQ(at(2, kElapsedKnown), 1);
+  EXPECT_EQ(at(1, kElapsedKnown), 0);  // of the exam that states no start
+  EXPECT_EQ(at(1, kLogElapsed), 0);
+  EXPECT_DOUBLE_EQ(log_elapsed(-5), -log_elapsed(5));
+}
+
+TEST(Dataset, SeesWhetherExamsStartAtTimesAfterOneZero) {
+  const auto share = [](std::vector<double> starts) {
+    std::vector<cache::ExamInfo> exams(starts.size());
+    std::vector<std::size_t> used;
+    for (std::size_t i = 0; i < starts.size(); ++i) {
+      exams[i].elapsed_start = starts[i];
+      used.push_back(i);
+    }
+    return has_common_zero(exams, used);
+  };
+  EXPECT_TRUE(share({8, 600, 8}));
+  EXPECT_FALSE(share({5, 5, 5}));  // frames' times say no more than those since the first
+  EXPECT_FALSE(share({8, cache::kUnknownTime, 600}));
+  EXPECT_FALSE(share({}));
+}
+
 struct TimesCase {
   const char* what;
   std::vector<double> time_s;

@@ -20,6 +20,7 @@ struct Variant {
   TemporalPool pool;
   bool time;
   enum Covariates { kNone, kAtHead, kAtFrames } covariates = kNone;
+  bool elapsed = false;
 };
 
 class EveryFusedGru : public ::testing::TestWithParam<Variant> {
@@ -31,6 +32,9 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
     config_.bidirectional = GetParam().bidirectional;
     config_.pool = GetParam().pool;
     config_.time = GetParam().time;
+    config_.elapsed = GetParam().elapsed;
+    for (Sequence& sequence : dataset_.sequences)
+      sequence.elapsed_start = double(sequence.key % 600);
     config_.classes = 3;
     if (GetParam().covariates != Variant::kNone) {
       config_.covariates = 3;
@@ -67,16 +71,17 @@ class EveryFusedGru : public ::testing::TestWithParam<Variant> {
 
 INSTANTIATE_TEST_SUITE_P(
     Model, EveryFusedGru,
-    ::testing::Values(Variant{"last", 1, false, TemporalPool::kLast, false},
-                      Variant{"mean_time", 1, false, TemporalPool::kMean, true},
-                      Variant{"attention_deep", 3, false, TemporalPool::kAttention, true},
-                      Variant{"both_ways_last", 2, true, TemporalPool::kLast, true},
-                      Variant{"both_ways_mean", 2, true, TemporalPool::kMean, false},
-                      Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false},
-                      Variant{"covariates", 1, false, TemporalPool::kAttention, true,
-                              Variant::kAtHead},
-                      Variant{"covariates_at_frames", 2, false, TemporalPool::kAttention, false,
-                              Variant::kAtFrames}),
+    ::testing::Values(
+        Variant{"last", 1, false, TemporalPool::kLast, false},
+        Variant{"mean_time", 1, false, TemporalPool::kMean, true},
+        Variant{"attention_deep", 3, false, TemporalPool::kAttention, true},
+        Variant{"both_ways_last", 2, true, TemporalPool::kLast, true},
+        Variant{"both_ways_mean", 2, true, TemporalPool::kMean, false},
+        Variant{"both_ways_attention", 1, true, TemporalPool::kAttention, false},
+        Variant{"elapsed", 2, true, TemporalPool::kAttention, true, Variant::kNone, true},
+        Variant{"covariates", 1, false, TemporalPool::kAttention, true, Variant::kAtHead},
+        Variant{"covariates_at_frames", 2, false, TemporalPool::kAttention, false,
+                Variant::kAtFrames}),
     [](const auto& variant) { return variant.param.name; });
 
 TEST_P(EveryFusedGru, EqualsAutogradInLossAndAllGradients) {

@@ -20,6 +20,11 @@ VARIANTS = {
     "transformer": ["--model", "transformer"],
     "transformer-time": ["--model", "transformer", "--time", "on", "--temporal-pool", "last", "--hidden", 32],
     "transformer-time2vec": ["--model", "transformer", "--time", "on", "--time-encoding", "time2vec", "--layers", 1],
+    "elapsed": ["--layers", 2],
+    "elapsed-time2vec": ["--time-encoding", "time2vec"],
+    "elapsed-decay": ["--time-encoding", "decay"],
+    "elapsed-transformer": ["--model", "transformer"],
+    "elapsed-tcn": ["--model", "tcn"],
     "tcn": ["--model", "tcn", "--temporal-pool", "mean"],
     "tcn-time-last": ["--model", "tcn", "--time", "on", "--temporal-pool", "last", "--layers", 2],
     "attention-alone": ["--model", "attention"],
@@ -44,10 +49,10 @@ def uneven(exams, seed):
 
 
 def present_frames(exams, features):
-    """Returns what the cache holds of each exam's present frames, and their times."""
+    """Returns what the cache holds of each exam's present frames, and their times, since the zero if exams share one."""
     present = [np.array(e["present"], bool) for e in exams]
     rows = [f.astype(np.float16).astype(np.float32)[p] for f, p in zip(features, present)]
-    times = [np.array([np.nan if t is None else t for t in e["time_s"]])[p]
+    times = [np.array([np.nan if t is None else t + e.get("elapsed_start", 0) for t in e["time_s"]])[p]
              for e, p in zip(exams, present)]
     return rows, times
 
@@ -56,23 +61,26 @@ def reference_probabilities(run, rows, times):
     """Average over the run's models, on one batch of exams padded with NaN-free rubbish."""
     lengths = torch.tensor([len(r) for r in rows])
     padded = torch.full((len(rows), int(lengths.max()), rows[0].shape[1]), 7.0)
-    time = torch.zeros(*padded.shape[:2], 4)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = torch.from_numpy(row)
-        time[i, : len(row)] = temporal_model.time_inputs(times[i])
     total, files = 0, sorted((run / "models").glob("*.safetensors"))
     for path in files:
         model, card = temporal_model.load(path)
+        inputs = [temporal_model.time_inputs(of_exam, card["model"].get("elapsed")) for of_exam in times]
+        time = torch.zeros(*padded.shape[:2], inputs[0].shape[1])
+        for i, row in enumerate(rows):
+            padded[i, : len(row)] = torch.from_numpy(row)
+            time[i, : len(row)] = inputs[i]
         with torch.no_grad():
             logits = model(padded, lengths, time if card["model"]["time"] else None)
         total = total + (logits.double() / card["targets"][0]["temperature"]).softmax(1)
     return (total / len(files)).numpy()
 
 
-def trained(folder, *words):
+def trained(folder, *words, elapsed=False):
     """Exams with gaps and unknown times, and a run on them."""
     exams, features = ramp_exams(40, ragged=True)
     exams = uneven(exams, 1)
+    for number, entry in enumerate(exams if elapsed else []):
+        entry["elapsed_start"] = 8.0 + 7 * number
     for entry, values in zip(exams, features):
         values[~np.array(entry["present"], bool)] = np.nan
     cache, run = make_cache(folder, exams, features), folder / "run"
@@ -84,7 +92,7 @@ def trained(folder, *words):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_predict_equals_pytorch(tmp_path, variant):
-    cache, run, exams, features = trained(tmp_path, *VARIANTS[variant])
+    cache, run, exams, features = trained(tmp_path, *VARIANTS[variant], elapsed=variant.startswith("elapsed"))
     predicted = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "p.csv")
     assert predicted.returncode == 0, predicted.stderr
     ours = pd.read_csv(tmp_path / "p.csv")

@@ -22,6 +22,7 @@ MODELS = {
     "gru-mean-time": ["--temporal-pool", "mean", "--time", "on"],
     "gru-last-deep": ["--temporal-pool", "last", "--layers", 2],
     "gru-time2vec": ["--time", "on", "--time-encoding", "time2vec"],
+    "gru-elapsed": ["--layers", 2],
     "lstm-time": ["--model", "lstm", "--time", "on", "--layers", 2],
     "tcn": ["--model", "tcn"],
     "tcn-last-time": ["--model", "tcn", "--time", "on", "--temporal-pool", "last", "--layers", 2],
@@ -49,6 +50,16 @@ def session(path):
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def elapsed_cache(tmp_path_factory):
+    """The same, of exams that start at different times after one zero."""
+    return made(tmp_path_factory.mktemp("elapsed"), 7.0)
+
+
+def made(folder, apart=None):
     random = np.random.default_rng(0)
     exams, features = [], []
     for number in range(24):
@@ -59,6 +70,8 @@ def cache(tmp_path_factory):
         entry["columns"].update({"grade": str(number % 3), "age": f"{40 + number / 7:.3f}", "v1": str(number % 2),
                                  "/value_1": str(number % 2), "time": str(number % 2),
                                  "days": str(number % 7 + 1), "died": str(number % 4 // 2)})
+        if apart:
+            entry["elapsed_start"] = apart * number
         exams.append(entry)
         features.append(values)
     recipe = {"backbone": {"kind": "random", "generator": "splitmix64-irwin-hall-1", "seed": 0, "pooling": "cls",
@@ -66,7 +79,7 @@ def cache(tmp_path_factory):
                                             "class_token": True, "registers": 0, "layer_scale": False, "qkv_bias": True,
                                             "position_grid": 2, "prefix_positions": True, "norm": "norm"}},
               "preprocessing": {"image_size": 16, "resampler": "pillow", "mean": [0.5] * 3, "std": [0.5] * 3}}
-    return make_cache(tmp_path_factory.mktemp("cache"), exams, features, recipe=recipe)
+    return make_cache(folder, exams, features, recipe=recipe)
 
 
 def trained(cache, folder, *words, target="label"):
@@ -94,8 +107,8 @@ def run_in(model, features, times, state, covariates=None):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, name):
-    run = trained(cache, tmp_path, *MODELS[name])
+def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, elapsed_cache, tmp_path, name):
+    run = trained(elapsed_cache if "elapsed" in name else cache, tmp_path, *MODELS[name])
     done = driver("run", run, tmp_path / "onnx")
     assert done.returncode == 0, done.stderr
     assert {p.name for p in (tmp_path / "onnx").iterdir()} == {"fold-0-seed-0.onnx", "fold-1-seed-0.onnx", "vit.onnx"}
@@ -105,7 +118,7 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, tmp_path, nam
         there = np.array([[1, 0], [1, 1], [0, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
         features = np.concatenate([np.where(there[:, s:s + 1], features + s, np.nan) for s in range(2)] + [there], 1).astype(np.float32)
     seconds = np.cumsum(random.uniform(0.05, 2, 7))
-    times = temporal_model.time_inputs(seconds - seconds[0])
+    times = temporal_model.time_inputs(seconds - seconds[0] * ("elapsed" not in name), "elapsed" in name)
     for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):
         ours, card = temporal_model.load(run / "models" / f"{path.stem}.safetensors")
         model, state = session(path), {}

@@ -73,7 +73,7 @@ void FusedGru::prepare(ThreadTeam& team) {
 }
 
 GruShape FusedGru::shape() const {
-  const std::int64_t inputs = config_.hidden + (config_.time ? kTimeInputs : 0);
+  const std::int64_t inputs = config_.hidden + (config_.time ? config_.time_inputs() : 0);
   return {inputs, config_.hidden, config_.layers, config_.bidirectional};
 }
 

@@ -136,11 +136,12 @@ void FusedPass::add_time(const Packing& batch) {
   const float* mean = model_.values("time_mean");
   const float* deviation = model_.values("time_std");
   float* to = x_.data() + shape_.hidden;
+  const auto values = static_cast<std::size_t>(model_.config_.time_values());
   for (const auto& time : batch.times) {
-    for (int i = 0; i < 2; ++i) {
+    for (std::size_t i = 0; i < values; ++i) {
       to[i] = (time[kLogInterval + i] - mean[i]) / deviation[i] * time[kIntervalKnown + i];
     }
-    to[2] = 1 - time[kTimeKnown];
+    to[values] = 1 - time[kTimeKnown];
     to += shape_.input;
   }
 }

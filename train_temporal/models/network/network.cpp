@@ -53,8 +53,10 @@ torch::Tensor Network::step(const torch::Tensor& features, const torch::Tensor& 
 }
 
 void Network::set_statistics(const InputStatistics& statistics) {
+  // A model without `elapsed` sees all but the last value of each.
   const auto set = [&](const char* name, const torch::Tensor& value) {
-    if (const auto found = tensors_.find(name); found != tensors_.end()) found->second.copy_(value);
+    if (const auto found = tensors_.find(name); found != tensors_.end())
+      found->second.copy_(value.narrow(0, 0, found->second.size(0)));
   };
   set("time_mean", statistics.time_mean);
   set("time_std", statistics.time_std);

@@ -24,8 +24,8 @@ struct Value {
   std::string node = {};  // of a graph
 };
 
-// The inputs of time: log of the interval and seconds since the first frame, standardised [2];
-// whether each is known [2], and whether the frame's time is [1].
+// The inputs of time: the first V = config.time_values() values of TimeColumn, standardised [V];
+// whether each is known [V], and whether the frame's time is [1].
 struct TimeInputs {
   Value value, known, time_known;
 };

@@ -77,7 +77,8 @@ Value PackedFrames::covariates() {
 // Of a frame also where it stands among its exam's, from 0 to 1, the seconds since the first and
 // whether these are unknown: [B, F] → [N, F + 3].
 Value PackedFrames::clock() {
-  torch::Tensor x = (batch_.clock - tensor("clock_mean")) / tensor("clock_std");
+  torch::Tensor x =
+      (batch_.clock.narrow(1, 0, config_.clock_width) - tensor("clock_mean")) / tensor("clock_std");
   dropout_.add_noise(batch_.exam_keys, x);
   of_exams_ = !config_.per_frame();
   if (of_exams_) return of(x);

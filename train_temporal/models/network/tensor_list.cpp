@@ -38,8 +38,8 @@ Value TensorList::features() {
 }
 
 TimeInputs TensorList::times() {
-  for (const char* name : {"time_mean", "time_std"}) add_row(name, {2}, true);
-  return {{2}, {2}, {1}};
+  for (const char* name : {"time_mean", "time_std"}) add_row(name, {config_.time_values()}, true);
+  return {{config_.time_values()}, {config_.time_values()}, {1}};
 }
 
 Value TensorList::clock() {

@@ -27,8 +27,9 @@ Value TorchOperations::features() {
 }
 
 TimeInputs TorchOperations::times() {
-  return {of((time_.narrow(1, kLogInterval, 2) - tensor("time_mean")) / tensor("time_std")),
-          of(time_.narrow(1, kIntervalKnown, 2)), of(time_.narrow(1, kTimeKnown, 1))};
+  const std::int64_t values = config_.time_values();
+  return {of((time_.narrow(1, kLogInterval, values) - tensor("time_mean")) / tensor("time_std")),
+          of(time_.narrow(1, kIntervalKnown, values)), of(time_.narrow(1, kTimeKnown, 1))};
 }
 
 Value TorchOperations::linear(const Value& x, const std::string& name, std::int64_t) {

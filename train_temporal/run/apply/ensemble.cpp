@@ -92,7 +92,7 @@ double Ensemble::threshold(std::size_t target) const {
 
 bool Ensemble::sees_times() const {
   return std::ranges::any_of(models_, [](const TrainedModel& trained) {
-    return trained.card.config.time || trained.model->sees_times();
+    return trained.card.config.time || trained.card.config.elapsed || trained.model->sees_times();
   });
 }
 

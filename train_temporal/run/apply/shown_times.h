@@ -9,7 +9,8 @@
 
 namespace coldframe::temporal {
 
-// Counts exams of which no interval between frames is known. Empty where the models see no times or
+// Counts exams of which no interval between frames is known, or not the start since the zero that
+// the models were shown. Empty where the models see no times or
 // nothing is missing; else a warning. DataError where all lack times, unless `without_times` says
 // that this is known.
 std::string check_times(Ensemble& ensemble, const cache::CacheReader& cache,

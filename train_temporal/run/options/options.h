@@ -32,7 +32,7 @@ inline constexpr const char* kBestFrame = "best";
 
 inline constexpr const char* kAutoInputs = "auto";
 
-enum class TimeInput { kAuto, kOn, kOff };
+enum class TimeInput { kAuto, kOn, kIntervals, kOff };
 
 struct TrainOptions {
   TargetOptions data;

@@ -120,9 +120,14 @@ void add_models(OptionRows& rows, TrainOptions& options) {
               "transformer, 3 blocks of a TCN")
       .for_models(&Architecture::ordered, kOrdered);
   rows.word("time", options.time,
-            {{"auto", TimeInput::kAuto}, {"on", TimeInput::kOn}, {"off", TimeInput::kOff}}, "WHEN",
-            "give the GRU, or a model in its place, time intervals: on, off, or auto (when they "
-            "are known and uneven)");
+            {{"auto", TimeInput::kAuto},
+             {"on", TimeInput::kOn},
+             {"intervals", TimeInput::kIntervals},
+             {"off", TimeInput::kOff}},
+            "WHEN",
+            "give the GRU, or a model in its place, time intervals and, where exams share a zero, "
+            "the time since it: on, intervals (these alone), off, or auto (when intervals are "
+            "known and uneven, or exams start at different times after the zero)");
   add_model(rows, options.architecture);
   add_covariates(rows, options.covariates);
 }

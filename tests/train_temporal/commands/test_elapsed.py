@@ -1,0 +1,106 @@
+"""Exams of which the time since a zero that all share tells the label, and nothing else does."""
+import json
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from training_support import BUILD, coldframe, exam, make_cache, quick
+
+import temporal_model
+
+
+def cohort(folder, name="own", count=60, elapsed=True, seed=0):
+    """Exams of one frame: label 1 at 600 s, label 0 at 8 s, give or take a fifth."""
+    random = np.random.default_rng(seed)
+    exams = []
+    for number in range(count):
+        entry = exam(number, 1, str(number % 2), patient=f"{name}-{number}", time_s=[0.0])
+        entry["id"] = f"{name}-{number}"
+        start = (600 if number % 2 else 8) * random.uniform(0.8, 1.2)
+        if elapsed is True or number < elapsed:
+            entry["elapsed_start"] = start
+        exams.append(entry)
+    return make_cache(folder, exams, list(random.normal(size=(count, 1, 6))), name=f"{name}.cache")
+
+
+def train(cache, out, *words):
+    done = coldframe("train", "--cache", cache, "--target", "label", "--out", out,
+                     *quick("--folds", 3, "--epochs", 60, "--lr", 0.01, *words))
+    assert done.returncode == 0, done.stderr
+    return out, done.stderr
+
+
+def auroc(run):
+    models = json.loads((run / "summary.json").read_text())["models"]
+    return {model["name"]: model["metrics"]["auroc"]["mean_over_folds"]["value"] for model in models}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    return train(cohort(folder), folder / "run", "--compare", "blank,clock,mean")
+
+
+def test_the_model_and_the_controls_of_times_see_the_zero(run):
+    folder, said = run
+    assert "time since it" in said
+    found = auroc(folder)
+    assert found["gru"] == found["blank"] == found["clock"] == 1
+    assert found["mean"] < 0.8  # which sees no times
+
+
+def test_times_after_the_zero_can_be_hidden(tmp_path):
+    folder, said = train(cohort(tmp_path), tmp_path / "run", "--time", "intervals", "--compare", "clock")
+    assert "time since it" not in said and max(auroc(folder).values()) < 0.8
+
+
+@pytest.mark.parametrize("verb", ["predict", "evaluate"])
+def test_exams_without_the_zero_are_refused_unless_one_insists(run, tmp_path, verb):
+    cache = cohort(tmp_path, "bare", elapsed=0)
+    words = [verb, "--run", run[0], "--cache", cache, "--out", tmp_path / "out"]
+    done = coldframe(*words)
+    assert done.returncode == 3 and "since a zero that all exams share" in done.stderr, done.stderr
+    assert "of none of these 60 exams is it known" in done.stderr and not (tmp_path / "out").exists()
+    assert coldframe(*words, "--without-times").returncode == 0
+
+
+def test_predictions_equal_the_modules(run, tmp_path):
+    cache = cohort(tmp_path, "new", count=40, elapsed=30, seed=1)
+    done = coldframe("predict", "--run", run[0], "--cache", cache, "--out", tmp_path / "p.csv")
+    assert done.returncode == 0 and "of 30 of these 40 exams is it known" in done.stderr, done.stderr
+    table = pd.read_csv(tmp_path / "p.csv")
+    random = np.random.default_rng(1)
+    starts = [(600 if n % 2 else 8) * random.uniform(0.8, 1.2) for n in range(40)]
+    features = random.normal(size=(40, 1, 6)).astype(np.float16)
+    for n in range(40):
+        theirs = temporal_model.predict(run[0], features[n].astype(np.float32), [starts[n] if n < 30 else np.nan])
+        if n < 30:  # of the others the module does not know that their time since the first frame is 0
+            assert abs(table.p_1[n] - theirs["1"]) < 1e-5
+            assert (table.p_1[n] > 0.5) == (n % 2 == 1)
+
+
+def test_a_clip_is_refused_frame_by_frame(tmp_path):
+    """Which brings no time since the zero."""
+    import cv2
+    rows = ["exam,path,time,patient,label"]
+    for number in range(12):
+        cv2.imwrite(str(tmp_path / f"{number}.png"), np.full((32, 32, 3), number, np.uint8))
+        rows.append(f"e{number},{number}.png,{8 + 50 * number},p{number},{number % 2}")
+    (tmp_path / "exams.csv").write_text("\n".join(rows) + "\n")
+    clip = cv2.VideoWriter(str(tmp_path / "clip.avi"), cv2.VideoWriter_fourcc(*"MJPG"), 10, (32, 32))
+    clip.write(np.zeros((32, 32, 3), np.uint8))
+    clip.release()
+    program = BUILD / "bin" / "coldframe"
+    for words in [
+        ["extract", "--input", tmp_path / "exams.csv", "--out", tmp_path / "exams.cache", "--random-weights", 0, "--architecture",
+         "vit_tiny_patch16_224", "--pool", "cls", "--image-size", 32, "--mean", 0.5, "--std", 0.5, "--device", "cpu"],
+        ["train", "--cache", tmp_path / "exams.cache", "--target", "label", "--out", tmp_path / "run", *quick("--folds", 2)],
+        ["bundle", "make", tmp_path / "run", "--out", tmp_path / "run.bundle"],
+        ["predict", "--bundle", tmp_path / "run.bundle", "--input", tmp_path / "exams.csv", "--out", tmp_path / "p.csv"],
+    ]:
+        done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    done = subprocess.run([program, "predict", "--bundle", tmp_path / "run.bundle", "--online", "--input", tmp_path / "clip.avi"],
+                          capture_output=True, text=True)
+    assert done.returncode == 2 and "since a zero that exams share" in done.stderr and done.stdout == "", done.stderr
