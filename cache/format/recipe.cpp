@@ -30,6 +30,14 @@ void compare(const std::string& key, const Json* a, const Json* b, const Sides& 
 
 }  // namespace
 
+void Recipe::leave_out(const std::string& key) {
+  storage.erase(key);
+  if (!notes.contains("options") || !notes["options"].is_string()) return;
+  std::vector<std::string> lines = split(notes["options"].get<std::string>(), '\n');
+  std::erase_if(lines, [&](const std::string& line) { return line.starts_with(key + " = "); });
+  notes["options"] = join(lines, "\n");
+}
+
 std::string Recipe::feature_digest() const {
   return sha256_hex(canonical_json(features));
 }

@@ -17,11 +17,15 @@ struct Recipe {
   // type. Resume and merge compare this too.
   Json storage = Json::object();
   // Notes are for people; no digest counts them, since they may change without the features
-  // changing. `weights` is the name of the weights' file, without its folder.
+  // changing: FORMAT.md lists them.
   Json notes = Json::object();
 
   // True when the cache holds a small JPEG of every frame: `storage` has the key "thumbnails".
   bool has_thumbnails() const { return storage.contains("thumbnails"); }
+
+  // Takes what is no longer stored out of `storage`, and the option that asked for it out of the
+  // notes; they have one name.
+  void leave_out(const std::string& key);
 
   std::string feature_digest() const;  // SHA-256 of the canonical JSON of `features`
   std::string cache_digest() const;    // of both

@@ -66,10 +66,10 @@ class Merger {
 
 ShardHeader Merger::header_of(const ShardSet& cache) const {
   ShardHeader header = cache.header();
-  if (options_.without_thumbnails)
-    header.recipe.storage.erase(kThumbnails);  // the key has the name of the group
+  // The keys have the names of the groups.
+  if (options_.without_thumbnails) header.recipe.leave_out(kThumbnails);
   if (options_.without_cut) {
-    header.recipe.storage.erase(kCut);  // likewise
+    header.recipe.leave_out(kCut);
     header.cut.reset();
   }
   return header;

@@ -5,6 +5,7 @@
 #include "cache/tool/columns.h"
 #include "cache/tool/command.h"
 #include "cache/tool/figures/overview.h"
+#include "common/cli/error.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
@@ -52,14 +53,38 @@ void print_info(const Json& info) {
   print_table(rows);
 }
 
+// The first line says what is to be added: paths are not kept.
+int print_options(const CacheReader& cache, const std::string& path) {
+  const auto note = [&](const char* key) {
+    const Json text = cache.recipe().notes.value(key, Json());
+    return text.is_string() ? text.get<std::string>() : "";
+  };
+  const std::string weights = note("weights");
+  if (!cache.recipe().notes.contains("options"))
+    throw DataError(concat("'", path,
+                           "' does not say with which options it was extracted: it was "
+                           "imported, joined or made by an earlier version; see its recipe with "
+                           "`coldframe cache info ",
+                           path, "`"));
+  std::cout << "# coldframe extract --config THIS --input PATH --out CACHE"
+            << (weights.empty() ? "" : ", with the weights " + weights) << '\n'
+            << note("options");
+  return 0;
+}
+
 int run_info(const std::vector<std::string>& arguments) {
   VerbOptions options;
-  if (!parse_verb(kInfoCommand, arguments, options)) return 0;
+  bool as_options = false;
+  boost::program_options::options_description more;
+  more.add_options()("options", boost::program_options::bool_switch(&as_options),
+                     "print the options of `extract` that it was made with, for --config");
+  if (!parse_verb(kInfoCommand, arguments, options, more)) return 0;
   const Location location = locate(options.path());
   const std::vector<std::string> writers = writers_at_work(location);
   if (!writers.empty() && location.files().empty())
     return tell_of_first_job(options.path(), writers, options.json);
   const CacheReader cache(options.path(), Detail::kWithoutSources);
+  if (as_options) return print_options(cache, options.path());
   Json info = describe_cache(cache, options.path());
   info["writers"] = writers;
   options.json ? print_json(info) : print_info(info);

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <typeinfo>
 
+#include "common/cli/commands.h"
 #include "common/cli/error.h"
 #include "common/cli/interrupt.h"
 #include "common/cli/log.h"
@@ -116,9 +117,46 @@ po::parsed_options parse_words(const po::options_description& options,
   }
 }
 
-po::parsed_options parse_config(const po::options_description& options, const std::string& path) {
+// "cache ls" of "coldframe cache ls CACHE [options]".
+std::string command_of(const CommandHelp& help) {
+  std::vector<std::string> words = split(help.usage, ' ');
+  words.erase(words.begin());
+  const auto is_placeholder = [](const std::string& word) {
+    return word.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos ||
+           word.starts_with('-');
+  };
+  words.erase(std::ranges::find_if(words, is_placeholder), words.end());
+  return join(words, " ");
+}
+
+void require_command(const std::string& section) {
+  std::vector<std::string> names;
+  for (const CommandRow& command : kCommands) names.emplace_back(command.name);
+  const std::string name = section.substr(0, section.find(' '));
+  if (std::ranges::find(names, name) != names.end()) return;
+  const std::string near = nearest(name, names);
+  throw ConfigError(concat("section '[", section, "]' is of no command; ",
+                           near.empty() ? concat("expected one of ", join(names, ", "))
+                                        : concat("did you mean '[", near, "]'?")));
+}
+
+// Takes the lines of other commands' sections out, and the section's name from those of `command`.
+void enter_section(const std::string& command, std::vector<po::option>& lines) {
+  std::erase_if(lines, [&](po::option& line) {
+    const std::size_t dot = line.string_key.rfind('.');  // options have no dot in their names
+    if (dot == std::string::npos) return false;
+    const std::string section = line.string_key.substr(0, dot);
+    require_command(section);
+    line.string_key.erase(0, dot + 1);
+    return section != command;
+  });
+}
+
+po::parsed_options parse_config(const po::options_description& options, const std::string& command,
+                                const std::string& path) {
   std::istringstream text(read_text_file(path, kMaxConfigBytes));
   po::parsed_options parsed = po::parse_config_file(text, options, true);
+  enter_section(command, parsed.options);
   for (po::option& given : parsed.options) {
     const auto* description = options.find_nothrow(given.string_key, false);
     if (!description || given.string_key == "config" || given.string_key == "help" ||
@@ -222,9 +260,10 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
   general.add_options()("help,h", "show this help")("version", "show the version")(
       "config", po::value(&config)->value_name("FILE"),
       "read options from an INI file: one "
-      "'option = value' a line; the command line wins")("quiet,q", po::bool_switch(&quiet),
-                                                        "no progress, and of messages only "
-                                                        "warnings and errors; results are printed");
+      "'option = value' a line, those of a section [train] for that command alone; the command "
+      "line wins")("quiet,q", po::bool_switch(&quiet),
+                   "no progress, and of messages only "
+                   "warnings and errors; results are printed");
   po::options_description all;
   all.add(options).add(general);
   std::string where;
@@ -242,7 +281,7 @@ bool parse_command_line(const CommandHelp& help, po::options_description options
     if (values.count("config")) {
       const auto path = values["config"].as<std::string>();
       where = concat("config file '", path, "': ");
-      po::store(parse_config(all, path), values);
+      po::store(parse_config(all, command_of(help), path), values);
       where.clear();
     }
     po::notify(values);

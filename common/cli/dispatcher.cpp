@@ -1,13 +1,13 @@
 // `coldframe COMMAND …` becomes the program of that command, which lies beside this one.
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <iostream>
 
 #include "common/cli/cli.h"
+#include "common/cli/commands.h"
 #include "common/cli/error.h"
 #include "common/cli/find_libtorch.h"
 #include "common/cli/interrupt.h"
@@ -18,40 +18,19 @@ namespace {
 
 using namespace coldframe;
 
-struct Command {
-  const char* name;
-  const char* program;
-  bool passes_name;  // whether the program takes the name as its first argument
-  bool needs_libtorch;
-  const char* summary;
-};
-
-constexpr std::array<Command, 7> kCommands = {{
-    {"extract", "coldframe-extract", false, true, "frames -> frozen ViT -> cache"},
-    {"cache", "coldframe-cache", false, false, "look into a cache: ls, info, stats, verify"},
-    {"train", "coldframe-train_temporal", true, true, "train a temporal model on a cache"},
-    {"evaluate", "coldframe-train_temporal", true, true,
-     "measure a trained run on a labelled cache"},
-    {"predict", "coldframe-train_temporal", true, true, "apply a trained run or a bundle to exams"},
-    {"bundle", "coldframe-train_temporal", true, true,
-     "a finished study as one thing to hand over"},
-    {"plan", "coldframe-train_temporal", true, true,
-     "memory of every way of training, before it runs"},
-}};
-
 void print_help(std::ostream& out) {
   out << "Usage: coldframe COMMAND [options]\n\n"
          "Turns sequences of medical images into predictions on a small GPU: a frozen ViT runs\n"
          "once over every frame, and a temporal model trains on the cached features.\n\n"
          "Commands:\n";
-  for (const Command& command : kCommands) {
+  for (const CommandRow& command : kCommands) {
     out << "  " << padded(command.name, 11) << command.summary << "\n";
   }
   out << "\n'coldframe COMMAND --help' lists the options of a command; --version shows the "
          "version.\n";
 }
 
-[[noreturn]] void become(const Command& command, const std::vector<std::string>& rest) {
+[[noreturn]] void become(const CommandRow& command, const std::vector<std::string>& rest) {
   std::error_code failed;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", failed);
   if (failed) throw SystemError(concat("cannot find my own program file: ", failed.message()));
@@ -69,9 +48,9 @@ void print_help(std::ostream& out) {
                            "; build all of Coldframe: its programs belong in one folder"));
 }
 
-const Command& find_command(const std::string& name) {
+const CommandRow& find_command(const std::string& name) {
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
+  for (const CommandRow& command : kCommands) {
     if (name == command.name) return command;
     names.emplace_back(command.name);
   }

@@ -46,6 +46,23 @@ std::string word_of(const GivenWords& given, std::string_view option) {
   return found == given.end() ? "" : found->second;
 }
 
+std::optional<std::string> ini_line(const std::string& option, const std::string& word) {
+  if (word.find_first_of("#\n") != std::string::npos || word != trim(word)) return std::nullopt;
+  return concat(option, " = ", word, "\n");
+}
+
+std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const GivenWords& given) {
+  std::string text;
+  for (const OptionRow& row : rows) {
+    const auto found = given.find(row.name);
+    if (found == given.end() || row.set.is_local) continue;
+    const auto line = ini_line(row.name, row.value_name ? found->second : "true");
+    if (!line) return std::nullopt;
+    text += *line;
+  }
+  return text;
+}
+
 void refuse_number(const std::string& option, const std::string& word, const Bounds& bounds) {
   throw ConfigError(
       concat("--", option, " ", word.empty() ? "''" : word, ": expected ", bounds.text()));

@@ -44,6 +44,7 @@ inline Bounds above(double least, const char* unit = "") {
 struct SetOption : std::function<void(const std::string& option, const std::string& word)> {
   using function::function;
   bool refuses_empty = false;  // else an empty word is as good as none
+  bool is_local = false;       // a path or a secret: ini_text() leaves it out
 };
 
 struct OptionRow {
@@ -67,6 +68,11 @@ void describe_options(const std::vector<OptionRow>& rows, GivenWords& given,
 // Sets the rows that were given, in their order.
 void set_options(const std::vector<OptionRow>& rows, const GivenWords& given);
 std::string word_of(const GivenWords& given, std::string_view option);  // "": it was not given
+
+// "option = word" as a line for --config; none for a word that such a file cannot hold.
+std::optional<std::string> ini_line(const std::string& option, const std::string& word);
+// What was given of the rows, but for what is local, as lines for --config; none as above.
+std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const GivenWords& given);
 
 [[noreturn]] void refuse_number(const std::string& option, const std::string& word,
                                 const Bounds& bounds);
@@ -107,6 +113,11 @@ SetOption one_of(Place& place, const WordTable<T>& table) {
 template <typename Place>
 SetOption text(Place& place) {
   return [&place](const std::string&, const std::string& word) { place = word; };
+}
+
+inline SetOption local(SetOption set) {
+  set.is_local = true;
+  return set;
 }
 
 inline SetOption flag(bool& place) {

@@ -19,7 +19,9 @@ OptionRows pixel_options(ExtractOptions& options);
 OptionRows view_options(ExtractOptions& options);
 // What computes, how much at once, and within which memory.
 OptionRows machine_options(ExtractOptions& options);
-// What is stored, and what becomes of exams.
+// Where what is stored.
+OptionRows storage_options(ExtractOptions& options);
+// How the job goes on and what it tells.
 OptionRows run_options(ExtractOptions& options);
 
 // What no row says alone, once the rows have set the options. ConfigError.

@@ -33,12 +33,10 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
 OptionRows backbone_options(ExtractOptions& options) {
   vit::BackboneOptions& backbone = options.backbone;
   return {
-      {"out", "CACHE", text(options.out),
-       "x.h5 for one file, any other name for a folder of shards"},
-      {"weights", "FILE|FOLDER", parsed(backbone.weights, without_slash),
+      {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_slash)),
        "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
        "Hugging Face hub, whose config states model and pixels"},
-      {"backbone", "FILE.pt|FILE.pt2", text(backbone.module),
+      {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),
        "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
        "(.pt2)"},
       {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
@@ -177,8 +175,10 @@ void check_named_files(const ExtractOptions& options) {
 
 }  // namespace
 
-OptionRows run_options(ExtractOptions& options) {
+OptionRows storage_options(ExtractOptions& options) {
   return {
+      {"out", "CACHE", local(text(options.out)),
+       "x.h5 for one file, any other name for a folder of shards"},
       {"store", "TYPE", one_of(options.storage, cache::kStorageTypes),
        "float16 (default) or float32", "", "storage.store", dtype_name(options.storage)},
       {"cut", "BLOCK", number(options.cut, at_least(0)),
@@ -194,6 +194,11 @@ OptionRows run_options(ExtractOptions& options) {
       {"min-frames", "N", number(options.min_frames, at_least(1)),
        "fail an exam of which fewer than N frames can be read (default 1); the others keep the "
        "slots of unreadable frames, masked"},
+  };
+}
+
+OptionRows run_options(ExtractOptions& options) {
+  return {
       {"strict", nullptr, flag(options.strict),
        "stop at the first exam or frame that cannot be read"},
       {"rename", nullptr, flag(options.rename),
@@ -225,13 +230,24 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   GivenWords given;
   const OptionRows input = input_options(options), backbone = backbone_options(options),
                    pixels = pixel_options(options), views = view_options(options),
-                   machine = machine_options(options), run = run_options(options);
-  po::options_description description("Options");
-  for (const OptionRows* rows : {&input, &backbone, &pixels, &views, &machine, &run})
-    describe_options(*rows, given, description);
+                   storage = storage_options(options), machine = machine_options(options),
+                   run = run_options(options);
+  const std::initializer_list<std::pair<const char*, const OptionRows*>> groups = {
+      {"Input", &input},     {"Backbone", &backbone}, {"Pixels", &pixels}, {"Views", &views},
+      {"Storage", &storage}, {"Machine", &machine},   {"Run", &run}};
+  po::options_description description;
+  for (const auto& [caption, rows] : groups) {
+    po::options_description group(caption);
+    describe_options(*rows, given, group);
+    description.add(group);
+  }
   if (!parse_command_line(kHelp, description, arguments)) return std::nullopt;
 
-  for (const OptionRows* rows : {&input, &machine, &run}) set_options(*rows, given);
+  OptionRows repeated;
+  for (const OptionRows* rows : {&input, &backbone, &pixels, &views, &storage})
+    repeated.insert(repeated.end(), rows->begin(), rows->end());
+  options.repeated = ini_text(repeated, given);
+  for (const OptionRows* rows : {&input, &storage, &machine, &run}) set_options(*rows, given);
   finish_input(given, options);
   finish_machine(given, options);
   finish_run(given, options);

@@ -65,6 +65,10 @@ struct ExtractOptions {
   bool strict = false;         // stop at the first exam or frame that cannot be read
   std::size_t min_frames = 1;  // an exam of which fewer can be read fails; else they are masked
   bool json = false;           // the summary (of --dry-run: everything) as JSON on stdout
+
+  // What was asked for of input, backbone, pixels, views and storage, paths and salt aside, as
+  // lines for --config; none where such a file cannot hold it.
+  std::optional<std::string> repeated;
 };
 
 // How the input is listed.

@@ -89,7 +89,7 @@ OptionRows input_options(ExtractOptions& options) {
   frames::ReaderOptions& reader = options.reader;
   const auto list = [](const std::string& word) { return split(word, ','); };
   return {
-      {"input", "PATH", text(options.input),
+      {"input", "PATH", local(text(options.input)),
        "folder, file, CSV manifest (columns exam, path, …) or split (.json, as MedNet has it)"},
       {"frames", "N", number(selection.count, at_least(1)),
        "N frames spread evenly over an exam (default: all)", "", "storage.frames",
@@ -123,7 +123,7 @@ OptionRows input_options(ExtractOptions& options) {
        selection.chooses() && !options.streams.empty() ? Json(options.streams) : Json(nullptr)},
       {"allow-unordered", nullptr, flag(options.allow_unordered),
        "accept times that decrease within an exam"},
-      {"root", "FOLDER", text(options.root),
+      {"root", "FOLDER", local(text(options.root)),
        "where the paths of a manifest or a split begin (default: where it lies)"},
       {"exam-from", "REGEX", text(options.exam_from),
        "of a folder or a split: exams and patients by their paths, e.g. "
@@ -149,7 +149,7 @@ OptionRows input_options(ExtractOptions& options) {
        unless<std::string>("series", word_for(kGroupings, reader.grouping))},
       {"keep-patient-id", nullptr, flag(reader.keep_patient_id),
        "store patients as DICOM, paths or the manifest name them, instead of salted hashes"},
-      {"patient-salt", "TEXT", text(reader.patient_salt),
+      {"patient-salt", "TEXT", local(text(reader.patient_salt)),
        "of these hashes (default: $COLDFRAME_PATIENT_SALT, else one kept in your home)"},
   };
 }

@@ -85,7 +85,7 @@ OptionRows pixel_options(ExtractOptions& options) {
     };
   };
   return {
-      {"mask", "FILE", text(options.mask),
+      {"mask", "FILE", local(text(options.mask)),
        "image of the frames' size: what is black there becomes black"},
       {"crop", "X,Y,W,H", parsed(p.crop, parse_crop),
        "keep this rectangle of each frame, in pixels or shares (50%, 100%-50); auto: fundus disc, "

@@ -41,11 +41,12 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
   recipe.features["preprocessing"] = preprocess::to_json(options.preprocessing);
   recipe.storage["frames"] = "all";  // the first key, as in caches that are there
   record(view_options(chosen), recipe);
-  record(run_options(chosen), recipe);
+  record(storage_options(chosen), recipe);
   if (const auto cut = cut_of(options, backbone)) recipe.storage["cut"] = cache::to_json(*cut);
   record(input_options(chosen), recipe);
   if (const std::string name = weights_name(options.backbone); !name.empty())
     recipe.notes["weights"] = name;
+  if (options.repeated) recipe.notes["options"] = *options.repeated;
   return recipe;
 }
 

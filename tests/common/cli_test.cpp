@@ -147,6 +147,28 @@ TEST(ConfigFile, QuietCanBeAskedForThere) {
   EXPECT_FALSE(is_quiet());
 }
 
+TEST(ConfigFile, SectionsAreForTheirCommand) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder.write("a.ini",
+                                        "input = a.csv\n"
+                                        "[cache ls]\nwhere = label=1\n"
+                                        "[extract]\nepochs = 3\n");
+  EXPECT_EQ(parsed({"--config", path}).epochs, 10);
+  Options options;
+  po::options_description description;
+  description.add_options()("input", po::value(&options.input))("epochs",
+                                                                po::value(&options.epochs));
+  EXPECT_TRUE(parse_command_line({"coldframe extract --input PATH", "", ""}, description,
+                                 {"--config", path}));
+  EXPECT_EQ(options.epochs, 3);
+  std::string where;
+  po::options_description verb;
+  verb.add_options()("input", po::value(&options.input))("where", po::value(&where));
+  EXPECT_TRUE(
+      parse_command_line({"coldframe cache ls CACHE [options]", "", ""}, verb, {"--config", path}));
+  EXPECT_EQ(where, "label=1");
+}
+
 struct BadConfig {
   const char* name;
   const char* text;
@@ -166,14 +188,16 @@ TEST_P(BadConfigTest, IsAConfigErrorThatNamesTheFileAndTheKey) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, BadConfigTest,
-    ::testing::Values(BadConfig{"UnknownKey", "epoch = 3\n", {"unknown key 'epoch'", "'epochs'"}},
-                      BadConfig{"Section", "[demo]\nepochs = 3\n", {"demo.epochs"}},
-                      BadConfig{"Malformed", "epochs = many\n", {"epochs", "many"}},
-                      BadConfig{"Negative", "batch-size = -4\n", {"batch-size", "-4"}},
-                      BadConfig{"Twice", "epochs = 1\nepochs = 2\n", {"epochs"}},
-                      BadConfig{"NoEquals", "epochs\n", {"epochs"}},
-                      BadConfig{"Nested", "config = b.ini\n", {"'config'"}},
-                      BadConfig{"BadFlag", "strict = perhaps\n", {"strict", "perhaps"}}),
+    ::testing::Values(
+        BadConfig{"UnknownKey", "epoch = 3\n", {"unknown key 'epoch'", "'epochs'"}},
+        BadConfig{"Section", "[extarct]\nepochs = 3\n", {"'[extarct]'", "'[extract]'"}},
+        BadConfig{"FarSection", "[x]\nepochs = 3\n", {"'[x]'", "expected one of extract"}},
+        BadConfig{"Malformed", "epochs = many\n", {"epochs", "many"}},
+        BadConfig{"Negative", "batch-size = -4\n", {"batch-size", "-4"}},
+        BadConfig{"Twice", "epochs = 1\nepochs = 2\n", {"epochs"}},
+        BadConfig{"NoEquals", "epochs\n", {"epochs"}},
+        BadConfig{"Nested", "config = b.ini\n", {"'config'"}},
+        BadConfig{"BadFlag", "strict = perhaps\n", {"strict", "perhaps"}}),
     [](const auto& test) { return std::string(test.param.name); });
 
 TEST(Choice, GivesTheIndexOrListsTheSet) {

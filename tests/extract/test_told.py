@@ -43,7 +43,7 @@ def test_info_names_the_weights_file(job):
     digest = hashlib.sha256((job / "brightness.ts.pt").read_bytes()).hexdigest()
     assert f"brightness.ts.pt (SHA-256 {digest})" in coldframe("cache", "info", job / "x.h5").stdout
     before = json.loads(coldframe("cache", "info", job / "x.h5", "--json").stdout)
-    assert before["notes"] == {"weights": "brightness.ts.pt"} and "brightness" not in json.dumps(before["recipe"])
+    assert before["notes"]["weights"] == "brightness.ts.pt" and "brightness" not in json.dumps(before["recipe"])
     # Weights are the same under another name: the cache goes on, and copies keep the note.
     (job / "brightness.ts.pt").rename(job / "renamed.pt")
     (job / "exams.csv").write_text("exam,path\na,a.png\nb,b.png\nd,b.png\n")
@@ -52,6 +52,18 @@ def test_info_names_the_weights_file(job):
     after = json.loads(coldframe("cache", "info", job / "y.h5", "--json").stdout)
     assert after["cache_digest"] == before["cache_digest"] and after["exams"] == 3
     assert after["notes"]["weights"] in ("brightness.ts.pt", "renamed.pt")
+
+
+def test_a_cache_gives_back_its_options(job):
+    extract(job, "--frames", 3, "--keep-patient-id", "--patient-salt", "secret", "--batch", 2)
+    lines = coldframe("cache", "info", job / "x.h5", "--options").stdout
+    assert lines.splitlines() == [
+        "# coldframe extract --config THIS --input PATH --out CACHE, with the weights brightness.ts.pt",
+        "frames = 3", "keep-patient-id = true", "image-size = 32", "mean = 0.0", "std = 1.0"]
+    (job / "study.ini").write_text(f"device = cpu\n[extract]\n{lines}[train]\nfolds = 3\n")
+    coldframe("extract", "--config", job / "study.ini", "--input", job / "exams.csv", "--backbone", job / "brightness.ts.pt",
+              "--out", job / "again.h5")
+    assert (job / "again.h5").read_bytes() == (job / "x.h5").read_bytes()
 
 
 def test_a_failure_names_its_exam_once(job):

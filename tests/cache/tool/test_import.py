@@ -38,6 +38,7 @@ def test_import_reads_back_what_numpy_saved(tmp_path, dtype):
         np.testing.assert_allclose(frames["time_s"], [0.5 * (i - rows[0]) for i in rows])
         assert frames["present"].tolist() == [i != 4 for i in rows]
     assert tool("verify", tmp_path / "x.h5").returncode == 0
+    assert "does not say with which options it was extracted" in refusal("info", tmp_path / "x.h5", "--options")
 
 
 CSV = "exam,label\na,1\na,1\n"

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "common/cli/error.h"
+#include "common/cli/option_rows.h"
 #include "common/text/text.h"
 
 namespace coldframe::temporal {
@@ -206,9 +207,9 @@ std::optional<std::string> OptionRows::ini(const std::vector<std::string>& but) 
     if (!given(row.name) || std::ranges::find(but, row.group) != but.end()) continue;
     const Json value = row.value ? row.value() : Json("");
     const bool typed = value.is_number() || value.is_boolean();
-    const std::string word = typed ? value.dump() : row.spelt;
-    if (word.find_first_of("#\n") != std::string::npos || word != trim(word)) return std::nullopt;
-    text += concat(row.name, " = ", word, "\n");
+    const auto line = ini_line(row.name, typed ? value.dump() : row.spelt);
+    if (!line) return std::nullopt;
+    text += *line;
   }
   return text;
 }
