@@ -42,7 +42,7 @@ struct Options {
   std::int64_t layers = 0;   // 0: the temporal model's own
   std::int64_t threads = 0;  // 0: LibTorch's own choice
   std::int64_t measured_frames = 4, epoch_exams = 1000;
-  bool measure = false, json = false, overwrite = false;
+  bool measure = false, json = false, overwrite = false, all = false;
 };
 
 po::options_description described(Options& options) {
@@ -85,6 +85,8 @@ po::options_description described(Options& options) {
       "exams of an epoch, whose time --measure tells");
   add("threads", po::value(&options.threads)->default_value(options.threads),
       "of the CPU; 0: one for each core");
+  add("all", po::bool_switch(&options.all),
+      "print every way with its parts, and how many exams fit on cards of 8 to 80 GiB");
   add("json", po::bool_switch(&options.json), "print JSON");
   add("html", po::value(&options.html), "write a page with charts");
   add("overwrite", po::bool_switch(&options.overwrite), "replace that page");
@@ -226,7 +228,7 @@ int run_plan(const std::vector<std::string>& arguments) {
   if (options.json)
     std::cout << to_json(plan).dump(2) << "\n";
   else
-    write_text(plan, std::cout);
+    write_text(plan, options.all, std::cout);
   if (!options.html.empty())
     write_file_atomically(options.html, to_page(plan), existing_for(options.overwrite));
   const bool fits = !plan.answer || plan.answer->fastest;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/files/json.h"
+#include "common/text/table.h"
 #include "train_temporal/plan/measure.h"
 
 namespace coldframe::plan {
@@ -27,9 +28,22 @@ struct Plan {
   std::int64_t epoch_exams = 0;  // of an epoch whose time is told, where something was measured
 };
 
-void write_text(const Plan& plan, std::ostream& out);
+// `all`: every way, where the answer and a row for each part that can be trained will do.
+void write_text(const Plan& plan, bool all, std::ostream& out);
 Json to_json(const Plan& plan);
 std::string to_page(const Plan& plan);
+
+// What text and page share. Tables begin with their header.
+std::string heading(const Query& query);        // "16 exams × 20 frames of 224×224, fp32, CUDA"
+std::string answer_sentence(const Plan& plan);  // plan.answer is there
+TextRows change_table(const Plan& plan);        // likewise
+TextRows overview_table(const Plan& plan);      // a row for each part that can be trained
+TextRows way_table(const Plan& plan);           // MiB
+TextRows card_table(const Plan& plan);          // exams in a step
+TextRows peak_table(const Measured& measured);
+std::string chunk_note(const Plan& plan);  // what names of schedules mean; "" where none needs it
+double mebibytes(std::uint64_t bytes);
+std::string mebibytes_text(std::uint64_t bytes);  // "-" for none
 
 // "0.332" of the step that trains everything and keeps everything.
 std::string relative_time(const Plan& plan, const Row& row);

@@ -12,10 +12,6 @@ using html::Chart;
 using html::Series;
 using tune::Strategy;
 
-double mebibytes(std::uint64_t bytes) {
-  return double(bytes) / (1 << 20);
-}
-
 struct Schedule {
   std::string name;
   tune::Schedule operations;
@@ -39,7 +35,7 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
 }
 
 // Live bytes over the step's work, as stairs.
-std::string over_the_step(const std::string& title, const tune::ChunkCost& cost) {
+std::string over_the_step(const Plan& plan, const std::string& title, const tune::ChunkCost& cost) {
   Chart chart{title, "work, relative to the step that keeps everything", "MiB", {}};
   double whole = 0;
   for (const Schedule& schedule : schedules(cost)) {
@@ -56,6 +52,16 @@ std::string over_the_step(const std::string& title, const tune::ChunkCost& cost)
     if (whole == 0) whole = at;
     for (double& x : series.x) x /= whole;
     chart.series.push_back(std::move(series));
+  }
+  if (plan.answer) {
+    const double memory = mebibytes(plan.answer->memory);
+    double end = 0;
+    for (const Series& series : chart.series) end = std::max(end, series.x.back());
+    chart.series.push_back({human_bytes(plan.answer->memory) + " that are there",
+                            {0.0, end},
+                            {memory, memory},
+                            {},
+                            {}});
   }
   chart.large = true;
   return html::line_chart(chart);
@@ -94,95 +100,44 @@ std::string layer_bars(const tune::ChainShape& shape, const tune::ChunkCost& cos
   return html::bar_chart("What each layer keeps for its way back", bars, "MiB");
 }
 
-// The name of what is trained, once for its rows.
-std::vector<std::string> row_names(const Plan& plan, std::size_t i) {
-  const Row& row = plan.rows[i];
-  const bool again = i > 0 && plan.rows[i - 1].trained == row.trained;
-  return {again ? "" : name_of(row.trained, plan.query), row.schedule};
-}
-
-std::string ways(const Plan& plan) {
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-    const Bytes& b = plan.rows[i].bytes;
-    rows.push_back(row_names(plan, i));
-    for (const std::uint64_t bytes : {b.weights, b.gradients, b.optimizer, b.inputs, b.activations,
-                                      b.attention, b.temporal, b.allocator, b.context, b.total()})
-      rows.back().push_back(bytes == 0 ? "–" : fixed(mebibytes(bytes), bytes < 10 << 20 ? 1 : 0));
-    rows.back().push_back(relative_time(plan, plan.rows[i]));
-    if (plan.measured) rows.back().push_back(epoch_time(plan, plan.rows[i]));
-  }
-  std::vector<std::string> header{"trained", "schedule", "weights",  "gradients", "optimizer",
-                                  "inputs",  "ViT",      "of it N²", "temporal",  "allocator",
-                                  "context", "peak",     "time"};
-  if (plan.measured) header.emplace_back("epoch");
+std::string table(TextRows rows) {
+  const std::vector<std::string> header = std::move(rows.front());
+  rows.erase(rows.begin());
   return html::table(header, rows);
 }
 
-std::string cards(const Plan& plan) {
-  std::vector<std::vector<std::string>> rows;
-  for (std::size_t i = 0; i < plan.rows.size(); ++i) {
-    rows.push_back(row_names(plan, i));
-    for (const std::int64_t card : kCards) {
-      const std::int64_t exams =
-          most_exams(plan.query, plan.rows[i], static_cast<std::uint64_t>(card) * kGiB);
-      rows.back().push_back(exams == 0 ? "–" : concat(exams));
-    }
-  }
-  std::vector<std::string> header{"trained", "schedule"};
-  for (const std::int64_t card : kCards) header.push_back(concat(card, " GiB"));
-  return html::table(header, rows);
+std::string paragraph(const std::string& text) {
+  return text.empty() ? "" : "<p>" + html::escape(text) + "</p>";
 }
 
-std::string answer_text(const Plan& plan) {
-  const Answer& answer = *plan.answer;
-  std::string text = concat(
-      answer.fastest ? "Yes" : "No",
-      answer.fastest && !answer.changes.empty() ? ", by another schedule: " : ": ",
-      name_of(answer.trained, plan.query), " takes ", human_bytes(answer.plain.bytes.total()),
-      " with everything kept; ", human_bytes(answer.memory), " are there.");
-  std::string body = "<p>" + html::escape(text) + "</p>";
-  std::vector<std::vector<std::string>> rows;
-  for (const Change& change : answer.changes)
-    rows.push_back({change.what, change.row.schedule, human_bytes(change.row.bytes.total())});
-  if (!rows.empty()) body += html::table({"change", "schedule", "peak"}, rows);
+std::string answer(const Plan& plan) {
+  std::string body = paragraph(answer_sentence(plan));
+  if (!plan.answer->changes.empty()) body += table(change_table(plan));
   return body;
-}
-
-std::string measured_table(const Measured& measured) {
-  std::vector<std::vector<std::string>> rows;
-  for (const Measured::Peak& peak : measured.peaks)
-    rows.push_back({peak.schedule, fixed(mebibytes(peak.predicted), 1),
-                    fixed(mebibytes(peak.measured), 1),
-                    fixed(double(peak.predicted) / double(peak.measured), 3),
-                    fixed(peak.predicted_seconds, 3), fixed(peak.seconds, 3)});
-  return html::table(
-      {"schedule", "predicted MiB", "measured MiB", "ratio", "predicted s", "measured s"}, rows);
 }
 
 }  // namespace
 
 std::string to_page(const Plan& plan) {
   const Query& query = plan.query;
-  html::Page page(
-      "Memory plan of " + query.model,
-      concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
-             query.half ? "half precision" : "fp32", ", ", query.cuda ? "CUDA" : "CPU"));
-  if (plan.answer) page.section("Does it fit?", answer_text(plan));
+  html::Page page("Memory plan of " + query.model, heading(query));
+  if (plan.answer) page.section("Does it fit?", answer(plan));
+  page.section("What can be trained", table(overview_table(plan)) + paragraph(chunk_note(plan)));
   for (const Trained& trained :
        {Trained{query.architecture.depth, 0},
         Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {
     const tune::ChainShape shape = shape_of(query, trained);
     const tune::ChunkCost cost = tune::chunk_cost(shape, query.all_frames());
-    std::string body = over_the_step("Memory over a step, all frames at once", cost);
+    std::string body =
+        over_the_step(plan, "The ViT's memory over a step, all frames at once", cost);
     body += layer_bars(shape, cost);
     body += by_layer(shape, cost);
     page.section(concat(name_of(trained, query), ", MiB"), body);
   }
-  page.section("Every way, MiB", ways(plan));
+  page.section("Every way, MiB", table(way_table(plan)));
   page.section(concat("The most exams of ", query.frames, " frames in a step on a card"),
-               cards(plan));
-  if (plan.measured) page.section("Measured on this machine", measured_table(*plan.measured));
+               table(card_table(plan)));
+  if (plan.measured) page.section("Measured on this machine", table(peak_table(*plan.measured)));
   return page.finish();
 }
 

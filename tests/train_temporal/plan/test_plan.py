@@ -84,7 +84,8 @@ def test_the_answer_is_that_of_the_table(memory, code):
     assert done.returncode == code, done.stderr
     answer = json.loads(coldframe(*words, "--json").stdout)["answer"]
     assert answer["fits"] == (code == 0)
-    assert re.search(r"\n(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
+    assert re.match(r"(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
+    assert len(done.stdout.splitlines()) <= 25
     limit = answer["memory"]
     for change in answer["changes"]:
         assert change["way"]["bytes"]["peak"] <= limit
@@ -92,6 +93,13 @@ def test_the_answer_is_that_of_the_table(memory, code):
     if answer["fits"]:
         assert answer["fastest"]["bytes"]["peak"] <= limit
         assert (answer["everything_kept"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
+
+
+def test_all_ways_stand_behind_an_option():
+    few, all_ways = (coldframe("plan", "vit_small_patch16_224", *words).stdout for words in ([], ["--all"]))
+    assert len(few.splitlines()) <= 25 and "The most exams of 20 frames in a step on a card" in all_ways
+    assert "last block" in few and "none = mlp = sqrt = block = optimal" in all_ways  # one row, since all are the same
+    assert "19.7 GiB" in few and " 20181 " in all_ways and all("chunks of N frames" in text for text in (few, all_ways))
 
 
 def save(folder, name):

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "common/text/text.h"
+#include "train_temporal/plan/report.h"
+
+namespace coldframe::plan {
+namespace {
+
+std::string over(double part, double whole) {
+  return whole > 0 ? concat(fixed(part / whole, 2), " × the time") : "";
+}
+
+// One row where schedules come to the same; their names then stand together.
+std::vector<Row> distinct_rows(const std::vector<Row>& rows) {
+  std::vector<Row> distinct;
+  for (const Row& row : rows) {
+    const bool again = !distinct.empty() && distinct.back().trained == row.trained &&
+                       distinct.back().bytes.total() == row.bytes.total() &&
+                       distinct.back().work == row.work;
+    if (again)
+      distinct.back().schedule += " = " + row.schedule;
+    else
+      distinct.push_back(row);
+  }
+  return distinct;
+}
+
+// A column that says each name at the first of its rows only.
+class Column {
+ public:
+  std::string operator()(const std::string& name) {
+    if (name == last_) return "";
+    return last_ = name;
+  }
+
+ private:
+  std::string last_;
+};
+
+bool is_in_chunks(const Plan& plan, const Row& row) {
+  return row.trained.blocks > 0 && row.way.chunk < plan.query.all_frames();
+}
+
+}  // namespace
+
+double mebibytes(std::uint64_t bytes) {
+  return double(bytes) / (1 << 20);
+}
+
+std::string mebibytes_text(std::uint64_t bytes) {
+  if (bytes == 0) return "-";
+  return fixed(mebibytes(bytes), mebibytes(bytes) < 9.95 ? 1 : 0);
+}
+
+std::string heading(const Query& query) {
+  return concat(query.exams, " exams × ", query.frames, " frames of ", query.image_size, ", ",
+                query.half ? "half precision" : "fp32", ", ", query.cuda ? "CUDA" : "CPU");
+}
+
+std::string answer_sentence(const Plan& plan) {
+  const Answer& answer = *plan.answer;
+  const std::string what =
+      concat(name_of(answer.trained, plan.query), " at ", plan.query.exams, " × ",
+             plan.query.frames, " frames takes ", human_bytes(answer.plain.bytes.total()));
+  const std::string memory = human_bytes(answer.memory);
+  if (answer.plain.bytes.total() <= answer.memory)
+    return concat("Yes: ", what, " of ", memory, " with everything kept.");
+  const std::string kept = concat(what, " with everything kept, and ", memory, " are there.");
+  if (answer.fastest)
+    return concat("Yes, by another schedule: ", kept, " `train --tune` takes '",
+                  answer.fastest->schedule,
+                  "' by itself: ", human_bytes(answer.fastest->bytes.total()), ", ",
+                  over(answer.fastest->work, answer.plain.work), '.');
+  return concat("No: ", kept,
+                answer.changes.empty()
+                    ? " Nothing that this plan knows fits; give more memory, smaller "
+                      "images or a smaller ViT."
+                    : "");
+}
+
+TextRows change_table(const Plan& plan) {
+  TextRows table{{"options of train that change it", "schedule", "peak", "time"}};
+  for (const Change& change : plan.answer->changes)
+    table.push_back({change.what, change.row.schedule, human_bytes(change.row.bytes.total()),
+                     over(change.row.work, plan.answer->plain.work)});
+  return table;
+}
+
+TextRows overview_table(const Plan& plan) {
+  TextRows table{{"trained", "everything kept", "time", "least memory", "time", "by the schedule"}};
+  for (const Trained& trained : trained_parts(plan.query)) {
+    std::vector<Row> rows;
+    std::ranges::copy_if(plan.rows, std::back_inserter(rows),
+                         [&](const Row& row) { return row.trained == trained; });
+    const Row& least = *std::ranges::min_element(
+        rows, {}, [](const Row& row) { return std::pair(row.bytes.total(), row.work); });
+    const Row& plain = rows.front();
+    table.push_back({name_of(trained, plan.query), human_bytes(plain.bytes.total()),
+                     relative_time(plan, plain), human_bytes(least.bytes.total()),
+                     relative_time(plan, least), least.schedule});
+  }
+  return table;
+}
+
+TextRows way_table(const Plan& plan) {
+  TextRows table{{"trained", "schedule", "params M", "weights", "gradients", "optimizer", "inputs",
+                  "ViT", "of it N²", "temporal", "allocator", "context", "peak", "time"}};
+  if (plan.measured) table[0].emplace_back("epoch");
+  Column trained;
+  for (const Row& row : distinct_rows(plan.rows)) {
+    const Bytes& b = row.bytes;
+    table.push_back({trained(name_of(row.trained, plan.query)), row.schedule,
+                     fixed(double(row.trained_parameters) / 1e6, 2)});
+    for (const std::uint64_t bytes : {b.weights, b.gradients, b.optimizer, b.inputs, b.activations,
+                                      b.attention, b.temporal, b.allocator, b.context, b.total()})
+      table.back().push_back(mebibytes_text(bytes));
+    table.back().push_back(relative_time(plan, row));
+    if (plan.measured) table.back().push_back(epoch_time(plan, row));
+  }
+  return table;
+}
+
+TextRows card_table(const Plan& plan) {
+  TextRows table{{"trained", "schedule"}};
+  for (const std::int64_t card : kCards) table[0].push_back(concat(card, " GiB"));
+  Column trained;
+  for (const Row& row : distinct_rows(plan.rows)) {
+    table.push_back({trained(name_of(row.trained, plan.query)), row.schedule});
+    for (const std::int64_t card : kCards) {
+      const std::int64_t exams =
+          most_exams(plan.query, row, static_cast<std::uint64_t>(card) * kGiB);
+      table.back().push_back(exams == 0 ? "-" : concat(exams));
+    }
+  }
+  return table;
+}
+
+TextRows peak_table(const Measured& measured) {
+  TextRows table{
+      {"schedule", "predicted MiB", "measured MiB", "ratio", "predicted s", "measured s"}};
+  for (const Measured::Peak& peak : measured.peaks)
+    table.push_back({peak.schedule, mebibytes_text(peak.predicted), mebibytes_text(peak.measured),
+                     fixed(double(peak.predicted) / double(peak.measured), 3),
+                     fixed(peak.predicted_seconds, 3), fixed(peak.seconds, 3)});
+  return table;
+}
+
+std::string chunk_note(const Plan& plan) {
+  if (std::ranges::none_of(plan.rows, [&](const Row& row) { return is_in_chunks(plan, row); }))
+    return "";
+  return "N frames at a time: the ViT runs over chunks of N frames; K kept: so many chunks keep "
+         "their activations for the way back, the others run forward twice.";
+}
+
+std::string relative_time(const Plan& plan, const Row& row) {
+  const Trained all{plan.query.architecture.depth, 0};
+  const auto whole = std::ranges::find_if(plan.rows, [&](const Row& other) {
+    return other.trained == all && other.way.strategy == tune::Strategy::kNone &&
+           other.way.kept == 1;
+  });
+  return whole == plan.rows.end() ? "" : fixed(row.work / whole->work, 3);
+}
+
+std::string epoch_time(const Plan& plan, const Row& row) {
+  if (!plan.measured || plan.epoch_exams == 0) return "";
+  const double steps = double(plan.epoch_exams) / double(plan.query.exams);
+  return human_duration(steps * row.work * plan.measured->seconds_per_work);
+}
+
+}  // namespace coldframe::plan
