@@ -235,3 +235,16 @@ def test_a_cache_of_several_streams_is_none_of_one(cohort, tmp_path):
     one, several, *_ = cohort
     done = train_several(f"FA={one},{several.split(',')[1]}", tmp_path / "run", expect=3)
     assert "is given as FA has frames whose column 'stream' says ICGA" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_times_since_a_zero_count_where_every_cache_knows_them(tmp_path, known):
+    """An exam whose ICGA does not say when it began has no start after the zero, whatever its FA says."""
+    random, caches = np.random.default_rng(0), []
+    for s, stream in enumerate(STREAMS):
+        exams = [exam(number, 3, str(number % 2), elapsed_start=8.0 + 30 * number + 10 * s) for number in range(24)]
+        if s == 1 and not known:
+            del exams[5]["elapsed_start"]
+        caches.append(f"{stream}={make_cache(tmp_path, exams, list(random.normal(size=(24, 3, 4))), name=stream + '.cache')}")
+    said = train_several(",".join(caches), tmp_path / "run", "--epochs", 1).stderr
+    assert ("a zero that all share" in said) == known
