@@ -38,13 +38,13 @@ def made(tmp_path_factory):
                                    for t, s in enumerate(np.sort(random.integers(5, 1200, 3 + e % 12)))]} for e in range(count)]
     (folder / "split.json").write_text(json.dumps(split))
     run(sys.executable, EXAMPLE / "make_frames.py", folder / "split.json", folder / "frames", "--side", 48)
-    run(COLDFRAME, "extract", "--config", EXAMPLE / "extract.ini", "--input", folder / "split.json", "--root", folder / "frames",
+    run(COLDFRAME, "extract", "--config", EXAMPLE / "vitgru.ini", "--input", folder / "split.json", "--root", folder / "frames",
         "--sort", "time", "--cut", 10, "--out", folder / "fa.h5", *BACKBONE)
     return folder
 
 
 def train(made, out, *words):
-    run(COLDFRAME, "train", "--config", EXAMPLE / "train.ini", "--cache", made / "fa.h5", "--target", "label", "--out", out,
+    run(COLDFRAME, "train", "--config", EXAMPLE / "vitgru.ini", "--cache", made / "fa.h5", "--target", "label", "--out", out,
         "--epochs", 2, "--bootstrap", 10, *words)
     return pd.read_csv(out / "predictions.csv").set_index("exam").filter(like="p_")
 

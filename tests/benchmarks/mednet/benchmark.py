@@ -105,13 +105,13 @@ class Case:
             subprocess.run(["rm", "-rf", old], check=True)
         device = ["--device", o.device]
         weights = ["--weights", self.folder / "weights.safetensors"]
-        made = Measured([COLDFRAME, "extract", "--config", EXAMPLE / "extract.ini", "--input", "split.json", "--allow-unordered",
+        made = Measured([COLDFRAME, "extract", "--config", EXAMPLE / "vitgru.ini", "--input", "split.json", "--allow-unordered",
                          *weights, "--store", "float32", "--precision", "fp32", "--out", cache, *device,
                          *(["--cut", 12 - self.blocks] if self.blocks else [])], self.folder, self.cuda)
         tune = ["--tune", weights[1], "--tune-blocks", self.blocks, "--tune-lr", self.lr, "--tune-drop-path", 0.1,
                 "--from", self.folder / "blocks0.run", "--memory-budget", o.memory_budget] if self.blocks else []
         done = Measured([COLDFRAME, "train", "--cache", cache, "--target", "label", "--out", self.run, "--config",
-                         EXAMPLE / "train.ini", "--batch", o.batch, "--epochs", self.epochs, "--lr", self.lr, "--bootstrap", 10,
+                         EXAMPLE / "vitgru.ini", "--batch", o.batch, "--epochs", self.epochs, "--lr", self.lr, "--bootstrap", 10,
                          *tune, *device], self.folder, self.cuda)
         self.ours.append((event_seconds(self.run), max(made.bytes, done.bytes),
                           made.seconds + done.seconds))
