@@ -196,7 +196,7 @@ void predict_online(const std::filesystem::path& path, const std::filesystem::pa
   FrameFeatures features(options);
   frames::ClipStream stream = open_clip(clip);
   std::vector<std::string> header = {"frame", "time_s"};
-  add_header(header, ensemble.targets(), temporal::WithLabels::kNo);
+  add_header(header, ensemble.targets(), false);
   std::cout << csv_row(header) << std::flush;
   Durations latency;
   const auto begun = Clock::now();

@@ -30,22 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kResultFiles = {"predictions.csv", "report.html", "summary.json"};
-
-// One part, held out by all fits of a model: their average decides on each exam.
-ModelFolds apply(Ensemble& ensemble, const std::string& name, const Split& split,
-                 const Cohort& cohort, const ResolvedQuestions& asked,
-                 const torch::Device& device) {
-  FoldResult fold{&split, {}};
-  std::vector<std::vector<double>> scores = ensemble.scores(cohort.cache, split.test, device);
-  for (std::size_t t = 0; t < scores.size(); ++t) {
-    Readout reading;
-    reading.threshold = asked.questions.threshold.value_or(ensemble.threshold(t));
-    auto decision = decide(cohort.targets[t], scores[t], reading.threshold);
-    fold.targets.push_back({{reading}, std::move(scores[t]), std::move(decision)});
-  }
-  return {name, {fold}};
-}
+constexpr std::array kResultFiles = {kPredictions, "report.html", "summary.json"};
 
 // "middle", or "best" where the fits have chosen different ones; empty for other models.
 std::string frame_of(Ensemble& ensemble) {
@@ -55,18 +40,24 @@ std::string frame_of(Ensemble& ensemble) {
   return orders.size() > 1 ? kBestFrame : word_for(single_frames(), *orders.begin());
 }
 
-// A model as it does on the cohort, and the frame that it sees, if it is one.
-struct Examined {
-  ModelFolds folds;
-  std::string frame;
-};
+// A model as it does on the cohort: the average of its fits decides on each exam.
+ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Dataset& dataset,
+                       const Cohort& cohort, const ResolvedQuestions& asked) {
+  ModelPredictions model{name, frame_of(ensemble), table_of(cohort), {}, {}, {}};
+  const std::vector<std::size_t> exams = cohort.labeled();
+  add_rows(model.held_out, cohort.exams(), exams, &cohort.targets);
+  const auto scores = ensemble.scores(dataset, exams);
+  for (std::size_t t = 0; t < scores.size(); ++t)
+    add_scores(model.held_out, t, scores[t],
+               asked.questions.threshold.value_or(ensemble.threshold(t)));
+  return model;
+}
 
 // The main model, then the controls that the run has kept.
-std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& split,
-                              const Cohort& cohort, const ResolvedQuestions& asked,
-                              const torch::Device& device) {
-  std::vector<Examined> all = {
-      {apply(main, model_name(main.card().config), split, cohort, asked, device), frame_of(main)}};
+std::vector<ModelPredictions> examine(const fs::path& run, Ensemble& main, const Cohort& cohort,
+                                      const Dataset& dataset, const ResolvedQuestions& asked) {
+  std::vector<ModelPredictions> all = {
+      apply(main, model_name(main.card().config), dataset, cohort, asked)};
   for (const auto& [name, files] : control_files(run)) {
     Ensemble control(files, main.labels());
     control.take_horizons(main.targets());
@@ -75,7 +66,8 @@ std::vector<Examined> examine(const fs::path& run, Ensemble& main, const Split& 
                              "' has other targets than its main model; they must come from one "
                              "training"));
     }
-    all.push_back({apply(control, name, split, cohort, asked, device), frame_of(control)});
+    control.take_covariates(cohort.cache, cohort.labeled());
+    all.push_back(apply(control, name, dataset, cohort, asked));
   }
   return all;
 }
@@ -85,9 +77,8 @@ std::string name_of(const fs::path& run) {
 }
 
 // The main model of the run to compare with, and a warning where it knows these exams.
-Examined examine_other(const ApplyOptions& options, const Ensemble& main, const Split& split,
-                       Cohort& cohort, const ResolvedQuestions& asked,
-                       const torch::Device& device) {
+ModelPredictions examine_other(const ApplyOptions& options, const Ensemble& main, Cohort& cohort,
+                               const ResolvedQuestions& asked, const torch::Device& device) {
   Ensemble other(model_files(options.against), main.labels());
   require_same_question(main.targets(), "this run", other.targets(),
                         concat("--against '", options.against.string(), "'"));
@@ -105,35 +96,28 @@ Examined examine_other(const ApplyOptions& options, const Ensemble& main, const 
   if (known > 0)
     cohort.warnings.push_back(
         warn_of_same_ids(known, "the run to compare with", "its figures are too good"));
-  return {apply(other, name_of(options.against), split, cohort, asked, device), frame_of(other)};
+  const Dataset dataset = other.load(cohort.cache, cohort.labeled(), device);
+  return apply(other, name_of(options.against), dataset, cohort, asked);
 }
 
-StudyReport report_of(const std::vector<Examined>& models, const Cohort& cohort,
+StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort& cohort,
                       const ResolvedQuestions& asked, const Ensemble& ensemble,
                       const ApplyOptions& options, Seen seen) {
-  StudyReport study;
-  for (std::size_t t = 0; t < cohort.targets.size(); ++t) {
-    RunReport& report = study.targets.emplace_back();
-    report.title = "Coldframe evaluation report";
-    report.subtitle = options.out.filename().string();
-    describe_target(report, cohort, t, cohort.labeled());
-    report.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
-    report.seen = seen;
-    if (!options.against.empty()) report.against = name_of(options.against);
-    report.tuned = ensemble.card().tuned.has_value();
-    if (const CovariateEncoding& taken = ensemble.card().covariates; !taken.empty()) {
-      report.covariates = covariate_facts(
-          covariate_columns(taken, cohort.cache, cohort.labeled(), ensemble.labels()),
-          cohort.labeled());
-      report.frame_covariates = ensemble.card().config.frame_covariates;
-    }
-    if (t == 0) report.warnings = cohort.warnings;
-    report.bootstrap.resamples = options.resamples;
-    report.bootstrap.seed = options.seed;
-    describe_asked(report, models.front().folds, cohort, t, cohort.labeled(), asked);
-    for (const auto& [folds, frame] : models) add_model(report, folds, frame, cohort, t, asked);
+  const auto used = cohort.labeled();
+  RunFacts run;
+  run.title = "Coldframe evaluation report";
+  run.subtitle = options.out.filename().string();
+  run.split = concat("all exams, by the average of ", plural(ensemble.size(), "model"));
+  run.seen = seen;
+  if (!options.against.empty()) run.against = name_of(options.against);
+  run.tuned = ensemble.card().tuned.has_value();
+  if (const CovariateEncoding& taken = ensemble.card().covariates; !taken.empty()) {
+    run.covariates =
+        covariate_facts(covariate_columns(taken, cohort.cache, used, ensemble.labels()), used);
+    run.frame_covariates = ensemble.card().config.frame_covariates;
   }
-  evaluate_study(study);
+  run.bootstrap = {options.resamples, options.seed};
+  StudyReport study = report_of(models, run, cohort, used, asked);
   KeyValues& facts = study.targets.front().configuration;
   const bool bundled = !options.bundle.empty();
   facts = {
@@ -283,19 +267,18 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (!lengths.empty()) cohort.warnings.push_back(lengths);
   for (std::string& said : applied.warnings_of(cohort.cache, cohort.labeled()))
     cohort.warnings.push_back(std::move(said));
-  Split split;
-  split.test = cohort.labeled();
-  std::optional<Examined> other;
+  std::optional<ModelPredictions> other;
   if (!options.against.empty())
-    other = examine_other(options, ensemble, split, cohort, asked, applied.device());
+    other = examine_other(options, ensemble, cohort, asked, applied.device());
   for (const std::string& warning : cohort.warnings) log_warning(warning);
-  auto models = examine(applied.study(), ensemble, split, cohort, asked, applied.device());
+  const Dataset dataset = ensemble.load(cohort.cache, cohort.labeled(), applied.device());
+  auto models = examine(applied.study(), ensemble, cohort, dataset, asked);
   if (other) models.push_back(std::move(*other));
 
-  StudyReport report = report_of(models, cohort, asked, ensemble, options, seen);
+  StudyReport report = report_on(models, cohort, asked, ensemble, options, seen);
   add_shift(report.targets.front(), applied.study(), cohort, ensemble.sees_times());
   finish(report, applied.raw() ? failures : Json(), options,
-         options.out.empty() ? "" : predictions_csv(models.front().folds, cohort));
+         options.out.empty() ? "" : to_csv(models.front().held_out));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);
 }
 

@@ -14,7 +14,7 @@
 #include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
-#include "train_temporal/run/apply/prediction_table.h"
+#include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
 
@@ -69,17 +69,15 @@ std::string summary_text(const Ensemble& ensemble, const Outcome& outcome,
 }
 
 // Every exam, and for each of its targets.
-std::vector<ExplainedExam> explain(Ensemble& ensemble, const cache::CacheReader& cache,
+std::vector<ExplainedExam> explain(Ensemble& ensemble, const Dataset& dataset,
                                    const std::vector<std::size_t>& exams,
-                                   const std::vector<std::vector<double>>& scores,
-                                   const torch::Device& device) {
-  const Dataset dataset = ensemble.load(cache, exams, device);
+                                   const PredictionTable& predictions) {
   const std::vector<Target>& targets = ensemble.targets();
-  const auto decision = decisions(ensemble, scores);
   std::vector<ExplainedExam> explained;
   for (std::size_t i = 0; i < exams.size(); ++i) {
     for (std::size_t t = 0; t < targets.size(); ++t)
-      explained.push_back({exams[i], t, explained_class(targets[t], decision[t][i])});
+      explained.push_back(
+          {exams[i], t, explained_class(targets[t], predictions.of[t].decision[i])});
   }
   Progress progress("explain", "exams by models", explained.size() * ensemble.size());
   explain_exams(ensemble.models(), dataset, explained, [&] {
@@ -122,15 +120,15 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
     throw DataError("the cache has no exam with a readable frame");
   warn_of_use(applied, cache, outcome.exams);
   for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
-  const auto scores = ensemble.scores(cache, outcome.exams, applied.device());
+  const Dataset dataset = ensemble.load(cache, outcome.exams, applied.device());
+  PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
   outcome.unlike = judge_exams(applied.study(), cache, outcome.exams, ensemble.sees_times());
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
-  write_file_atomically(options.out,
-                        prediction_table(cache, outcome.exams, ensemble, scores, outcome.unlike),
-                        existing_for(options.overwrite));
+  add_unlike(predictions, outcome.unlike);
+  write_file_atomically(options.out, to_csv(predictions), existing_for(options.overwrite));
   if (!options.explain.empty()) {
-    outcome.explained = explain(ensemble, cache, outcome.exams, scores, applied.device());
+    outcome.explained = explain(ensemble, dataset, outcome.exams, predictions);
     write_file_atomically(options.explain,
                           contributions_csv(cache, ensemble.card(), outcome.explained),
                           existing_for(options.overwrite));

@@ -18,16 +18,17 @@
 namespace coldframe::temporal {
 
 void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
-                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models) {
+                  const std::vector<FinishedFit>& fits,
+                  const std::vector<ModelPredictions>& models) {
   write_file_atomically(folder.file("splits.csv"),
                         splits_to_csv(experiment.splits, cohort.exams(), cohort.patients));
   write_file_atomically(folder.file("metrics.csv"), epochs_csv(fits));
-  for (const ModelFolds& model : models) {
+  for (const ModelPredictions& model : models) {
     const bool main = model.model == experiment.options.model;
-    const std::string name = main ? "predictions.csv" : concat("predictions-", model.model, ".csv");
-    write_file_atomically(folder.file(name), predictions_csv(model, cohort));
+    const std::string name = main ? kPredictions : concat("predictions-", model.model, ".csv");
+    write_file_atomically(folder.file(name), to_csv(model.held_out));
   }
-  write_file_atomically(folder.file("validation.csv"), validation_csv(models.front(), cohort));
+  write_file_atomically(folder.file("validation.csv"), to_csv(models.front().validation));
   if (const auto& repeated = experiment.options.repeated)
     write_file_atomically(
         folder.file("options.ini"),
@@ -37,7 +38,8 @@ void write_tables(const RunFolder& folder, const Experiment& experiment, const C
 
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<std::string>& source_kinds,
-                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models) {
+                  const std::vector<FinishedFit>& fits,
+                  const std::vector<ModelPredictions>& models) {
   ModelMetadata card;
   card.recipe = cohort.cache.recipe();
   card.targets = cohort.targets.list();
@@ -49,7 +51,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
   const std::size_t of_model = experiment.splits.size() * experiment.options.seeds;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     const FitName& name = fits[i].name;
-    const FoldResult& fold = models[i / of_model].folds[i % of_model / experiment.options.seeds];
+    const auto& readouts = models[i / of_model].readouts[i % of_model / experiment.options.seeds];
     card.repeat = name.repeat;
     card.fold = name.fold;
     card.seed = name.seed;
@@ -64,7 +66,7 @@ void write_models(const RunFolder& folder, const Experiment& experiment, const C
     card.least_frames = least;
     card.most_frames = most;
     card.readings.clear();
-    for (const TargetScores& one : fold.targets) card.readings.push_back(one.readings[name.seed]);
+    for (const FoldReadout& one : readouts) card.readings.push_back(one.seeds[name.seed]);
     const auto place = name.model == experiment.options.model
                            ? models_folder(folder.file(""))
                            : control_folder(folder.file(""), name.model);

@@ -13,13 +13,15 @@ namespace coldframe::temporal {
 
 // splits.csv, metrics.csv, validation.csv, and the predictions of every model.
 void write_tables(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
-                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
+                  const std::vector<FinishedFit>& fits,
+                  const std::vector<ModelPredictions>& models);
 
 // The main model's fits lie in models/, a control's in controls/NAME/; beside each that tuned the
 // ViT lies the folder of what it has made of it.
 void write_models(const RunFolder& folder, const Experiment& experiment, const Cohort& cohort,
                   const std::vector<std::string>& source_kinds,
-                  const std::vector<FinishedFit>& fits, const std::vector<ModelFolds>& models);
+                  const std::vector<FinishedFit>& fits,
+                  const std::vector<ModelPredictions>& models);
 
 // Drawings and tables of a report, and of the page it makes, as files of their own in a folder
 // beside it. Warns where drawings are SVG files alone.

@@ -103,9 +103,8 @@ class TrainingRun {
   bool train(RunFolder& folder);  // false: another process has published the run
   void search(const RunFolder& folder);
   void warn_of_fits(const std::vector<FinishedFit>& fits);
-  StudyReport report(const std::vector<ModelFolds>& models,
+  StudyReport report(const std::vector<ModelPredictions>& models,
                      const std::vector<FinishedFit>& fits) const;
-  RunReport report_on(std::size_t target, const std::vector<ModelFolds>& models) const;
 
   TrainOptions options_;
   Clock::time_point started_ = Clock::now();
@@ -237,7 +236,7 @@ bool TrainingRun::train(RunFolder& folder) {
   const auto fits = run_fits(experiment(), folder);
   if (!folder.wait_to_report()) return false;
   warn_of_fits(fits);
-  const auto models = assemble(fits, cohort_.targets, options_.seeds, asked_.questions.threshold);
+  const auto models = assemble(fits, cohort_, options_, asked_.questions.threshold);
   write_tables(folder, experiment(), cohort_, fits, models);
   write_models(folder, experiment(), cohort_, source_kinds_, fits, models);
   write_unlike_training(cohort_.cache, splits_, folder.file(kUnlikeFile));
@@ -275,33 +274,18 @@ void TrainingRun::warn_of_fits(const std::vector<FinishedFit>& fits) {
   }
 }
 
-RunReport TrainingRun::report_on(std::size_t target, const std::vector<ModelFolds>& models) const {
-  RunReport result;
-  result.subtitle = options_.out.filename().string();
-  describe_target(result, cohort_, target, exams_in(splits_));
-  result.split = split_text_;
-  if (target == 0) result.warnings = cohort_.warnings;
-  if (options_.each_group) result.held_out_by = options_.group;
-  result.bootstrap = {options_.resamples, options_.seed};
-  describe_asked(result, models.front(), cohort_, target, exams_in(splits_), asked_);
-  result.covariates = covariate_facts(cohort_.covariates, exams_in(splits_));
-  result.frame_covariates = options_.covariates.at_frames;
-  result.tuned = tuned_ != nullptr;
-  for (const ModelFolds& model : models) {
-    const bool one_frame = model.model == kSingle && !cohort_.targets.per_frame();
-    add_model(result, model, one_frame ? options_.single_frame : "", cohort_, target, asked_);
-  }
-  for (const FoldResult& fold : models.front().folds)
-    result.choices.push_back(choice_of(fold, target, cohort_));
-  return result;
-}
-
-StudyReport TrainingRun::report(const std::vector<ModelFolds>& models,
+StudyReport TrainingRun::report(const std::vector<ModelPredictions>& models,
                                 const std::vector<FinishedFit>& fits) const {
-  StudyReport study;
-  for (std::size_t t = 0; t < cohort_.targets.size(); ++t)
-    study.targets.push_back(report_on(t, models));
-  evaluate_study(study);
+  const auto used = exams_in(splits_);
+  RunFacts run;
+  run.subtitle = options_.out.filename().string();
+  run.split = split_text_;
+  if (options_.each_group) run.held_out_by = options_.group;
+  run.bootstrap = {options_.resamples, options_.seed};
+  run.covariates = covariate_facts(cohort_.covariates, used);
+  run.frame_covariates = options_.covariates.at_frames;
+  run.tuned = tuned_ != nullptr;
+  StudyReport study = report_of(models, run, cohort_, used, asked_);
   RunReport& result = study.targets.front();
   for (const FinishedFit& fit : fits)
     if (fit.name.model == options_.model) result.curves.push_back(curve_of(fit));

@@ -17,17 +17,6 @@
 #include "train_temporal/splits/split_parts.h"
 
 namespace coldframe::temporal {
-namespace {
-
-std::size_t distinct_patients(const std::vector<std::size_t>& exams, const Cohort& cohort) {
-  std::vector<std::size_t> patients;
-  for (std::size_t exam : exams) patients.push_back(cohort.patient_number[exam]);
-  std::sort(patients.begin(), patients.end());
-  return static_cast<std::size_t>(std::unique(patients.begin(), patients.end()) - patients.begin());
-}
-
-}  // namespace
-
 std::vector<std::size_t> exams_in(const std::vector<Split>& splits) {
   std::set<std::size_t> exams;
   for (const Split& split : splits) {
@@ -52,26 +41,6 @@ std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits) 
     content += csv_row(row);
   }
   return sha256_hex(content);
-}
-
-FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort) {
-  const Split& split = *fold.split;
-  FoldChoice result;
-  result.repeat = split.repeat;
-  result.fold = split.fold;
-  result.train_exams = split.train.size();
-  result.validation_exams = split.validation.size();
-  result.test_exams = split.test.size();
-  result.train_patients = distinct_patients(split.train, cohort);
-  result.validation_patients = distinct_patients(split.validation, cohort);
-  result.test_patients = distinct_patients(split.test, cohort);
-  result.temperature = 0;
-  const std::vector<Readout>& readings = fold.targets[target].readings;
-  for (const Readout& one : readings) {
-    result.temperature += one.temperature / static_cast<double>(readings.size());
-  }
-  result.threshold = fold.targets[target].threshold();
-  return result;
 }
 
 FoldCurve curve_of(const FinishedFit& fit) {

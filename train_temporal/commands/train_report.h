@@ -18,7 +18,6 @@ std::vector<std::size_t> exams_in(const std::vector<Split>& splits);
 // Covers everything that the fits depend on: splits, labels, covariates and which features of which
 // exams.
 std::string data_digest(const Cohort& cohort, const std::vector<Split>& splits);
-FoldChoice choice_of(const FoldResult& fold, std::size_t target, const Cohort& cohort);
 FoldCurve curve_of(const FinishedFit& fit);
 
 // Null without --monitor.

@@ -21,7 +21,7 @@
 #include "common/text/printable.h"
 #include "common/text/text.h"
 #include "train_temporal/commands/predictor.h"
-#include "train_temporal/run/apply/prediction_table.h"
+#include "train_temporal/run/apply/unlike_training.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -241,10 +241,10 @@ void predict(Predictor& applied, const fs::path& path, Json& result) {
   ensemble.require_same_features(cache, path);
   const auto exams = exams_with_frames(cache);
   for (const std::string& said : applied.warnings_of(cache, exams)) log_warning(said);
-  const auto scores = ensemble.scores(cache, exams, applied.device());
-  const auto unlike = judge_exams(applied.study(), cache, exams, ensemble.sees_times());
-  const CsvTable table =
-      parse_csv(prediction_table(cache, exams, ensemble, scores, unlike), path.string());
+  const Dataset dataset = ensemble.load(cache, exams, applied.device());
+  PredictionTable predictions = ensemble.predict(cache, dataset, exams);
+  add_unlike(predictions, judge_exams(applied.study(), cache, exams, ensemble.sees_times()));
+  const CsvTable table = parse_csv(to_csv(predictions), path.string());
   result["header"] = table.header;
   for (const auto& row : table.rows) result["rows"].push_back(row);
   result["failures"] = failures_json(cache);

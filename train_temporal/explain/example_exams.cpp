@@ -20,9 +20,8 @@ namespace {
 constexpr std::size_t kMostClasses = 3;
 
 struct Choice {
-  const FoldResult* fold;
-  std::size_t place;  // in the fold's test part
-  double height;      // the highest is chosen
+  std::size_t row;  // of the table
+  double height;    // the highest is chosen
 };
 
 // The key is the class decided for and whether that is right, or what is extreme about a number.
@@ -33,51 +32,42 @@ void consider(Choices& best, std::pair<int, bool> key, const Choice& choice) {
   if (!added && choice.height > found->second.height) found->second = choice;
 }
 
-Choices most_telling(const ModelFolds& main, const Labels& labels) {
+Choices most_telling(const PredictionTable& table) {
   Choices best;
-  for (const FoldResult& fold : main.folds) {
-    if (fold.split->repeat != main.folds.front().split->repeat) continue;
-    const TargetScores& all = fold.targets.front();
-    for (std::size_t i = 0; i < fold.split->test.size(); ++i) {
-      const std::size_t exam = fold.split->test[i];
-      const int decided = all.decision[i], label = labels.value[exam];
-      if (decided >= static_cast<int>(kMostClasses) || label == kUnlabeled) continue;
-      if (labels.has_classes()) {
-        const double p = all.scores[i * labels.scores() + static_cast<std::size_t>(decided)];
-        consider(best, {decided, decided == label}, {&fold, i, p});
-        continue;
-      }
-      const double predicted = all.scores[i * labels.scores()];
-      const double error = predicted - labels.number[exam];
-      const double heights[] = {predicted, -predicted, error, -error};
-      for (int kind = 0; kind < (labels.is_survival() ? 2 : 4); ++kind) {
-        consider(best, {kind, true}, {&fold, i, heights[kind]});
-      }
+  const Target& target = table.targets.front();
+  const PredictionTable::OfTarget& of = table.of.front();
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const int decided = of.decision[i];
+    const double label = of.label[i];
+    if (table.rows[i].repeat != table.rows.front().repeat || std::isnan(label) ||
+        decided >= static_cast<int>(kMostClasses))
+      continue;
+    const auto scores = table.scores(0, i);
+    if (target.has_classes()) {
+      const auto p = scores[static_cast<std::size_t>(decided)];
+      consider(best, {decided, decided == static_cast<int>(label)}, {i, p});
+      continue;
     }
+    const double predicted = scores.front(), error = predicted - label;
+    const double heights[] = {predicted, -predicted, error, -error};
+    for (int kind = 0; kind < (target.is_survival() ? 2 : 4); ++kind)
+      consider(best, {kind, true}, {i, heights[kind]});
   }
   return best;
-}
-
-std::string title_of(const Labels& labels, const Choice& choice, std::size_t exam) {
-  const TargetScores& all = choice.fold->targets.front();
-  const std::size_t width = labels.scores();
-  return labels.kind().explained_title(
-      labels, labels.at(exam, 0),
-      std::span<const double>(all.scores).subspan(choice.place * width, width),
-      all.decision[choice.place]);
 }
 
 // Loads the models of those folds that hold out one of the exams chosen.
 std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::filesystem::path& run,
                                                                 const Choices& choices,
+                                                                const PredictionTable& table,
                                                                 const Cohort& cohort,
                                                                 const Dataset& dataset) {
   std::map<std::size_t, std::vector<TrainedModel>> models;
   for (const auto& path : model_files(run)) {
     TrainedModel trained = read_model(path);
     const bool wanted = std::ranges::any_of(choices, [&](const auto& choice) {
-      const Split& split = *choice.second.fold->split;
-      return split.repeat == trained.card.repeat && split.fold == trained.card.fold;
+      const PredictionTable::Row& row = table.rows[choice.second.row];
+      return row.repeat == trained.card.repeat && row.fold == trained.card.fold;
     });
     if (!wanted) continue;
     trained.model->to(dataset.device);
@@ -87,14 +77,14 @@ std::map<std::size_t, std::vector<TrainedModel>> models_by_fold(const std::files
   return models;
 }
 
-// Explains those exams of `all` that the fold holds out.
+// Explains those exams of `all` that the fold holds out; `fold_of` each of them.
 void explain_fold(std::span<TrainedModel> models, std::size_t fold,
-                  const std::vector<const Choice*>& choice_of, const Dataset& dataset,
+                  const std::vector<std::size_t>& fold_of, const Dataset& dataset,
                   std::vector<ExplainedExam>& all) {
   std::vector<std::size_t> places;
   std::vector<ExplainedExam> own;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (choice_of[i]->fold->split->fold != fold) continue;
+    if (fold_of[i] != fold) continue;
     places.push_back(i);
     own.push_back(all[i]);
   }
@@ -119,13 +109,16 @@ bool shows_on_an_axis(const cache::ExamInfo& exam) {
   return intervals.back() <= kWidest * intervals[intervals.size() / 2];
 }
 
-FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
-                         const Cohort& cohort) {
+FrameContributions entry(const ExplainedExam& explained, const PredictionTable& table,
+                         std::size_t row, const Cohort& cohort) {
   const cache::ExamInfo& exam = cohort.exams()[explained.exam];
-  const Labels& labels = cohort.targets[0];
+  const Target& target = table.targets.front();
+  const PredictionTable::OfTarget& of = table.of.front();
   FrameContributions result;
-  result.title = concat(title_of(labels, choice, explained.exam), ": ", exam.id);
-  result.output_name = labels.kind().explained_output(labels, explained.of_class);
+  result.title = concat(
+      target.kind().explained_title(target, of.label[row], table.scores(0, row), of.decision[row]),
+      ": ", exam.id);
+  result.output_name = target.kind().explained_output(target, explained.of_class);
   result.output = explained.values.output;
   result.baseline = explained.values.baseline;
   result.timed = shows_on_an_axis(exam);
@@ -140,30 +133,31 @@ FrameContributions entry(const ExplainedExam& explained, const Choice& choice,
 
 }  // namespace
 
-FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
-                             const std::filesystem::path& run) {
+FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
+                             const Dataset& dataset, const std::filesystem::path& run) {
   FrameReport report;
-  if (!can_be_explained(cohort.targets.list())) return report;
-  const Labels& labels = cohort.targets[0];
-  report.choice = labels.kind().explained_exams();
-  const auto choices = most_telling(main, labels);
+  const PredictionTable& table = main.held_out;
+  if (!can_be_explained(table.targets)) return report;
+  report.choice = table.targets.front().kind().explained_exams();
+  const auto choices = most_telling(table);
   std::vector<ExplainedExam> all;
-  std::vector<const Choice*> choice_of;
+  std::vector<std::size_t> row_of, fold_of;
   for (const auto& [key, choice] : choices) {
-    const std::size_t exam = choice.fold->split->test[choice.place];
-    if (std::ranges::count(all, exam, &ExplainedExam::exam) > 0) continue;
-    all.push_back({exam, 0, explained_class(labels, key.first)});
-    choice_of.push_back(&choice);
+    const PredictionTable::Row& row = table.rows[choice.row];
+    if (std::ranges::count(all, row.exam, &ExplainedExam::exam) > 0) continue;
+    all.push_back({row.exam, 0, explained_class(table.targets.front(), key.first)});
+    row_of.push_back(choice.row);
+    fold_of.push_back(row.fold);
   }
   try {
-    auto models = models_by_fold(run, choices, cohort, dataset);
-    for (auto& [fold, of_fold] : models) explain_fold(of_fold, fold, choice_of, dataset, all);
+    auto models = models_by_fold(run, choices, table, cohort, dataset);
+    for (auto& [fold, of_fold] : models) explain_fold(of_fold, fold, fold_of, dataset, all);
   } catch (const c10::OutOfMemoryError&) {
     log_warning("there is not enough memory to show contributions in the report");
     return {};
   }
   for (std::size_t i = 0; i < all.size(); ++i)
-    report.exams.push_back(entry(all[i], *choice_of[i], cohort));
+    report.exams.push_back(entry(all[i], table, row_of[i], cohort));
   if (!all.empty()) report.note = completeness_text(all);
   return report;
 }

@@ -15,7 +15,7 @@ namespace coldframe::temporal {
 // right decision and the surest wrong one, for a regression the highest and lowest prediction and
 // the largest errors either way. The models in the folder `run` that did not see an exam explain
 // it. The dataset must hold the exams. Empty where targets are of frames.
-FrameReport explain_examples(const ModelFolds& main, const Cohort& cohort, const Dataset& dataset,
-                             const std::filesystem::path& run);
+FrameReport explain_examples(const ModelPredictions& main, const Cohort& cohort,
+                             const Dataset& dataset, const std::filesystem::path& run);
 
 }  // namespace coldframe::temporal

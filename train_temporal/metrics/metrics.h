@@ -27,8 +27,8 @@ struct MetricValue {
 // numbers say how much, times when an event came, if it did.
 enum class Scale { kNominal, kOrdinal, kNumber, kTime };
 
-// A row of a target per frame is of this frame of this exam. Any numbers do that tell the exams
-// apart and ascend with the frames.
+// A row is of this exam, and of this frame of it where the target is per frame. Any numbers do that
+// tell the exams apart and ascend with the frames.
 struct FrameOfExam {
   std::size_t exam = 0, frame = 0;
 };
@@ -48,7 +48,7 @@ struct ScoredExams {
   std::vector<double> number = {};    // [N] the true ones
   std::vector<double> horizons = {};  // ascending
   bool per_frame = false;
-  std::vector<FrameOfExam> frame = {};  // [N] where the target is per frame
+  std::vector<FrameOfExam> frame = {};  // [N], or none where only exams count
 
   std::size_t size() const { return label.size(); }
   std::size_t label_count() const { return scale == Scale::kTime ? 2 : classes; }

@@ -12,9 +12,9 @@
 
 #include "common/files/json.h"
 #include "train_temporal/metrics/clinical/delong.h"
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
+#include "train_temporal/metrics/intervals/resample.h"
 #include "train_temporal/metrics/metrics.h"
-#include "train_temporal/metrics/resample.h"
 #include "train_temporal/metrics/survival/horizons.h"
 #include "train_temporal/metrics/survival/kaplan_meier.h"
 #include "train_temporal/report/questions.h"
@@ -111,9 +111,10 @@ struct Subgroup {
 struct SubgroupColumn {
   std::string column;
   std::vector<std::string> values;
-  std::vector<std::vector<std::size_t>> value_of;  // [fold][exam]; values.size(): it has none
+  std::vector<std::size_t> value_of;  // of each exam; values.size(): it has none
+  // After evaluate_study(), in the order of `values`; and so many exams, or frames, in none.
+  std::vector<Subgroup> groups;
   std::size_t without_value = 0;
-  std::vector<Subgroup> groups;  // after evaluate_study(), in the order of `values`
 };
 
 // A figure at a threshold that was asked for, of the main model.
@@ -159,26 +160,12 @@ using KeyValues = std::vector<std::pair<std::string, std::string>>;
 // same, on exams that have the features of held-out ones, or nothing is known of its training.
 enum class Seen { kNone, kSome, kCopies, kUnknown };
 
-struct RunReport {
+// What a report says of the run as a whole, whichever its target.
+struct RunFacts {
   std::string title = "Coldframe training report";
-  std::string subtitle;              // e.g. the run's name and its date
-  std::string target;                // the label column
-  std::string event;                 // of a time to an event: the column that says if it came
-  std::string task = "binary";       // what is learnt of it
-  Scale scale = Scale::kNominal;     // decides which figures and drawings there are
-  bool per_frame = false;            // figures are over frames, not over exams
-  std::vector<std::string> classes;  // binary: {negative, positive}
-  std::string split;                 // "5 folds by patient, 3 seeds averaged"
-  DataOverview data;
-  std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
-  std::vector<FoldCurve> curves;    // of the main model
-  std::vector<FoldChoice> choices;  // of the main model
-  FrameReport examples;             // of the main model
-  Questions questions;
-  std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
-  SurvivalFigures survival;                       // likewise
-  std::vector<SubgroupColumn> subgroups;
-  std::vector<Characteristic> characteristics;
+  std::string subtitle;            // e.g. the run's name and its date
+  std::string split;               // "5 folds by patient, 3 seeds averaged"
+  std::vector<FoldCurve> curves;   // of the main model
   std::vector<CohortShift> shift;  // of an evaluation
   double shift_rate = 0;           // the share of held-out exams that would be flagged
   KeyValues configuration, recipe, resources;
@@ -188,9 +175,28 @@ struct RunReport {
   std::vector<CovariateFacts> covariates;
   bool frame_covariates = false;  // they are behind the features of every frame
   Seen seen = Seen::kNone;
-  std::string held_out_by;  // --folds groups: the column; each fold holds out one group of it
-  std::vector<std::string> warnings;
+  std::string held_out_by;     // --folds groups: the column; each fold holds out one group of it
   BootstrapOptions bootstrap;  // of the bands around curves; its level is that of all intervals
+};
+
+// What a report says of one target.
+struct RunReport : RunFacts {
+  std::string target;                // the label column
+  std::string event;                 // of a time to an event: the column that says if it came
+  std::string task = "binary";       // what is learnt of it
+  Scale scale = Scale::kNominal;     // decides which figures and drawings there are
+  bool per_frame = false;            // figures are over frames, not over exams
+  std::vector<std::string> classes;  // binary: {negative, positive}
+  DataOverview data;
+  std::vector<ModelResult> models;  // the first is the main model; after evaluate_models()
+  std::vector<FoldChoice> choices;  // of the main model
+  FrameReport examples;             // of the main model
+  Questions questions;
+  std::vector<OperatingFigure> operating_points;  // after evaluate_study(), as asked for
+  SurvivalFigures survival;                       // likewise
+  std::vector<SubgroupColumn> subgroups;
+  std::vector<Characteristic> characteristics;
+  std::vector<std::string> warnings;
 };
 
 std::string render_report(const RunReport& report);

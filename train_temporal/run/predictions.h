@@ -1,29 +1,92 @@
-// The columns that tables of predictions share: for each target `label` (where there are labels),
-// p_<class> for its classes, and `predicted`; a time to an event has `event` beside `label`, and
-// `risk` and survival_<horizon> in place of the rest. With several targets each stands behind the
-// target's name and a colon.
+// Predictions as one table, from the fits to the report: rows are exams or their frames, and each
+// target has its labels, scores and decisions of all rows. predictions.csv is this table.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cache/format/exam.h"
-#include "train_temporal/splits/labels.h"
+#include "train_temporal/metrics/intervals/fold_scores.h"
+#include "train_temporal/splits/targets.h"
 
 namespace coldframe::temporal {
 
-enum class WithLabels { kNo, kYes };
-void add_header(std::vector<std::string>& header, std::span<const Target> targets,
-                WithLabels labels);
+inline constexpr const char* kPredictions = "predictions.csv";
 
-// `label`: as Labels::at() has it; NaN leaves the fields empty.
-void add_label(std::vector<std::string>& row, const Target& target, double label);
-// The scores of one row and its decision.
-void add_prediction(std::vector<std::string>& row, const Target& target,
+// What one model says of exams. The columns of the file: repeat,fold (if held out),exam,patient,
+// frame (if per frame), then of each target `label` (if held out), p_<class> for its classes and
+// `predicted`; a time to an event has `event` beside `label`, and `risk` and survival_<horizon> in
+// place of the rest. With several targets each of these stands behind the target's name and a
+// colon. `more` columns come last.
+struct PredictionTable {
+  struct Exam {
+    std::string id, patient;
+    std::size_t patient_number = 0;
+  };
+  struct Row {
+    std::size_t repeat = 0, fold = 0;
+    std::size_t exam = 0;   // of `exams`
+    std::size_t frame = 0;  // among all frames of the exam, of a target per frame
+  };
+  struct OfTarget {
+    std::vector<double> label;           // [rows] as in TaskKind; NaN: none
+    std::vector<double> scores;          // [rows, Target::scores()]
+    std::vector<int> decision;           // [rows]
+    std::vector<double> threshold = {};  // [rows] of the decision; not in the file
+  };
+  struct Column {
+    std::string name;
+    std::vector<double> values;  // [rows]; empty: nothing is known
+  };
+
+  bool held_out = true;  // the rows have labels, and belong to folds
+  std::vector<Target> targets;
+  std::vector<Exam> exams;
+  std::vector<Row> rows;
+  std::vector<OfTarget> of;  // each target
+  std::vector<Column> more = {};
+
+  bool per_frame() const { return targets.front().per_frame; }
+  std::span<const double> scores(std::size_t target, std::size_t row) const {
+    const std::size_t width = targets[target].scores();
+    return std::span(of[target].scores).subspan(row * width, width);
+  }
+};
+
+// A table without rows yet. `patients` and their numbers: of every exam; none: as the exams say.
+PredictionTable empty_table(const std::vector<Target>& targets,
+                            std::span<const cache::ExamInfo> exams,
+                            const std::vector<std::string>& patients = {},
+                            const std::vector<std::size_t>& patient_number = {});
+
+// Adds rows for `exams`: one each, or one for each present frame; with `labels`, where they are
+// known.
+void add_rows(PredictionTable& table, std::span<const cache::ExamInfo> all,
+              const std::vector<std::size_t>& exams, const Targets* labels, std::size_t repeat = 0,
+              std::size_t fold = 0);
+// The decisions are made at `threshold`.
+void add_scores(PredictionTable& table, std::size_t target, std::span<const double> scores,
+                double threshold);
+
+// The rows in this order.
+PredictionTable rows_at(const PredictionTable& table, std::span<const std::size_t> rows);
+
+// The rows of each fold that have a label for the target, as metrics want them. `unit`, unless it
+// is empty, has a number for every exam: rows of one number become one, at the place of the first,
+// whose scores are their mean.
+std::vector<FoldScores> labelled_folds(const PredictionTable& table, std::size_t target,
+                                       const std::vector<std::size_t>& unit = {});
+
+// The columns of all targets, and what one row has in those of a target behind its label.
+void add_header(std::vector<std::string>& header, std::span<const Target> targets, bool labels);
+void add_prediction(std::vector<std::string>& fields, const Target& target,
                     std::span<const double> scores, int decision);
 
-// The number of each present frame among all of the exam's: what the column `frame` says.
-std::vector<std::size_t> present_slots(const cache::ExamInfo& exam);
+std::string to_csv(const PredictionTable& table);
+// Exams are numbered in the order of their ids. DataError.
+PredictionTable read_predictions(const std::filesystem::path& csv, std::vector<Target> targets);
 
 }  // namespace coldframe::temporal

@@ -14,7 +14,7 @@ def store(path, number, random):
     dataset.SeriesInstanceUID, dataset.Modality = f"1.2.777{number}.3", "OT"
     dataset.PatientID, dataset.PatientName = f"{SECRET}-id-{number}", f"{SECRET}^{number}"
     dataset.PatientBirthDate, dataset.StudyDate, dataset.StudyTime = "19310517", "20190823", "112233"
-    dataset.InstitutionName, dataset.AccessionNumber = f"{SECRET} Hospital", f"7788{number}"
+    dataset.InstitutionName, dataset.AccessionNumber = f"{SECRET} Hospital", f"Q7788{number}"
     dataset.Rows, dataset.Columns, dataset.NumberOfFrames = 64, 64, 2
     dataset.SamplesPerPixel, dataset.PhotometricInterpretation = 1, "MONOCHROME2"
     dataset.BitsAllocated, dataset.BitsStored, dataset.HighBit, dataset.PixelRepresentation = 8, 8, 7, 0
@@ -39,7 +39,7 @@ def test_a_bundle_of_dicom_exams_names_nobody(tmp_path):
     patients = {line.split(",")[3] for line in (made.run / "predictions.csv").read_text().splitlines()[1:]}
     assert len(patients) == 12
     bundle(made)
-    words = [SECRET.encode(), b"19310517", b"20190823", b"1.2.777", b"7788", str(tmp_path).encode(), *map(str.encode, patients)]
+    words = [SECRET.encode(), b"19310517", b"20190823", b"1.2.777", b"Q7788", str(tmp_path).encode(), *map(str.encode, patients)]
     words += [frame[row].tobytes()[:16] for exam in pixels for frame in exam for row in range(0, 64, 16)]
     names = []
     for path in (folder / "model.bundle").rglob("*"):

@@ -24,9 +24,9 @@
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/metrics/calibration.h"
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
+#include "train_temporal/metrics/intervals/spread.h"
 #include "train_temporal/metrics/metric_table.h"
-#include "train_temporal/metrics/spread.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <span>
 
-#include "train_temporal/metrics/fold_scores.h"
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/fold_scores.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 
 namespace coldframe::temporal {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/metrics/intervals.h"
-#include "train_temporal/metrics/resample.h"
+#include "train_temporal/metrics/intervals/intervals.h"
+#include "train_temporal/metrics/intervals/resample.h"
 
 namespace coldframe::temporal {
 

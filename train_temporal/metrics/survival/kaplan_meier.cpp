@@ -1,11 +1,12 @@
 #include "train_temporal/metrics/survival/kaplan_meier.h"
 
 #include <algorithm>
+#include <boost/math/distributions/chi_squared.hpp>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -57,18 +58,6 @@ std::vector<double> solved(std::vector<double> a, std::vector<double> b) {
     b[k] /= a[k * n + k];
   }
   return b;
-}
-
-// P(χ² of so many degrees of freedom > x), by the recursion over them (Abramowitz and Stegun
-// 26.4.4, 26.4.5).
-double chi_squared_tail(double x, std::size_t freedom) {
-  if (x <= 0) return 1;
-  const bool odd = freedom % 2 == 1;
-  double tail = odd ? std::erfc(std::sqrt(x / 2)) : std::exp(-x / 2);
-  double half = odd ? 0.5 : 1;
-  for (std::size_t k = odd ? 1 : 2; k < freedom; k += 2, half += 1)
-    tail += std::exp(half * std::log(x / 2) - x / 2 - std::lgamma(half + 1));
-  return tail;
 }
 
 // Observed less expected events of each group, and their covariance.
@@ -173,7 +162,8 @@ LogRank log_rank(const Outcomes& outcomes, std::span<const std::size_t> group, s
   const std::vector<double> x = solved(covariance, difference);
   if (x.empty()) return {};
   const double statistic = std::inner_product(x.begin(), x.end(), difference.begin(), 0.0);
-  return {statistic, chi_squared_tail(statistic, freedom), freedom};
+  const boost::math::chi_squared distribution(static_cast<double>(freedom));
+  return {statistic, cdf(complement(distribution, std::max(statistic, 0.0))), freedom};
 }
 
 }  // namespace coldframe::temporal

@@ -6,8 +6,8 @@
 
 #include "common/charts/html.h"
 #include "common/text/text.h"
-#include "train_temporal/metrics/bounds.h"
 #include "train_temporal/metrics/calibration.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/scale_words.h"
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "common/text/text.h"
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/report/sections/sections.h"
 

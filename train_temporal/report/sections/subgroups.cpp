@@ -21,7 +21,7 @@ std::vector<FoldScores> exams_where(const RunReport& report, const SubgroupColum
   for (std::size_t f = 0; f < folds.size(); ++f) {
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < folds[f].exams.size(); ++i)
-      if (takes(column.value_of[f][i])) rows.push_back(i);
+      if (takes(column.value_of[folds[f].exams.frame[i].exam])) rows.push_back(i);
     if (rows.empty()) continue;
     FoldScores& fold = result.emplace_back();
     fold.repeat = folds[f].repeat;
@@ -148,9 +148,16 @@ std::string subgroup_section(const RunReport& report, const SubgroupColumn& colu
 }
 
 void evaluate_subgroups(RunReport& report) {
+  const std::vector<FoldScores>& folds = report.models.front().folds;
   for (SubgroupColumn& column : report.subgroups) {
     for (std::size_t v = 0; v < column.values.size(); ++v)
       column.groups.push_back(evaluate_group(report, column, v));
+    for (const FoldScores& fold : folds)
+      if (fold.repeat == folds.front().repeat)
+        column.without_value += static_cast<std::size_t>(
+            std::ranges::count_if(fold.exams.frame, [&](const FrameOfExam& row) {
+              return column.value_of[row.exam] == column.values.size();
+            }));
   }
 }
 

@@ -167,15 +167,19 @@ std::vector<std::string> Ensemble::unlearnt_inputs(const cache::CacheReader& cac
   return said;
 }
 
+void Ensemble::take_covariates(const cache::CacheReader& cache,
+                               const std::vector<std::size_t>& exams) {
+  require_width(cache.dimension());
+  if (card().covariates.empty()) return;
+  const auto columns = covariate_columns(card().covariates, cache, exams, labels_);
+  for (TrainedModel& trained : models_)
+    trained.model->covariates = trained.card.covariates.encode(columns);
+  for (const std::string& said : missing_covariates(columns, exams)) log_info_once(said);
+}
+
 Dataset Ensemble::load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                        const torch::Device& device) {
-  require_width(cache.dimension());
-  if (!card().covariates.empty()) {
-    const auto columns = covariate_columns(card().covariates, cache, exams, labels_);
-    for (TrainedModel& trained : models_)
-      trained.model->covariates = trained.card.covariates.encode(columns);
-    for (const std::string& said : missing_covariates(columns, exams)) log_info_once(said);
-  }
+  take_covariates(cache, exams);
   return load_dataset(cache, exams, card().source_kinds, device, {"clean"},
                       residence_of(cache, exams, device));
 }
@@ -191,10 +195,8 @@ Residence Ensemble::residence_of(const cache::CacheReader& cache,
   return placement.where;
 }
 
-std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cache,
-                                                  const std::vector<std::size_t>& exams,
-                                                  const torch::Device& device) {
-  const Dataset dataset = load(cache, exams, device);
+std::vector<std::vector<double>> Ensemble::scores(const Dataset& dataset,
+                                                  const std::vector<std::size_t>& exams) {
   std::vector<std::vector<double>> mean(targets().size());
   ThreadTeam team(static_cast<std::size_t>(torch::get_num_threads()));
   for (TrainedModel& trained : models_) {
@@ -208,6 +210,25 @@ std::vector<std::vector<double>> Ensemble::scores(const cache::CacheReader& cach
     }
   }
   return mean;
+}
+
+PredictionTable Ensemble::predict(const cache::CacheReader& cache, const Dataset& dataset,
+                                  const std::vector<std::size_t>& exams) {
+  PredictionTable table = empty_table(targets(), cache.exams());
+  table.held_out = false;
+  add_rows(table, cache.exams(), exams, nullptr);
+  const auto of_targets = scores(dataset, exams);
+  for (std::size_t t = 0; t < of_targets.size(); ++t)
+    add_scores(table, t, of_targets[t], threshold(t));
+  return table;
+}
+
+std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache) {
+  std::vector<std::size_t> exams;
+  for (std::size_t i = 0; i < cache.exams().size(); ++i) {
+    if (present_frames(cache.exams()[i]) > 0) exams.push_back(i);
+  }
+  return exams;
 }
 
 }  // namespace coldframe::temporal

@@ -7,6 +7,7 @@
 #include "cache/read/reader.h"
 #include "train_temporal/data/dataset.h"
 #include "train_temporal/models/model_file.h"
+#include "train_temporal/run/predictions.h"
 
 namespace coldframe::temporal {
 
@@ -42,15 +43,19 @@ class Ensemble {
                                            const std::vector<std::size_t>& exams) const;
   // DataError where a frame has another number of features than the models take.
   void require_width(std::int64_t features) const;
-  // The exams' features, as far as the models do not make their own of the cut. Covariates go to
-  // the models. The cache is arranged already.
+  // The exams' covariates go to the models.
+  void take_covariates(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
+  // So do they here. The exams' features, as far as the models do not make their own of the cut,
+  // for all models of a run. The cache is arranged already.
   Dataset load(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                const torch::Device& device);
   // The scores [n, Target::scores()] of each target for the exams given by index, or for their
   // present frames: each model's as its own Readout has them, averaged.
-  std::vector<std::vector<double>> scores(const cache::CacheReader& cache,
-                                          const std::vector<std::size_t>& exams,
-                                          const torch::Device& device);
+  std::vector<std::vector<double>> scores(const Dataset& dataset,
+                                          const std::vector<std::size_t>& exams);
+  // The same as a table without labels.
+  PredictionTable predict(const cache::CacheReader& cache, const Dataset& dataset,
+                          const std::vector<std::size_t>& exams);
 
  private:
   void warn_of_late_horizons(double horizon) const;
@@ -59,5 +64,7 @@ class Ensemble {
   std::vector<TrainedModel> models_;
   std::filesystem::path labels_;
 };
+
+std::vector<std::size_t> exams_with_frames(const cache::CacheReader& cache);
 
 }  // namespace coldframe::temporal

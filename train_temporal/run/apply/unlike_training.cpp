@@ -1,6 +1,7 @@
 #include "train_temporal/run/apply/unlike_training.h"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -80,13 +81,9 @@ std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
 
 // The share of chance that so many of n exams or more are flagged, at the rate of held-out ones.
 double chance_of(std::size_t flagged, std::size_t n) {
-  double below = 0;
-  for (std::size_t i = 0; i < flagged; ++i) {
-    const double k = static_cast<double>(i), all = static_cast<double>(n);
-    below += std::exp(std::lgamma(all + 1) - std::lgamma(k + 1) - std::lgamma(all - k + 1) +
-                      k * std::log(kUnlikeRate) + (all - k) * std::log1p(-kUnlikeRate));
-  }
-  return 1 - below;
+  if (flagged == 0) return 1;
+  const boost::math::binomial distribution(static_cast<double>(n), kUnlikeRate);
+  return cdf(complement(distribution, static_cast<double>(flagged) - 1));
 }
 
 }  // namespace
@@ -310,6 +307,19 @@ std::vector<OodScore> judge_exams(const std::filesystem::path& study,
                                   const std::vector<std::size_t>& exams, bool timed) {
   const auto unlike = UnlikeTraining::read(study, cache.dimension());
   return unlike ? unlike->judge_inputs(traits_of(cache, exams), timed) : std::vector<OodScore>();
+}
+
+void add_unlike(PredictionTable& table, const std::vector<OodScore>& unlike) {
+  if (unlike.empty()) return;
+  PredictionTable::Column distance{"unlike_training", {}}, rank{"unlike_rank", {}};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    if (i > 0 && table.rows[i].exam != table.rows[i - 1].exam) ++n;
+    distance.values.push_back(unlike[n].distance);
+    rank.values.push_back(unlike[n].rank);
+  }
+  table.more.push_back(std::move(distance));
+  table.more.push_back(std::move(rank));
 }
 
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams) {

@@ -18,6 +18,7 @@
 #include "cache/read/reader.h"
 #include "common/torch/tensor.h"
 #include "train_temporal/report/report.h"
+#include "train_temporal/run/predictions.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
@@ -88,6 +89,10 @@ std::string warn_of_unlike(const std::vector<OodScore>& exams);
 std::vector<OodScore> judge_exams(const std::filesystem::path& study,
                                   const cache::CacheReader& cache,
                                   const std::vector<std::size_t>& exams, bool timed);
+
+// As columns unlike_training and unlike_rank; none where `unlike` is empty, else it has every exam
+// of the table's rows, in their order.
+void add_unlike(PredictionTable& table, const std::vector<OodScore>& unlike);
 
 // A row for each trait.
 std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams);

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 
 namespace coldframe::temporal {
 

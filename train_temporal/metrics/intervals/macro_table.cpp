@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {

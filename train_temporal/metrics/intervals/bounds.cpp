@@ -1,6 +1,8 @@
-#include "train_temporal/metrics/bounds.h"
+#include "train_temporal/metrics/intervals/bounds.h"
 
 #include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 
@@ -71,24 +73,12 @@ bool is_degenerate(Shape shape, double value, const Spread& spread) {
 
 }  // namespace
 
-double normal_quantile(double share) {  // by bisection
-  double low = -8, high = 8;
-  for (int step = 0; step < 60; ++step) {
-    const double middle = (low + high) / 2;
-    (0.5 * std::erfc(-middle / std::sqrt(2.0)) < share ? low : high) = middle;
-  }
-  return (low + high) / 2;
+double normal_quantile(double share) {
+  return quantile(boost::math::normal(), share);
 }
 
-// Abramowitz and Stegun 26.7.5; off by less than 1 % from two degrees of freedom on.
 double student_quantile(double share, double freedom) {
-  const double z = normal_quantile(share), n = std::max(freedom, 2.0), s = z * z;
-  const double terms[] = {z * (s + 1) / 4, z * ((5 * s + 16) * s + 3) / 96,
-                          z * (((3 * s + 19) * s + 17) * s - 15) / 384,
-                          z * ((((79 * s + 776) * s + 1482) * s - 1920) * s - 945) / 92160};
-  double sum = 0;
-  for (int i = 3; i >= 0; --i) sum = (sum + terms[i]) / n;
-  return z + sum;
+  return quantile(boost::math::students_t(std::max(freedom, 2.0)), share);
 }
 
 MetricRange range_of(Metric metric) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "train_temporal/metrics/fold_scores.h"
+#include "train_temporal/metrics/intervals/fold_scores.h"
 #include "train_temporal/metrics/metrics.h"
 
 namespace coldframe::temporal {

@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 
 #include <algorithm>
 #include <cassert>
@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "common/text/text.h"
+#include "train_temporal/metrics/intervals/spread.h"
 #include "train_temporal/metrics/metric_table.h"
-#include "train_temporal/metrics/spread.h"
 
 namespace coldframe::temporal {
 namespace {

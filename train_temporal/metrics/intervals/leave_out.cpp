@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "common/threads/parallel.h"
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 #include "train_temporal/metrics/metric_table.h"
 
 namespace coldframe::temporal {

@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/fold_scores.h"
+#include "train_temporal/metrics/intervals/fold_scores.h"
 
 namespace coldframe::temporal {
 namespace {

@@ -53,7 +53,7 @@ MetricRange range_of(Metric metric);
 // The same for a share alone, whatever the size of its sample.
 Bounds share_bounds(double share, const Spread& spread, double level);
 
-double normal_quantile(double share);  // ±8 for shares that are nearly 0 or 1
-double student_quantile(double share, double freedom);
+double normal_quantile(double share);
+double student_quantile(double share, double freedom);  // of two degrees of freedom or more
 
 }  // namespace coldframe::temporal

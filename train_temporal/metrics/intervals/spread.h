@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "train_temporal/metrics/bounds.h"
-#include "train_temporal/metrics/intervals.h"
+#include "train_temporal/metrics/intervals/bounds.h"
+#include "train_temporal/metrics/intervals/intervals.h"
 
 namespace coldframe::temporal {
 

@@ -1,4 +1,4 @@
-#include "train_temporal/metrics/spread.h"
+#include "train_temporal/metrics/intervals/spread.h"
 
 #include <algorithm>
 #include <cmath>
