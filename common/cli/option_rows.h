@@ -22,22 +22,38 @@
 namespace coldframe {
 
 // What a number may be: "1 or more", "more than 0 mm", "16 to 512 pixels".
-struct Bounds {
+struct NumberBounds {
   double least = -std::numeric_limits<double>::infinity();
   double most = std::numeric_limits<double>::infinity();
   const char* unit = "";
-  bool above = false;  // `least` itself is not allowed
+  bool above = false, below = false;  // `least` itself, or `most`, is not allowed
+  bool or_zero = false;               // 0 is allowed, too
 
   bool contain(double value) const {
-    return above ? value > least && value <= most : value >= least && value <= most;
+    return (or_zero && value == 0) ||
+           ((above ? value > least : value >= least) && (below ? value < most : value <= most));
   }
   std::string text() const;
 };
-inline Bounds at_least(double least, const char* unit = "") {
+inline NumberBounds between(double least, double most) {
+  return {.least = least, .most = most};
+}
+inline NumberBounds at_least(double least, const char* unit = "") {
   return {.least = least, .unit = unit};
 }
-inline Bounds above(double least, const char* unit = "") {
+inline NumberBounds above(double least, const char* unit = "") {
   return {.least = least, .unit = unit, .above = true};
+}
+inline NumberBounds below_one() {
+  return {.least = 0, .most = 1, .below = true};
+}
+// Between 0 and 1, no nearer to them than `margin`.
+inline NumberBounds share(double margin = 0) {
+  return {.least = margin, .most = 1 - margin, .above = margin == 0, .below = margin == 0};
+}
+inline NumberBounds or_zero(NumberBounds bounds) {
+  bounds.or_zero = true;
+  return bounds;
 }
 
 // Puts an option's word in its place; ConfigError names the option and what is expected.
@@ -57,12 +73,15 @@ struct OptionRow {
   // so that what was made before the option existed can be continued.
   std::string key = "";
   Json recorded = nullptr;
+  std::string shown = "";  // the default that --help shows; it is set like a word that is given
 };
 
 // The options that were given, with their words ("" of a switch).
 using GivenWords = std::map<std::string, std::string, std::less<>>;
 
-// Adds the rows to the options that parse_command_line() takes; `given` gets their words there.
+// Adds rows to the options that parse_command_line() takes; `given` gets their words there.
+void describe_option(const OptionRow& row, GivenWords& given,
+                     boost::program_options::options_description& description);
 void describe_options(const std::vector<OptionRow>& rows, GivenWords& given,
                       boost::program_options::options_description& description);
 // Sets the rows that were given, in their order.
@@ -75,10 +94,11 @@ std::optional<std::string> ini_line(const std::string& option, const std::string
 std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const GivenWords& given);
 
 [[noreturn]] void refuse_number(const std::string& option, const std::string& word,
-                                const Bounds& bounds);
+                                const NumberBounds& bounds);
 
 template <typename Number>
-Number parse_number(const std::string& option, const std::string& word, const Bounds& bounds) {
+Number parse_number(const std::string& option, const std::string& word,
+                    const NumberBounds& bounds) {
   std::conditional_t<std::is_integral_v<Number>, std::int64_t, double> value = 0;
   bool valid = false;
   if constexpr (std::is_integral_v<Number>)
@@ -91,7 +111,7 @@ Number parse_number(const std::string& option, const std::string& word, const Bo
 
 // `place` is a number or an optional one.
 template <typename Place>
-SetOption number(Place& place, const Bounds& bounds = {}) {
+SetOption number(Place& place, const NumberBounds& bounds = {}) {
   SetOption set = [&place, bounds](const std::string& option, const std::string& word) {
     if constexpr (requires { place.has_value(); })
       place = parse_number<typename Place::value_type>(option, word, bounds);

@@ -35,10 +35,10 @@ def test_a_run_is_repeated_from_its_options(tmp_path):
 
 
 @pytest.mark.parametrize("words, said", [
-    (["--hidden", 0], "--hidden: expected 1 to 8192"), (["--lr", 0], "--lr: expected more than 0"),
-    (["--dropout", 1], "--dropout: expected 0 or more and less than 1"), (["--batch", 0], "--batch: expected 1 or more"),
-    (["--search", 1], "--search: expected 0, or 2 to 1000"), (["--mixup", 9], "--mixup: expected 0, or 0.01 to 4"),
-    (["--threshold", 1], "--threshold: expected a number between 0 and 1"), (["--temporal-pool", "none"], "not one of: last, mean, attention"),
+    (["--hidden", 0], "--hidden 0: expected 1 to 8192"), (["--lr", 0], "--lr 0: expected more than 0"),
+    (["--dropout", 1], "--dropout 1: expected 0 or more and less than 1"), (["--batch", 0], "--batch 0: expected 1 or more"),
+    (["--search", 1], "--search 1: expected 0, or 2 to 1000"), (["--mixup", 9], "--mixup 9: expected 0, or 0.01 to 4"),
+    (["--threshold", 1], "--threshold 1: expected more than 0 and less than 1"), (["--temporal-pool", "none"], "not one of: last, mean, attention"),
     (["--lora", 3], "--lora is for --tune WEIGHTS; give both, or neither"), (["--from", "x"], "--from is for --tune WEIGHTS"),
     (["--model", "mean", "--temporal-pool", "attention"], "--temporal-pool is for models that read frames in order"),
     (["--model", "tcn", "--bidirectional"], "--bidirectional is for a GRU or LSTM"),

@@ -124,7 +124,7 @@ def test_every_exam_of_the_flow_is_counted_once(tmp_path):
     (["--subgroups", "empty"], "0 different values"), (["--subgroups", "age"], "expected 2 to 50"),
     (["--subgroups", "sex,,site"], "expected names"), (["--characteristics", "colour"], "no such column"), (["--aggregate", "colour"], "no such column"),
     (["--subgroups", "sex,sex"], "each column once"),
-    (["--characteristics", "exam_name"], "at most 50 categories"), (["--prevalence", "1e-320"], "no nearer"), (["--threshold", "1.5"], "between 0 and 1"), (["--prevalence", "0"], "between 0 and 1"),
+    (["--characteristics", "exam_name"], "at most 50 categories"), (["--prevalence", "1e-320"], "1e-09 to 0.999999999"), (["--threshold", "1.5"], "more than 0 and less than 1"), (["--prevalence", "0"], "expected 1e-09 to"),
     (["--aggregate", "site", "--subgroups", "study"], "have 'study' = 's0' and 's1'"),
 ])
 def test_questions_without_an_answer_are_refused_by_name(tmp_path, made, words, said):

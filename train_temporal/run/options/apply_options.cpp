@@ -46,8 +46,8 @@ constexpr PassedOption kPassed[] = {
 };
 
 void add_study(OptionRows& rows, ApplyOptions& options) {
-  rows.path("run", options.run, "RUN", "a folder that `coldframe train` made");
-  rows.path("bundle", options.bundle, "BUNDLE", "or a bundle of `coldframe bundle make`");
+  rows.text("run", options.run, "RUN", "a folder that `coldframe train` made");
+  rows.text("bundle", options.bundle, "BUNDLE", "or a bundle of `coldframe bundle make`");
   rows.toggle("other-patients", options.other_patients,
               "none of these people took part in the training, even where ids are the same");
   rows.toggle("without-times", options.without_times,
@@ -56,22 +56,18 @@ void add_study(OptionRows& rows, ApplyOptions& options) {
 
 void add_raw(OptionRows& rows, ApplyOptions& options) {
   std::vector<std::string>& extraction = options.extraction;
-  rows.path("input", options.input, "PATH",
+  rows.text("input", options.input, "PATH",
             "with --bundle: exams as they come, a folder, file or CSV manifest as `coldframe "
             "extract` takes them");
   for (const PassedOption& option : kPassed) {
     const std::string word = concat("--", option.name);
-    if (option.value == nullptr) {
-      rows.parsed_toggle(
-          option.name, [&extraction, word] { extraction.push_back(word); }, option.help);
-    } else {
-      rows.parsed(
-          option.name, option.value,
-          [&extraction, word](const std::string& value) {
-            extraction.insert(extraction.end(), {word, value});
-          },
-          option.help);
-    }
+    rows.parsed(
+        option.name, option.value,
+        [&extraction, word, is_switch = option.value == nullptr](auto&, const std::string& value) {
+          extraction.push_back(word);
+          if (!is_switch) extraction.push_back(value);
+        },
+        option.help);
   }
 }
 
@@ -127,10 +123,10 @@ bool parse_evaluate_options(const std::vector<std::string>& arguments, ApplyOpti
             "of TIME:EVENT: which value says that the event came, where it is not the run's own "
             "word");
   add_raw(rows, options);
-  rows.path("against", options.against, "RUN",
+  rows.text("against", options.against, "RUN",
             "compare with this run, paired: on the exams of --cache, or without one on those that "
             "both runs have held out");
-  rows.path("out", options.out, "FOLDER", "write metrics, predictions and report.html here");
+  rows.text("out", options.out, "FOLDER", "write metrics, predictions and report.html here");
   rows.toggle("overwrite", options.overwrite, "replace files of an earlier evaluation");
   add_questions(rows, options.questions);
   add_bootstrap(rows, options.resamples);
@@ -153,11 +149,11 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
   OptionRows rows;
   add_study(rows, options);
   add_cache(rows, options.data);
-  rows.path("labels", options.data.labels, "FILE.csv",
+  rows.text("labels", options.data.labels, "FILE.csv",
             "covariates that the models take, from a CSV with columns exam and theirs");
   add_horizons(rows, options.data);
   add_raw(rows, options);
-  rows.path("watch", options.watch, "FOLDER",
+  rows.text("watch", options.watch, "FOLDER",
             "with --bundle: predict what arrives in a folder, each file or folder in it once; "
             "--out is a folder then, with a file for each and predictions.csv of all");
   rows.number("quiet-for", options.quiet_s, at_least(0),
@@ -169,8 +165,8 @@ bool parse_predict_options(const std::vector<std::string>& arguments, ApplyOptio
               "with --bundle: predict a clip frame by frame, as it comes, in constant memory; "
               "--input is a file or - for the standard input, and each line of the standard output "
               "is of the frames so far");
-  rows.path("out", options.out, "FILE.csv", "the predictions to write");
-  rows.path("explain", options.explain, "FILE.csv",
+  rows.text("out", options.out, "FILE.csv", "the predictions to write");
+  rows.text("explain", options.explain, "FILE.csv",
             "also write what each frame adds to the probability, number or expected class "
             "(integrated gradients over time)");
   rows.toggle("overwrite", options.overwrite, "replace the files");

@@ -36,7 +36,8 @@ void take_columns(const std::string& words, CovariateChoice& covariates) {
 
 void add_covariates(OptionRows& rows, CovariateChoice& covariates) {
   rows.parsed(
-      "covariates", "A,B", [&](const std::string& words) { take_columns(words, covariates); },
+      "covariates", "A,B",
+      [&](auto&, const std::string& words) { take_columns(words, covariates); },
       "what a visit knows besides its images: columns of exams of the cache or of --labels; a "
       "column of numbers is one (A:category says otherwise), any other holds categories");
   rows.word("covariates-at", covariates.at_frames, {{"head", false}, {"frames", true}}, "WHERE",

@@ -1,6 +1,6 @@
-// Options as rows. A row binds a name to a member of an options struct and says what it may be and
-// what it means: the command line, its bounds, --help, config.json, --search and the checks of what
-// goes together read it. To add an option is a row, beside its member.
+// The rows of options of `train` and its kin: an OptionRow that also says where its value is, which
+// config.json states, --search draws and checks of what goes together read. To add an option is a
+// row, beside its member.
 #pragma once
 
 #include <boost/program_options.hpp>
@@ -12,30 +12,13 @@
 #include <vector>
 
 #include "common/cli/cli.h"
+#include "common/cli/option_rows.h"
 #include "common/files/json.h"
 #include "common/text/text.h"
 #include "common/threads/counter_random.h"
 #include "train_temporal/models/architecture.h"
 
 namespace coldframe::temporal {
-
-// What a number may be, and how a message says it.
-struct Range {
-  double low, high;  // both belong to it
-  std::string text;
-  bool or_zero = false;
-
-  bool has(double value) const {
-    return (or_zero && value == 0) || (value >= low && value <= high);
-  }
-};
-Range between(double low, double high);
-Range at_least(double low);
-Range more_than(double low);
-Range below_one();               // from 0 on
-Range share(double margin = 0);  // between 0 and 1, no nearer to them than `margin`
-Range or_zero(Range range);
-void require_in(const Range& range, const std::string& option, double value);  // ConfigError
 
 // What --search draws of an option: one of some values, or a number between two.
 struct Draw {
@@ -46,47 +29,42 @@ struct Draw {
   Json operator()(CounterRandom& random) const;
 };
 
-struct OptionRow {
-  using Semantic = boost::program_options::value_semantic;
-
-  std::string name, group, help;
-  std::function<Semantic*(const OptionRow&)> semantic;  // Boost takes it over
+// `key`: its place in config.json, "fit.learning_rate"; "": none.
+struct ValueRow : OptionRow {
+  std::string group;
   std::function<Json()> value;
-  std::function<void(const Json&)> assign;
-
-  std::string key;                     // its place in config.json: "fit.learning_rate"; "": none
-  std::optional<std::string> shown;    // the default that --help shows
-  std::optional<std::string> implied;  // where the option stands alone
-  std::vector<std::string> words;      // those that may be given; none: any
+  Json standard;                   // its value before parsing
+  std::vector<std::string> words;  // those that may be given; none: any
   bool used_most = false;
   std::optional<Draw> draw;
   std::size_t draw_place = 0;                                   // in the order of draws
   bool Architecture::*reader = nullptr;                         // the models that it is for
   const char* readers = nullptr;                                // their name in a message
   const char *companion = nullptr, *companion_value = nullptr;  // the option that it needs
-  Json standard;                                                // its value before parsing
-  std::string spelt = {};                                       // on the command line
 
-  OptionRow& in(const std::string& path) { return key = path, *this; }
-  OptionRow& most_used() { return used_most = true, *this; }
-  OptionRow& show(const std::string& text) { return shown = text, *this; }
-  OptionRow& show_none() { return shown.reset(), *this; }
-  OptionRow& alone(const std::string& word) { return implied = word, *this; }
-  OptionRow& written(std::function<Json()> as) {
+  ValueRow& in(const std::string& path) { return key = path, *this; }
+  ValueRow& most_used() { return used_most = true, *this; }
+  ValueRow& show(const std::string& text) { return shown = text, *this; }
+  ValueRow& show_none() { return show(""); }
+  ValueRow& alone(const std::string& word) { return word_alone = word, *this; }
+  ValueRow& written(std::function<Json()> as) {
     value = std::move(as);
     standard = value();
     return *this;
   }
-  OptionRow& only(std::vector<std::string> allowed) { return words = std::move(allowed), *this; }
+  ValueRow& only(std::vector<std::string> allowed) { return words = std::move(allowed), *this; }
   // --search draws it. Its place among the draws stays, so that a seed's settings do.
-  OptionRow& searched(std::size_t place, Draw from) {
+  ValueRow& searched(std::size_t place, Draw from) {
     return draw_place = place, draw = std::move(from), *this;
   }
-  OptionRow& for_models(bool Architecture::*which, const char* text) {
+  ValueRow& for_models(bool Architecture::*which, const char* text) {
     return reader = which, readers = text, *this;
   }
-  OptionRow& needs(const char* option, const char* placeholder) {
+  ValueRow& needs(const char* option, const char* placeholder) {
     return companion = option, companion_value = placeholder, *this;
+  }
+  void assign(const Json& json) const {
+    set(name, json.is_string() ? json.get<std::string>() : json.dump());
   }
 };
 
@@ -94,87 +72,81 @@ class OptionRows {
  public:
   void group(const std::string& caption) { group_ = caption; }
 
-  template <typename Number>
-  OptionRow& number(const std::string& name, Number& value, const Range& range,
-                    const std::string& help);
-  OptionRow& number(const std::string& name, std::optional<double>& value, const Range& range,
-                    const std::string& help);
-  OptionRow& toggle(const std::string& name, bool& value, const std::string& help);
-  OptionRow& text(const std::string& name, std::string& value, const char* placeholder,
-                  const std::string& help);
-  OptionRow& path(const std::string& name, std::filesystem::path& value, const char* placeholder,
-                  const std::string& help);
-  // Columns with commas between them.
-  OptionRow& names(const std::string& name, std::vector<std::string>& value,
+  // `place` is a number or an optional one.
+  template <typename Place>
+  ValueRow& number(const char* name, Place& place, const NumberBounds& bounds,
                    const std::string& help);
+  ValueRow& toggle(const char* name, bool& place, const std::string& help);
+  // A text or a path.
+  template <typename Place>
+  ValueRow& text(const char* name, Place& place, const char* placeholder, const std::string& help);
+  // Columns with commas between them.
+  ValueRow& names(const char* name, std::vector<std::string>& value, const std::string& help);
   template <typename T>
-  OptionRow& word(const std::string& name, T& value, const WordTable<T>& table,
-                  const char* placeholder, const std::string& help);
-  // `take` reads a word; ConfigError.
-  OptionRow& parsed(const std::string& name, const char* placeholder,
-                    std::function<void(const std::string&)> take, const std::string& help);
+  ValueRow& word(const char* name, T& place, const WordTable<T>& table, const char* placeholder,
+                 const std::string& help);
+  // A word, or null for a switch, that does something where it is given; ConfigError.
+  ValueRow& parsed(const char* name, const char* placeholder, SetOption take,
+                   const std::string& help);
 
-  // A switch that does something where it is given.
-  OptionRow& parsed_toggle(const std::string& name, std::function<void()> take,
-                           const std::string& help);
-
-  const std::deque<OptionRow>& rows() const { return rows_; }
-  // All options: those that are used most lead, each of the others is in its group.
-  boost::program_options::options_description description() const;
+  const std::deque<ValueRow>& rows() const { return rows_; }
   // False when only help was asked for. ConfigError.
   bool parse(const CommandHelp& help, const std::vector<std::string>& arguments);
 
-  bool given(const std::string& name) const { return given_.contains(name); }
+  bool given(std::string_view name) const { return given_.contains(name); }
   // True where an option asks for something: given, or where it has a default another value.
-  bool asks(const OptionRow& row) const;
-  void require(const char* name) const;  // ConfigError where it has no value
-  void check_companions() const;         // ConfigError for options whose companion is missing
+  bool asks(const ValueRow& row) const;
+  void require(std::string_view name) const;  // ConfigError where it has no value
+  void check_companions() const;              // ConfigError for options whose companion is missing
   // ConfigError for those of `names` that are given.
   void refuse(const std::vector<std::string>& names, const std::string& why) const;
 
   // What was given as lines of an INI file, that of the groups `but` aside; none where a word is
   // one that such a file cannot hold.
   std::optional<std::string> ini(const std::vector<std::string>& but) const;
-  std::vector<const OptionRow*> searched() const;  // in the order of draws
+  std::vector<const ValueRow*> searched() const;  // in the order of draws
   // Sets the rows whose key begins with "`part`." in `json`, by the rest of it.
   void write(const std::string& part, Json& json) const;
 
  private:
-  OptionRow& add(const std::string& name, const std::string& help);
+  // All options: those that are used most lead, each of the others is in its group.
+  boost::program_options::options_description description();
 
   std::string group_ = "Options";
-  std::deque<OptionRow> rows_;
+  std::deque<ValueRow> rows_;
   GivenOptions given_;
+  GivenWords words_;  // also of defaults
 };
 
-template <typename Number>
-OptionRow& OptionRows::number(const std::string& name, Number& value, const Range& range,
-                              const std::string& help) {
-  OptionRow& row = add(name, help);
-  const std::string shown =
-      std::is_floating_point_v<Number> ? exact(static_cast<double>(value)) : concat(value);
-  row.show(shown);  // 0.3, where Boost would show 0.29999999999999999
-  row.semantic = [&value, range](const OptionRow& self) {
-    return boost::program_options::value(&value)
-        ->value_name("N")
-        ->default_value(value, self.shown.value_or(""))
-        ->notifier([range, name = self.name](const Number& given) {
-          require_in(range, name, static_cast<double>(given));
-        });
-  };
-  row.assign = [&value](const Json& json) { value = json.get<Number>(); };
-  return row.written([&value] { return Json(value); });
+template <typename Place>
+ValueRow& OptionRows::number(const char* name, Place& place, const NumberBounds& bounds,
+                             const std::string& help) {
+  ValueRow& row = parsed(name, "N", coldframe::number(place, bounds), help);
+  if constexpr (requires { place.has_value(); }) {
+    return row.written([&place] { return place ? Json(*place) : Json(); });
+  } else {
+    const bool whole = std::is_integral_v<Place>;
+    row.show(whole ? concat(place) : exact(static_cast<double>(place)));  // 0.3 of a float, too
+    return row.written([&place] { return Json(place); });
+  }
+}
+
+template <typename Place>
+ValueRow& OptionRows::text(const char* name, Place& place, const char* placeholder,
+                           const std::string& help) {
+  const auto now = [&place] { return std::filesystem::path(place).string(); };
+  return parsed(name, placeholder, coldframe::text(place), help)
+      .written([now] { return Json(now()); })
+      .show(now());
 }
 
 template <typename T>
-OptionRow& OptionRows::word(const std::string& name, T& value, const WordTable<T>& table,
-                            const char* placeholder, const std::string& help) {
-  const auto take = [&value, table](const std::string& word) { value = *value_for(table, word); };
-  OptionRow& row = parsed(name, placeholder, take, help);
-  row.assign = [take](const Json& json) { take(json.get<std::string>()); };
-  return row.written([&value, table] { return Json(word_for(table, value)); })
+ValueRow& OptionRows::word(const char* name, T& place, const WordTable<T>& table,
+                           const char* placeholder, const std::string& help) {
+  return parsed(name, placeholder, one_of(place, table), help)
+      .written([&place, table] { return Json(word_for(table, place)); })
       .only(words_in(table))
-      .show(word_for(table, value));
+      .show(word_for(table, place));
 }
 
 }  // namespace coldframe::temporal

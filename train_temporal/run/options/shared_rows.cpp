@@ -31,7 +31,7 @@ void require_different(std::vector<std::string> names, const char* option) {
 }  // namespace
 
 void add_cache(OptionRows& rows, TargetOptions& data) {
-  rows.path("cache", data.cache, "CACHE",
+  rows.text("cache", data.cache, "CACHE",
             "features, as `coldframe extract` made them; of several streams in a cache each: "
             "fa=PATH,icga=PATH")
       .most_used();
@@ -44,7 +44,7 @@ void add_data(OptionRows& rows, TargetOptions& data) {
             "as A,B, each with a task of its own as A:regression,B; a time to an event as "
             "TIME:EVENT")
       .most_used();
-  rows.path("labels", data.labels, "FILE.csv", "labels from a CSV with columns exam and COLUMN")
+  rows.text("labels", data.labels, "FILE.csv", "labels from a CSV with columns exam and COLUMN")
       .most_used();
   rows.toggle("exam-is-patient", data.exam_is_patient,
               "every exam is of another patient (when there is no patient column)");
@@ -53,7 +53,9 @@ void add_data(OptionRows& rows, TargetOptions& data) {
 void add_horizons(OptionRows& rows, TargetOptions& data) {
   rows.parsed(
       "horizons", "A,B",
-      [&](const std::string& words) { data.horizons = ascending_numbers("horizons", words); },
+      [&](const std::string& option, const std::string& words) {
+        data.horizons = ascending_numbers(option, words);
+      },
       "of TIME:EVENT: predict the probability of no event up to these times (default: the "
       "quartiles of the times of all events of the run)");
 }
@@ -86,7 +88,7 @@ void add_bootstrap(OptionRows& rows, std::size_t& resamples) {
 }
 
 void add_machine(OptionRows& rows, std::string& device, std::size_t& threads, bool& json) {
-  OptionRow& row = rows.text("device", device, "NAME", "cpu, cuda, cuda:N or auto").most_used();
+  ValueRow& row = rows.text("device", device, "NAME", "cpu, cuda, cuda:N or auto").most_used();
   if (device.empty()) row.help += " (default: cpu, with --input auto)";
   rows.number("threads", threads, between(0, 1024), "CPU threads, 0: one per core");
   rows.toggle("json", json, "print the summary as JSON");

@@ -92,7 +92,7 @@ void check_splits(const TrainOptions& options) {
 // Options of some models are refused where none of these is trained.
 void check_readers(const OptionRows& rows, const TrainOptions& options) {
   const auto models = trained_models(options);
-  for (const OptionRow& row : rows.rows()) {
+  for (const ValueRow& row : rows.rows()) {
     const auto reads = [&](const ModelConfig& one) { return one.architecture->*row.reader; };
     if (row.reader == nullptr || !rows.asks(row) || std::ranges::any_of(models, reads)) continue;
     throw ConfigError(concat("--", row.name, " is for ", row.readers, ", and ",

@@ -1,11 +1,9 @@
 // The options of `train`, group by group.
-#include <charconv>
-
+#include "train_temporal/run/options/train_rows.h"
 #include "common/cli/error.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
 #include "train_temporal/run/options/shared_rows.h"
-#include "train_temporal/run/options/train_rows.h"
 #include "train_temporal/tasks/target_list.h"
 #include "train_temporal/training/objective/mixup.h"
 
@@ -18,10 +16,10 @@ void take_folds(const std::string& word, TrainOptions& options) {
   options.each_patient = word == "patients";
   options.each_group = word == "groups";
   if (options.each_patient || options.each_group) return;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), options.folds);
-  if (error != std::errc() || end != word.data() + word.size())
+  std::int64_t folds = 0;
+  if (!parse_int(word, folds))
     throw ConfigError("--folds: expected a whole number, or patients or groups");
-  require_in(between(0, 1000), "folds", static_cast<double>(options.folds));
+  options.folds = parse_number<std::size_t>("folds", word, between(0, 1000));
 }
 
 std::vector<std::string> input_words() {
@@ -55,7 +53,7 @@ void add_target(OptionRows& rows, TrainOptions& options) {
 
 void add_run(OptionRows& rows, TrainOptions& options) {
   rows.group("Run");
-  rows.path("out", options.out, "RUN", "the run folder to make").most_used();
+  rows.text("out", options.out, "RUN", "the run folder to make").most_used();
   rows.toggle("resume", options.existing.resume, "continue an interrupted run").most_used();
   rows.toggle("overwrite", options.existing.overwrite, "replace a run of the same name");
   rows.toggle("shared", options.existing.shared,
@@ -64,13 +62,13 @@ void add_run(OptionRows& rows, TrainOptions& options) {
   rows.toggle("benchmark", options.benchmark,
               "train for a few seconds and print what a run will take; nothing is written");
   rows.parsed(
-      "list", "RUNS", [](const std::string&) {}, "compare runs; see --list --help");
+      "list", "RUNS", [](auto&, auto&) {}, "compare runs; see --list --help");
 }
 
 void add_splits(OptionRows& rows, TrainOptions& options) {
   rows.group("Splits");
   rows.parsed(
-          "folds", "N", [&](const std::string& word) { take_folds(word, options); },
+          "folds", "N", [&](auto&, const std::string& word) { take_folds(word, options); },
           "folds by patient; 1: one hold-out; patients: each patient held out once; groups: each "
           "value of --group; 0: the cache's split column if there is one, else 5")
       .show("0")
@@ -80,7 +78,7 @@ void add_splits(OptionRows& rows, TrainOptions& options) {
             "a split, beside those of a patient");
   rows.toggle("split-column", options.split_column,
               "use the cache's split column (train, val, test)");
-  rows.path("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run");
+  rows.text("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run");
   rows.number("repeats", options.repeats, between(1, 1000),
               "repeat the folds with other divisions");
   rows.number("seeds", options.seeds, between(1, 1000),
@@ -96,7 +94,7 @@ void add_models(OptionRows& rows, TrainOptions& options) {
       .most_used();
   rows.parsed(
           "compare", "LIST",
-          [&](const std::string& words) {
+          [&](auto&, const std::string& words) {
             options.default_compare = words == kAllControls;
             options.compare = split(words, ',');
           },
@@ -140,7 +138,7 @@ void add_training(OptionRows& rows, TrainOptions& options) {
             "train on the cache's augmented views, another one per exam and epoch: clean (none of "
             "them), all, or auto (all that there are)");
   std::vector<std::string> searched;
-  for (const OptionRow* row : rows.searched()) searched.push_back(row->name);
+  for (const ValueRow* row : rows.searched()) searched.push_back(row->name);
   rows.number("search", options.search, or_zero(between(2, 1000)),
               concat("try N settings of ", join(searched, ", "),
                      " on every fold and take the best on its inner validation part; the first is "
@@ -163,17 +161,15 @@ void add_resources(OptionRows& rows, TrainOptions& options) {
             "device, memory or stream (from the cache, as they are wanted); auto: the first where "
             "they fit");
   rows.parsed(
-      "memory-budget", "SIZE",
-      [&](const std::string& size) { options.memory_budget = parse_bytes(size); },
+      "memory-budget", "SIZE", parsed(options.memory_budget, parse_bytes),
       "the most that features and computation may take on the device, e.g. 500MiB (default: all); "
       "batches are cut to fit");
   rows.parsed(
-      "require", "LIMITS",
-      [&](const std::string& limits) { options.required = parse_requirements(limits); },
+      "require", "LIMITS", parsed(options.required, parse_requirements),
       "end with exit code 1, before anything is trained, where a run takes more than memory=6GiB "
       "(of tensors, predicted), epoch=5s (measured for a few seconds) or run=2h (at most); several "
       "with commas between them");
-  rows.path("monitor", options.monitor, "FILE.csv",
+  rows.text("monitor", options.monitor, "FILE.csv",
             "write memory, CPU and GPU load once a second; the report draws them");
 }
 
@@ -210,7 +206,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
   rows.number("batch", fit.batch, at_least(1), "exams per step").in("fit.batch");
   rows.number("micro-batch", fit.micro_batch, at_least(0), "exams at a time within a step, 0: all")
       .in("fit.micro_batch");
-  rows.number("lr", fit.learning_rate, more_than(0), "learning rate at its highest")
+  rows.number("lr", fit.learning_rate, above(0), "learning rate at its highest")
       .in("fit.learning_rate")
       .searched(4, {.low = 5e-4, .high = 5e-3, .by_logarithm = true});
   rows.number("warmup", fit.warmup, between(0, 1),
@@ -247,7 +243,7 @@ void add_fit(OptionRows& rows, FitOptions& fit) {
   rows.toggle("class-weights", fit.objective.class_weights, "every class counts the same")
       .in("fit.class_weights");
   rows.parsed(
-          "loss", "KIND", [&](const std::string& word) { fit.objective.loss = parse_loss(word); },
+          "loss", "KIND", parsed(fit.objective.loss, parse_loss),
           "focal or focal=GAMMA for classes, mse, huber or huber=DELTA (standard deviations) for "
           "numbers; auto: cross-entropy, squared error")
       .show("auto")
@@ -274,7 +270,7 @@ void add_train(OptionRows& rows, TrainOptions& options) {
   add_tune(rows, options);
   rows.group("Report");
   add_questions(rows, options.questions);
-  rows.path("against", options.against, "RUN",
+  rows.text("against", options.against, "RUN",
             "compare with this finished run, paired, on the exams that both hold out: "
             "against.html, and `against` in summary.json");
   add_resources(rows, options);

@@ -23,7 +23,7 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
               "0: the blocks themselves")
       .needs(kTune, kWeights)
       .in("tune.lora_rank");
-  rows.number("tune-lr", fit.learning_rate, more_than(0),
+  rows.number("tune-lr", fit.learning_rate, above(0),
               "the ViT's learning rate at its highest (the model's is --lr); LoRA wants about ten "
               "times the default")
       .needs(kTune, kWeights)
@@ -38,7 +38,7 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
           "a step, and less from there to its first block, as timm's drop_path_rate")
       .needs(kTune, kWeights)
       .in("tune.drop_path");
-  rows.path("from", options.tune.from, "RUN",
+  rows.text("from", options.tune.from, "RUN",
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")
       .needs(kTune, kWeights)

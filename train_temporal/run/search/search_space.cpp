@@ -18,13 +18,13 @@ struct SearchedRows {
   SearchedRows(ModelConfig& config, FitOptions& fit) {
     add_model(rows_, config);
     add_fit(rows_, fit);
-    for (const OptionRow* row : rows_.searched()) {
+    for (const ValueRow* row : rows_.searched()) {
       std::string name = row->name;
       std::ranges::replace(name, '-', '_');
       all.emplace_back(std::move(name), row);
     }
   }
-  std::vector<std::pair<std::string, const OptionRow*>> all;
+  std::vector<std::pair<std::string, const ValueRow*>> all;
 
  private:
   OptionRows rows_;
@@ -60,7 +60,7 @@ std::vector<Setting> draw_settings(ModelConfig config, FitOptions fit, std::size
   }
   if (settings.size() > 1 || count < 2) return settings;
   std::vector<std::string> names;
-  for (const auto& [name, row] : rows.all) names.push_back("--" + row->name);
+  for (const auto& [name, row] : rows.all) names.push_back(concat("--", row->name));
   throw ConfigError(
       concat("--search has nothing left to search: the options name all that it would draw; leave "
              "some of ",
