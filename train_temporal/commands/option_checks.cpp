@@ -7,6 +7,7 @@
 #include "common/cli/log.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -101,21 +102,14 @@ void check_soft_labels(const TrainOptions& options, const Targets& targets) {
                              "' has a value per frame; leave the option out"));
   }
   for (const Labels& one : targets) {
-    if (one.is_survival())
-      throw ConfigError(concat("--mixup has no meaning for '", one.name,
-                               "': there is no time to an event between a censored one and "
-                               "another; leave the option out"));
-    if (one.scale() != Scale::kOrdinal) continue;
-    throw ConfigError(concat("--mixup has no meaning for '", one.name,
-                             "': between two ranks lie others; leave the option out, or learn it "
-                             "as ",
-                             one.name, ":multiclass"));
+    if (const std::string why = one.kind().unmixable(one); !why.empty())
+      throw ConfigError(concat("--mixup has no meaning for '", one.name, "': ", why));
   }
 }
 
 bool has_output_per_exam(const std::string& model) {
   const NamedModel* named = find_model(model);
-  return named != nullptr && !named->per_frame;
+  return named != nullptr && !named->learns_frames;
 }
 
 }  // namespace
@@ -207,7 +201,7 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
     std::vector<std::string> able;
     for (const NamedModel& named : named_models()) {
       const char* about = named.about_frames;
-      if (named.per_frame)
+      if (named.learns_frames)
         able.push_back(about == nullptr ? named.name : concat(named.name, " (", about, ")"));
     }
     throw ConfigError(concat("model ", model, " has one output per exam, and '", targets.names(),

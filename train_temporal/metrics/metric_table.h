@@ -58,6 +58,7 @@ struct MetricRow {
   // folds. All other metrics are taken from the held-out exams of all folds together, where small
   // folds would bias them, or leave them undefined (Forman and Scholz 2010).
   bool over_folds = false;
+  bool over_targets = false;  // and over several binary targets: a macro average
   // It does not depend on how many exams there are of each class: that this varies from sample to
   // sample is no part of its error.
   bool given_classes = false;

@@ -20,7 +20,7 @@ struct NamedModel {
   bool bidirectional = false, blank = false;
   bool twin = false;                   // the main model, but for its order or its features
   bool compared = false;               // by --compare alone
-  bool per_frame = true;               // can learn a target of frames
+  bool learns_frames = true;           // can learn a target per frame
   const char* about_frames = nullptr;  // then, where that differs
   bool names_covariates = false;       // the report says that it has them as well
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/torch/tensor.h"
-#include "train_temporal/ridge/row_labels.h"
+#include "train_temporal/tasks/row_labels.h"
 
 namespace coldframe::temporal {
 

@@ -82,12 +82,18 @@ class NominalKind : public ClassKind {
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings settings) const override {
     return std::make_unique<CrossEntropy>(std::move(settings));
   }
+  RowLabels linear_rows(const Target& target, const Readout&) const override {
+    return {RowLabels::Loss::kSoftmax, target.classes.size()};
+  }
 };
 
 class BinaryKind : public NominalKind {
  public:
   constexpr BinaryKind() : NominalKind(Task::kBinary, "binary") {}
 
+  RowLabels linear_rows(const Target&, const Readout&) const override {
+    return {RowLabels::Loss::kLogistic, 1};
+  }
   double threshold(std::span<const double> scores, std::span<const double> label) const override {
     return youden_threshold(columns(scores, 2, 1, 1), std::vector<int>(label.begin(), label.end()))
         .value;

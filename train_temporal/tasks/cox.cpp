@@ -153,6 +153,9 @@ class CoxKind : public TimeKind {
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings) const override {
     return std::make_unique<CoxRows>();
   }
+  RowLabels linear_rows(const Target&, const Readout&) const override {
+    return {RowLabels::Loss::kCox, 1};
+  }
   std::string explained_output(const Target&, std::size_t) const override {
     return "log relative hazard";
   }

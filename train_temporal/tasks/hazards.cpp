@@ -161,6 +161,12 @@ class HazardsKind : public TimeKind {
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings settings) const override {
     return std::make_unique<HazardsLoss>(std::move(settings.reading));
   }
+  RowLabels linear_rows(const Target& target, const Readout& reading) const override {
+    return {RowLabels::Loss::kLogistic, target.intervals, {}, reading.hazards};
+  }
+  void add_row(RowLabels& rows, const Readout& reading, double label) const override {
+    for (const double event : interval_labels(label, reading)) rows.value.push_back(event);
+  }
   std::string explained_output(const Target&, std::size_t) const override { return "risk"; }
 };
 

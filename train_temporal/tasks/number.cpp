@@ -80,6 +80,12 @@ class NumberKind : public TaskKind {
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings settings) const override {
     return std::make_unique<NumberLoss>(settings);
   }
+  RowLabels linear_rows(const Target&, const Readout&) const override {
+    return {RowLabels::Loss::kSquares, 1};
+  }
+  void add_row(RowLabels& rows, const Readout& reading, double label) const override {
+    rows.value.push_back((label - reading.mean) / reading.deviation);
+  }
   std::string explained_output(const Target& target, std::size_t) const override {
     return target.name;
   }

@@ -75,6 +75,20 @@ class OrdinalKind : public ClassKind {
   std::unique_ptr<const RowLoss> loss(const Target&, LossSettings settings) const override {
     return std::make_unique<Corn>(std::move(settings.weights));
   }
+  RowLabels linear_rows(const Target& target, const Readout&) const override {
+    return {RowLabels::Loss::kLogistic, outputs(target)};
+  }
+  // Output k asks those above class k − 1 whether they are above k.
+  void add_row(RowLabels& rows, const Readout&, double label) const override {
+    for (std::size_t k = 0; k < rows.outputs; ++k) {
+      const auto rank = static_cast<double>(k);
+      rows.value.push_back(label < rank ? std::nan("") : label > rank ? 1 : 0);
+    }
+  }
+  std::string unmixable(const Target& target) const override {
+    return concat("between two ranks lie others; leave the option out, or learn it as ",
+                  target.name, ":multiclass");
+  }
   std::string explained_output(const Target& target, std::size_t) const override {
     return concat("expected class (0 to ", target.classes.size() - 1, ")");
   }

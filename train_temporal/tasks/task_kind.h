@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train_temporal/tasks/loss.h"
+#include "train_temporal/tasks/row_labels.h"
 #include "train_temporal/tasks/target.h"
 
 namespace coldframe::temporal {
@@ -100,6 +101,16 @@ class TaskKind {
   virtual bool takes(LossKind kind) const { return kind == LossKind::kAuto; }
   virtual std::unique_ptr<const RowLoss> loss(const Target& target,
                                               LossSettings settings) const = 0;
+
+  // Linear models are fitted exactly to rows like these; of two classes they have one output, the
+  // logit of the second.
+  virtual RowLabels linear_rows(const Target& target, const Readout& reading) const = 0;
+  virtual void add_row(RowLabels& rows, const Readout& reading, double label) const {
+    (void)reading;
+    rows.value.push_back(label);
+  }
+  // Says why labels of two exams cannot be mixed; empty: they can.
+  virtual std::string unmixable(const Target&) const { return {}; }
 
   // What example exams are explained: the output, and by which predictions they are chosen.
   virtual std::string explained_output(const Target& target, std::size_t of_class) const = 0;

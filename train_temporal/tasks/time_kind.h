@@ -45,6 +45,9 @@ class TimeKind : public TaskKind {
   std::vector<std::string> score_columns(const Target& target) const override {
     return score_names(target);
   }
+  std::string unmixable(const Target&) const override {
+    return "there is no time to an event between a censored one and another; leave the option out";
+  }
   const char* explained_exams() const override { return "The highest and the lowest risk"; }
   std::string explained_title(const Target& target, double label, std::span<const double> scores,
                               int) const override {

@@ -50,7 +50,7 @@ MetricTable macro_table(std::span<const MetricTable> targets) {
   }
   for (const MetricTable::Block& block : first.blocks) macro.blocks.push_back({block.fold, 0, {}});
   for (std::size_t m = 0; m < first.metrics.size(); ++m) {
-    if (!row_of(first.metrics[m]).over_folds) continue;
+    if (!row_of(first.metrics[m]).over_targets) continue;
     macro.metrics.push_back(first.metrics[m]);
     std::vector<std::vector<MetricValue>> fold, pooled;
     for (const MetricTable& target : targets) {

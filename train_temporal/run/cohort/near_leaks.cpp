@@ -9,7 +9,7 @@
 #include "common/text/text.h"
 #include "train_temporal/metrics/metrics.h"
 #include "train_temporal/metrics/survival/concordance.h"
-#include "train_temporal/tasks/survival.h"
+#include "train_temporal/tasks/task_kind.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -93,10 +93,10 @@ Known known_exams(const CovariateColumn& column, const Labels& labels,
     const double label = labels.at(exam, 0);
     known.value.push_back(column.values[exam]);
     known.patient.push_back(patient[exam]);
-    known.truth.push_back(labels.has_classes()   ? (label == of_class ? 1.0 : 0.0)
-                          : labels.is_survival() ? time_of(label)
-                                                 : label);
-    known.event.push_back(labels.is_survival() && has_event(label));
+    ScoredExams one;
+    labels.kind().add_label(one, label);
+    known.truth.push_back(one.number.empty() ? label == of_class : one.number.front());
+    known.event.push_back(one.label.front());
   }
   return known;
 }

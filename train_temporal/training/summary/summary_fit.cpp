@@ -9,8 +9,8 @@
 #include "train_temporal/models/summary/summary_model.h"
 #include "train_temporal/ridge/ridge.h"
 #include "train_temporal/splits/split_assign.h"
+#include "train_temporal/tasks/task_kind.h"
 #include "train_temporal/training/summary/summary_design.h"
-#include "train_temporal/training/summary/summary_rows.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -20,6 +20,14 @@ constexpr std::size_t kParts = 5;
 torch::Tensor index_of(const std::vector<std::size_t>& rows) {
   const std::vector<std::int64_t> places(rows.begin(), rows.end());
   return torch::tensor(places, torch::kInt64);
+}
+
+// The target's own outputs from those of a linear model.
+std::vector<double> as_outputs(const Target& target, const std::vector<double>& z) {
+  if (!target.binary()) return z;
+  std::vector<double> outputs;
+  for (const double logit : z) outputs.insert(outputs.end(), {-logit / 2, logit / 2});
+  return outputs;
 }
 
 // A target is fitted with these.
@@ -135,9 +143,13 @@ class SummaryFit {
     RowFolds parts{{}, parts_.count};
     for (const std::size_t row : rows) parts.of_row.push_back(parts_.of_row[row]);
     std::vector<RowLabels> labels;
-    for (const std::size_t t : targets)
-      labels.push_back(row_labels(task_.targets[t], reading_of(task_.targets[t], task_.split.train),
-                                  exams_at(rows)));
+    for (const std::size_t t : targets) {
+      const Labels& own = task_.targets[t];
+      const Readout reading = reading_of(own, task_.split.train);
+      labels.push_back(own.kind().linear_rows(own, reading));
+      for (const std::size_t exam : exams_at(rows))
+        own.kind().add_row(labels.back(), reading, own.at(exam, 0));
+    }
     std::vector<Choice> best(targets.size());
     for (std::size_t f = 0; f < tables_.size(); ++f) {
       const auto family = static_cast<Family>(f);

@@ -1,4 +1,4 @@
-#include "train_temporal/ridge/row_labels.h"
+#include "train_temporal/tasks/row_labels.h"
 
 #include <algorithm>
 #include <cmath>
