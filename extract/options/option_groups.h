@@ -13,6 +13,8 @@ using OptionRows = std::vector<OptionRow>;
 
 // What is read: --input, which of its frames, how files become frames, how patients are named.
 OptionRows input_options(ExtractOptions& options);
+// Whose weights compute, and which of their outputs are the features.
+OptionRows backbone_options(ExtractOptions& options);
 // What happens to a frame before the backbone sees it.
 OptionRows pixel_options(ExtractOptions& options);
 // Augmented versions of the frames, beside them in the cache.

@@ -30,37 +30,6 @@ std::filesystem::path without_slash(const std::filesystem::path& path) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-OptionRows backbone_options(ExtractOptions& options) {
-  vit::BackboneOptions& backbone = options.backbone;
-  return {
-      {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_slash)),
-       "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
-       "Hugging Face hub, whose config states model and pixels"},
-      {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),
-       "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
-       "(.pt2)"},
-      {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
-       "seeded random weights of --architecture instead"},
-      {"architecture", "NAME", text(backbone.architecture),
-       "timm's name, e.g. vit_small_patch16_224"},
-      {"heads", "N", number(backbone.heads, at_least(1)),
-       "attention heads (default: what name, config or published models of these shapes have)"},
-      {"activation", "KIND", one_of(backbone.activation, vit::kActivations),
-       "gelu, gelu_tanh, quick_gelu or silu (default likewise)"},
-      {"preset", "NAME", text(options.preset), preset_names()},
-      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling),
-       "cls, mean (of the patches), cls+mean, register-mean, prefix-mean (of class token and "
-       "registers, as a distilled DeiT has it), map (SigLIP's attention pooling), or none: every "
-       "token of the frame, one behind the other"},
-      {"layers", "N,N,…", parsed(backbone.features.layers, vit::parse_layers),
-       "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
-       "probing: 9,10,11,12 (default: the last block)"},
-      {"projection", nullptr, flag(backbone.features.projection),
-       "project the pooled features to the space that a CLIP's images share with its texts, as a "
-       "CLIP's config does by itself where neither --pool nor --layers is given"},
-  };
-}
-
 // A compiled module is taken as it is.
 void check_compiled(const GivenWords& given) {
   if (!given.contains("backbone")) return;
@@ -174,6 +143,37 @@ void check_named_files(const ExtractOptions& options) {
 }
 
 }  // namespace
+
+OptionRows backbone_options(ExtractOptions& options) {
+  vit::BackboneOptions& backbone = options.backbone;
+  return {
+      {"weights", "FILE|FOLDER", local(parsed(backbone.weights, without_slash)),
+       "weights of a ViT: .safetensors, .pth, .bin, .ckpt, an index of shards, or a folder of the "
+       "Hugging Face hub, whose config states model and pixels"},
+      {"backbone", "FILE.pt|FILE.pt2", local(text(backbone.module)),
+       "a compiled module [B,3,H,W] -> [B,D] instead: TorchScript, or a package of AOTInductor "
+       "(.pt2)"},
+      {"random-weights", "SEED", number(backbone.random_seed, at_least(0)),
+       "seeded random weights of --architecture instead"},
+      {"architecture", "NAME", text(backbone.architecture),
+       "timm's name, e.g. vit_small_patch16_224"},
+      {"heads", "N", number(backbone.heads, at_least(1)),
+       "attention heads (default: what name, config or published models of these shapes have)"},
+      {"activation", "KIND", one_of(backbone.activation, vit::kActivations),
+       "gelu, gelu_tanh, quick_gelu or silu (default likewise)"},
+      {"preset", "NAME", text(options.preset), preset_names()},
+      {"pool", "KIND", parsed(backbone.features.pooling, vit::parse_pooling),
+       "cls, mean (of the patches), cls+mean, register-mean, prefix-mean (of class token and "
+       "registers, as a distilled DeiT has it), map (SigLIP's attention pooling), or none: every "
+       "token of the frame, one behind the other"},
+      {"layers", "N,N,…", parsed(backbone.features.layers, vit::parse_layers),
+       "blocks, counted from 1, whose pooled outputs are put side by side, as in DINO's linear "
+       "probing: 9,10,11,12 (default: the last block)"},
+      {"projection", nullptr, flag(backbone.features.projection),
+       "project the pooled features to the space that a CLIP's images share with its texts, as a "
+       "CLIP's config does by itself where neither --pool nor --layers is given"},
+  };
+}
 
 OptionRows storage_options(ExtractOptions& options) {
   return {

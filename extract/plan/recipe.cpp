@@ -1,5 +1,8 @@
 #include "extract/plan/recipe.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "common/text/text.h"
 #include "extract/options/option_groups.h"
 
@@ -15,6 +18,24 @@ void record(const OptionRows& rows, cache::Recipe& recipe) {
     for (std::size_t i = 1; i < names.size(); ++i) place = &(*place)[names[i]];
     *place = row.recorded;
   }
+}
+
+// The value that a recipe has at a key such as "storage.selection.every"; null: none.
+Json value_at(const Json& storage, const std::string& key) {
+  const std::vector<std::string> names = split(key, '.');
+  if (names.front() != "storage") return nullptr;
+  Json value = storage;
+  for (std::size_t i = 1; i < names.size(); ++i)
+    value = value.is_object() ? value.value(names[i], Json()) : Json();
+  return value;
+}
+
+// Lists have commas, --slices colons between their parts.
+std::string option_word(const Json& value) {
+  if (!value.is_structured()) return value.is_string() ? value.get<std::string>() : value.dump();
+  std::vector<std::string> parts;
+  for (const Json& part : value) parts.push_back(part == "last" ? "" : option_word(part));
+  return join(parts, value.is_array() ? "," : ":");
 }
 
 // "" for random weights, and for a name that JSON cannot hold.
@@ -48,6 +69,34 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
     recipe.notes["weights"] = name;
   if (options.repeated) recipe.notes["options"] = *options.repeated;
   return recipe;
+}
+
+std::string frame_options(const Json& storage) {
+  ExtractOptions options;
+  OptionRows rows = input_options(options);
+  std::ranges::copy_if(storage_options(options), std::back_inserter(rows),
+                       [](const OptionRow& row) { return row.name == std::string_view("store"); });
+  std::string text;
+  for (const OptionRow& row : rows) {
+    const Json value = value_at(storage, row.key);
+    if (value.is_null() || value == "all") continue;
+    const std::string word = row.value_name == nullptr ? "true" : option_word(value);
+    if (row.name == std::string_view("streams")) text += concat("frame-columns = ", word, "\n");
+    text += concat(row.name, " = ", word, "\n");
+  }
+  return text;
+}
+
+bool is_recipe_option(std::string_view name) {
+  ExtractOptions options;
+  const auto is_named = [&](const OptionRow& row) { return row.name == name && !row.set.is_local; };
+  for (const OptionRows& rows : {backbone_options(options), pixel_options(options)})
+    if (std::ranges::any_of(rows, is_named)) return name != "preset";
+  for (const OptionRows& rows : {input_options(options), storage_options(options)})
+    if (std::ranges::any_of(
+            rows, [&](const OptionRow& row) { return is_named(row) && !row.key.empty(); }))
+      return name != "thumbnails";
+  return name == "cut" || name == "frame-columns";
 }
 
 }  // namespace coldframe::extract

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "cache/format/cut.h"
 #include "cache/format/recipe.h"
@@ -14,5 +16,11 @@ namespace coldframe::extract {
 std::optional<cache::Cut> cut_of(const ExtractOptions& options, const vit::Backbone& backbone);
 
 cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& backbone);
+
+// The options that choose an exam's frames and store their features as `storage` of a recipe says,
+// a line for --config each. Views, thumbnails and a cut are not among them.
+std::string frame_options(const Json& storage);
+// Whether the option decides what is in a recipe, and names no file.
+bool is_recipe_option(std::string_view name);
 
 }  // namespace coldframe::extract

@@ -1,12 +1,10 @@
 #include "train_temporal/bundle/packed_backbone.h"
 
-#include <algorithm>
-#include <string_view>
-
 #include "common/cli/error.h"
 #include "common/files/atomic_file.h"
 #include "common/files/fingerprint.h"
 #include "common/text/text.h"
+#include "extract/plan/recipe.h"
 #include "extract/vit/checkpoint/weight_files.h"
 #include "extract/vit/published/published.h"
 #include "train_temporal/bundle/bundle.h"
@@ -17,18 +15,6 @@ namespace coldframe::bundle {
 namespace {
 
 namespace fs = std::filesystem;
-
-// All that options_text() and temporal::extract_options() write. Other options of `extract` are
-// the user's to give: they name files, devices, and what of a patient is kept.
-constexpr std::string_view kOptions[] = {
-    "image-size", "resize",     "interpolation", "resampler",
-    "mean",       "std",        "crop",          "crop-pct",
-    "spacing",    "tile-size",  "tiles",         "pool",
-    "layers",     "projection", "heads",         "activation",
-    "window",     "axis",       "ignore-exif",   "architecture",
-    "frames",     "every",      "fps",           "start",
-    "end",        "store",      "group",         "accept-broken-tail",
-    "slices",     "cut",        "random-weights"};
 
 constexpr const char* kIndex = "model.safetensors.index.json";
 
@@ -123,36 +109,16 @@ std::string published_name(const Json& architecture) {
   return "";
 }
 
-// What the recipe says beside the features, and the name that spares `extract` a guess.
+// The recipe as options, and the name that spares `extract` a guess.
 std::string options_text(const temporal::ModelMetadata& card, const cache::Recipe& recipe) {
-  const Json& storage = recipe.storage;
-  std::string text = temporal::extract_options(recipe.features);
-  const auto add = [&](const char* option, const Json& value) {
-    text +=
-        concat(option, " = ", value.is_string() ? value.get<std::string>() : value.dump(), "\n");
-  };
-  const auto take = [&](const Json& from, const char* key, const char* option) {
-    if (from.contains(key)) add(option, from[key]);
-  };
   const Json& backbone = recipe.features.at("backbone");
-  const std::string name =
-      backbone.contains("architecture") ? published_name(backbone["architecture"]) : "";
-  if (!name.empty()) add("architecture", name);
-  if (backbone.contains("seed")) add("random-weights", backbone["seed"].dump());
-  if (storage.at("frames").is_number()) add("frames", storage["frames"]);
-  const Json chosen = storage.value("selection", Json::object());
-  for (const char* key : {"every", "fps"}) take(chosen, key, key);
-  take(chosen, "start_s", "start");
-  take(chosen, "end_s", "end");
-  take(storage, "store", "store");
-  take(storage, "group", "group");
-  if (storage.contains("broken_tail")) add("accept-broken-tail", "true");
-  if (storage.contains("slices")) {
-    const Json& slices = storage["slices"];
-    const std::string end = slices.at("end").is_number() ? slices["end"].dump() : "";
-    add("slices", concat(slices.at("begin").dump(), ":", end, ":", slices.at("step").dump()));
-  }
-  if (card.tuned) add("cut", storage.at("cut").at("block"));
+  std::string text = temporal::extract_options(recipe.features);
+  if (backbone.contains("architecture"))
+    if (const std::string name = published_name(backbone["architecture"]); !name.empty())
+      text += concat("architecture = ", name, "\n");
+  if (backbone.contains("seed")) text += concat("random-weights = ", backbone["seed"].dump(), "\n");
+  text += extract::frame_options(recipe.storage);
+  if (card.tuned) text += concat("cut = ", recipe.storage.at("cut").at("block").dump(), "\n");
   return text;
 }
 
@@ -161,7 +127,7 @@ std::string options_text(const temporal::ModelMetadata& card, const cache::Recip
 void require_recipe_options(const std::string& text) {
   for (const std::string& line : split(text, '\n')) {
     const std::string key = trim(line.substr(0, line.find('=')));
-    if (key.empty() || key.starts_with('#') || std::ranges::count(kOptions, key) > 0) continue;
+    if (key.empty() || key.starts_with('#') || extract::is_recipe_option(key)) continue;
     throw DataError(concat("'", kOptionsFile, "': '", key,
                            "' is not an option of a recipe; the bundle was altered"));
   }

@@ -159,6 +159,37 @@ TEST(ExtractOptions, DefaultsLeaveRecipesAsTheyWere) {
   EXPECT_NE(make_recipe(other, backbone).feature_digest(), plain.feature_digest());
 }
 
+class FramesOfARecipe : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(FramesOfARecipe, AreChosenBackFromIt) {
+  MeanBackbone backbone;
+  const std::string line = concat("--dry-run --input a ", GetParam());
+  const Json storage = make_recipe(*parse_extract_options(words(line)), backbone).storage;
+  const testing::TemporaryFolder folder;
+  const std::string lines = frame_options(storage);
+  EXPECT_NE(lines, frame_options(make_recipe(small_options(), backbone).storage));
+  for (const std::string& option : split(lines, '\n'))
+    EXPECT_TRUE(option.empty() || is_recipe_option(option.substr(0, option.find(' ')))) << option;
+  const auto again = parse_extract_options(
+      words("--dry-run --input a --config " + folder.write("frames.ini", lines)));
+  EXPECT_EQ(make_recipe(*again, backbone).storage.dump(), storage.dump()) << lines;
+}
+
+INSTANTIATE_TEST_SUITE_P(Options, FramesOfARecipe,
+                         ::testing::Values("--frames 12 --phases 103,518.5", "--every 3 --fps 2.5",
+                                           "--start 1 --end 9.5", "--slices 20:140:4",
+                                           "--slices ::2", "--group study", "--accept-broken-tail",
+                                           "--frame-columns eye,phase --streams eye --frames 3",
+                                           "--store float32"));
+
+TEST(ExtractOptions, NoFileIsAnOptionOfARecipe) {
+  for (const char* name : {"weights", "backbone", "mask", "input", "root", "out", "preset", "reuse",
+                           "thumbnails", "keep-patient-id", "patient-salt", "device", "config"})
+    EXPECT_FALSE(is_recipe_option(name)) << name;
+  for (const char* name : {"image-size", "window", "cut", "random-weights", "frame-columns"})
+    EXPECT_TRUE(is_recipe_option(name)) << name;
+}
+
 TEST(ExtractOptions, ViewsBelongToTheCacheAndNotToTheFeatures) {
   MeanBackbone backbone;
   const auto plain = make_recipe(small_options(), backbone);
