@@ -27,6 +27,7 @@
 #include "train_temporal/explain/example_exams.h"
 #include "train_temporal/models/model_file.h"
 #include "train_temporal/models/registry.h"
+#include "train_temporal/report/methods.h"
 #include "train_temporal/report/report_text.h"
 #include "train_temporal/run/apply/unlike_training.h"
 #include "train_temporal/run/cohort/arrangement.h"
@@ -250,6 +251,8 @@ bool TrainingRun::train(RunFolder& folder) {
   summary["memory"] = to_json(memory_use(fits, experiment()));
   summary["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
   write_file_atomically(folder.file("summary.json"), summary.dump(2) + "\n");
+  write_file_atomically(folder.file("METHODS.md"),
+                        methods_text(read_json_file(folder.file("config.json")), summary));
   result.targets.front().examples =
       explain_examples(models.front(), cohort_, datasets_.front(), folder.file(""));
   const std::string page = render_report(result);

@@ -1,0 +1,187 @@
+#include "train_temporal/report/methods.h"
+
+#include <algorithm>
+
+#include "common/text/printable.h"
+#include "common/text/text.h"
+
+namespace coldframe::temporal {
+namespace {
+
+std::string word_of(const Json& value) {
+  if (value.is_number_float()) return exact(value.get<double>());
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// A name that comes from data.
+std::string quoted(const Json& name) {
+  std::string text = printable(word_of(name));
+  std::ranges::replace(text, '`', '\'');
+  return "`" + text + "`";
+}
+
+std::string quoted_list(const Json& names) {
+  std::vector<std::string> words;
+  for (const Json& name : names) words.push_back(quoted(name));
+  return join(words, ", ");
+}
+
+// "resize shortest, mean 0.5 0.5 0.5" of an object of values and lists.
+std::string settings(const Json& object) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : object.items()) {
+    std::string text = word_of(value);
+    if (value.is_array()) {
+      std::vector<std::string> parts;
+      for (const Json& part : value) parts.push_back(word_of(part));
+      text = join(parts, " ");
+    }
+    if (value.is_object()) text = concat("(", settings(value), ")");
+    std::string name = key;
+    std::ranges::replace(name, '_', ' ');
+    words.push_back(concat(name, " ", printable(text)));
+  }
+  return join(words, ", ");
+}
+
+// What summary.json says of each target.
+Json results_of(const Json& summary) {
+  return summary.contains("targets") ? summary["targets"] : Json::array({summary});
+}
+
+std::string data_paragraph(const Json& config, const Json& result) {
+  std::string text = "## Data\n\n";
+  if (const Json flow = result.value("flow", Json()); flow.is_object()) {
+    std::vector<std::string> steps;
+    for (const auto& [step, count] : flow.items()) {
+      std::string name = step;
+      std::ranges::replace(name, '_', ' ');
+      if (step == "found" || step == "used" || count != 0)
+        steps.push_back(concat(count.dump(), " ", name));
+    }
+    text += concat("Exams: ", join(steps, ", "), ". ");
+  }
+  text += concat("Patients: ", result.at("patients").dump(), ".\n\n");
+  for (const Json& target : config.at("targets")) {
+    text += concat("- Target ", quoted(target.at("name")), ", ", word_of(target.at("task")),
+                   target.value("per_frame", false) ? " for each frame" : "");
+    if (const Json classes = target.value("classes", Json::array()); !classes.empty())
+      text += concat(": ", quoted_list(classes));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string backbone_sentence(const Json& features) {
+  if (!features.contains("backbone"))
+    return concat("The features were made elsewhere, or are those of several streams: ",
+                  settings(features), ".");
+  const Json& backbone = features["backbone"];
+  std::string text = "A frozen backbone embedded each frame once. It is ";
+  const std::string kind = word_of(backbone.value("kind", Json("")));
+  if (const Json shape = backbone.value("architecture", Json()); shape.is_object()) {
+    text += concat("a vision transformer (Dosovitskiy et al., 2021) with ",
+                   word_of(shape.value("depth", Json())), " blocks, width ",
+                   word_of(shape.value("width", Json())), " and patches of ",
+                   word_of(shape.value("patch", Json())), " pixels");
+  } else {
+    text += "a compiled module";
+  }
+  if (backbone.contains("sha256"))
+    text += concat(", of the weights with SHA-256 `", word_of(backbone["sha256"]), "`");
+  if (kind == "random")
+    text += concat(", with random weights (seed ", backbone["seed"].dump(), ")");
+  if (backbone.contains("pooling")) text += concat(", pooling ", word_of(backbone["pooling"]));
+  return text + ".";
+}
+
+std::string features_paragraph(const Json& config) {
+  const Json& recipe = config.at("recipe");
+  const Json& features = recipe.at("features");
+  std::string text = "## Features\n\n" + backbone_sentence(features);
+  for (const char* part : {"preprocessing", "reading"})
+    if (features.contains(part))
+      text += concat(
+          part == std::string("reading") ? " Files: " : " Frames: ", settings(features[part]), ".");
+  return text + concat(" Stored: ", settings(recipe.at("storage")), ".\n");
+}
+
+std::string model_paragraph(const Json& config) {
+  std::string text =
+      concat("## Model and training\n\nModel ", quoted(config.at("name")), ": ",
+             settings(config.at("model")), ".\n\nTraining: ", settings(config.at("fit")), ".");
+  text +=
+      " The optimizer is AdamW (Loshchilov and Hutter, 2019); the epoch that was best on the "
+      "validation part was kept.";
+  if (config.contains("tune") && config["tune"].is_object())
+    text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]), ".");
+  if (const Json search = config.value("search", Json::array()); !search.empty())
+    text += concat(" Settings were searched within the training part of each split: ",
+                   quoted_list(search), ".");
+  if (const Json others = config.value("compare", Json::array()); !others.empty())
+    text += concat(" Controls on the same splits: ", quoted_list(others), ".");
+  return text + "\n";
+}
+
+std::string statistics_paragraph(const Json& config, const Json& result) {
+  const Json& interval = result.at("interval");
+  std::string text =
+      concat("## Evaluation\n\nSplit: ", word_of(result.at("split")), ", seed ",
+             config.at("seed").dump(), "; no patient is on both sides of a split. ",
+             "Fits of a split whose predictions are averaged: ", config.at("seeds").dump(), ". ");
+  const Json folds = result.value("folds", Json::array());
+  const auto chose = [&](const char* what) {
+    return !folds.empty() && folds.front().contains(what) && folds.front()[what].is_number();
+  };
+  if (chose("temperature"))
+    text += "Probabilities were calibrated on the validation part (Guo et al., 2017). ";
+  if (chose("threshold")) text += "The threshold of decisions was chosen there, too. ";
+  text += concat("Intervals are of ", exact(100 * interval.at("level").get<double>()),
+                 " %: ", word_of(interval.at("method")), ".");
+  const Json models = result.value("models", Json::array());
+  if (std::ranges::any_of(models, [](const Json& model) { return model.contains("delong"); }))
+    text += " AUROCs of two models were also compared as DeLong et al. (1988) did.";
+  return text;
+}
+
+std::string findings(const Json& result) {
+  std::string text = concat("Findings on ", quoted(result.at("target")), ":\n\n");
+  for (const Json& line : result.at("verdict"))
+    text += concat("- ", printable(word_of(line)), "\n");
+  return text + "\n";
+}
+
+std::string versions_paragraph(const Json& config) {
+  const auto of = [&](const char* key) { return word_of(config.value(key, Json("unknown"))); };
+  return concat("## Software and data\n\nColdframe ", of("coldframe"), ", LibTorch ", of("torch"),
+                ". Digests: features' recipe `", of("feature_digest"), "`, cache's recipe `",
+                of("cache_digest"), "`, data `", of("data_digest"),
+                "`.\n\n`coldframe train --config options.ini --out RUN` repeats the run, "
+                "where options.ini lies beside this file.\n");
+}
+
+constexpr const char* kReferences =
+    "## References\n\n"
+    "- DeLong ER, DeLong DM, Clarke-Pearson DL. Comparing the areas under two or more correlated "
+    "receiver operating characteristic curves. Biometrics 1988;44:837-845.\n"
+    "- Dosovitskiy A et al. An image is worth 16x16 words. ICLR 2021.\n"
+    "- Efron B, Tibshirani RJ. An introduction to the bootstrap. Chapman & Hall, 1993 "
+    "(jackknife).\n"
+    "- Guo C et al. On calibration of modern neural networks. ICML 2017.\n"
+    "- Loshchilov I, Hutter F. Decoupled weight decay regularization. ICLR 2019.\n";
+
+}  // namespace
+
+std::string methods_text(const Json& config, const Json& summary) {
+  const Json results = results_of(summary);
+  std::string found;
+  for (const Json& result : results) found += findings(result);
+  return concat(
+      "# Methods\n\nWritten by Coldframe from config.json and summary.json. Read it "
+      "against your study before you use it.\n\n",
+      data_paragraph(config, results.front()), "\n", features_paragraph(config), "\n",
+      model_paragraph(config), "\n", statistics_paragraph(config, results.front()), "\n\n", found,
+      versions_paragraph(config), "\n", kReferences);
+}
+
+}  // namespace coldframe::temporal
