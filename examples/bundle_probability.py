@@ -3,7 +3,7 @@
 
     bundle_probability.py model.bundle features.npy       # [T, D]: the frames that are present, in order
 
-It knows what `coldframe train` makes by default of frames at even times: a GRU with attention over its
+It knows what `coldframe train --inputs level` makes of frames at even times: a GRU with attention over its
 outputs. examples/temporal_model.py knows all models, and `predict("model.bundle", features, times)` too.
 """
 import json

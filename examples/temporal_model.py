@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Loads the models of a run into PyTorch; it needs torch, numpy and safetensors.
+"""Loads the models of a run into PyTorch; it needs torch, numpy, safetensors and summary_model.py beside it.
 
     from temporal_model import load, predict
     predict("runs/first", features, times)      # of one exam: [T, D], [T] seconds → {class: probability};
@@ -25,6 +25,8 @@ import torch
 from safetensors import safe_open
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from summary_model import SummaryModel
 
 
 class TemporalModel(nn.Module):
@@ -268,7 +270,8 @@ def load(path):
     config = card["model"]
     if config["architecture"] == "clock" or config["frame_order"] == "shuffled":
         raise ValueError(f"{path} is a control (clock or shuffled), which this module does not know")
-    model = TemporalModel(config).eval()
+    kind = SummaryModel if config["architecture"] == "summary" else TemporalModel
+    model = kind(config).eval()
     model.load_state_dict(weights)
     return model, card
 
@@ -315,7 +318,8 @@ def predict(run, features, times=None, covariates=None):
     for model, card in map(load, files):
         one = {"first": 0, "middle": len(x) // 2, "last": len(x) - 1}.get(card["model"]["frame_order"])
         frames = slice(None) if one is None else slice(one, one + 1)
-        time = time_inputs(times[frames], card["model"].get("elapsed"))[None] if card["model"]["time"] else None
+        sees_times = card["model"]["time"] or isinstance(model, SummaryModel)
+        time = time_inputs(times[frames], card["model"].get("elapsed"))[None] if sees_times else None
         known = covariate_inputs(card, covariates)[None] if card.get("covariates") else None
         outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time, known)[0].double()
         parts = outputs.split([output_count(target) for target in card["targets"]], -1)

@@ -1,9 +1,13 @@
 """Made cohorts whose truth is known, and what a reader must be told of each."""
 import json
 import re
+import sys
 
 import numpy as np
-from training_support import coldframe, exam, make_cache
+from training_support import REPO, coldframe, exam, make_cache
+
+sys.path.append(str(REPO / "tests" / "benchmarks" / "train"))
+import change_cohorts  # noqa: E402
 
 FRAMES, DIMENSION = 6, 4
 
@@ -106,10 +110,16 @@ def confounder(random, label):
 
 
 def change(random, label):
-    """A feature rises a little, or not, from a level that differs from exam to exam."""
+    """A feature rises a little, or not, from a level that differs from exam to exam: shuffled frames still show it in
+    their spread."""
     values = noise(random)
     values[:, 0] = 3 * random.normal() + np.linspace(0, 1.5 * label, FRAMES) + 0.3 * random.normal(size=FRAMES)
     return values, even(random)
+
+
+def maximum(random, label):
+    """The highest of the frames' values."""
+    return change_cohorts.maximum(random, label)[:, :DIMENSION], even(random, change_cohorts.FRAMES)
 
 
 def null(random, label):
@@ -135,7 +145,8 @@ COHORTS = {
     "first": (first, "single", {"learnt": True, "single": "less"}),
     "middle": (middle, "single", {"learnt": True, "single": "equal"}),
     "confounder": (confounder, "shuffled,clock", {"learnt": True, "order": "no", "pixels": "no"}),
-    "change": (change, "summary", {"summary": "more"}),
+    "change": (change, "shuffled,summary", {"learnt": True, "order": "no", "summary": "equal"}),
+    "maximum": (maximum, "shuffled,summary", {"learnt": True, "order": "no", "summary": "equal"}),
     "null": (null, "summary,shuffled,blank,clock",
              {"learnt": False, "order": None, "features": None, "pixels": None, "summary": None}),
 }

@@ -56,8 +56,10 @@ ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Datase
 // The main model, then the controls that the run has kept.
 std::vector<ModelPredictions> examine(const fs::path& run, Ensemble& main, const Cohort& cohort,
                                       const Dataset& dataset, const ResolvedQuestions& asked) {
-  std::vector<ModelPredictions> all = {
-      apply(main, model_name(main.card().config), dataset, cohort, asked)};
+  const fs::path config = run / "config.json";  // bundles have none
+  const std::string own = fs::exists(config) ? read_json_file(config).at("name").get<std::string>()
+                                             : model_name(main.card().config);
+  std::vector<ModelPredictions> all = {apply(main, own, dataset, cohort, asked)};
   for (const auto& [name, files] : control_files(run)) {
     Ensemble control(files, main.labels());
     control.take_horizons(main.targets());

@@ -43,17 +43,13 @@ void check_streams(const TrainOptions& options) {
 }
 
 void check_inputs(const TrainOptions& options) {
-  if (options.inputs == TrainOptions().inputs) return;
+  if (options.inputs == kAutoInputs || options.inputs == word_for(kInputs, Inputs::kLevel)) return;
   const bool streams = !options.data.arrangement.streams.empty();
   if (streams || options.tune.asked())
     throw ConfigError(concat(
         "--inputs ", options.inputs, " takes differences between frames, ",
         streams ? "which streams may each lack" : "and --tune trains what is made of each frame",
         "; leave it out"));
-  if (options.search > 0 && options.inputs == kAutoInputs)
-    throw ConfigError(
-        "--search tries settings on one kind of inputs, and --inputs auto chooses between two; "
-        "name level, change or both, or leave --search out");
 }
 
 void check_width(const TrainOptions& options) {

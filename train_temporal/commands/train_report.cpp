@@ -97,21 +97,8 @@ void add_machine(Monitor& monitor, const std::filesystem::path& csv, RunReport& 
   take("gpu_memory_bytes", load.gpu_bytes);
 }
 
-// "inputs of gru: change in 3 of 5 fits, level in the others"
-static std::string inputs_chosen(const std::vector<FinishedFit>& fits, const std::string& model) {
-  std::size_t all = 0, change = 0;
-  for (const FinishedFit& fit : fits) {
-    if (fit.name.model != model) continue;
-    ++all;
-    change += fit.name.frame == word_for(kInputs, Inputs::kChange);
-  }
-  return concat("inputs of ", model, ": change in ", change, " of ", plural(all, "fit"),
-                change < all ? ", level in the others" : "");
-}
-
 std::vector<std::string> fit_warnings(const std::vector<FinishedFit>& fits,
                                       const TrainOptions& options) {
-  if (options.inputs == kAutoInputs) log_info(inputs_chosen(fits, options.model));
   std::vector<std::string> warnings;
   std::size_t count = 0, first = 0;
   for (const FinishedFit& fit : fits) {

@@ -90,7 +90,8 @@ bool has_twin(const ModelConfig& config, const NamedModel& twin) {
 
 bool describes(const NamedModel& model, const ModelConfig& config) {
   if (model.blank) return config.blank;
-  if (model.twin) return config.architecture->ordered && config.order == model.order;
+  const bool ordered = config.architecture->ordered || config.architecture == &kSummary;
+  if (model.twin) return ordered && config.order == model.order;
   const bool one_frame = is_one_frame(model.order) && is_one_frame(config.order);
   return config.architecture == model.architecture &&
          (one_frame || config.order == order_of(model, config)) &&

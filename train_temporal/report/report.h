@@ -37,12 +37,15 @@ struct FoldChoice {
 };
 
 // One model or control.
+inline constexpr const char* kNoFamily = "none";
 struct ModelResult {
   std::string name;
   std::string about = {};     // ": frames in order", behind its name
   bool learns_order = false;  // of frames
   std::string frame = {};     // of `single` on one frame: first, middle, last or best
-  std::vector<std::vector<std::string>> families = {};  // of `summary`: [fold][fit] what it chose
+  // [fold][fit] the summaries that `summary` chose, or kNoFamily where the model stayed itself;
+  // empty where it always did.
+  std::vector<std::vector<std::string>> families = {};
   std::vector<FoldScores> folds = {};
   std::vector<MetricSummary> summary = {};
   std::vector<PairedDifference> difference = {};  // main model − this one; empty for the main model

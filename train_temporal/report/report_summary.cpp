@@ -155,6 +155,7 @@ std::string summary_text(const RunReport& report) {
     if (!one_part && !summary.by_fold) text += "   pooled";
     text += "\n";
   }
+  if (const std::string taken = taken_text(main); !taken.empty()) text += taken + "\n";
   const Metric metric = main_metric(report.scale);
   if (report.models.size() > 1) {
     text += concat(metric_title(metric),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "train_temporal/ridge/minimise.h"
 
@@ -72,6 +73,8 @@ double PrincipalAxes::features() const {
 }
 
 PrincipalAxes principal_axes(const torch::Tensor& x) {
+  if (!x.isfinite().all().item<bool>())
+    throw std::invalid_argument("ridge: a row holds a value that is not finite");
   const bool wide = x.size(1) > x.size(0);
   auto [variance, axes] = torch::linalg_eigh(wide ? x.mm(x.t()) : x.t().mm(x), "L");
   const double most = variance.numel() > 0 ? variance.max().item<double>() : 0;

@@ -23,7 +23,9 @@ struct PrincipalAxes {
   // So much varies per row: of standardised features how many there are.
   double features() const;
 };
-PrincipalAxes principal_axes(const torch::Tensor& x);  // [n, p] float64, columns of mean 0
+// x: [n, p] float64, columns of mean 0. std::invalid_argument where a value is not finite: no row
+// is left out in silence.
+PrincipalAxes principal_axes(const torch::Tensor& x);
 
 // The best coefficients [r + 1, C], of the axes and then b. `start`: where to begin, undefined: 0.
 // `tolerance`: of the sum to be minimised, relative.

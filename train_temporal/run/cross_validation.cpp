@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/cli/error.h"
+#include "common/cli/log.h"
 #include "common/system/cuda_driver.h"
 #include "common/text/text.h"
 #include "train_temporal/models/registry.h"
@@ -13,6 +14,7 @@
 #include "train_temporal/run/fit_workers.h"
 #include "train_temporal/run/memory_use.h"
 #include "train_temporal/run/starts.h"
+#include "train_temporal/training/memory_plan.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -28,14 +30,23 @@ bool can_show_change(const ModelConfig& config) {
          !is_one_frame(config.order);
 }
 
-// The frames, or inputs, among which a model has to choose; one that has no choice: none by name.
-std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
-  if (experiment.options.inputs == kAutoInputs && can_show_change(experiment.config({model})))
-    return {word_for(kInputs, Inputs::kLevel), word_for(kInputs, Inputs::kChange)};
-  const bool chooses = thawed(model, experiment.options) == kSingle &&
-                       experiment.options.single_frame == kBestFrame &&
-                       !experiment.base.per_frame();
-  return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
+bool can_summarise(const ModelConfig& config) {
+  return config.architecture->ordered && !config.blank && !config.per_frame();
+}
+
+bool may_summarise(const Experiment& experiment, const std::string& model) {
+  return experiment.options.inputs == kAutoInputs && experiment.tuned == nullptr &&
+         can_summarise(experiment.config({model}));
+}
+
+bool budget_holds_summary(const Experiment& experiment, const std::string& model) {
+  const std::uint64_t budget = experiment.options.memory_budget;
+  if (budget == 0) return true;
+  const Split& split = experiment.splits.front();
+  const FitTask task =
+      experiment.task({model, split.repeat, split.fold, 0, 0, kSummaryModel}, split);
+  return experiment.dataset().loaded_bytes() + predict_memory(task, first_pieces(task)).total() <=
+         budget;
 }
 
 std::vector<FinishedFit> plan(const Experiment& experiment) {
@@ -88,6 +99,7 @@ ModelConfig Experiment::config(const FitName& fit) const {
   const std::string model = thawed(fit.model, options);
   if (is_twin(model)) set_model(result, options.model);
   set_model(result, model);
+  if (fit.frame == kSummaryModel) result.architecture = &kSummary;
   const std::string& frame = fit.frame.empty() ? options.single_frame : fit.frame;
   if (is_one_frame(result.order))
     result.order = value_for(single_frames(), frame).value_or(result.order);
@@ -156,6 +168,15 @@ std::size_t best_of(std::span<const FinishedFit> fits) {
   return best.best_epoch;
 }
 
+std::vector<std::string> candidates(const Experiment& experiment, const std::string& model) {
+  if (may_summarise(experiment, model) && budget_holds_summary(experiment, model))
+    return {word_for(kInputs, Inputs::kLevel), kSummaryModel};
+  const bool chooses = thawed(model, experiment.options) == kSingle &&
+                       experiment.options.single_frame == kBestFrame &&
+                       !experiment.base.per_frame();
+  return chooses ? words_in(single_frames()) : std::vector<std::string>{""};
+}
+
 FitPlan plan_fits(const Experiment& experiment) {
   const TrainOptions& options = experiment.options;
   const std::size_t threads = thread_count(options);
@@ -174,6 +195,12 @@ FitPlan plan_fits(const Experiment& experiment) {
 }
 
 std::vector<FinishedFit> run_fits(const Experiment& experiment, const RunFolder& folder) {
+  const std::string& main = experiment.options.model;
+  if (may_summarise(experiment, main) && !budget_holds_summary(experiment, main))
+    log_warning(
+        concat("--memory-budget does not hold a fit of `summary`, which each fold would try "
+               "beside ",
+               main, ": all take --inputs level"));
   std::vector<FinishedFit> fits = plan(experiment);
   std::vector<FinishedFit> frozen = plan_frozen(experiment, fits);
   if (!frozen.empty()) run_fits(experiment, folder, "train on cached features", frozen);

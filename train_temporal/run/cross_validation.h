@@ -62,6 +62,10 @@ inline constexpr const char* kDivergedAtOnce =
 // equals.
 std::size_t best_of(std::span<const FinishedFit> fits);
 
+// The frames, or inputs, among which each fit of a model chooses by its validation part; of one
+// that has no choice: "". A `summary` that --memory-budget does not hold is no choice.
+std::vector<std::string> candidates(const Experiment& experiment, const std::string& model);
+
 // Counts the fits, --search's included, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
@@ -70,7 +74,7 @@ struct FitPlan {
 FitPlan plan_fits(const Experiment& experiment);
 
 // All fits of a run, with --tune those that tuned ones go on from before: by model, then split,
-// then seed, with the setting that was chosen for the split; of `single` on several frames
+// then seed, with the setting that was chosen for the split; of several candidates() the
 // best_of() them. Those whose record exists are not repeated; one that was interrupted continues
 // from its last checkpoint. Interrupted after a signal, when the current epochs have been saved.
 //

@@ -28,10 +28,12 @@ std::uint64_t most_of_fits(const Experiment& experiment, Memory memory) {
   std::uint64_t most = 0;
   for (const std::string& model : experiment.options.models()) {
     for (const Split& split : experiment.splits) {
-      for (std::size_t setting = 0; setting < settings; ++setting) {
-        most = std::max(
-            most, memory(experiment.task({model, split.repeat, split.fold, 0, setting}, split)));
-      }
+      const auto most_of = [&](std::size_t setting, const std::string& frame) {
+        const FitName fit{model, split.repeat, split.fold, 0, setting, frame};
+        most = std::max(most, memory(experiment.task(fit, split)));
+      };
+      for (std::size_t setting = 0; setting < settings; ++setting) most_of(setting, "");
+      for (const std::string& frame : candidates(experiment, model)) most_of(0, frame);
     }
   }
   return most;

@@ -16,8 +16,8 @@ struct RowLabels {
   };
   Loss loss = Loss::kLogistic;
   std::size_t outputs = 1;  // C
-  // [n, C] of kLogistic (0 or 1) and kSquares, NaN: no label; else [n]: the class, or a
-  // survival_label().
+  // [n, C] of kLogistic (0 or 1) and kSquares, NaN: no label, and the row tells that output
+  // nothing; else [n]: the class, or a survival_label(), which every row has.
   std::vector<double> value = {};
   std::vector<double> offset = {};  // [C] of kLogistic: added to every row's outputs; empty: none
 

@@ -30,7 +30,7 @@ def maximum(random, label):
 def rare(random, label):
     """A weak shift of the level."""
     values = noise(random)
-    values[:, 0] = 0.3 * random.normal() + random.normal(size=FRAMES) + 1.0 * label
+    values[:, 0] = 0.3 * random.normal() + random.normal(size=FRAMES) + 1.15 * label
     return values
 
 

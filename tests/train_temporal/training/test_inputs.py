@@ -1,11 +1,14 @@
-"""Inputs that show change: differences from the first frame and from the frame before."""
+"""Inputs that show change: differences from the first frame and from the frame before, or a summary of the frames where
+that does better."""
 import csv
 import json
 import sys
 
 import numpy as np
 import pytest
-from training_support import REPO, coldframe, exam, make_cache
+from training_support import BUILD, REPO, coldframe, exam, loaded, make_cache
+
+import temporal_model
 
 sys.path.append(str(REPO / "tests" / "benchmarks" / "train"))
 import change_cohorts  # noqa: E402
@@ -38,34 +41,116 @@ def test_a_model_sees_the_differences(tmp_path, kind):
     """A run on features that hold the differences already predicts nearly the same: it rounds otherwise."""
     short = ["--epochs", 3, "--hidden", 8]
     asked, _, _ = predictions(cohort(tmp_path, count=60), tmp_path / "asked", "--inputs", kind, *short)
+    short += ["--inputs", "level"]
     made, _, _ = predictions(cohort(tmp_path, kind=kind, count=60), tmp_path / "made", *short)
     level, _, _ = predictions(tmp_path / "change-level.cache", tmp_path / "level", *short)
     assert np.abs(asked - made).max() < 2e-3 < np.abs(asked - level).max()
 
 
-def test_auto_takes_change_where_change_tells(tmp_path):
-    random, exams, features = np.random.default_rng(2), [], []
-    for number in range(120):
-        values = random.normal(size=(8, 6))
-        values[:, 0] = 5 * random.normal() + np.linspace(0, 4 * (number % 2), 8) + 0.3 * random.normal(size=8)
-        exams.append(exam(number, 8, str(number % 2)))
+def auroc(probability, label):
+    ranks = np.argsort(np.argsort(probability))
+    return (ranks[label == 1].mean() - (label.sum() - 1) / 2) / (label == 0).sum()
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A cohort of change and a run by default, with a twin on shuffled frames."""
+    folder = tmp_path_factory.mktemp("taken")
+    cache = cohort(folder)
+    return folder / "run", cache, *predictions(cache, folder / "run", "--seeds", 2, "--compare", "shuffled,summary")
+
+
+def summary_of(run):
+    return json.loads((run / "summary.json").read_text())
+
+
+def test_by_default_a_fold_takes_the_summary_that_does_better(taken):
+    run, _, probability, label, done = taken
+    assert auroc(probability, label) > 0.92
+    main, shuffled, _ = summary_of(run)["models"]
+    assert main["name"] == "gru" and main["families"] == [["slope"] * 2] * 2
+    assert "A summary of the frames took the place of gru" in done.stdout and "slope in each fit" in done.stdout
+    assert "slope" not in str(shuffled.get("families"))  # it has the same choice, of frames without their order
+    verdict = " ".join(summary_of(run)["verdict"])
+    assert "The order of frames carries part of what gru found" in verdict
+    assert "A linear model on summaries of the frames does as well" in verdict
+
+
+def test_what_chose_differently_predicts_and_is_evaluated(taken, tmp_path):
+    run, cache, *_ = taken
+    held_out = {row["exam"]: row for row in csv.DictReader((run / "predictions.csv").open())}
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    new = {row["exam"]: float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())}
+    assert np.corrcoef([new[one] for one in held_out], [float(row["p_1"]) for row in held_out.values()])[0, 1] > 0.9
+    done = coldframe("evaluate", "--run", run, "--cache", cache, "--out", tmp_path / "evaluated", "--json")
+    assert done.returncode == 0, done.stderr
+    assert [one["name"] for one in json.loads(done.stdout)["models"]] == ["gru", "shuffled", "summary"]
+
+
+def test_the_python_module_predicts_the_same(taken, tmp_path):
+    run, cache, *_ = taken
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+    new = [float(row["p_1"]) for row in csv.DictReader((tmp_path / "new.csv").open())]
+    for (_, _, _, values, times), expected in zip(change_cohorts.made("change", 1, False)[:20], new):
+        found = temporal_model.predict(run, values.astype(np.float16).astype(np.float32), times - times[0])
+        assert found["1"] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("more", [["--covariates-at", "frames", "--covariates", "age"], ["--time", "on"],
+                                  ["--model", "bigru"]])
+def test_fits_that_chose_differently_are_one_run(tmp_path, more):
+    exams, features = [], []
+    for number, (patient, _, label, values, times) in enumerate(change_cohorts.made("level", 2, False)[:80]):
+        entry = exam(number, len(values), label, patient=f"P{patient}", time_s=[float(t) for t in times],
+                     present=[1] * len(values))
+        entry["columns"]["age"] = str(40 + number % 7)
+        exams.append(entry)
         features.append(values)
     cache, run = make_cache(tmp_path, exams, features), tmp_path / "run"
-    probability, label, done = predictions(cache, run, "--inputs", "auto", "--model", "gru")
-    assert "inputs of gru: change in 2 of 2 fits" in done.stderr, done.stderr
-    ranks = np.argsort(np.argsort(probability))
-    auroc = (ranks[label == 1].mean() - (label.sum() - 1) / 2) / (label == 0).sum()
-    assert auroc > 0.8
-    again = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
-    assert again.returncode == 0, again.stderr
-    config = json.loads((run / "config.json").read_text())
-    assert config["inputs"] == "auto"
+    predictions(cache, run, "--epochs", 12, "--hidden", 16, "--seeds", 5, *more)
+    taken = {family for fold in summary_of(run)["models"][0]["families"] for family in fold}
+    assert "none" in taken and len(taken) > 1, taken
+    done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_needs_a_gru_says_how_to_keep_it(taken, tmp_path):
+    done = loaded(BUILD / "tests" / "onnx_driver").run(["run", taken[0], tmp_path / "onnx"])
+    assert done.returncode != 0 and "'summary': it summarises all frames" in done.stderr and "--inputs level" in done.stderr
+
+
+def test_a_budget_that_holds_no_summary_keeps_the_gru(tmp_path):
+    cache = cohort(tmp_path)
+    short = ["--epochs", 2, "--hidden", 8, "--memory-budget"]
+    _, _, done = predictions(cache, tmp_path / "tight", *short, "700KiB")
+    assert "--memory-budget does not hold a fit of `summary`" in done.stderr
+    assert "families" not in summary_of(tmp_path / "tight")["models"][0]
+    _, _, done = predictions(cache, tmp_path / "wide", *short, "64MiB")
+    assert "does not hold" not in done.stderr
+
+
+def test_a_gru_that_does_better_stays(tmp_path):
+    """Three frames in a row against three apart: no summary of a feature tells them apart."""
+    random, exams, features = np.random.default_rng(3), [], []
+    for number in range(120):
+        values = 0.1 * random.normal(size=(8, 4))
+        at = random.integers(6)
+        values[[at, at + 1] if number % 2 else [at, (at + 3) % 8], 0] += 3
+        exams.append(exam(number, 8, str(number % 2)))
+        features.append(values)
+    cache, level = make_cache(tmp_path, exams, features), tmp_path / "level"
+    longer = ["--epochs", 40, "--noise", 0, "--lr", 0.01]
+    kept, label, done = predictions(cache, tmp_path / "run", *longer)
+    assert auroc(kept, label) > 0.9 and "took the place" not in done.stdout
+    alone, _, _ = predictions(cache, level, "--inputs", "level", *longer)
+    assert (kept == alone).all()
 
 
 def test_what_cannot_be_had_is_refused(tmp_path):
     cache = cohort(tmp_path, count=20)
-    for more, says in ((["--inputs", "auto", "--search", 2], "--inputs auto chooses between two"),
-                       (["--inputs", "change", "--tune", "random"], "--tune trains what is made of each frame"),
+    for more, says in ((["--inputs", "change", "--tune", "random"], "--tune trains what is made of each frame"),
                        (["--inputs", "slope"], "is not one of: level, change, both, auto")):
         done = coldframe("train", "--cache", cache, "--target", "label", "--out", tmp_path / "run", *more)
         assert done.returncode == 2 and says in done.stderr, done.stderr

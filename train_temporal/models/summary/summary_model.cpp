@@ -9,7 +9,9 @@ const Architecture kSummary{.name = "summary",
                             .make = make<SummaryModel>,
                             .per_frame = false,
                             .by_steps = false,
-                            .needs_whole_sequence = "it summarises all frames of an exam"};
+                            .needs_whole_sequence =
+                                "it summarises all frames of an exam (`coldframe train --inputs "
+                                "level` takes it in no other model's place)"};
 
 SummaryModel::SummaryModel(const ModelConfig& config) : config_(config) {
   const std::vector<std::int64_t> table = {config.classes, config.dimension};

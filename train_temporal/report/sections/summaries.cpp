@@ -26,6 +26,13 @@ std::string families_text(const ModelResult& model) {
   return join(parts, ", ");
 }
 
+std::string taken_text(const ModelResult& model) {
+  if (model.families.empty() || model.name == "summary") return "";
+  return concat("A summary of the frames took the place of ", model.name,
+                " in fits whose validation part it did better on (", kNoFamily,
+                ": in the others): ", families_text(model), ".");
+}
+
 std::string families_table(const RunReport& report) {
   std::string body;
   for (const ModelResult& model : report.models) {
@@ -34,6 +41,7 @@ std::string families_table(const RunReport& report) {
     for (std::size_t f = 0; f < model.families.size(); ++f)
       rows.push_back({concat(model.folds[f].repeat), concat(model.folds[f].fold),
                       join(model.families[f], ", ")});
+    if (const std::string taken = taken_text(model); !taken.empty()) body += paragraph(taken);
     body += paragraph(concat("Each fold chose, for ", model_label(model),
                              ", what to take of every feature over the frames:")) +
             html::table({"repeat", "fold", "of every feature"}, rows);

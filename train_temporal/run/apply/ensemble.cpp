@@ -23,10 +23,15 @@ namespace {
 // `--search` may have given every fold a setting of its own, fits of `single` may each have chosen
 // their frame, and the training parts may hold other categories.
 bool same_but_for_choices(ModelConfig a, const ModelConfig& b) {
+  const bool same_features = a.features() == b.features();
+  if (a.architecture != b.architecture && !a.architecture->by_steps) {  // --inputs auto
+    std::tie(a.architecture, a.layers, a.bidirectional, a.time, a.elapsed, a.clock_width,
+             a.frame_covariates) = std::tie(b.architecture, b.layers, b.bidirectional, b.time,
+                                            b.elapsed, b.clock_width, b.frame_covariates);
+  }
   a.hidden = b.hidden;
   a.dropout = b.dropout;
-  const bool same_features = a.features() == b.features();
-  a.inputs = b.inputs;  // --inputs auto
+  a.inputs = b.inputs;
   if (same_features && a.frame_covariates == b.frame_covariates)
     std::tie(a.dimension, a.covariates) = std::tie(b.dimension, b.covariates);
   if (a.per_frame() == b.per_frame()) a.pool = b.pool;
@@ -68,9 +73,15 @@ std::vector<double> outputs_of(TrainedModel& trained, const Dataset& dataset,
 
 Ensemble::Ensemble(const std::vector<std::filesystem::path>& files, std::filesystem::path labels)
     : labels_(std::move(labels)) {
-  for (const auto& path : files) {
-    models_.push_back(read_model(path));
-    const ModelMetadata& added = models_.back().card;
+  for (const auto& path : files) models_.push_back(read_model(path));
+  const auto trained = [](const TrainedModel& one) {
+    return one.card.config.architecture->by_steps;
+  };
+  const auto first = std::ranges::find_if(models_, trained);
+  described_ = first == models_.end() ? 0 : static_cast<std::size_t>(first - models_.begin());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::filesystem::path& path = files[i];
+    const ModelMetadata& added = models_[i].card;
     if (!same_but_for_choices(added.config, card().config) || added.targets != card().targets ||
         added.recipe.feature_digest() != card().recipe.feature_digest() ||
         added.tuned.has_value() != card().tuned.has_value() ||

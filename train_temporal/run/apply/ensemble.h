@@ -20,7 +20,8 @@ class Ensemble {
                     std::filesystem::path labels = {});
 
   std::vector<TrainedModel>& models() { return models_; }
-  const ModelMetadata& card() const { return models_.front().card; }
+  // Of the first that is trained by steps: where fits chose between models, others are `summary`.
+  const ModelMetadata& card() const { return models_[described_].card; }
   std::size_t size() const { return models_.size(); }
   const std::vector<Target>& targets() const { return card().targets; }
   bool per_frame() const { return card().config.per_frame(); }
@@ -62,6 +63,7 @@ class Ensemble {
   Residence residence_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams,
                          const torch::Device& device) const;
   std::vector<TrainedModel> models_;
+  std::size_t described_ = 0;
   std::filesystem::path labels_;
 };
 

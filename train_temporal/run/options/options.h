@@ -54,7 +54,7 @@ struct TrainOptions {
   bool default_compare = false;  // --compare alone: what does not apply to the target is left out
   ModelConfig architecture;      // what the options say of it; the cache decides the rest
   std::string single_frame = "middle";  // of the model `single`; best: by each fold's validation
-  std::string inputs = "level";         // a word of kInputs; auto: by each fold's validation
+  std::string inputs = kAutoInputs;     // a word of kInputs; auto: level, or a `summary` in place
   std::int64_t layers = 0;              // 0: each model's own
   bool pool_given = false;              // --temporal-pool, which targets per frame have no use for
   TimeInput time = TimeInput::kAuto;

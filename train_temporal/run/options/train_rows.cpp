@@ -110,8 +110,8 @@ void add_models(OptionRows& rows, TrainOptions& options) {
       .only(single_frame_words());
   rows.text("inputs", options.inputs, "KIND",
             "what a model sees of a frame: level (its features), change (their differences from "
-            "the first frame and from the frame before), both, or auto (level or change, by the "
-            "validation part of each fold, at twice the time)")
+            "the first frame and from the frame before), both, or auto (level, or a `summary` of "
+            "the frames in place of the model: what does better on the fold's validation part)")
       .only(input_words());
   rows.number("layers", options.layers, between(0, 16),
               "layers of the model that reads frames in order; 0: 1 of a GRU or LSTM, 2 of a "

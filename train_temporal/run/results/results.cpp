@@ -83,9 +83,10 @@ FoldReadout add_target(ModelPredictions& model, std::span<const FinishedFit> see
     add_share(validation_mean, validation_scores.back(), share);
     add_share(test_mean, scores_of(labels, reading, own(fit.record.test_logits)), share);
     result.seeds.push_back(reading);
-    if (const auto& families = fit.record.families; !families.empty())
-      result.families.push_back(
-          family_name(static_cast<Family>(families[targets.first_output(t)])));
+    const auto& families = fit.record.families;
+    result.families.push_back(
+        families.empty() ? kNoFamily
+                         : family_name(static_cast<Family>(families[targets.first_output(t)])));
   }
   const auto judged = labelled(labels, split.validation, validation_mean, labels.scores());
   const double chosen = labels.kind().threshold(judged.outputs, judged.label);
@@ -142,9 +143,11 @@ void add_model(RunReport& report, const ModelPredictions& model, std::size_t tar
   result.learns_order = known != nullptr && known->learns_order();
   result.frame = model.frame;
   result.folds = labelled_folds(model.held_out, target, asked.unit);
-  for (const auto& readouts : model.readouts)
-    if (const auto& families = readouts[target].families; !families.empty())
-      result.families.push_back(families);
+  for (const auto& readouts : model.readouts) result.families.push_back(readouts[target].families);
+  const auto none = [](const auto& fold) {
+    return std::ranges::all_of(fold, [](const std::string& one) { return one == kNoFamily; });
+  };
+  if (std::ranges::all_of(result.families, none)) result.families.clear();
 }
 
 void describe_asked(RunReport& report, const Cohort& cohort, std::size_t target,

@@ -10,6 +10,7 @@
 #include "train_temporal/ridge/ridge.h"
 #include "train_temporal/splits/split_assign.h"
 #include "train_temporal/tasks/task_kind.h"
+#include "train_temporal/training/objective/validation_figure.h"
 #include "train_temporal/training/summary/summary_design.h"
 
 namespace coldframe::temporal {
@@ -214,9 +215,16 @@ class SummaryFit {
     auto of_train = predict(task_.split.train);
     result.history.push_back(
         {objective_.of(of_train, task_.split.train).mean(),
-         objective_.of(result.validation_logits, task_.split.validation).mean(), 0, 0});
+         objective_.of(result.validation_logits, task_.split.validation).mean(), 0,
+         figure_of(result.validation_logits)});
     if (objective_.couples()) result.train_logits = std::move(of_train);
     return result;
+  }
+
+  // What early stopping would watch, by which a fold chooses between models.
+  double figure_of(const std::vector<double>& logits) const {
+    if (task_.options.stopping_metric == StoppingMetric::kLoss) return 0;
+    return validation_figure(task_.targets, task_.split, logits).value_or(0);
   }
 
   // Exams without a label for a target took no part in its fit.
