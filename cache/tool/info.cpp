@@ -53,22 +53,27 @@ void print_info(const Json& info) {
   print_table(rows);
 }
 
-// The first line says what is to be added: paths are not kept.
-int print_options(const CacheReader& cache, const std::string& path) {
+// As lines for `extract --config`; the first ones say what belongs to it besides.
+int print_options(const CacheReader& cache, const std::string& path, bool json) {
   const auto note = [&](const char* key) {
     const Json text = cache.recipe().notes.value(key, Json());
     return text.is_string() ? text.get<std::string>() : "";
   };
-  const std::string weights = note("weights");
-  if (!cache.recipe().notes.contains("options"))
+  const std::string options = note("options"), weights = note("weights");
+  if (options.empty())
     throw DataError(concat("'", path,
                            "' does not say with which options it was extracted: it was "
-                           "imported, joined or made by an earlier version; see its recipe with "
-                           "`coldframe cache info ",
+                           "imported, joined, made by an earlier version, or with an option that "
+                           "no file for --config can hold; see its recipe with `coldframe cache "
+                           "info ",
                            path, "`"));
-  std::cout << "# coldframe extract --config THIS --input PATH --out CACHE"
-            << (weights.empty() ? "" : ", with the weights " + weights) << '\n'
-            << note("options");
+  const std::string text =
+      concat("# coldframe extract --config THIS",
+             weights.empty() ? "" : ", with the weights " + weights, "\n", options);
+  if (json)
+    print_json({{"options", text}});
+  else
+    std::cout << text;
   return 0;
 }
 
@@ -84,7 +89,7 @@ int run_info(const std::vector<std::string>& arguments) {
   if (!writers.empty() && location.files().empty())
     return tell_of_first_job(options.path(), writers, options.json);
   const CacheReader cache(options.path(), Detail::kWithoutSources);
-  if (as_options) return print_options(cache, options.path());
+  if (as_options) return print_options(cache, options.path(), options.json);
   Json info = describe_cache(cache, options.path());
   info["writers"] = writers;
   options.json ? print_json(info) : print_info(info);

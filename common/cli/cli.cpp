@@ -131,32 +131,46 @@ std::string command_of(const CommandHelp& help) {
 
 void require_command(const std::string& section) {
   std::vector<std::string> names;
-  for (const CommandRow& command : kCommands) names.emplace_back(command.name);
-  const std::string name = section.substr(0, section.find(' '));
-  if (std::ranges::find(names, name) != names.end()) return;
-  const std::string near = nearest(name, names);
+  for (const CommandRow& command : kCommands) {
+    if (*command.verbs == '\0') names.emplace_back(command.name);
+    for (const std::string& verb : split(command.verbs, ' '))
+      if (!verb.empty()) names.push_back(concat(command.name, ' ', verb));
+  }
+  if (std::ranges::find(names, section) != names.end()) return;
+  const std::string near = nearest(section, names);
   throw ConfigError(concat("section '[", section, "]' is of no command; ",
                            near.empty() ? concat("expected one of ", join(names, ", "))
                                         : concat("did you mean '[", near, "]'?")));
 }
 
-// Takes the lines of other commands' sections out, and the section's name from those of `command`.
-void enter_section(const std::string& command, std::vector<po::option>& lines) {
-  std::erase_if(lines, [&](po::option& line) {
+// The lines that `command` reads: those of its section, and above all sections those of other
+// options.
+std::vector<po::option> lines_for(const std::string& command,
+                                  const std::vector<po::option>& lines) {
+  std::vector<po::option> general, own;
+  for (po::option line : lines) {
     const std::size_t dot = line.string_key.rfind('.');  // options have no dot in their names
-    if (dot == std::string::npos) return false;
-    const std::string section = line.string_key.substr(0, dot);
+    if (dot == std::string::npos) {
+      general.push_back(line);
+      continue;
+    }
+    const std::string section = trim(line.string_key.substr(0, dot));
     require_command(section);
     line.string_key.erase(0, dot + 1);
-    return section != command;
+    if (section == command) own.push_back(line);
+  }
+  std::erase_if(general, [&](const po::option& line) {
+    return std::ranges::find(own, line.string_key, &po::option::string_key) != own.end();
   });
+  general.insert(general.end(), own.begin(), own.end());
+  return general;
 }
 
 po::parsed_options parse_config(const po::options_description& options, const std::string& command,
                                 const std::string& path) {
   std::istringstream text(read_text_file(path, kMaxConfigBytes));
   po::parsed_options parsed = po::parse_config_file(text, options, true);
-  enter_section(command, parsed.options);
+  parsed.options = lines_for(command, parsed.options);
   for (po::option& given : parsed.options) {
     const auto* description = options.find_nothrow(given.string_key, false);
     if (!description || given.string_key == "config" || given.string_key == "help" ||

@@ -74,6 +74,13 @@ std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const Gi
   return text;
 }
 
+std::string local_names(const std::vector<OptionRow>& rows, const GivenWords& given) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : rows)
+    if (row.set.is_local && given.contains(row.name)) names.push_back(concat("--", row.name));
+  return join(names, ", ");
+}
+
 void refuse_number(const std::string& option, const std::string& word, const NumberBounds& bounds) {
   throw ConfigError(
       concat("--", option, " ", word.empty() ? "''" : word, ": expected ", bounds.text()));

@@ -92,6 +92,8 @@ std::string word_of(const GivenWords& given, std::string_view option);  // "": i
 std::optional<std::string> ini_line(const std::string& option, const std::string& word);
 // What was given of the rows, but for what is local, as lines for --config; none as above.
 std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const GivenWords& given);
+// The names of what was given and is local, with dashes and commas.
+std::string local_names(const std::vector<OptionRow>& rows, const GivenWords& given);
 
 [[noreturn]] void refuse_number(const std::string& option, const std::string& word,
                                 const NumberBounds& bounds);

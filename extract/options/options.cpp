@@ -246,7 +246,8 @@ std::optional<ExtractOptions> parse_extract_options(const std::vector<std::strin
   OptionRows repeated;
   for (const OptionRows* rows : {&input, &backbone, &pixels, &views, &storage})
     repeated.insert(repeated.end(), rows->begin(), rows->end());
-  options.repeated = ini_text(repeated, given);
+  if (const auto lines = ini_text(repeated, given))
+    options.repeated = concat("# besides: ", local_names(repeated, given), "\n", *lines);
   for (const OptionRows* rows : {&input, &storage, &machine, &run}) set_options(*rows, given);
   finish_input(given, options);
   finish_machine(given, options);

@@ -125,7 +125,7 @@ OptionRows input_options(ExtractOptions& options) {
        "accept times that decrease within an exam"},
       {"root", "FOLDER", local(text(options.root)),
        "where the paths of a manifest or a split begin (default: where it lies)"},
-      {"exam-from", "REGEX", text(options.exam_from),
+      {"exam-from", "REGEX", local(text(options.exam_from)),
        "of a folder or a split: exams and patients by their paths, e.g. "
        "'P(?<patient>\\d+)/(?<exam>.+)'"},
       {"sort", "time", one_of(options.sort_by_time, WordTable<bool>{{"time", true}}),

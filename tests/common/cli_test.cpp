@@ -152,7 +152,8 @@ TEST(ConfigFile, SectionsAreForTheirCommand) {
   const std::string path = folder.write("a.ini",
                                         "input = a.csv\n"
                                         "[cache ls]\nwhere = label=1\n"
-                                        "[extract]\nepochs = 3\n");
+                                        "[extract ]\nepochs = 3\ninput = b.csv\n");
+  EXPECT_EQ(parsed({"--config", path}).input, "a.csv");
   EXPECT_EQ(parsed({"--config", path}).epochs, 10);
   Options options;
   po::options_description description;
@@ -161,6 +162,7 @@ TEST(ConfigFile, SectionsAreForTheirCommand) {
   EXPECT_TRUE(parse_command_line({"coldframe extract --input PATH", "", ""}, description,
                                  {"--config", path}));
   EXPECT_EQ(options.epochs, 3);
+  EXPECT_EQ(options.input, "b.csv") << "goes before the line above all sections";
   std::string where;
   po::options_description verb;
   verb.add_options()("input", po::value(&options.input))("where", po::value(&where));
@@ -192,6 +194,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"UnknownKey", "epoch = 3\n", {"unknown key 'epoch'", "'epochs'"}},
         BadConfig{"Section", "[extarct]\nepochs = 3\n", {"'[extarct]'", "'[extract]'"}},
         BadConfig{"FarSection", "[x]\nepochs = 3\n", {"'[x]'", "expected one of extract"}},
+        BadConfig{"NoVerb", "[cache]\nepochs = 3\n", {"section '[cache]' is of no command"}},
+        BadConfig{"WrongVerb", "[cahce ls]\nepochs = 3\n", {"did you mean '[cache ls]'"}},
         BadConfig{"Malformed", "epochs = many\n", {"epochs", "many"}},
         BadConfig{"Negative", "batch-size = -4\n", {"batch-size", "-4"}},
         BadConfig{"Twice", "epochs = 1\nepochs = 2\n", {"epochs"}},

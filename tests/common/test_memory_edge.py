@@ -71,12 +71,12 @@ class Job:
 
 
 # What glibc and libgomp write themselves before they end the program; the program's error follows.
-OF_LIBRARIES = re.compile(r"\n?(Fatal glibc error|libgomp): .*([Oo]ut of memory|Thread creation failed).*\n")
+OF_LIBRARIES = re.compile(r"(Fatal glibc error|libgomp): .*([Oo]ut of memory|Thread creation failed)")
 
 
 def fault(job, done, out):
     """Says what is wrong about an end; "" for nothing."""
-    lines = OF_LIBRARIES.sub("", done.stderr).splitlines()
+    lines = [line for line in done.stderr.splitlines() if line and not OF_LIBRARIES.match(line)]
     errors = [line for line in lines if line.startswith("error: ")]
     if done.returncode not in (0, 3) or len(errors) != (done.returncode == 3):
         return f"exit {done.returncode}: {done.stderr[-400:]!r}"

@@ -95,6 +95,16 @@ def test_a_missing_program_is_named(tmp_path):
     assert "coldframe-train_temporal': No such file" in done.stderr
 
 
+@pytest.mark.parametrize("command", ["cache", "bundle"])
+def test_a_section_may_name_each_verb(tmp_path, command):
+    helped = subprocess.run([COLDFRAME, command, "--help"], capture_output=True, text=True).stdout
+    verbs = re.findall(r"^  (\w+) +\S", helped.split("Verbs:")[1], re.M)
+    assert len(verbs) >= 5
+    (tmp_path / "all.ini").write_text("".join(f"[{command} {verb}]\nx = 1\n" for verb in verbs))
+    done = subprocess.run([COLDFRAME, "extract", "--config", tmp_path / "all.ini"], capture_output=True, text=True)
+    assert "section" not in done.stderr and "--input is missing" in done.stderr
+
+
 def test_a_full_disk_is_an_error_and_a_reader_that_left_is_not():
     with open("/dev/full", "w") as full:
         done = subprocess.run([COLDFRAME, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)

@@ -58,11 +58,12 @@ def test_a_cache_gives_back_its_options(job):
     extract(job, "--frames", 3, "--keep-patient-id", "--patient-salt", "secret", "--batch", 2)
     lines = coldframe("cache", "info", job / "x.h5", "--options").stdout
     assert lines.splitlines() == [
-        "# coldframe extract --config THIS --input PATH --out CACHE, with the weights brightness.ts.pt",
+        "# coldframe extract --config THIS, with the weights brightness.ts.pt",
+        "# besides: --input, --patient-salt, --backbone, --out",
         "frames = 3", "keep-patient-id = true", "image-size = 32", "mean = 0.0", "std = 1.0"]
     (job / "study.ini").write_text(f"device = cpu\n[extract]\n{lines}[train]\nfolds = 3\n")
     coldframe("extract", "--config", job / "study.ini", "--input", job / "exams.csv", "--backbone", job / "brightness.ts.pt",
-              "--out", job / "again.h5")
+              "--patient-salt", "rock", "--out", job / "again.h5")
     assert (job / "again.h5").read_bytes() == (job / "x.h5").read_bytes()
 
 

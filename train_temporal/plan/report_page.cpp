@@ -35,8 +35,11 @@ std::vector<Schedule> schedules(const tune::ChunkCost& cost) {
 }
 
 // Live bytes over the step's work, as stairs.
-std::string over_the_step(const Plan& plan, const std::string& title, const tune::ChunkCost& cost) {
-  Chart chart{title, "work, relative to the step that keeps everything", "MiB", {}};
+std::string over_the_step(const Plan& plan, const Trained& trained, const tune::ChunkCost& cost) {
+  Chart chart{"The ViT's memory over a step, all frames at once",
+              "work, relative to the step that keeps everything",
+              "MiB",
+              {}};
   double whole = 0;
   for (const Schedule& schedule : schedules(cost)) {
     Series series{schedule.name, {0.0}, {0.0}, {}, {}};
@@ -53,15 +56,14 @@ std::string over_the_step(const Plan& plan, const std::string& title, const tune
     for (double& x : series.x) x /= whole;
     chart.series.push_back(std::move(series));
   }
-  if (plan.answer) {
-    const double memory = mebibytes(plan.answer->memory);
+  if (plan.answer && plan.answer->trained == trained) {
+    const Bytes& bytes = plan.answer->plain.bytes;
+    const std::uint64_t beside = bytes.total() - std::max(bytes.activations, bytes.temporal);
+    const double left = mebibytes(plan.answer->memory) - mebibytes(beside);
     double end = 0;
     for (const Series& series : chart.series) end = std::max(end, series.x.back());
-    chart.series.push_back({human_bytes(plan.answer->memory) + " that are there",
-                            {0.0, end},
-                            {memory, memory},
-                            {},
-                            {}});
+    const std::string name = concat("left of ", human_bytes(plan.answer->memory));
+    if (left > 0) chart.series.push_back({name, {0.0, end}, {left, left}, {}, {}});
   }
   chart.large = true;
   return html::line_chart(chart);
@@ -112,7 +114,7 @@ std::string paragraph(const std::string& text) {
 
 std::string answer(const Plan& plan) {
   std::string body = paragraph(answer_sentence(plan));
-  if (!plan.answer->changes.empty()) body += table(change_table(plan));
+  if (const TextRows changes = change_table(plan); changes.size() > 1) body += table(changes);
   return body;
 }
 
@@ -128,8 +130,7 @@ std::string to_page(const Plan& plan) {
         Trained{std::max<std::int64_t>(query.architecture.depth / 3, 1), 0}}) {
     const tune::ChainShape shape = shape_of(query, trained);
     const tune::ChunkCost cost = tune::chunk_cost(shape, query.all_frames());
-    std::string body =
-        over_the_step(plan, "The ViT's memory over a step, all frames at once", cost);
+    std::string body = over_the_step(plan, trained, cost);
     body += layer_bars(shape, cost);
     body += by_layer(shape, cost);
     page.section(concat(name_of(trained, query), ", MiB"), body);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <ranges>
 
 #include "common/text/text.h"
 #include "train_temporal/plan/report.h"
@@ -80,7 +81,9 @@ std::string answer_sentence(const Plan& plan) {
 
 TextRows change_table(const Plan& plan) {
   TextRows table{{"options of train that change it", "schedule", "peak", "time"}};
-  for (const Change& change : plan.answer->changes)
+  // The first one is another schedule where one fits, which the sentence has told.
+  const std::size_t told = plan.answer->fastest && !plan.answer->changes.empty() ? 1 : 0;
+  for (const Change& change : plan.answer->changes | std::views::drop(told))
     table.push_back({change.what, change.row.schedule, human_bytes(change.row.bytes.total()),
                      over(change.row.work, plan.answer->plain.work)});
   return table;

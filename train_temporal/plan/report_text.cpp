@@ -30,8 +30,8 @@ void write_measured(const Measured& measured, std::ostream& out) {
 void write_text(const Plan& plan, bool all, std::ostream& out) {
   if (plan.answer) {
     out << answer_sentence(plan) << "\n\n";
-    if (!plan.answer->changes.empty()) {
-      write_table(change_table(plan), out);
+    if (const TextRows changes = change_table(plan); changes.size() > 1) {
+      write_table(changes, out);
       out << "\n";
     }
   }

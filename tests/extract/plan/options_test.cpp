@@ -171,13 +171,13 @@ TEST_P(FramesOfARecipe, AreChosenBackFromIt) {
   for (const std::string& option : split(lines, '\n'))
     EXPECT_TRUE(option.empty() || is_recipe_option(option.substr(0, option.find(' ')))) << option;
   const auto again = parse_extract_options(
-      words("--dry-run --input a --config " + folder.write("frames.ini", lines)));
+      words("--dry-run --input a --config " + folder.write("frames.ini", lines).string()));
   EXPECT_EQ(make_recipe(*again, backbone).storage.dump(), storage.dump()) << lines;
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, FramesOfARecipe,
-                         ::testing::Values("--frames 12 --phases 103,518.5", "--every 3 --fps 2.5",
-                                           "--start 1 --end 9.5", "--slices 20:140:4",
+                         ::testing::Values("--frames 12 --phases 103,518.5", "--every 3",
+                                           "--fps 2.5", "--start 1 --end 9.5", "--slices 20:140:4",
                                            "--slices ::2", "--group study", "--accept-broken-tail",
                                            "--frame-columns eye,phase --streams eye --frames 3",
                                            "--store float32"));

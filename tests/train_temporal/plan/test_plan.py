@@ -87,9 +87,10 @@ def test_the_answer_is_that_of_the_table(memory, code):
     assert re.match(r"(Yes|Yes, by another schedule|No): end to end at 16 × 20 frames", done.stdout)
     assert len(done.stdout.splitlines()) <= 25
     limit = answer["memory"]
-    for change in answer["changes"]:
+    for number, change in enumerate(answer["changes"]):
         assert change["way"]["bytes"]["peak"] <= limit
-        assert change["change"] in done.stdout
+        told = change["way"]["schedule"] if answer["fits"] and number == 0 else change["change"]
+        assert told in done.stdout
     if answer["fits"]:
         assert answer["fastest"]["bytes"]["peak"] <= limit
         assert (answer["everything_kept"]["bytes"]["peak"] <= limit) == (answer["changes"] == [])
