@@ -9,9 +9,9 @@
 
 `features` are the frames that are present, in order, as the run's cache holds them (recipe: the file's
 metadata), of a run with --streams the features of all streams side by side, NaN where one has no frame, and
-behind them 1 or 0 for whether it has; `times` are seconds since the first, NaN where unknown; of a run that saw the
-time since a zero that exams share (config["elapsed"]) seconds since this. After `train --tune` they come from the
-fold's own backbone, the folder models/STEM beside models/STEM.safetensors (coldframe extract --config
+behind them 1 or 0 for whether it has; `times` are seconds since the exam's first, NaN where unknown, and `start`
+is when that was, in seconds since a zero that exams share, of a run that saw the time since one
+(config["elapsed"]). After `train --tune` features come from the fold's own backbone, the folder models/STEM beside models/STEM.safetensors (coldframe extract --config
 models/STEM/extract.ini --weights models/STEM): load() each model and give it its own; predict() gives all
 models the same. Not here: `clock`, which sees no features, and `shuffled`, a control whose random order is
 Coldframe's own. Models with targets per frame predict rows of frames: [T, classes] instead of
@@ -234,14 +234,14 @@ def places(time, time_mean, shape):
     return steps.cumsum(1)
 
 
-def time_inputs(times, elapsed=False):
-    """Of one exam, [T] → [T, 2 V]: log interval, seconds since the first frame, with `elapsed` the log of the
-    times themselves, then whether each is known."""
+def time_inputs(times, start=None):
+    """Of one exam, [T] → [T, 2 V]: log interval, seconds since the first frame, with `start` (NaN: unknown) the
+    log of `start` + times, then whether each is known."""
     times = np.asarray(times, np.float64)
     before = np.concatenate([[np.nan], times[:-1]])
     values = [np.log(np.maximum(times - before, 1e-4)), times - times[0]]
-    if elapsed:
-        values.append(np.copysign(np.log1p(np.abs(times)), times))
+    if start is not None:
+        values.append(np.copysign(np.log1p(np.abs(start + times)), start + times))
     known = ~np.isnan(values)
     return torch.from_numpy(np.concatenate([np.where(known, values, 0), known]).T.astype(np.float32))
 
@@ -309,7 +309,7 @@ def output_count(target):
 
 
 @torch.no_grad()
-def predict(run, features, times=None, covariates=None):
+def predict(run, features, times=None, covariates=None, start=np.nan):
     """Of one exam: what read_outputs() makes of each target, averaged over the run's models."""
     files = sorted((pathlib.Path(run) / "models").glob("*.safetensors"))
     x = torch.as_tensor(features, dtype=torch.float32)
@@ -319,7 +319,8 @@ def predict(run, features, times=None, covariates=None):
         one = {"first": 0, "middle": len(x) // 2, "last": len(x) - 1}.get(card["model"]["frame_order"])
         frames = slice(None) if one is None else slice(one, one + 1)
         sees_times = card["model"]["time"] or isinstance(model, SummaryModel)
-        time = time_inputs(times[frames], card["model"].get("elapsed"))[None] if sees_times else None
+        since = start if card["model"].get("elapsed") else None
+        time = time_inputs(times[frames], since)[None] if sees_times else None
         known = covariate_inputs(card, covariates)[None] if card.get("covariates") else None
         outputs = model(x[None, frames], torch.tensor([len(x[frames])]), time, known)[0].double()
         parts = outputs.split([output_count(target) for target in card["targets"]], -1)

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 from reference_data import ClockModel, View, read_cache
+from safetensors import safe_open
 from sklearn.metrics import roc_auc_score
 from torch.nn.functional import cross_entropy
 from training_support import coldframe
@@ -26,15 +27,9 @@ from training_support import coldframe
 from temporal_model import TemporalModel, time_inputs
 
 
-def view_and_model(name, config, exams):
+def view_and_model(name, settings, exams):
     """Returns what the model `name` sees, and the model without its statistics."""
-    settings = dict(config["model"])
-    ordered = name in ("gru", "bigru", "lstm", "transformer", "tcn", "shuffled")
-    settings["time"] = settings["time"] and ordered
-    settings["architecture"] = {"bigru": "gru", "shuffled": "gru", "single": "mean"}.get(name, name)
-    settings["bidirectional"] = settings["bidirectional"] or name == "bigru"
-    order = {"single": config.get("single_frame"), "shuffled": "shuffled"}.get(name, "in_order")
-    view = View(exams, order, settings["time"], name == "clock")
+    view = View(exams, settings["frame_order"], settings["time"], name == "clock")
     if name == "clock":
         width = len(view.clock_of(next(iter(exams))))
         return view, ClockModel(width, settings["classes"], settings["dropout"])
@@ -100,12 +95,12 @@ def with_noise(batch, model, deviation):
     return (batch[0] + deviation * spread * torch.randn_like(batch[0]), *batch[1:])
 
 
-def fit_one(name, config, exams, label, parts, seed):
+def fit_one(name, settings, config, exams, label, parts, seed):
     """The best epoch's validation loss, and its probabilities of the positive class for the test part."""
     fit = config["fit"]
     torch.manual_seed(seed)
     random = np.random.default_rng(seed)
-    view, model = view_and_model(name, config, exams)
+    view, model = view_and_model(name, settings, exams)
     set_statistics(model, view, parts["train"])
     target = {part: torch.tensor([label[n] for n in names]) for part, names in parts.items()}
     steps = math.ceil(len(parts["train"]) / fit["batch"]) * fit["epochs"]
@@ -147,6 +142,9 @@ def compare(name, run, config, exams, seeds, first_seed):
     """[folds, 2]: AUROC of Coldframe and of PyTorch in each fold."""
     file = "predictions.csv" if name == config["name"] else f"predictions-{name}.csv"
     ours, splits = (pd.read_csv(run / f, dtype=str) for f in (file, "splits.csv"))
+    models = run / ("models" if name == config["name"] else f"controls/{name}")
+    with safe_open(min(models.glob("*.safetensors")), "pt") as model:
+        settings = json.loads(model.metadata()["card"])["model"]
     positive = config["targets"][0]["classes"][1]
     label = {row.exam: int(row.label == positive) for row in ours.itertuples()}
     scores = []
@@ -155,7 +153,7 @@ def compare(name, run, config, exams, seeds, first_seed):
         truth = [label[exam] for exam in parts["test"]]
         if len(set(truth)) < 2:
             continue  # no AUROC; Coldframe leaves such a fold out of its mean, too
-        mean = np.mean([fit_one(name, config, exams, label, parts, first_seed + s)[1]
+        mean = np.mean([fit_one(name, settings, config, exams, label, parts, first_seed + s)[1]
                         for s in range(seeds)], axis=0)
         held_out = ours[(ours.repeat == repeat) & (ours.fold == fold)].set_index("exam")
         score = held_out.loc[parts["test"], f"p_{positive}"].astype(float)
@@ -185,7 +183,7 @@ def main():
     target = config["targets"][0]
     if (len(config["targets"]) > 1 or target["task"] != "binary" or target["per_frame"]
             or config["fit"]["class_weights"] or config["fit"]["loss"] != "auto"
-            or config["fit"]["sampler"] != "order" or config["fit"]["mixup"] or config["search"]
+            or config["fit"]["sampler"] != "order" or config["fit"]["mixup"] or config["search"] or config["model"].get("elapsed")
             or config["fit"]["early_stopping_metric"] != "loss" or config.get("single_frame") == "best"):
         parser.error("only plain binary runs are trained again")
     exams, fine = read_cache(options.cache), True

@@ -12,12 +12,33 @@
 namespace coldframe::temporal {
 namespace {
 
-// Intervals that no model would see.
+bool asks_for_intervals(const TrainOptions& options) {
+  return options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
+}
+
+bool reads_in_order(const ModelConfig& model) {
+  return model.architecture->ordered;
+}
+
+// Of those to be trained, the models that would see the time since a zero that all exams share.
+std::vector<std::string> models_of_zero(const TrainOptions& options) {
+  if (options.time == TimeInput::kIntervals) return {};
+  std::vector<std::string> seeing = options.models();
+  const std::vector<ModelConfig> models = trained_models(options);
+  std::size_t next = 0;
+  std::erase_if(seeing, [&](const std::string&) {
+    const ModelConfig& model = models[next++];
+    const bool sees = reads_in_order(model) && options.time != TimeInput::kOff;
+    return !sees && model.architecture != &kClock;
+  });
+  return seeing;
+}
+
+// Intervals that no model would see. `intervals` also hides the zero from `clock`.
 void check_time(const TrainOptions& options) {
-  const auto models = trained_models(options);
-  const auto ordered = [](const ModelConfig& one) { return one.architecture->ordered; };
-  const bool asked = options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
-  if (!asked || std::ranges::any_of(models, ordered)) return;
+  if (!asks_for_intervals(options)) return;
+  if (std::ranges::any_of(trained_models(options), reads_in_order)) return;
+  if (options.time == TimeInput::kIntervals && options.trains(kClock.name)) return;
   throw ConfigError(concat("--time on and intervals are for models that read frames in order, and ",
                            join(options.models(), ", "),
                            " has none; leave the option out, or take another --model"));
@@ -208,22 +229,33 @@ void check_task_options(const TrainOptions& options, const Targets& targets) {
 void choose_times(const TrainOptions& options, std::span<const cache::ExamInfo> exams,
                   std::span<const std::size_t> used, ModelConfig& config) {
   // Times of joined visits count from the first visit.
-  config.elapsed = options.time != TimeInput::kIntervals && has_common_zero(exams, used) &&
-                   options.data.arrangement.visits.empty();
-  config.time = options.time == TimeInput::kOn || options.time == TimeInput::kIntervals;
-  if (options.time != TimeInput::kAuto) return;
-  config.time = config.elapsed || times_are_informative(exams, used);
-  if (!config.time && config.time_encoding != TimeEncoding::kLog) {
+  const bool one_zero = options.data.arrangement.visits.empty();
+  config.elapsed =
+      options.time != TimeInput::kIntervals && one_zero && has_common_zero(exams, used);
+  const bool automatic = options.time == TimeInput::kAuto;
+  config.time = asks_for_intervals(options) ||
+                (automatic && (config.elapsed || times_are_informative(exams, used)));
+  if (automatic && !config.time && config.time_encoding != TimeEncoding::kLog) {
     throw ConfigError(
         "--time-encoding needs intervals between frames, and these are unknown or even; leave it "
         "out, or give them to the model all the same with --time on");
   }
-  log_info(config.elapsed ? "exams start at different times after a zero that all share: the model "
-                            "sees the time since it (--time intervals to hide it)"
-           : config.time
-               ? "time intervals are uneven: the model sees them (--time off to hide them)"
-               : "time intervals are unknown or even: not shown to the model (--time on to show "
-                 "them)");
+  const auto seeing = models_of_zero(options);
+  const std::size_t without = exams_without_start(exams, used);
+  if (config.elapsed && !seeing.empty()) {
+    log_info(concat(
+        "exams start at different times after a zero that all share: ", join(seeing, ", "),
+        seeing.size() == 1 ? " sees" : " see", " the time since it (--time intervals to hide it)"));
+  } else if (one_zero && !seeing.empty() && without > 0 && without < used.size()) {
+    log_warning(concat(without, " of ", plural(used.size(), "exam"),
+                       " state no start after the zero that the others count from, so no model "
+                       "sees the time since it; give these a start, or leave them out"));
+  }
+  if (!automatic || config.elapsed) return;
+  if (std::ranges::none_of(trained_models(options), reads_in_order)) return;
+  log_info(config.time ? "time intervals are uneven: the model sees them (--time off to hide them)"
+                       : "time intervals are unknown or even: not shown to the model (--time on "
+                         "to show them)");
 }
 
 }  // namespace coldframe::temporal

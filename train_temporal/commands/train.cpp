@@ -193,10 +193,11 @@ Json TrainingRun::config() const {
   json["fits"] = plan_fits(experiment()).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
   if (options_.inputs != TrainOptions().inputs) json["inputs"] = options_.inputs;
-  json["model"] = to_json(base_);
+  const ModelConfig main = experiment().config({options_.model, 0, 0, 0});
+  json["model"] = to_json(main);
   for (const std::string& name : options_.compare) {
     const ModelConfig compared = experiment().config({name, 0, 0, 0});
-    const bool other = compared.layers != base_.layers;
+    const bool other = compared.layers != main.layers;
     if (other && compared.architecture->ordered) json["layers"][name] = compared.layers;
   }
   if (options_.covariates.asked())

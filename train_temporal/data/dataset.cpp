@@ -197,11 +197,16 @@ bool times_are_informative(std::span<const cache::ExamInfo> exams,
   return known > 0 && 2 * known > used.size() && 2 * uneven >= known;
 }
 
+std::size_t exams_without_start(std::span<const cache::ExamInfo> exams,
+                                std::span<const std::size_t> used) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      used, [&](std::size_t exam) { return !std::isfinite(exams[exam].elapsed_start); }));
+}
+
 bool has_common_zero(std::span<const cache::ExamInfo> exams, std::span<const std::size_t> used) {
-  constexpr double kSame = 1e-3;  // seconds
+  constexpr double kSame = 1;  // seconds, which log_elapsed() flattens
+  if (used.empty() || exams_without_start(exams, used) > 0) return false;
   const auto start = [&](std::size_t exam) { return exams[exam].elapsed_start; };
-  const auto is_known = [&](std::size_t exam) { return std::isfinite(start(exam)); };
-  if (used.empty() || !std::ranges::all_of(used, is_known)) return false;
   const auto [first, last] = std::ranges::minmax(used | std::views::transform(start));
   return last - first > kSame;
 }

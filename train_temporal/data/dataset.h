@@ -91,8 +91,12 @@ std::vector<std::string> source_kinds(std::span<const cache::ExamInfo> exams,
 bool times_are_informative(std::span<const cache::ExamInfo> exams,
                            std::span<const std::size_t> used);
 
-// True when exams start at known and different times after a zero that all share. (Where all start
-// at one time, that of each frame says no more than the time since the first.)
+// How many of the exams given by index state no time of their start after a zero that exams share.
+std::size_t exams_without_start(std::span<const cache::ExamInfo> exams,
+                                std::span<const std::size_t> used);
+
+// True when all exams state it and the latest starts more than 1 s after the earliest. (Where all
+// start at one time, that of each frame says no more than the time since the first.)
 bool has_common_zero(std::span<const cache::ExamInfo> exams, std::span<const std::size_t> used);
 
 // A logarithm of seconds, some of which may lie before the zero: sign(t) · log(1 + |t|).

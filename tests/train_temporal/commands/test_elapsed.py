@@ -5,6 +5,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from safetensors import safe_open
 from training_support import BUILD, coldframe, exam, make_cache, quick
 
 import temporal_model
@@ -25,8 +26,9 @@ def cohort(folder, name="own", count=60, elapsed=True, seed=0):
 
 
 def train(cache, out, *words):
+    epochs = [] if "--epochs" in words else ["--epochs", 60]
     done = coldframe("train", "--cache", cache, "--target", "label", "--out", out,
-                     *quick("--folds", 3, "--epochs", 60, "--lr", 0.01, *words))
+                     *quick("--folds", 3, *epochs, "--lr", 0.01, *words))
     assert done.returncode == 0, done.stderr
     return out, done.stderr
 
@@ -44,7 +46,7 @@ def run(tmp_path_factory):
 
 def test_the_model_and_the_controls_of_times_see_the_zero(run):
     folder, said = run
-    assert "time since it" in said
+    assert "gru, blank, clock see the time since it" in said
     found = auroc(folder)
     assert found["gru"] == found["blank"] == found["clock"] == 1
     assert found["mean"] < 0.8  # which sees no times
@@ -53,6 +55,30 @@ def test_the_model_and_the_controls_of_times_see_the_zero(run):
 def test_times_after_the_zero_can_be_hidden(tmp_path):
     folder, said = train(cohort(tmp_path), tmp_path / "run", "--time", "intervals", "--compare", "clock")
     assert "time since it" not in said and max(auroc(folder).values()) < 0.8
+
+
+@pytest.mark.parametrize("model, compared, seeing", [("mean", "", ""), ("mean", "clock", "clock sees"), ("gru", "clock", "gru, clock see"),
+                                                     ("gru --time on", "mean", "gru sees"), ("gru --time off", "mean", "")])
+def test_the_run_says_which_models_see_the_zero(tmp_path, model, compared, seeing):
+    words = ["--model", *model.split(), *(["--compare", compared] if compared else []), "--epochs", 1]
+    folder, said = train(cohort(tmp_path), tmp_path / "run", *words)
+    assert ("time since it" in said) == (seeing != "") and f"{seeing} the time since it" * (seeing != "") in said, said
+    config = json.loads((folder / "config.json").read_text())["model"]  # of the main model
+    with safe_open(next((folder / "models").iterdir()), "np") as file:
+        assert config == json.loads(file.metadata()["card"])["model"]
+    assert config.get("elapsed", False) == ("gru" in seeing)
+
+
+def test_intervals_hide_the_zero_from_the_clock_alone(tmp_path):
+    folder, said = train(cohort(tmp_path), tmp_path / "run", "--model", "mean", "--compare", "clock", "--time", "intervals")
+    assert "time since it" not in said and max(auroc(folder).values()) < 0.8
+
+
+@pytest.mark.parametrize("words", [[], ["--time", "on"]])
+def test_one_exam_without_a_start_is_said(tmp_path, words):
+    folder, said = train(cohort(tmp_path, elapsed=59), tmp_path / "run", "--epochs", 1, *words)
+    assert "1 of 60 exams state no start after the zero" in said, said
+    assert "elapsed" not in json.loads((folder / "config.json").read_text())["model"]
 
 
 @pytest.mark.parametrize("verb", ["predict", "evaluate"])
@@ -74,10 +100,9 @@ def test_predictions_equal_the_modules(run, tmp_path):
     starts = [(600 if n % 2 else 8) * random.uniform(0.8, 1.2) for n in range(40)]
     features = random.normal(size=(40, 1, 6)).astype(np.float16)
     for n in range(40):
-        theirs = temporal_model.predict(run[0], features[n].astype(np.float32), [starts[n] if n < 30 else np.nan])
-        if n < 30:  # of the others the module does not know that their time since the first frame is 0
-            assert abs(table.p_1[n] - theirs["1"]) < 1e-5
-            assert (table.p_1[n] > 0.5) == (n % 2 == 1)
+        theirs = temporal_model.predict(run[0], features[n].astype(np.float32), [0.0], start=starts[n] if n < 30 else np.nan)
+        assert abs(table.p_1[n] - theirs["1"]) < 1e-5
+        assert n >= 30 or (table.p_1[n] > 0.5) == (n % 2 == 1)
 
 
 def test_a_clip_is_refused_frame_by_frame(tmp_path):

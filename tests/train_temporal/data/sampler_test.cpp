@@ -111,7 +111,9 @@ TEST(Dataset, SeesWhetherExamsStartAtTimesAfterOneZero) {
     return has_common_zero(exams, used);
   };
   EXPECT_TRUE(share({8, 600, 8}));
-  EXPECT_FALSE(share({5, 5, 5}));  // frames' times say no more than those since the first
+  EXPECT_TRUE(share({5, 6.5}));
+  EXPECT_FALSE(share({0.02, 0.05, 1.02}));  // where each exam's own first frame is
+  EXPECT_FALSE(share({5, 5, 5}));           // frames' times say no more than those since the first
   EXPECT_FALSE(share({8, cache::kUnknownTime, 600}));
   EXPECT_FALSE(share({}));
 }

@@ -118,7 +118,7 @@ def test_temporal_models_are_equal_whole_and_frame_by_frame(cache, elapsed_cache
         there = np.array([[1, 0], [1, 1], [0, 1], [1, 1], [0, 1], [1, 0], [1, 1]])
         features = np.concatenate([np.where(there[:, s:s + 1], features + s, np.nan) for s in range(2)] + [there], 1).astype(np.float32)
     seconds = np.cumsum(random.uniform(0.05, 2, 7))
-    times = temporal_model.time_inputs(seconds - seconds[0] * ("elapsed" not in name), "elapsed" in name)
+    times = temporal_model.time_inputs(seconds - seconds[0], seconds[0] if "elapsed" in name else None)
     for path in sorted((tmp_path / "onnx").glob("fold-*.onnx")):
         ours, card = temporal_model.load(run / "models" / f"{path.stem}.safetensors")
         model, state = session(path), {}

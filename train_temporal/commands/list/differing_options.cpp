@@ -13,9 +13,13 @@ constexpr std::array kLeftOut = {
     "coldframe", "torch", "recipe",      "targets",      "target",         "name",
     "folds",     "seeds", "data_digest", "cache_digest", "feature_digest", "threads_per_fit"};
 
+constexpr std::array kFollowing = {"architecture", "clock_width"};  // of the model
+
 KeyValues options_of(Json config) {
   if (!config.is_object()) return {};
   for (const char* key : kLeftOut) config.erase(key);
+  if (const auto model = config.find("model"); model != config.end() && model->is_object())
+    for (const char* key : kFollowing) model->erase(key);
   count_settings(config);
   KeyValues options;
   flatten("", config, options);

@@ -1,6 +1,6 @@
 // The controls that see no frame: MLPs on how exams were acquired, or on their covariates alone.
 //   clock: clock_mean, clock_std [F]; project.weight [32, F], .bias; per frame F + 3 inputs, the
-//          frame's place and time being the last, and time_mean, time_std [2]
+//          frame's place and time being the last, and time_mean, time_std [V], V = time_values()
 //   covariates: project.weight [H, K], .bias
 #include "train_temporal/models/architectures.h"
 #include "train_temporal/models/network/network.h"

@@ -125,7 +125,7 @@ void add_models(OptionRows& rows, TrainOptions& options) {
             "WHEN",
             "give the GRU, or a model in its place, time intervals and, where exams share a zero, "
             "the time since it: on, intervals (these alone), off, or auto (when intervals are "
-            "known and uneven, or exams start at different times after the zero)");
+            "known and uneven, or exams start more than 1 s apart after the zero)");
   add_model(rows, options.architecture);
   add_covariates(rows, options.covariates);
 }
