@@ -11,6 +11,7 @@
 #include "common/files/outputs.h"
 #include "common/files/scratch_folder.h"
 #include "common/text/text.h"
+#include "train_temporal/bundle/bundle.h"
 #include "train_temporal/commands/commands.h"
 #include "train_temporal/commands/predictor.h"
 #include "train_temporal/commands/run_files.h"
@@ -53,12 +54,20 @@ ModelPredictions apply(Ensemble& ensemble, const std::string& name, const Datase
   return model;
 }
 
+// As the training named the main model, in whose place all fits may have taken a summary.
+std::string own_name(const fs::path& run, const Ensemble& main) {
+  const std::string usual = model_name(main.card().config);
+  if (fs::exists(run / "config.json"))
+    return read_json_file(run / "config.json").at("name").get<std::string>();
+  const Json facts = fs::exists(run / bundle::kFactsFile) ? read_json_file(run / bundle::kFactsFile)
+                                                          : Json::object();
+  return facts.value("/training/model"_json_pointer, usual);
+}
+
 // The main model, then the controls that the run has kept.
 std::vector<ModelPredictions> examine(const fs::path& run, Ensemble& main, const Cohort& cohort,
                                       const Dataset& dataset, const ResolvedQuestions& asked) {
-  const fs::path config = run / "config.json";  // bundles have none
-  const std::string own = fs::exists(config) ? read_json_file(config).at("name").get<std::string>()
-                                             : model_name(main.card().config);
+  const std::string own = own_name(run, main);
   std::vector<ModelPredictions> all = {apply(main, own, dataset, cohort, asked)};
   for (const auto& [name, files] : control_files(run)) {
     Ensemble control(files, main.labels());

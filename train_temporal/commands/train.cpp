@@ -192,7 +192,7 @@ Json TrainingRun::config() const {
   json["compare"] = options_.compare;
   json["fits"] = plan_fits(experiment()).fits;
   if (options_.trains(kSingle) && !base_.per_frame()) json["single_frame"] = options_.single_frame;
-  if (options_.inputs != TrainOptions().inputs) json["inputs"] = options_.inputs;
+  json["inputs"] = options_.inputs;
   const ModelConfig main = experiment().config({options_.model, 0, 0, 0});
   json["model"] = to_json(main);
   for (const std::string& name : options_.compare) {

@@ -85,7 +85,7 @@ TrainBenchmark measure_training(const Experiment& experiment, double load_second
   result.at_once = trainer.pieces().training;
   result.measured_bytes = peak_device_memory(experiment.device());
   result.longest_run_seconds = result.epoch_seconds * static_cast<double>(options.fit.epochs) *
-                               static_cast<double>(plan.fits) /
+                               static_cast<double>(plan.trained) /
                                static_cast<double>(plan.side_by_side);
   return result;
 }

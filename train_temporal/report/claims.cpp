@@ -38,7 +38,7 @@ constexpr Claim kClaims[] = {
      .better = "A linear model on summaries of the frames gives less than {main} ({figures}).",
      .worse = "A linear model on summaries of the frames does better than {main} ({figures}): use "
               "it (--model summary), or look for inputs and settings with which {main} finds as "
-              "much (--inputs auto, --search). What follows is of {main}.",
+              "much (--inputs change or both, --search). What follows is of {main}.",
      .equal = "A linear model on summaries of the frames does as well as {main}, within {margin} "
               "({figures}).",
      .undecided = "Whether a linear model on summaries of the frames does as well as {main} is "

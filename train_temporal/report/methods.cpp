@@ -4,6 +4,7 @@
 
 #include "common/text/printable.h"
 #include "common/text/text.h"
+#include "train_temporal/report/report.h"
 
 namespace coldframe::temporal {
 namespace {
@@ -106,13 +107,30 @@ std::string features_paragraph(const Json& config) {
   return text + concat(" Stored: ", settings(recipe.at("storage")), ".\n");
 }
 
-std::string model_paragraph(const Json& config) {
+// What the fits of the main model chose where a summary may take its place.
+std::string choice_sentence(const Json& config, const Json& result) {
+  const Json models = result.value("models", Json::array());
+  if (config.value("inputs", "") != "auto" || models.empty() || !models[0].contains("families"))
+    return "";
+  std::size_t all = 0, taken = 0;
+  for (const Json& fold : models[0]["families"])
+    for (const Json& family : fold) ++all, taken += family != kNoFamily;
+  return concat(
+      " A ridge-penalised linear model on one summary of the frames over time, its kind "
+      "and penalty chosen by cross-validation of the training and validation parts, took "
+      "the place of the model in ",
+      taken, " of ", plural(all, "fit"), ", whose validation part it did better on.");
+}
+
+std::string model_paragraph(const Json& config, const Json& result) {
   std::string text =
       concat("## Model and training\n\nModel ", quoted(config.at("name")), ": ",
              settings(config.at("model")), ".\n\nTraining: ", settings(config.at("fit")), ".");
-  text +=
-      " The optimizer is AdamW (Loshchilov and Hutter, 2019); the epoch that was best on the "
-      "validation part was kept.";
+  if (config.at("name") != "summary")
+    text +=
+        " The optimizer is AdamW (Loshchilov and Hutter, 2019); the epoch that was best on the "
+        "validation part was kept.";
+  text += choice_sentence(config, result);
   if (config.contains("tune") && config["tune"].is_object())
     text += concat(" The end of the backbone was trained with it: ", settings(config["tune"]), ".");
   if (const Json search = config.value("search", Json::array()); !search.empty())
@@ -180,8 +198,8 @@ std::string methods_text(const Json& config, const Json& summary) {
       "# Methods\n\nWritten by Coldframe from config.json and summary.json. Read it "
       "against your study before you use it.\n\n",
       data_paragraph(config, results.front()), "\n", features_paragraph(config), "\n",
-      model_paragraph(config), "\n", statistics_paragraph(config, results.front()), "\n\n", found,
-      versions_paragraph(config), "\n", kReferences);
+      model_paragraph(config, results.front()), "\n", statistics_paragraph(config, results.front()),
+      "\n\n", found, versions_paragraph(config), "\n", kReferences);
 }
 
 }  // namespace coldframe::temporal

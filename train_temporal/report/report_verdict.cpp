@@ -198,7 +198,7 @@ std::vector<Control> controls_of(const Claim& claim, const RunReport& report) {
     const PairedDifference* ahead = find_difference(model, main_metric(report.scale));
     if (figure == nullptr || ahead == nullptr || !ahead->primary().value.defined()) continue;
     controls.push_back({model.name, figure->primary(), ahead->primary(), compare(ahead->primary()),
-                        model.families.empty() ? "" : concat("; it took ", families_text(model))});
+                        found_text(model)});
     if (!is_beginning) break;
   }
   return controls;

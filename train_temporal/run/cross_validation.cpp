@@ -42,11 +42,16 @@ bool may_summarise(const Experiment& experiment, const std::string& model) {
 bool budget_holds_summary(const Experiment& experiment, const std::string& model) {
   const std::uint64_t budget = experiment.options.memory_budget;
   if (budget == 0) return true;
+  // Splits differ a little in size; --jobs share what the features leave.
+  constexpr double kMore = 1.1;
   const Split& split = experiment.splits.front();
   const FitTask task =
       experiment.task({model, split.repeat, split.fold, 0, 0, kSummaryModel}, split);
-  return experiment.dataset().loaded_bytes() + predict_memory(task, first_pieces(task)).total() <=
-         budget;
+  const std::size_t beside = std::max<std::size_t>(experiment.options.jobs, 1);
+  const std::uint64_t each = predict_memory(task, first_pieces(task)).total();
+  return static_cast<double>(experiment.dataset().loaded_bytes()) +
+             kMore * static_cast<double>(beside * each) <=
+         static_cast<double>(budget);
 }
 
 std::vector<FinishedFit> plan(const Experiment& experiment) {
@@ -129,6 +134,8 @@ FitTask Experiment::task(const FitName& fit, const Split& split, std::size_t thr
                fit_seed(split, fit.seed)};
   take_covariates(task, encoding(fit, split), covariates, options.covariates.at_frames);
   task.patients = patients;
+  // In the place of a model that sees no times, a summary sees none.
+  task.hides_times = options.time == TimeInput::kOff || (fit.frame == kSummaryModel && !base.time);
   if (fit.setting > 0) settings[fit.setting].apply(task.config, task.options);
   if (tuned != nullptr && tunes(fit.model)) {
     task.tuned = tuned;
@@ -184,11 +191,15 @@ FitPlan plan_fits(const Experiment& experiment) {
   const auto fits = temporal::plan(experiment);
   plan.fits = fits.size() + experiment.searched_fits() + plan_frozen(experiment, fits).size();
   if (options.trains(kFrozen)) plan.fits -= experiment.splits.size() * options.seeds;  // once
+  plan.trained =
+      plan.fits - static_cast<std::size_t>(std::ranges::count_if(fits, [&](const FinishedFit& fit) {
+        return !experiment.config(fit.name).architecture->by_steps;
+      }));
   // A device, and a budget, is shared by its fits: side by side they would compete for it.
   const std::size_t devices = experiment.datasets.size();
   const bool shared = devices > 1 || !experiment.device().is_cpu() || options.memory_budget > 0;
   const std::size_t wanted = options.jobs > 0 ? options.jobs : shared ? devices : threads;
-  plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.fits), 1);
+  plan.side_by_side = std::max<std::size_t>(std::min(wanted, plan.trained), 1);
   plan.threads_per_fit = std::max<std::size_t>(threads / plan.side_by_side, 1);
   plan.on_a_device = (plan.side_by_side + devices - 1) / devices;
   return plan;

@@ -69,6 +69,7 @@ std::vector<std::string> candidates(const Experiment& experiment, const std::str
 // Counts the fits, --search's included, those that run side by side, and the threads of each.
 struct FitPlan {
   std::size_t fits = 0, side_by_side = 1, threads_per_fit = 1;
+  std::size_t trained = 0;      // of the fits: those by steps, which take nearly all of the time
   std::size_t on_a_device = 1;  // of those side by side
 };
 FitPlan plan_fits(const Experiment& experiment);

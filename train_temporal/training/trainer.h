@@ -106,6 +106,7 @@ struct FitTask {
   std::shared_ptr<const StateDict> start = nullptr;
   torch::Tensor covariates = {};                       // SequenceModel::covariates
   const std::vector<std::string>* patients = nullptr;  // of every exam; for fit_summary() alone
+  bool hides_times = false;                            // from fit_summary(), likewise
 };
 
 struct FitResult {

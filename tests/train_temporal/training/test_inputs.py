@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 from training_support import BUILD, REPO, coldframe, exam, loaded, make_cache
 
 import temporal_model
@@ -71,6 +72,7 @@ def test_by_default_a_fold_takes_the_summary_that_does_better(taken):
     assert main["name"] == "gru" and main["families"] == [["slope"] * 2] * 2
     assert "A summary of the frames took the place of gru" in done.stdout and "slope in each fit" in done.stdout
     assert "slope" not in str(shuffled.get("families"))  # it has the same choice, of frames without their order
+    assert "took the place of the model in 4 of 4 fits" in (run / "METHODS.md").read_text()
     verdict = " ".join(summary_of(run)["verdict"])
     assert "The order of frames carries part of what gru found" in verdict
     assert "A linear model on summaries of the frames does as well" in verdict
@@ -114,6 +116,14 @@ def test_fits_that_chose_differently_are_one_run(tmp_path, more):
     assert "none" in taken and len(taken) > 1, taken
     done = coldframe("predict", "--run", run, "--cache", cache, "--out", tmp_path / "new.csv")
     assert done.returncode == 0, done.stderr
+
+
+def test_hidden_times_stay_hidden(taken, tmp_path):
+    run, cache, *_ = taken
+    predictions(cache, tmp_path / "run", "--time", "off", "--epochs", 2)
+    for folder, seen in (run, 1), (tmp_path / "run", 0):
+        models = [load_file(path) for path in sorted((folder / "models").glob("*.safetensors"))]
+        assert [float(model["per_second"][0]) for model in models if "per_second" in model] == [seen] * len(models)
 
 
 def test_what_needs_a_gru_says_how_to_keep_it(taken, tmp_path):

@@ -27,6 +27,8 @@ std::vector<std::string> warn_of_groups(const RunReport& report);
 // The summaries that `summary` chose, "slope in 4 of 5 fits, mean in 1", and fold by fold;
 // summaries.cpp.
 std::string families_text(const ModelResult& model);
+// Behind the figures of a control: "; it took slope in each fit"; "" of those without summaries.
+std::string found_text(const ModelResult& model);
 // Where a summary of the frames took the model's place in some fits: says so; else "".
 std::string taken_text(const ModelResult& model);
 std::string families_table(const RunReport& report);

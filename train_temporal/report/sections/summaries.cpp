@@ -26,6 +26,15 @@ std::string families_text(const ModelResult& model) {
   return join(parts, ", ");
 }
 
+std::string found_text(const ModelResult& model) {
+  if (model.families.empty()) return "";
+  if (model.name == "summary") return concat("; it took ", families_text(model));
+  std::size_t all = 0, taken = 0;
+  for (const auto& fold : model.families)
+    for (const std::string& family : fold) ++all, taken += family != kNoFamily;
+  return concat("; a summary took its place in ", taken, " of ", plural(all, "fit"));
+}
+
 std::string taken_text(const ModelResult& model) {
   if (model.families.empty() || model.name == "summary") return "";
   return concat("A summary of the frames took the place of ", model.name,

@@ -46,10 +46,13 @@ SearchResult search_settings(const Experiment& experiment, const RunFolder& fold
   SearchResult result;
   const std::size_t settings = experiment.settings.size();
   if (settings < 2) return result;
+  // Settings are of the model itself: a summary in its place has none.
+  const auto names = candidates(experiment, experiment.options.model);
+  const std::string frame = names.back() == kSummaryModel ? names.front() : "";
   for (const Split& split : experiment.splits) {
     for (std::size_t setting = 0; setting < settings; ++setting) {
       result.tried.push_back(
-          {{experiment.options.model, split.repeat, split.fold, 0, setting}, &split, {}});
+          {{experiment.options.model, split.repeat, split.fold, 0, setting, frame}, &split, {}});
     }
   }
   run_fits(experiment, folder, "search", result.tried);

@@ -68,13 +68,14 @@ class SummaryFit {
  private:
   std::size_t width() const { return static_cast<std::size_t>(task_.config.classes); }
 
-  // Slopes are per second where the training part's times are all known.
+  // Slopes are per second where the training part's times are all known and may be seen.
   void decide_on_times() {
     const auto timed = [&](std::size_t exam) {
       return std::ranges::all_of(task_.dataset.sequences[exam].time_s,
                                  [](double time) { return std::isfinite(time); });
     };
-    model_->per_second.fill_(std::ranges::all_of(task_.split.train, timed) ? 1 : 0);
+    const bool sees = !task_.hides_times && std::ranges::all_of(task_.split.train, timed);
+    model_->per_second.fill_(sees ? 1 : 0);
   }
 
   void summarise_exams() {
