@@ -27,10 +27,10 @@ def coldframe(*words, granted=None, refused=None):
 
 
 def sweep(refused, *words, out=None, again=()):
-    """Runs the command with 0, 1, 2 … 8 threads, or until none is refused, to `out` and their number where it writes; gives those
+    """Runs the command with 0, 1, 2 … 16 threads, or until none is refused, to `out` and their number where it writes; gives those
     with which it did its work. What it did not finish it does later, with `again`."""
     finished = []
-    for granted in range(9):
+    for granted in range(17):
         more = ["--out", out.with_name(f"{granted}-{out.name}")] if out else []
         refused.unlink(missing_ok=True)
         done = coldframe(*words, *more, granted=granted, refused=refused)

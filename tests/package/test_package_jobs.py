@@ -26,7 +26,7 @@ def study(tmp_path_factory, programs_of_the_build):
     manifest = coldframe.make_exams(folder, exams=20, frames=3, size=64, seed=2)
     cache = coldframe.extract(manifest, folder / "exams.cache", keep_patient_id=True, **RECIPE, progress=False)
     run = coldframe.train(cache, folder / "run", target="label", folds=2, epochs=2, compare=["mean", "shuffled"], bootstrap=20,
-                          progress=False)
+                          time="off", progress=False)
     return folder, cache, run, coldframe.Bundle.make(run, folder / "x.bundle", progress=False)
 
 

@@ -118,12 +118,11 @@ def test_fits_that_chose_differently_are_one_run(tmp_path, more):
     assert done.returncode == 0, done.stderr
 
 
-def test_hidden_times_stay_hidden(taken, tmp_path):
-    run, cache, *_ = taken
-    predictions(cache, tmp_path / "run", "--time", "off", "--epochs", 2)
-    for folder, seen in (run, 1), (tmp_path / "run", 0):
-        models = [load_file(path) for path in sorted((folder / "models").glob("*.safetensors"))]
-        assert [float(model["per_second"][0]) for model in models if "per_second" in model] == [seen] * len(models)
+@pytest.mark.parametrize("time, seen", [("on", 1), ("off", 0)])
+def test_a_summary_sees_the_times_that_its_model_does(taken, tmp_path, time, seen):
+    predictions(taken[1], tmp_path / "run", "--time", time, "--epochs", 2)
+    models = [load_file(path) for path in sorted((tmp_path / "run" / "models").glob("*.safetensors"))]
+    assert [float(model["per_second"][0]) for model in models] == [seen] * 2
 
 
 def test_what_needs_a_gru_says_how_to_keep_it(taken, tmp_path):
