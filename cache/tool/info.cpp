@@ -53,7 +53,7 @@ void print_info(const Json& info) {
   print_table(rows);
 }
 
-// As lines for `extract --config`; the first ones say what belongs to it besides.
+// Prints lines for `extract --config`. The first ones name the options that they lack.
 int print_options(const CacheReader& cache, const std::string& path, bool json) {
   const auto note = [&](const char* key) {
     const Json text = cache.recipe().notes.value(key, Json());

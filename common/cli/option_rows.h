@@ -90,7 +90,7 @@ std::string word_of(const GivenWords& given, std::string_view option);  // "": i
 
 // "option = word" as a line for --config; none for a word that such a file cannot hold.
 std::optional<std::string> ini_line(const std::string& option, const std::string& word);
-// What was given of the rows, but for what is local, as lines for --config; none as above.
+// Lines for --config of the rows that were given and are not local; none as above.
 std::optional<std::string> ini_text(const std::vector<OptionRow>& rows, const GivenWords& given);
 // The names of what was given and is local, with dashes and commas.
 std::string local_names(const std::vector<OptionRow>& rows, const GivenWords& given);

@@ -13,7 +13,7 @@ using OptionRows = std::vector<OptionRow>;
 
 // What is read: --input, which of its frames, how files become frames, how patients are named.
 OptionRows input_options(ExtractOptions& options);
-// Whose weights compute, and which of their outputs are the features.
+// The backbone, its weights, and its outputs that become the features.
 OptionRows backbone_options(ExtractOptions& options);
 // What happens to a frame before the backbone sees it.
 OptionRows pixel_options(ExtractOptions& options);
@@ -21,9 +21,9 @@ OptionRows pixel_options(ExtractOptions& options);
 OptionRows view_options(ExtractOptions& options);
 // What computes, how much at once, and within which memory.
 OptionRows machine_options(ExtractOptions& options);
-// Where what is stored.
+// The cache, and what it stores of each frame.
 OptionRows storage_options(ExtractOptions& options);
-// How the job goes on and what it tells.
+// How the job treats exams, parts and failures, and what it prints.
 OptionRows run_options(ExtractOptions& options);
 
 // What no row says alone, once the rows have set the options. ConfigError.

@@ -66,8 +66,8 @@ struct ExtractOptions {
   std::size_t min_frames = 1;  // an exam of which fewer can be read fails; else they are masked
   bool json = false;           // the summary (of --dry-run: everything) as JSON on stdout
 
-  // What was asked for of input, backbone, pixels, views and storage as lines for --config. Paths,
-  // their pattern and the salt are only named. None where such a file cannot hold it.
+  // The given options of input, backbone, pixels, views and storage as lines for --config. A first
+  // line names paths, their pattern and the salt. None where such a file cannot hold a word.
   std::optional<std::string> repeated;
 };
 

@@ -20,7 +20,7 @@ cache::Recipe make_recipe(const ExtractOptions& options, const vit::Backbone& ba
 // The options that choose an exam's frames and store their features as `storage` of a recipe says,
 // a line for --config each. Views, thumbnails and a cut are not among them.
 std::string frame_options(const Json& storage);
-// Whether the option decides what is in a recipe, and names no file.
+// True for options that a recipe records and that name no file.
 bool is_recipe_option(std::string_view name);
 
 }  // namespace coldframe::extract
