@@ -3,6 +3,7 @@
 //   bundle.json                 format, versions, licence, recipe, backbone, targets, training
 //   README.md                   the model card, with front matter as the Hugging Face hub reads it
 //   extract.ini                 the recipe as options of `coldframe extract --config`
+//   train.ini                   the training's options, without its files
 //   backbone/…                  the weights: one file, or shards and their index; a mask
 //   models/STEM.safetensors     the fits of all folds and seeds; of tuned ones a folder models/STEM
 //   controls/NAME/…             likewise of each control that the run has kept
@@ -30,6 +31,7 @@ namespace coldframe::bundle {
 inline constexpr const char* kFormat = "coldframe.bundle.1";
 inline constexpr const char* kFactsFile = "bundle.json";
 inline constexpr const char* kOptionsFile = "extract.ini";
+inline constexpr const char* kTrainingFile = "train.ini";
 
 // The folder of a bundle, unpacked where it is a tar file; its files are not looked at yet.
 // ConfigError: it is neither.

@@ -24,6 +24,7 @@
 #include "train_temporal/bundle/packed_backbone.h"
 #include "train_temporal/bundle/raw_exams.h"
 #include "train_temporal/run/apply/ensemble.h"
+#include "train_temporal/run/options/options.h"
 #include "train_temporal/run/run_folder.h"
 #include "train_temporal/run/tuned_backbone.h"
 
@@ -36,7 +37,7 @@ using temporal::Ensemble;
 // Beside models and controls a run may hold these, which the bundle has under the same names.
 constexpr const char* kKeptFiles[] = {"unlike_training.safetensors"};
 
-constexpr std::uint64_t kLongestCard = 1 << 20;  // bytes
+constexpr std::uint64_t kLongestText = 1 << 20;  // bytes, of a card or of options
 
 // A model's file states the recipe of its features, which that of half weights replaces.
 void copy_model(const fs::path& from, const fs::path& to, const cache::Recipe* other) {
@@ -175,7 +176,7 @@ void require_recipe(const Bundle& bundle) {
 // The author's words go into the card as they are; <script> is refused.
 std::string read_card(const MakeOptions& options) {
   if (options.card.empty()) return "";
-  const std::string text = read_text_file(options.card, kLongestCard);
+  const std::string text = read_text_file(options.card, kLongestText);
   if (lower(text).find("<script") == std::string::npos) return text;
   throw ConfigError(concat("--card '", options.card.string(),
                            "' holds <script>; a card runs nothing: take it out"));
@@ -208,6 +209,9 @@ void fill(const MakeOptions& options, const fs::path& folder) {
                         monai_metadata(facts, metrics).dump(2) + "\n");
   write_file_atomically(folder / "README.md", model_card(facts, metrics, more));
   write_file_atomically(folder / kOptionsFile, backbone.options);
+  if (const auto asked = options.run / temporal::kRunOptions; fs::exists(asked))
+    write_file_atomically(folder / kTrainingFile,
+                          temporal::portable_options(read_text_file(asked, kLongestText)));
   write_file_atomically(folder / kFactsFile, facts.dump(2) + "\n");
   write_file_atomically(folder / kChecksumsFile, checksums_of(folder));
 }

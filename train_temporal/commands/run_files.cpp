@@ -31,7 +31,7 @@ void write_tables(const RunFolder& folder, const Experiment& experiment, const C
   write_file_atomically(folder.file("validation.csv"), to_csv(models.front().validation));
   if (const auto& repeated = experiment.options.repeated)
     write_file_atomically(
-        folder.file("options.ini"),
+        folder.file(kRunOptions),
         concat("# As this run was asked for: coldframe train --config options.ini --out RUN\n",
                *repeated));
 }

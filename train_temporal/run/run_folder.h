@@ -14,6 +14,9 @@
 
 namespace coldframe::temporal {
 
+// Beside the report: what the run was asked for, as lines for --config (portable_options()).
+inline constexpr const char* kRunOptions = "options.ini";
+
 // One fit of a run.
 struct FitName {
   std::string model;

@@ -152,6 +152,14 @@ def test_the_options_reproduce_the_recipe_by_hand(made, tmp_path):
     coldframe("predict", "--bundle", made.bundle, "--cache", cache, "--out", tmp_path / "p.csv")
 
 
+def test_the_training_is_repeated_from_the_bundle(made, tmp_path):
+    text = (made.bundle / "train.ini").read_text()
+    assert "with --cache\n" in text and str(made.cache) not in text
+    coldframe("train", "--config", made.bundle / "train.ini", "--cache", made.cache, "--out", tmp_path / "again")
+    for name in ("config.json", "predictions.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (made.run / name).read_bytes(), name
+
+
 def test_frames_are_chosen_as_the_recipe_says(tmp_path):
     made = study(tmp_path, "--random-weights", 3, "--architecture", "vit_tiny_patch16_224",
                  pixels=[*PIXELS[:-2], "--pool", "mean", "--frames", 1, "--store", "float32", "--resize", "pad"])

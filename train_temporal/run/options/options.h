@@ -93,6 +93,9 @@ std::vector<ModelConfig> trained_models(const TrainOptions& options);
 
 // False when only help was asked for. ConfigError.
 bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions& options);
+// Of the lines of a run's options.ini those that name no file, below a comment that names the
+// options which are missing.
+std::string portable_options(const std::string& repeated);
 // A part of config.json, "fit" or "tune": the options whose rows name a key in it.
 Json options_json(TrainOptions options, const std::string& part);
 

@@ -44,6 +44,7 @@ struct ValueRow : OptionRow {
 
   ValueRow& in(const std::string& path) { return key = path, *this; }
   ValueRow& most_used() { return used_most = true, *this; }
+  ValueRow& local() { return set.is_local = true, *this; }
   ValueRow& show(const std::string& text) { return shown = text, *this; }
   ValueRow& show_none() { return show(""); }
   ValueRow& alone(const std::string& word) { return word_alone = word, *this; }

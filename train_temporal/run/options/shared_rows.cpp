@@ -34,7 +34,8 @@ void add_cache(OptionRows& rows, TargetOptions& data) {
   rows.text("cache", data.cache, "CACHE",
             "features, as `coldframe extract` made them; of several streams in a cache each: "
             "fa=PATH,icga=PATH")
-      .most_used();
+      .most_used()
+      .local();
 }
 
 void add_data(OptionRows& rows, TargetOptions& data) {
@@ -45,7 +46,8 @@ void add_data(OptionRows& rows, TargetOptions& data) {
             "TIME:EVENT")
       .most_used();
   rows.text("labels", data.labels, "FILE.csv", "labels from a CSV with columns exam and COLUMN")
-      .most_used();
+      .most_used()
+      .local();
   rows.toggle("exam-is-patient", data.exam_is_patient,
               "every exam is of another patient (when there is no patient column)");
 }

@@ -162,6 +162,25 @@ bool parse_train_options(const std::vector<std::string>& arguments, TrainOptions
   return true;
 }
 
+std::string portable_options(const std::string& repeated) {
+  OptionRows rows;
+  TrainOptions options;
+  add_train(rows, options);
+  std::string kept;
+  std::vector<std::string> left_out;
+  for (const std::string& line : split(repeated, '\n')) {
+    const std::string name = trim(line.substr(0, line.find('=')));
+    const auto row = std::ranges::find(rows.rows(), name, &ValueRow::name);
+    if (row == rows.rows().end()) continue;
+    if (row->set.is_local)
+      left_out.push_back(concat("--", name));
+    else
+      kept += line + "\n";
+  }
+  return concat("# The training's options, without its files: coldframe train --config train.ini ",
+                "--out RUN, with ", join(left_out, ", "), "\n", kept);
+}
+
 Json options_json(TrainOptions options, const std::string& part) {
   OptionRows rows;
   add_train(rows, options);

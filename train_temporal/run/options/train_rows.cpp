@@ -78,7 +78,7 @@ void add_splits(OptionRows& rows, TrainOptions& options) {
             "a split, beside those of a patient");
   rows.toggle("split-column", options.split_column,
               "use the cache's split column (train, val, test)");
-  rows.text("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run");
+  rows.text("splits", options.splits, "FILE.csv", "use the splits.csv of an earlier run").local();
   rows.number("repeats", options.repeats, between(1, 1000),
               "repeat the folds with other divisions");
   rows.number("seeds", options.seeds, between(1, 1000),
@@ -272,7 +272,8 @@ void add_train(OptionRows& rows, TrainOptions& options) {
   add_questions(rows, options.questions);
   rows.text("against", options.against, "RUN",
             "compare with this finished run, paired, on the exams that both hold out: "
-            "against.html, and `against` in summary.json");
+            "against.html, and `against` in summary.json")
+      .local();
   add_resources(rows, options);
 }
 

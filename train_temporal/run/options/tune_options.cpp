@@ -13,7 +13,8 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
   TuneFit& fit = options.fit.tune;
   rows.text(kTune, options.tune.weights, kWeights,
             "train the end of the ViT with the model, on a cache made with `extract --cut`: its "
-            "weights, as for extract --weights, or random where the cache is of random ones");
+            "weights, as for extract --weights, or random where the cache is of random ones")
+      .local();
   rows.number("tune-blocks", fit.vit.blocks, between(0, 1000),
               "train the last N blocks and what follows; 0: all behind the cut")
       .needs(kTune, kWeights)
@@ -42,6 +43,7 @@ void add_tune(OptionRows& rows, TrainOptions& options) {
             "go on from the models of a run on the cached features, of the same splits and "
             "options; without it they are fitted first")
       .needs(kTune, kWeights)
+      .local()
       .in("tune.from");
 }
 
