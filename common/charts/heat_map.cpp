@@ -1,6 +1,4 @@
 // Squares of values, and a strip of pictures above their columns.
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -68,15 +66,6 @@ std::string percent(double share) {
 // One of several columns has a picture that is as wide as they are together, where columns are
 // narrower than a picture can be: that of the middle one, if it has one, else of the first that
 // has.
-std::string to_base64(const std::string& bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // one behind for its zero
-  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                     reinterpret_cast<const unsigned char*>(bytes.data()),
-                                     static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(length));
-  return text;
-}
-
 std::string strip_of(const std::vector<Picture>& pictures, const Square& square) {
   const auto every = static_cast<std::size_t>(std::ceil(kNarrowestPicture / square.cell));
   const auto n = static_cast<double>(pictures.size());

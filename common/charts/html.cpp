@@ -1,6 +1,10 @@
 #include "common/charts/html.h"
 
+#include <openssl/evp.h>
+#include <openssl/sha.h>
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "common/charts/style.h"
@@ -32,12 +36,22 @@ bool is_number_column(const std::vector<std::vector<std::string>>& rows, std::si
 
 // A number with its interval is not broken; one with a reason behind it is, so that the column
 // stays as wide as others.
-std::string cell(std::string_view tag, bool numeric, std::string_view text) {
+std::string cell(std::string_view tag, bool numeric, std::string_view text,
+                 std::string_view link = "") {
   constexpr std::size_t kUnbroken = 30;  // "-12345.67 [-23456.78, 1234.56]"
   const std::string_view style = !numeric                   ? ">"
                                  : text.size() <= kUnbroken ? " class=\"num\">"
                                                             : " class=\"num long\">";
-  return concat("<", tag, style, escape(text), "</", tag, ">");
+  const std::string content =
+      link.empty() ? escape(text) : concat("<a href=\"", escape(link), "\">", escape(text), "</a>");
+  return concat("<", tag, style, content, "</", tag, ">");
+}
+
+// As a page's policy names a script.
+std::string digest_of(std::string_view script) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(script.data()), script.size(), digest.data());
+  return to_base64({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 }  // namespace
@@ -70,18 +84,28 @@ std::string escape(std::string_view text) {
   return escaped;
 }
 
+std::string to_base64(std::string_view bytes) {
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // one behind for its zero
+  const int length = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                     reinterpret_cast<const unsigned char*>(bytes.data()),
+                                     static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
 std::string table(const std::vector<std::string>& header,
-                  const std::vector<std::vector<std::string>>& rows) {
+                  const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::string>& links) {
   std::vector<bool> numeric;
   for (std::size_t c = 0; c < header.size(); ++c) numeric.push_back(is_number_column(rows, c));
   std::string html = "<div class=\"scroll\"><table><thead><tr>";
   for (std::size_t c = 0; c < header.size(); ++c) html += cell("th", numeric[c], header[c]);
   html += "</tr></thead><tbody>\n";
-  for (const auto& row : rows) {
+  for (std::size_t r = 0; r < rows.size(); ++r) {
     html += "<tr>";
-    for (std::size_t c = 0; c < header.size(); ++c) {
-      html += cell("td", numeric[c], c < row.size() ? row[c] : "");
-    }
+    for (std::size_t c = 0; c < header.size(); ++c)
+      html += cell("td", numeric[c], c < rows[r].size() ? rows[r][c] : "",
+                   c == 0 && r < links.size() ? links[r] : "");
     html += "</tr>\n";
   }
   return html + "</tbody></table></div>\n";
@@ -106,18 +130,24 @@ void Page::section(std::string_view heading, std::string_view body) {
 }
 
 std::string Page::finish() const {
+  // Text of others is escaped, so that this is ours: data, which the script makes tables of.
+  const bool runs = body_.find("<script ") != std::string::npos;
   std::string page =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
-      // The browser itself sees to it that the page asks nobody for anything.
+      // The browser itself sees to it that the page asks nobody for anything, and that no script
+      // runs but ours.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "style-src 'unsafe-inline'; img-src data:\"/>\n";
+      "style-src 'unsafe-inline'; img-src data:";
+  page += runs ? concat("; script-src 'sha256-", digest_of(kScript), "'\"/>\n") : "\"/>\n";
   page += concat("<title>", escape(title_), "</title>\n<style>", kStyle, "</style>\n</head>\n");
   page += concat("<body>\n<header><h1>", escape(title_), "</h1>\n");
   if (!subtitle_.empty()) page += concat("<p class=\"subtitle\">", escape(subtitle_), "</p>\n");
   page += "</header>\n";
   if (sections_ > 1) page += concat("<nav>", contents_, "</nav>\n");
-  return page + concat("<main>\n", body_, "</main>\n</body>\n</html>\n");
+  page += concat("<main>\n", body_, "</main>\n");
+  if (runs) page += concat("<script>", kScript, "</script>\n");
+  return page + "</body>\n</html>\n";
 }
 
 }  // namespace coldframe::html

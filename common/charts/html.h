@@ -1,5 +1,5 @@
 // Reports as one self-contained HTML page: no network, no script needed to read it, light and dark,
-// printable. Charts are inline SVG drawn here.
+// printable. Charts are inline SVG drawn here; page.js sorts and filters what data_table.h writes.
 #pragma once
 
 #include <string>
@@ -10,6 +10,7 @@
 namespace coldframe::html {
 
 std::string escape(std::string_view text);
+std::string to_base64(std::string_view bytes);
 
 struct Series {
   std::string name;
@@ -18,6 +19,9 @@ struct Series {
   bool dashed = false;
   bool points = false;                   // dots instead of a line
   std::vector<std::string> labels = {};  // optional: what the tooltip of each point says first
+  std::vector<std::string> links = {};   // optional: where a click on each point leads
+  // Rings that are all drawn, those beyond the range of the other series at the edge.
+  bool outliers = false;
 };
 
 struct Chart {
@@ -63,8 +67,10 @@ std::string matrix_chart(std::string_view title, const std::vector<std::string>&
                          const std::vector<std::vector<double>>& cells);
 
 // Plain text in every cell; it is escaped here. Columns of numbers are aligned to the right.
+// `links`: empty, or where the first cell of each row leads, "" for nowhere.
 std::string table(const std::vector<std::string>& header,
-                  const std::vector<std::vector<std::string>>& rows);
+                  const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<std::string>& links = {});
 std::string key_values(const std::vector<std::pair<std::string, std::string>>& pairs);
 
 class Page {

@@ -46,8 +46,8 @@ std::string colour_class(std::size_t index) {
   return concat("c", index % kColours);
 }
 // The second time round the colours, dots are rings and lines dashed.
-std::string dot_class(std::size_t index) {
-  return index >= kColours ? "dot ring" : "dot";
+std::string dot_class(const Series& series, std::size_t index) {
+  return series.outliers || index >= kColours ? "dot ring" : "dot";
 }
 
 // The lowest and the highest of each run of neighbours, so that no spike is lost.
@@ -107,13 +107,15 @@ std::string draw_dots(const Plot& plot, const Series& series, std::string_view s
                       bool visible) {
   const std::size_t count = length(series);
   const std::size_t limit = visible ? kMaxDots : kMaxTooltips;
-  const std::size_t stride = (count + limit - 1) / std::max<std::size_t>(limit, 1);
+  const std::size_t stride = series.outliers ? 1 : (count + limit - 1) / limit;
   std::string svg;
   for (std::size_t i = 0; i < count; i += std::max<std::size_t>(stride, 1)) {
     if (!plot.x.can_show(series.x[i]) || !plot.y.can_show(series.y[i])) continue;
+    const bool link = i < series.links.size();
+    if (link) svg += concat("<a href=\"", escape(series.links[i]), "\">");
     svg += concat("<circle class=\"", style_class, "\" cx=\"", pixels(plot.x(series.x[i])),
                   "\" cy=\"", pixels(plot.y(series.y[i])), "\" r=\"", visible ? 3 : 6, "\">",
-                  tooltip(series, i), "</circle>\n");
+                  tooltip(series, i), link ? "</circle></a>\n" : "</circle>\n");
   }
   return svg;
 }
@@ -148,7 +150,8 @@ std::string draw_series(const Plot& plot, const Series& series, std::size_t inde
   std::string svg = concat("<g class=\"", colour_class(index), "\">");
   if (!series.name.empty()) svg += "<title>" + escape(series.name) + "</title>\n";
   if (has_band(series)) svg += draw_band(plot, series);
-  if (series.points) return svg + draw_dots(plot, series, dot_class(index), true) + "</g>\n";
+  if (series.points)
+    return svg + draw_dots(plot, series, dot_class(series, index), true) + "</g>\n";
   const bool dashed = series.dashed || index >= kColours;
   for (const std::vector<Point>& run : runs(plot, series.x, series.y, length(series))) {
     if (run.size() == 1) {  // a line of one point would not be seen
@@ -204,7 +207,7 @@ std::string draw_legend(const Chart& chart, double width, double& y) {
     any = true;
     svg += concat("<g class=\"", colour_class(i), "\">");
     if (series.points) {
-      svg += concat("<circle class=\"", dot_class(i), "\" cx=\"", pixels(x + 9), "\" cy=\"",
+      svg += concat("<circle class=\"", dot_class(series, i), "\" cx=\"", pixels(x + 9), "\" cy=\"",
                     pixels(y - 4), "\" r=\"4\"/>");
     } else {
       svg += line_element(series.dashed || i >= kColours ? "line dashed" : "line", x, y - 4, x + 18,
@@ -221,7 +224,9 @@ void find_ranges(const Chart& chart, Range& x, Range& y) {
   const auto take_y = [&](double value) {
     if (std::isfinite(value) && (!chart.log_y || value > 0.0)) y.take(value);
   };
+  const bool only_outliers = std::ranges::all_of(chart.series, &Series::outliers);
   for (const Series& series : chart.series) {
+    if (series.outliers && !only_outliers) continue;
     for (std::size_t i = 0; i < length(series); ++i) {
       if (std::isfinite(series.x[i])) x.take(series.x[i]);
       take_y(series.y[i]);

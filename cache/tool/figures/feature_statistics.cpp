@@ -150,12 +150,14 @@ Json FeatureStatistics::finish(const CacheReader& cache) {
 }
 
 FeatureStatistics gather_statistics(const CacheReader& cache, const std::string& view,
-                                    std::span<const std::size_t> exams) {
+                                    std::span<const std::size_t> exams,
+                                    const CacheReader::Visit& also) {
   std::size_t frames = 0;
   for (const std::size_t exam : exams) frames += cache.exams()[exam].frames();
   FeatureStatistics statistics(exams.size(), frames, static_cast<std::size_t>(cache.dimension()));
   cache.scan(view, exams, [&](std::size_t exam, std::span<const float> features) {
     statistics.add(cache.exams()[exam], exam, features);
+    if (also) also(exam, features);
   });
   return statistics;
 }

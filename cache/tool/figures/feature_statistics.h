@@ -49,8 +49,9 @@ class FeatureStatistics {
   ExamMeans exam_means_;
 };
 
-// Goes through `exams` of one view of the cache.
+// Goes through `exams` of one view of the cache; `also` sees them too.
 FeatureStatistics gather_statistics(const CacheReader& cache, const std::string& view,
-                                    std::span<const std::size_t> exams);
+                                    std::span<const std::size_t> exams,
+                                    const CacheReader::Visit& also = {});
 
 }  // namespace coldframe::cache::tool

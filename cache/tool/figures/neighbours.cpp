@@ -62,19 +62,23 @@ class BestPairs {
   std::vector<Pair> pairs_;
 };
 
-void compare_all(const Matrix& rows, BestPairs& best) {
+// visit(a, b, cosine) for every pair of rows.
+template <typename Visit>
+void compare_all(const Matrix& rows, const Visit& visit) {
   for (std::size_t i = 0; i < rows.rows; i += kBlock) {
     const Matrix left = block_of(rows, i, std::min(kBlock, rows.rows - i));
     for (std::size_t j = i; j < rows.rows; j += kBlock) {
       const Matrix cosines = products(left, block_of(rows, j, std::min(kBlock, rows.rows - j)));
       for (std::size_t a = 0; a < cosines.rows; ++a)
         for (std::size_t b = 0; b < cosines.columns; ++b)
-          if (i + a < j + b) best.consider(i + a, j + b, cosines.row(a)[b]);
+          if (i + a < j + b) visit(i + a, j + b, cosines.row(a)[b]);
     }
   }
 }
 
-void compare_along_axes(const Matrix& rows, BestPairs& best) {
+// The same for pairs that lie together along an axis, some of them several times.
+template <typename Visit>
+void compare_along_axes(const Matrix& rows, const Visit& visit) {
   Matrix sample{0, rows.columns, {}};
   for (const std::size_t i : evenly_spaced(rows.rows, kMostExhaustive)) sample.add_row(rows.row(i));
   const Matrix along = products(principal_axes(sample, kSortedAxes).axes, rows);  // [axes, N]
@@ -86,8 +90,23 @@ void compare_along_axes(const Matrix& rows, BestPairs& best) {
               [&](std::size_t a, std::size_t b) { return position[a] < position[b]; });
     for (std::size_t i = 0; i < order.size(); ++i)
       for (std::size_t j = i + 1; j < std::min(order.size(), i + 1 + kWindow); ++j)
-        best.consider(order[i], order[j], dot(rows.row(order[i]), rows.row(order[j])));
+        visit(order[i], order[j], dot(rows.row(order[i]), rows.row(order[j])));
   }
+}
+
+template <typename Visit>
+void compare_pairs(const Matrix& rows, const Visit& visit) {
+  rows.rows <= kMostExhaustive ? compare_all(rows, visit) : compare_along_axes(rows, visit);
+}
+
+// Keeps the best `most`, the nearest first.
+void keep_nearest(std::vector<Neighbour>& nearest, Neighbour found, std::size_t most) {
+  if (nearest.size() == most && found.cosine <= nearest.back().cosine) return;
+  for (const Neighbour& each : nearest)
+    if (each.row == found.row) return;
+  const auto nearer = [](const Neighbour& a, const Neighbour& b) { return a.cosine > b.cosine; };
+  nearest.insert(std::upper_bound(nearest.begin(), nearest.end(), found, nearer), found);
+  if (nearest.size() > most) nearest.pop_back();
 }
 
 }  // namespace
@@ -113,6 +132,7 @@ ExamMeans ExamMeansBuilder::finish() {
   centre(rows);
   for (std::size_t i = 0; i < rows.rows; ++i) {
     const float length = std::sqrt(dot(rows.row(i), rows.row(i)));
+    means_.lengths.push_back(length);
     for (std::size_t d = 0; length > 0 && d < rows.columns; ++d)
       rows.values[i * rows.columns + d] /= length;
   }
@@ -122,11 +142,19 @@ ExamMeans ExamMeansBuilder::finish() {
 std::vector<Pair> similar_pairs(const CacheReader& cache, const ExamMeans& means, double least,
                                 std::size_t most, std::size_t& found) {
   BestPairs best(cache, means, least);
-  if (means.rows.rows <= kMostExhaustive)
-    compare_all(means.rows, best);
-  else
-    compare_along_axes(means.rows, best);
+  compare_pairs(means.rows,
+                [&](std::size_t a, std::size_t b, double cosine) { best.consider(a, b, cosine); });
   return best.finish(most, found);
+}
+
+NearestRows nearest_of_all(const ExamMeans& means, std::size_t most) {
+  NearestRows nearest(means.rows.rows);
+  compare_pairs(means.rows, [&](std::size_t a, std::size_t b, double cosine) {
+    const float value = std::min(1.0f, static_cast<float>(cosine));
+    keep_nearest(nearest[a], {static_cast<std::uint32_t>(b), value}, most);
+    keep_nearest(nearest[b], {static_cast<std::uint32_t>(a), value}, most);
+  });
+  return nearest;
 }
 
 std::vector<Pair> nearest_rows(const ExamMeans& means, std::size_t from, std::size_t most) {

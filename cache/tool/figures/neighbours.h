@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,10 @@ namespace coldframe::cache::tool {
 // step nearly all exams have a cosine near 1, since features share a large mean.)
 struct ExamMeans {
   std::vector<std::size_t>
-      exams;           // [N] indices into the cache; exams without a present frame are left out
-  Matrix rows;         // [N, D]
-  std::size_t of = 0;  // how many exams there are to choose from
+      exams;    // [N] indices into the cache; exams without a present frame are left out
+  Matrix rows;  // [N, D]
+  std::vector<float> lengths;  // [N] of the rows before they were scaled
+  std::size_t of = 0;          // how many exams there are to choose from
 };
 
 // Collects the means while somebody goes through the cache.
@@ -50,6 +52,15 @@ inline constexpr std::size_t kMostExhaustive = 4096, kWindow = 24, kSortedAxes =
 // first; at most `most`. `found` counts all of them.
 std::vector<Pair> similar_pairs(const CacheReader& cache, const ExamMeans& means, double least,
                                 std::size_t most, std::size_t& found);
+
+// For each row those nearest to it that are found among these pairs, the nearest first, at most
+// `most`.
+struct Neighbour {
+  std::uint32_t row;  // of ExamMeans
+  float cosine;
+};
+using NearestRows = std::vector<std::vector<Neighbour>>;
+NearestRows nearest_of_all(const ExamMeans& means, std::size_t most);
 
 // The `most` rows that are nearest to row `from`, the nearest first.
 std::vector<Pair> nearest_rows(const ExamMeans& means, std::size_t from, std::size_t most);

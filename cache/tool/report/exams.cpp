@@ -6,63 +6,13 @@
 #include "cache/tool/figures/similarity.h"
 #include "cache/tool/figures/times.h"
 #include "cache/tool/report/report.h"
-#include "common/charts/html.h"
+#include "common/charts/data_table.h"
 #include "common/text/text.h"
 
 namespace coldframe::cache::tool {
 namespace {
 
 constexpr std::size_t kNearest = 5;
-
-// Hands out the thumbnails of exam after exam, until they would be too many for a page.
-class Pictures {
- public:
-  Pictures(const CacheReader& cache, bool wanted)
-      : cache_(cache), wanted_(wanted && cache.recipe().has_thumbnails()) {}
-
-  std::vector<html::Picture> of(std::size_t exam, const std::vector<std::size_t>& frames) {
-    if (!wanted_) return {};
-    const std::vector<std::string> files = cache_.thumbnails(exam);
-    const ExamInfo& info = cache_.exams()[exam];
-    std::vector<html::Picture> pictures;
-    std::uint64_t bytes = 0;
-    for (const std::size_t frame : frames) {
-      const double time = info.time_s[frame];
-      pictures.push_back(
-          {files[frame].starts_with(kJpegStart) ? files[frame] : "",
-           concat("frame ", frame, std::isfinite(time) ? concat(", ", fixed(time, 2), " s") : "")});
-      bytes += pictures.back().jpeg.size();
-    }
-    if (bytes == 0) return {};
-    if (bytes > kMostPictureBytes - bytes_) {
-      ++left_out_;
-      return {};
-    }
-    bytes_ += bytes;
-    return pictures;
-  }
-
-  std::string note() const {
-    if (bytes_ == 0 && left_out_ == 0) return "";
-    std::string text = concat(
-        "<p>The small pictures are the frames as the backbone saw them, after mask and crop, ",
-        human_bytes(bytes_),
-        " in all. They are part of this file: whoever gets it sees them. --without-thumbnails "
-        "leaves them out.");
-    if (left_out_ > 0)
-      text += concat(" ", plural(left_out_, "exam"), " had to be shown without: at most ",
-                     human_bytes(kMostPictureBytes), " of pictures go into a page.");
-    return text + "</p>\n";
-  }
-
- private:
-  static constexpr std::string_view kJpegStart = "\xff\xd8\xff";
-
-  const CacheReader& cache_;
-  bool wanted_;
-  std::uint64_t bytes_ = 0;
-  std::size_t left_out_ = 0;
-};
 
 std::string similarity_charts(std::span<const float> features, std::size_t dimension,
                               std::size_t exam, Pictures& pictures) {
@@ -95,24 +45,25 @@ std::string nearest_exams(const CacheReader& cache, const ExamMeans& means, std:
   std::vector<std::string> header = {"nearest exam", "cosine", "patient"};
   header.insert(header.end(), columns.begin(), columns.end());
   std::vector<std::vector<std::string>> rows;
+  std::vector<std::string> links;
   for (const Pair& pair :
        nearest_rows(means, static_cast<std::size_t>(place - means.exams.begin()), kNearest)) {
     const ExamInfo &here = cache.exams()[exam], &there = cache.exams()[means.exams[pair.b]];
+    links.push_back(html::link_to(kExamTable, means.exams[pair.b]));
     rows.push_back({there.id, fixed(pair.cosine, 4),
                     here.patient.empty() || there.patient.empty() ? "unknown"
                     : here.patient == there.patient               ? "the same"
                                                                   : "another"});
     for (const std::string& column : columns) rows.back().push_back(column_value(there, column));
   }
-  return html::table(header, rows);
+  return html::table(header, rows, links);
 }
 
 }  // namespace
 
 std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams, bool with_pictures) {
+                         const std::vector<std::size_t>& exams, Pictures& pictures) {
   const auto dimension = static_cast<std::size_t>(cache.dimension());
-  Pictures pictures(cache, with_pictures);
   std::string html =
       "<p>Matrices: the cosine between any two frames; the lower, the fainter. Nearest exams: by "
       "the "
@@ -131,7 +82,7 @@ std::string exam_section(const CacheReader& cache, const ReportData& data,
     html += similarity_charts(cache.features(index), dimension, index, pictures);
     html += nearest_exams(cache, data.means, index);
   }
-  return pictures.note() + html;
+  return html;
 }
 
 }  // namespace coldframe::cache::tool

@@ -9,7 +9,7 @@
 #include "cache/tool/exams/filter.h"
 #include "cache/tool/figures/similarity.h"
 #include "cache/tool/report/report.h"
-#include "common/charts/html.h"
+#include "common/charts/data_table.h"
 #include "common/cli/error.h"
 #include "common/text/suggestion.h"
 #include "common/text/text.h"
@@ -38,20 +38,6 @@ std::map<std::string, std::size_t> count_values(const CacheReader& cache,
   return counts;
 }
 
-std::string choose_column(const CacheReader& cache, const std::string& wanted) {
-  const std::vector<std::string> names = cache.column_names();
-  if (wanted.empty()) {
-    for (const std::string& name : names) {
-      const std::size_t values = count_values(cache, name).size();
-      if (values >= 2 && values <= kMostColours) return name;
-    }
-    return "";
-  }
-  if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
-  throw ConfigError(concat("--colour: the cache has no column '", wanted, "'; it has ",
-                           known_words(names, wanted)));
-}
-
 // The most frequent values have a colour each; all others share the last.
 std::vector<std::string> coloured_values(const CacheReader& cache, const std::string& column) {
   const auto counts = count_values(cache, column);
@@ -65,28 +51,72 @@ std::vector<std::string> coloured_values(const CacheReader& cache, const std::st
   return values;
 }
 
+// Rows of the exams' means, centred, [n, D].
+Matrix rows_of(const ExamMeans& means, const std::vector<std::size_t>& places) {
+  Matrix rows{0, means.rows.columns, {}};
+  for (const std::size_t place : places) {
+    rows.add_row(means.rows.row(place));
+    for (std::size_t d = 0; d < rows.columns; ++d)
+      rows.values[rows.values.size() - rows.columns + d] *= means.lengths[place];
+  }
+  return rows;
+}
+
+// The exams of the map: drawn ones that are no outliers, which have the axes of their variance, and
+// behind them all outliers.
+struct Mapped {
+  std::vector<std::size_t> exams;
+  std::size_t usual = 0;
+  Matrix points;  // [n, 2]
+  std::vector<double> variance_share;
+};
+
+Mapped map_exams(const ReportData& data) {
+  const ExamMeans& means = data.means;
+  std::vector<std::size_t> usual, outliers;
+  for (std::size_t i = 0; i < means.exams.size(); ++i)
+    (data.odd.outlier[means.exams[i]] ? outliers : usual).push_back(i);
+  std::vector<std::size_t> places;
+  for (const std::size_t drawn : drawn_exams(usual.size())) places.push_back(usual[drawn]);
+  Matrix rows = rows_of(means, places);
+  const std::vector<float> middle = centre(rows);
+  const PrincipalAxes axes = principal_axes(rows, 2);
+  Mapped mapped{{}, places.size(), {}, axes.variance_share};
+  if (axes.axes.rows < 2) return mapped;
+  Matrix far = rows_of(means, outliers);
+  for (std::size_t i = 0; i < far.values.size(); ++i) far.values[i] -= middle[i % far.columns];
+  mapped.points = products(rows, axes.axes);
+  const Matrix of_outliers = products(far, axes.axes);
+  for (std::size_t i = 0; i < of_outliers.rows; ++i) mapped.points.add_row(of_outliers.row(i));
+  places.insert(places.end(), outliers.begin(), outliers.end());
+  for (const std::size_t place : places) mapped.exams.push_back(means.exams[place]);
+  return mapped;
+}
+
 }  // namespace
 
-std::string map_section(const CacheReader& cache, const std::string& wanted) {
-  const std::string column = choose_column(cache, wanted);
-  const auto dimension = static_cast<std::size_t>(cache.dimension());
-  Matrix means{0, dimension, {}};
-  std::vector<std::size_t> mapped;
-  cache.scan("clean", drawn_exams(cache.exams().size()),
-             [&](std::size_t exam, std::span<const float> features) {
-               const std::vector<float> mean = mean_row(features, dimension);
-               if (!std::isfinite(mean[0])) return;
-               means.add_row(mean);
-               mapped.push_back(exam);
-             });
-  centre(means);
-  const PrincipalAxes axes = principal_axes(means, 2);
-  if (axes.axes.rows < 2) return "<p>Too few exams for a map.</p>\n";
-  const Matrix points = products(means, axes.axes);
+std::string choose_colour(const CacheReader& cache, const std::string& wanted) {
+  const std::vector<std::string> names = cache.column_names();
+  if (wanted.empty()) {
+    for (const std::string& name : names) {
+      const std::size_t values = count_values(cache, name).size();
+      if (values >= 2 && values <= kMostColours) return name;
+    }
+    return "";
+  }
+  if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
+  throw ConfigError(concat("--colour: the cache has no column '", wanted, "'; it has ",
+                           known_words(names, wanted)));
+}
+
+std::string map_section(const CacheReader& cache, const ReportData& data) {
+  const std::string& column = data.colour;
+  const Mapped mapped = map_exams(data);
+  if (mapped.exams.empty()) return "<p>Too few exams for a map.</p>\n";
   const std::vector<std::string> values =
       column.empty() ? std::vector<std::string>{} : coloured_values(cache, column);
   const auto axis_label = [&](std::size_t i) {
-    return concat("component ", i + 1, " (", fixed(100 * axes.variance_share[i], 1),
+    return concat("component ", i + 1, " (", fixed(100 * mapped.variance_share[i], 1),
                   " % of the variance)");
   };
   html::Chart chart{"Exams by their mean features", axis_label(0), axis_label(1), {}};
@@ -94,26 +124,34 @@ std::string map_section(const CacheReader& cache, const std::string& wanted) {
     chart.series.push_back({value.empty() ? "no value" : value, {}, {}, {}, {}});
   if (values.empty() || values.size() == kMostColours - 1)
     chart.series.push_back({values.empty() ? "" : "other", {}, {}, {}, {}});
-  for (std::size_t i = 0; i < mapped.size(); ++i) {
-    const ExamInfo& exam = cache.exams()[mapped[i]];
+  const std::size_t colours = chart.series.size();
+  chart.series.push_back({"outlier", {}, {}, {}, {}});
+  chart.series.back().outliers = true;
+  for (std::size_t i = 0; i < mapped.exams.size(); ++i) {
+    const ExamInfo& exam = cache.exams()[mapped.exams[i]];
     const std::string& value = column.empty() ? "" : column_value(exam, column);
-    const auto place = std::find(values.begin(), values.end(), value) - values.begin();
-    html::Series& series =
-        chart.series[std::min(static_cast<std::size_t>(place), chart.series.size() - 1)];
+    const auto place =
+        static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());
+    html::Series& series = chart.series[i < mapped.usual ? std::min(place, colours - 1) : colours];
     series.points = true;
-    series.x.push_back(points.row(i)[0]);
-    series.y.push_back(points.row(i)[1]);
+    series.x.push_back(mapped.points.row(i)[0]);
+    series.y.push_back(mapped.points.row(i)[1]);
     series.labels.push_back(concat(exam.id, column.empty() ? "" : concat(" (", value, ")")));
+    series.links.push_back(html::link_to(kExamTable, mapped.exams[i]));
   }
   chart.large = true;
   std::erase_if(chart.series, [](const html::Series& series) { return series.x.empty(); });
+  const std::size_t outliers = mapped.exams.size() - mapped.usual;
   return concat(
       "<p>Each point is an exam, the mean of its frames' features, on the first two "
-      "principal components",
-      mapped.size() < cache.exams().size()
-          ? concat(" of ", mapped.size(), " exams, drawn at random from ", cache.exams().size())
-          : concat(" of all ", mapped.size(), " exams"),
-      ". ",
+      "principal components of ",
+      mapped.exams.size() < cache.exams().size()
+          ? concat(mapped.usual, " exams, drawn at random from ", cache.exams().size())
+          : concat("all ", mapped.usual, " exams"),
+      outliers == 0 ? ""
+                    : concat(" that are no outliers; all ", outliers,
+                             " outliers are rings, at the edge where they lie beyond it"),
+      ". A click on a point shows the exam. ",
       column.empty() ? std::string("No column has 2 to 8 different values to colour by.")
                      : concat("Colour: ", html::escape(column), "."),
       "</p>\n", html::line_chart(chart));

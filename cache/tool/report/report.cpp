@@ -24,8 +24,8 @@ constexpr std::size_t kSpreadExams = 4;
 
 struct ReportOptions {
   std::vector<std::string> exams;
-  std::string colour;
-  bool without_thumbnails = false, overwrite = false;
+  std::string colour, most_pictures = "4MiB";
+  bool with_patients = false, without_thumbnails = false, overwrite = false;
 };
 
 std::vector<std::size_t> chosen_exams(const CacheReader& cache,
@@ -73,14 +73,24 @@ std::string findings_section(const std::vector<std::string>& warnings) {
   return list + "</ul>\n";
 }
 
-ReportData gather(const CacheReader& cache, const std::string& path) {
+ReportData gather(const CacheReader& cache, const std::string& path, const ReportOptions& options) {
   ReportData data;
   data.name = locate(path).path.filename().string();
   data.overview = describe_cache(cache, data.name);
-  FeatureStatistics statistics = gather_statistics(cache, "clean", select_exams(cache, {}));
+  data.colour = choose_colour(cache, options.colour);
+  data.with_patients = options.with_patients;
+  const auto dimension = static_cast<std::size_t>(cache.dimension());
+  data.figures.resize(cache.exams().size());
+  FeatureStatistics statistics =
+      gather_statistics(cache, "clean", select_exams(cache, {}),
+                        [&](std::size_t exam, std::span<const float> features) {
+                          data.figures[exam] = figures_of(cache.exams()[exam], features, dimension);
+                        });
   data.statistics = statistics.finish(cache);
   data.norms = statistics.norms();
   data.means = statistics.means();
+  data.nearest = nearest_of_all(data.means, kNeighbours);
+  data.odd = find_oddities({cache, data.figures, data.means, data.nearest, data.colour});
   return data;
 }
 
@@ -92,16 +102,22 @@ std::string make_page(const CacheReader& cache, const ReportData& data,
                          " frames · ", data.overview["dimension"].dump(), " features"));
   page.section("Overview", key_values_of(overview_rows(data.overview)));
   page.section("What stands out", findings_section(warnings_of(data)));
+  page.section("Odd exams", odd_section(cache, data));
+  page.section("Map", map_section(cache, data));
+  Pictures pictures(cache, options.without_thumbnails ? 0 : parse_bytes(options.most_pictures));
+  const std::string frame_by_frame = exam_section(cache, data, exams, pictures);
+  const std::string table = table_section(cache, data, pictures);
+  page.section("All exams", pictures.note() + table);
   page.section("Sequences", sequences_section(cache));
   page.section("Features", features_section(data));
-  page.section("Map", map_section(cache, options.colour));
-  page.section("Exams", exam_section(cache, data, exams, !options.without_thumbnails));
+  page.section("Frame by frame", frame_by_frame);
   if (!data.overview["columns"].empty())
     page.section("Columns", key_values_of(column_rows(data.overview["columns"])));
   page.section("Failures", failures_section(cache));
   page.section("Recipe", recipe_section(data.overview) +
-                             "<p>This page names exams and shows their columns. It holds neither "
-                             "patients' ids nor the folders of source files.</p>\n");
+                             "<p>This page names exams and shows their columns. It holds neither " +
+                             std::string(data.with_patients ? "" : "patients' ids nor ") +
+                             "the folders of source files.</p>\n");
   return page.finish();
 }
 
@@ -114,6 +130,10 @@ int run_report(const std::vector<std::string>& arguments) {
                      "show these exams frame by frame (else a few, evenly spaced)")(
       "colour", po::value(&given.colour)->value_name("COLUMN"),
       "the column that colours the map (else the first one with 2 to 8 values)")(
+      "patients", po::bool_switch(&given.with_patients),
+      "name patients as the cache does (else they are numbered)")(
+      "most-pictures", po::value(&given.most_pictures)->value_name("SIZE"),
+      "how many bytes of thumbnails go into the page, those of odd exams first (default 4MiB)")(
       "without-thumbnails", po::bool_switch(&given.without_thumbnails),
       "show no pictures of the frames, although the cache has them")(
       "overwrite", po::bool_switch(&given.overwrite), kOverwriteHelp);
@@ -125,7 +145,7 @@ int run_report(const std::vector<std::string>& arguments) {
                              "in .html"));
   check_outputs({{"OUT", out}}, {{"PATH", path}}, overwrite_said(given.overwrite));
   const CacheReader cache(path, Detail::kWithoutSources);
-  const ReportData data = gather(cache, path);
+  const ReportData data = gather(cache, path, given);
   const std::string page = make_page(cache, data, given);
   write_file_atomically(out, page, existing_for(given.overwrite));
   if (options.json)

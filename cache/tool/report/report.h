@@ -7,7 +7,8 @@
 
 #include "cache/read/reader.h"
 #include "cache/tool/command.h"
-#include "cache/tool/figures/neighbours.h"
+#include "cache/tool/odd/oddities.h"
+#include "cache/tool/report/pictures.h"
 
 namespace coldframe::cache::tool {
 
@@ -18,22 +19,32 @@ struct ReportData {
   Json statistics;   // FeatureStatistics of the view `clean`
   std::vector<double> norms;
   ExamMeans means;
+  std::vector<ExamFigures> figures;  // of each exam
+  NearestRows nearest;               // of means
+  Oddities odd;
+  std::string colour;          // the column that colours the map; "": none
+  bool with_patients = false;  // by the names that the cache has, else by numbers
 };
 
-// Exams as points, at most this many.
+// The table of all exams, and rows of it, have this name in links.
+inline constexpr const char* kExamTable = "exams";
+
+// Exams as points, at most this many, and all outliers.
 inline constexpr std::size_t kMostMapped = 1500;
-// Thumbnails in the page, in bytes of JPEG. Exams beyond are shown without.
-inline constexpr std::uint64_t kMostPictureBytes = 4u << 20;
 // Frames of an exam in its self-similarity matrix, at most, evenly spaced.
 inline constexpr std::size_t kMostFramesCompared = 48;
 
 std::string sequences_section(const CacheReader& cache);
 std::string features_section(const ReportData& data);
-// `column`: "" for the first column with 2 to 8 different values.
-std::string map_section(const CacheReader& cache, const std::string& column);
-// `pictures`: with the exams' thumbnails, if the cache has some.
+// `wanted`: "" for the first column with 2 to 8 different values.
+std::string choose_colour(const CacheReader& cache, const std::string& wanted);
+std::string map_section(const CacheReader& cache, const ReportData& data);
+std::string odd_section(const CacheReader& cache, const ReportData& data);
+// All exams, with `pictures` for the odd ones first.
+std::string table_section(const CacheReader& cache, const ReportData& data, Pictures& pictures);
+// Some exams frame by frame.
 std::string exam_section(const CacheReader& cache, const ReportData& data,
-                         const std::vector<std::size_t>& exams, bool pictures);
+                         const std::vector<std::size_t>& exams, Pictures& pictures);
 std::string failures_section(const CacheReader& cache);
 
 // Says in plain words what a person should look at; empty when nothing was found.

@@ -10,13 +10,13 @@ void add_of_features(const Json& view, std::vector<std::string>& warnings) {
   const auto count = [&](const char* key) { return view[key].get<std::size_t>(); };
   if (count("nan_rows") > 0)
     warnings.push_back(concat(plural(count("nan_rows"), "frame"),
-                              " marked as present have features that are not numbers."));
+                              " marked as present, with features that are not numbers."));
   if (count("zero_rows") > 0)
     warnings.push_back(
-        concat(plural(count("zero_rows"), "frame"), " have only zeros as features."));
+        concat(plural(count("zero_rows"), "frame"), " with only zeros as features."));
   if (count("dead_dimensions") > 0)
     warnings.push_back(concat(plural(count("dead_dimensions"), "dimension"),
-                              " have the same value in every frame: they carry nothing."));
+                              " with the same value in every frame, which carries nothing."));
   if (count("duplicate_rows") * 20 > count("rows"))
     warnings.push_back(concat(count("duplicate_rows"), " of ", count("rows"),
                               " frames have exactly the features of another frame. Still images "

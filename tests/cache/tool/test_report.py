@@ -1,15 +1,12 @@
-"""report: its numbers against numpy, its page against a parser and, where there is one, a browser."""
+"""report: its numbers against numpy, and its page against a parser. What a browser makes of it: test_report_browser.py."""
 import base64
-import html.parser
-import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from report_page import Page, report
 from tool_support import driver, refusal, tool, tool_json
 
 EXAMS, FRAMES, DIMENSION = 24, 6, 16
@@ -33,13 +30,6 @@ def make_cache(folder, ids=None, labels=None, step=0.5):
                   "--store", "float32")
     assert result.returncode == 0, result.stderr
     return folder / "x.h5", values.astype(float)
-
-
-def report(cache, *options):
-    page = cache.parent / "x.html"
-    result = tool("report", page, cache, "--overwrite", *options)
-    assert result.returncode == 0, result.stderr
-    return page.read_text()
 
 
 @pytest.fixture(scope="module")
@@ -84,10 +74,28 @@ def test_the_exams_frames_and_neighbours(made):
     cosines = means @ means[7]
     cosines[7] = -2
     nearest = np.argsort(-cosines)[:5]
-    listed = re.findall(r"<tr><td>(e\d+)</td><td class=\"num\">(\S+?)</td><td>([a-z ]+)</td>", of_exam)
+    listed = re.findall(r"<tr><td><a href=\"#exams-\d+\">(e\d+)</a></td><td class=\"num\">(\S+?)</td><td>([a-z ]+)</td>", of_exam)
     assert [name for name, _, _ in listed] == [f"e{i}" for i in nearest]
     assert [float(cosine) for _, cosine, _ in listed] == pytest.approx(cosines[nearest], abs=6e-5)
     assert [patient == "the same" for _, _, patient in listed] == [i // 2 == 7 // 2 for i in nearest]
+
+
+def test_the_table_of_exams(made):
+    path, values, page = made
+    columns, _ = Page(page).table()
+    assert columns["exam"] == [f"e{i}" for i in range(EXAMS)] and set(columns["oddness"]) == {0}
+    assert columns["patient"] == [str(i // 2 + 1) for i in range(EXAMS)], "numbers in place of names"
+    assert columns["frames"] == [FRAMES] * EXAMS and columns["span, seconds"] == [12.5] * EXAMS
+    assert columns["label"] == ["ab"[i % 2] for i in range(EXAMS)]
+    assert columns["norm"] == pytest.approx(np.median(np.linalg.norm(values, axis=2), axis=1), rel=1e-5)
+    means = centred_means(values)
+    unit = means / np.linalg.norm(means, axis=1, keepdims=True)
+    nearest = np.argsort(-(unit @ unit.T) + 2 * np.eye(EXAMS), axis=1)[:, :5]
+    assert columns["nearest exam"] == nearest[:, 0].tolist()
+    apart = np.linalg.norm(means[:, None] - means[nearest], axis=2).mean(1)
+    assert columns["distance"] == pytest.approx(apart, rel=1e-4)
+    named, _ = Page(report(path, "--patients")).table()
+    assert named["patient"] == [f"p{i // 2}" for i in range(EXAMS)]
 
 
 def test_the_recipe_is_indented_as_it_is_nested(tmp_path):
@@ -120,53 +128,15 @@ def test_long_intervals_are_days_and_years(tmp_path, step, unit, span):
     assert f"Time from first to last frame: {span}, in all {EXAMS} exams." in report(path)
 
 
-class Page(html.parser.HTMLParser):
-    """Checks that tags close in order and that nothing in them leads out of the page."""
-    VOID = {"meta", "img"}
-    KNOWN = {"html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "p", "nav", "a", "main", "section",
-             "dl", "dt", "dd", "div", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "svg", "g", "line", "rect",
-             "circle", "polyline", "polygon", "path", "text", "img", "span"}
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.words, self.pictures = [], "", []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag, attributes):
-        assert tag in self.KNOWN, tag
-        if tag == "img":  # bytes that lie in the page itself
-            attributes = dict(attributes)
-            source = attributes.pop("src")
-            assert source.startswith("data:image/jpeg;base64,")
-            self.pictures.append((base64.b64decode(source[source.index(",") + 1:], validate=True), attributes["alt"]))
-            attributes = attributes.items()
-        for name, value in attributes:
-            assert name not in ("src", "srcset", "data", "action") and not name.startswith("on"), (tag, name)
-            assert not name.endswith("href") or value.startswith("#"), (tag, value)
-            assert "url(" not in value
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        self.handle_starttag(tag, attributes)
-        self.handle_endtag(tag)
-
-    def handle_endtag(self, tag):
-        if tag not in self.VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, text):
-        self.words += text
-
-
 def test_names_of_others_stay_text(tmp_path, made):
     Page(made[2])
     ids = [f"{EVIL} {i}" for i in range(EXAMS)]
     path, _ = make_cache(tmp_path, ids, ["a", EVIL] * (EXAMS // 2))
     page = report(path)
-    assert EVIL in Page(page).words and "<script" not in page and "<img" not in page
+    seen = Page(page)
+    columns, _ = seen.table()
+    assert EVIL in seen.words and columns["exam"] == ids and columns["label"][1] == EVIL
+    assert page.count("<script") == 2 and "<img" not in page and EVIL not in page
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +156,11 @@ def test_frames_stand_above_their_columns(pictured):
     # The fourth of six frames is missing and the last is no JPEG.
     of_exam = [(files[t], f"frame {t}, {t / 4:.2f} s") for t in (0, 1, 2, 4)]
     assert page.pictures == of_exam * 3
-    total = 3 * sum(len(file) for file, _ in of_exam)
+    _, sheets = page.table()
+    places = [f"frame {t}, {t / 4:.2f} s" for t in range(6)]
+    assert [[alt for alt, _ in sheets[str(exam)]] for exam in range(3)] == [places] * 3
+    assert [base64.b64decode(jpeg) for _, jpeg in sheets["1"]] == [*files[:3], b"", files[4], b""]
+    total = 2 * 3 * sum(len(file) for file, _ in of_exam)
     assert f"{total / 1024:.1f} KiB in all" in page.words and "whoever gets it sees them" in page.words
     text = report(path)
     for strip in re.findall(r'<div class="strip".*?</div>', text, re.S):
@@ -205,11 +179,13 @@ def test_pictures_have_a_bound(tmp_path):
     count = 2 * 2**20 // size
     driver("pictured", tmp_path / "x.h5", 4, *[tmp_path / "0.jpg"] * min(count, 3))
     exams = (4 << 20) // (min(count, 3) * size)
+    assert exams < 4, "the test wants larger pictures"
     page = Page(report(tmp_path / "x.h5"))
-    assert len(page.pictures) == min(count, 3) * min(exams, 4)
-    left_out = 4 - min(exams, 4)
-    assert ("had to be shown without: at most 4.0 MiB" in page.words) == (left_out > 0)
-    assert left_out > 0, "the test wants larger pictures"
+    assert len(page.pictures) == min(count, 3) * exams and page.table()[1] == {}
+    assert "Some exams are shown without: at most 4.0 MiB" in page.words
+    page = Page(report(tmp_path / "x.h5", "--most-pictures", "64MiB"))
+    assert len(page.pictures) == min(count, 3) * 4 and len(page.table()[1]) == 4
+    assert "shown without" not in page.words
 
 
 def test_small_caches(tmp_path, made):
@@ -239,29 +215,3 @@ def test_refusals(tmp_path, made):
     assert (tmp_path / "r.html").read_text() == "mine"
     tool_json("report", tmp_path / "r.html", path, "--overwrite", "--exam", "e7,e0")
     assert (tmp_path / "r.html").read_text() == made[2]
-
-
-def visit(page, folder):
-    """(what the console said, the addresses that the page asked for); the browser reaches no host."""
-    log, picture = folder / "net.json", folder / "page.png"
-    done = subprocess.run(
-        ["chromium", "--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}",
-         "--host-resolver-rules=MAP * ~NOTFOUND", "--disable-background-networking", "--disable-component-update",
-         "--no-first-run", "--enable-logging=stderr", f"--log-net-log={log}", "--window-size=800,1000",
-         f"--screenshot={picture}", f"file://{page}"], capture_output=True, text=True, timeout=120)
-    assert picture.stat().st_size > 1000, done.stderr
-    events = [event.get("params", {}) for event in json.loads(log.read_text())["events"]]
-    # A page on disk has the origin "null"; the browser's own requests have none.
-    asked = {event["url"] for event in events if event.get("initiator") == "null"}
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line], asked
-
-
-@pytest.mark.skipif(not shutil.which("chromium"), reason="needs chromium")
-def test_a_browser_shows_it_without_complaint_or_request(tmp_path, made, pictured):
-    control = tmp_path / "control.html"
-    control.write_text("<body><img src='http://127.0.0.1:9/x.png'><script>console.log('here')</script></body>")
-    console, asked = visit(control, tmp_path)
-    assert len(console) == 1 and asked == {"http://127.0.0.1:9/x.png"}, "the check itself does not work"
-    assert visit(made[0].parent / "x.html", tmp_path) == ([], set())
-    assert Page(report(pictured[0])).pictures
-    assert visit(pictured[0].parent / "x.html", tmp_path) == ([], set())

@@ -1,0 +1,53 @@
+#include "cache/tool/report/pictures.h"
+
+#include <cmath>
+
+#include "common/text/text.h"
+
+namespace coldframe::cache::tool {
+namespace {
+
+constexpr std::string_view kJpegStart = "\xff\xd8\xff";
+
+}  // namespace
+
+Pictures::Pictures(const CacheReader& cache, std::uint64_t most)
+    : cache_(cache), most_(cache.recipe().has_thumbnails() ? most : 0) {}
+
+std::vector<html::Picture> Pictures::of(std::size_t exam, const std::vector<std::size_t>& frames) {
+  if (!wanted()) return {};
+  const std::vector<std::string> files = cache_.thumbnails(exam);
+  const ExamInfo& info = cache_.exams()[exam];
+  std::vector<html::Picture> pictures;
+  std::uint64_t bytes = 0;
+  for (const std::size_t frame : frames) {
+    const double time = info.time_s[frame];
+    pictures.push_back(
+        {files[frame].starts_with(kJpegStart) ? files[frame] : "",
+         concat("frame ", frame, std::isfinite(time) ? concat(", ", fixed(time, 2), " s") : "")});
+    bytes += pictures.back().jpeg.size();
+  }
+  if (bytes == 0) return {};
+  if (bytes > most_ - bytes_) {
+    ++left_out_;
+    return {};
+  }
+  bytes_ += bytes;
+  return pictures;
+}
+
+std::string Pictures::note() const {
+  if (bytes_ == 0 && left_out_ == 0) return "";
+  return concat(
+      "<p>The small pictures are the frames as the backbone saw them, after mask and crop, ",
+      human_bytes(bytes_),
+      " in all. They are part of this file: whoever gets it sees them. --without-thumbnails "
+      "leaves them out.",
+      left_out_ == 0 ? ""
+                     : concat(" Some exams are shown without: at most ", human_bytes(most_),
+                              " of pictures go into this page (--most-pictures), those of the "
+                              "exams frame by frame and of odd exams first."),
+      "</p>\n");
+}
+
+}  // namespace coldframe::cache::tool
