@@ -19,7 +19,7 @@
 #include "train_temporal/report/report_files.h"
 #include "train_temporal/run/apply/exam_covariates.h"
 #include "train_temporal/run/apply/known_exams.h"
-#include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/apply/unlike_exams.h"
 #include "train_temporal/run/cohort/cohort.h"
 #include "train_temporal/run/cohort/covariates.h"
 #include "train_temporal/run/results/held_out.h"
@@ -145,13 +145,14 @@ StudyReport report_on(const std::vector<ModelPredictions>& models, const Cohort&
 }
 
 // Says how far the cohort lies from the training's, where the run knows that.
-void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort, bool timed) {
+void add_shift(RunReport& report, const fs::path& study, const Cohort& cohort,
+               const std::vector<Trait>& times) {
   const auto unlike = UnlikeTraining::read(study, cohort.cache.dimension());
   if (!unlike) return;
   const ExamTraits traits = traits_of(cohort.cache, cohort.labeled());
   report.shift = cohort_shift(*unlike, traits);
   report.shift_rate = kUnlikeRate;
-  const std::string warning = warn_of_unlike(unlike->judge_inputs(traits, timed));
+  const std::string warning = warn_of_unlike(unlike->judge_inputs(traits, times));
   if (warning.empty()) return;
   report.warnings.push_back(warning);
   log_warning(warning);
@@ -287,7 +288,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (other) models.push_back(std::move(*other));
 
   StudyReport report = report_on(models, cohort, asked, ensemble, options, seen);
-  add_shift(report.targets.front(), applied.study(), cohort, ensemble.sees_times());
+  add_shift(report.targets.front(), applied.study(), cohort, times_shown_to(ensemble));
   finish(report, applied.raw() ? failures : Json(), options,
          options.out.empty() ? "" : to_csv(models.front().held_out));
   return static_cast<int>(failures.empty() ? ExitCode::kDone : ExitCode::kDoneWithFindings);

@@ -14,7 +14,7 @@
 #include "train_temporal/commands/watch.h"
 #include "train_temporal/explain/contributions.h"
 #include "train_temporal/run/apply/known_exams.h"
-#include "train_temporal/run/apply/unlike_training.h"
+#include "train_temporal/run/apply/unlike_exams.h"
 #include "train_temporal/run/cohort/arrangement.h"
 #include "train_temporal/run/options/named_caches.h"
 
@@ -122,7 +122,7 @@ Outcome predict(Predictor& applied, const cache::CacheReader& cache, const Apply
   for (const std::string& said : applied.warnings_of(cache, outcome.exams)) log_warning(said);
   const Dataset dataset = ensemble.load(cache, outcome.exams, applied.device());
   PredictionTable predictions = ensemble.predict(cache, dataset, outcome.exams);
-  outcome.unlike = judge_exams(applied.study(), cache, outcome.exams, ensemble.sees_times());
+  outcome.unlike = judge_exams(applied.study(), cache, outcome.exams, times_shown_to(ensemble));
   if (const std::string warning = warn_of_unlike(outcome.unlike); !warning.empty())
     log_warning(warning);
   add_unlike(predictions, outcome.unlike);

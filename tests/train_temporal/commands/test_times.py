@@ -7,8 +7,9 @@ import pytest
 from training_support import coldframe, exam, make_cache, quick
 
 
-def cohort(folder, name, unit=1.0, untimed=0, count=80, seed=0):
-    """Frames at uneven times, in multiples of `unit`; the first `untimed` exams have none."""
+def cohort(folder, name, unit=1.0, untimed=0, count=80, seed=0, start=None):
+    """Frames at uneven times, in multiples of `unit`; the first `untimed` exams have none. `start`: about so many seconds
+    after a zero that all share."""
     random = np.random.default_rng(seed)
     exams, features = [], []
     for number in range(count):
@@ -16,6 +17,8 @@ def cohort(folder, name, unit=1.0, untimed=0, count=80, seed=0):
         entry = exam(number, 5, str(number % 2), patient=f"{name}-{number}", time_s=[float(t) for t in times],
                      present=[1] * 5)
         entry["id"] = f"{name}-{number}"
+        if start is not None:
+            entry["elapsed_start"] = start * random.uniform(0.5, 2)
         if number < untimed:
             entry["time_s"] = [None] * 5
         exams.append(entry)
@@ -59,6 +62,17 @@ def test_times_of_another_unit_are_unlike(run, tmp_path):
     assert done.returncode == 0, done.stderr
     assert "80 of 80 exams unlike the training data: their intervals between frames" in done.stderr, done.stderr
     same = predict(run, cohort(tmp_path, "same", seed=4), tmp_path)
+    assert same.returncode == 0 and "unlike the training data" not in same.stderr, same.stderr
+
+
+def test_starts_of_another_phase_are_unlike(tmp_path):
+    done = coldframe("train", "--cache", cohort(tmp_path, "early", start=20), "--target", "label", "--out", tmp_path / "run",
+                     *quick("--folds", 2, "--epochs", 1, "--time", "on"))
+    assert done.returncode == 0, done.stderr
+    late = predict(tmp_path / "run", cohort(tmp_path, "late", seed=3, start=600), tmp_path)
+    assert late.returncode == 0, late.stderr
+    assert "80 of 80 exams unlike the training data" in late.stderr and "starts after the zero are" in late.stderr, late.stderr
+    same = predict(tmp_path / "run", cohort(tmp_path, "same", seed=4, start=20), tmp_path)
     assert same.returncode == 0 and "unlike the training data" not in same.stderr, same.stderr
 
 

@@ -93,7 +93,7 @@ def test_the_run_keeps_moments_and_no_exam(run):
         assert "own-" not in json.dumps(file.metadata())
     assert set(tensors) == {
         "mean", "deviation", "axes", "variance", "pace", "held_out.features", "held_out.lengths",
-        "held_out.intervals"}
+        "held_out.intervals", "held_out.starts"}
     held_out = tensors["held_out.features"]
     assert len(held_out) == COUNT and (np.diff(held_out) >= 0).all()
     assert tensors["axes"].shape == (10, WIDTH)

@@ -1,7 +1,6 @@
 #include "train_temporal/run/apply/unlike_training.h"
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -16,7 +15,8 @@
 namespace coldframe::temporal {
 namespace {
 
-constexpr const char* kFormat = "coldframe.unlike.2";
+constexpr const char* kFormat = "coldframe.unlike.3";
+constexpr const char* kWithoutStarts = "coldframe.unlike.2";
 constexpr const char* kFormerFormat = "coldframe.unlike.1";  // features of any length
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
@@ -28,7 +28,8 @@ constexpr std::int64_t kMostAxes = 10, kExamsForAxes = 1024;
 constexpr std::size_t kMostExams = 1 << 15;
 // Distances that differ by rounding alone are equal.
 constexpr double kRounding = 1e-9;
-// Lengths and intervals that do not vary are alike up to a twentieth.
+constexpr std::size_t kNumbers = 1;  // the first trait that is a number of an exam
+// Lengths, intervals and starts that do not vary are alike up to a twentieth.
 constexpr double kLeastPaceDeviation = 0.05;
 
 torch::Tensor row_of(const std::vector<double>& values) {
@@ -55,10 +56,9 @@ torch::Tensor pace_of(const std::vector<double>& values) {
 ExamTraits chosen(const ExamTraits& all, const std::vector<std::int64_t>& rows) {
   ExamTraits some;
   some.features = all.features.index_select(0, torch::tensor(rows, torch::kInt64));
-  for (const std::int64_t row : rows) {
-    some.length.push_back(all.length[static_cast<std::size_t>(row)]);
-    some.interval.push_back(all.interval[static_cast<std::size_t>(row)]);
-  }
+  for (std::size_t t = kNumbers; t < all.numbers.size(); ++t)
+    for (const std::int64_t row : rows)
+      some.numbers[t].push_back(all.numbers[t][static_cast<std::size_t>(row)]);
   return some;
 }
 
@@ -77,13 +77,6 @@ std::pair<torch::Tensor, torch::Tensor> principal_axes(torch::Tensor z) {
   torch::Tensor axes = vectors.slice(1, vectors.size(1) - k).t();  // [k, n or D]
   if (wide) axes = axes.mm(z.to(torch::kFloat64)) / (variance * n).sqrt().unsqueeze(1);
   return {axes.to(torch::kFloat32).contiguous(), variance};
-}
-
-// The share of chance that so many of n exams or more are flagged, at the rate of held-out ones.
-double chance_of(std::size_t flagged, std::size_t n) {
-  if (flagged == 0) return 1;
-  const boost::math::binomial distribution(static_cast<double>(n), kUnlikeRate);
-  return cdf(complement(distribution, static_cast<double>(flagged) - 1));
 }
 
 }  // namespace
@@ -109,9 +102,13 @@ ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::siz
     length = std::max(std::sqrt(length), std::numeric_limits<double>::min());  // all zero: stays
     for (std::size_t i = 0; i < width; ++i) *out++ = static_cast<float>(sum[i] / length);
     const std::vector<float> clock = clock_descriptor(info, {});
-    traits.length.push_back(double{clock[kClockLogFrames]});
-    traits.interval.push_back(clock[kClockUntimed] > 0 ? kUnknown
-                                                       : double{clock[kClockLogInterval]});
+    const auto add = [&](Trait trait, double value) {
+      traits.numbers[static_cast<std::size_t>(trait)].push_back(value);
+    };
+    add(Trait::kLength, clock[kClockLogFrames]);
+    add(Trait::kInterval, clock[kClockUntimed] > 0 ? kUnknown : double{clock[kClockLogInterval]});
+    add(Trait::kStart,
+        std::isfinite(info.elapsed_start) ? log_elapsed(info.elapsed_start) : kUnknown);
   });
   return traits;
 }
@@ -131,7 +128,10 @@ UnlikeTraining::Moments UnlikeTraining::fit(const ExamTraits& exams) {
   const auto others = static_cast<double>(z.size(1) - largest.size(0));
   moments.variance =
       torch::cat({largest, torch::full({1}, std::max(rest / others, 1e-6), torch::kFloat64)});
-  moments.pace = torch::stack({pace_of(exams.length), pace_of(exams.interval)});
+  std::vector<torch::Tensor> paces;
+  for (std::size_t t = kNumbers; t < exams.numbers.size(); ++t)
+    paces.push_back(pace_of(exams.numbers[t]));
+  moments.pace = torch::stack(paces);
   return moments;
 }
 
@@ -147,9 +147,9 @@ std::vector<double> UnlikeTraining::distances(const Moments& moments, const Exam
     distance = (along / moments.variance.narrow(0, 0, k)).sum(1) + beside / moments.variance[k];
     distance /= static_cast<double>(z.size(1));
   } else {
-    const bool length = trait == Trait::kLength;
-    const torch::Tensor pace = moments.pace[length ? 0 : 1];
-    distance = ((row_of(length ? exams.length : exams.interval) - pace[0]) / pace[1]).abs();
+    const auto t = static_cast<std::size_t>(trait);
+    const torch::Tensor pace = moments.pace[static_cast<std::int64_t>(t - kNumbers)];
+    distance = ((row_of(exams.numbers[t]) - pace[0]) / pace[1]).abs();
   }
   return doubles(distance);
 }
@@ -195,18 +195,25 @@ std::vector<OodScore> UnlikeTraining::judge(const ExamTraits& exams, Trait trait
   return found;
 }
 
-std::vector<OodScore> UnlikeTraining::judge_inputs(const ExamTraits& exams, bool timed) const {
+std::vector<OodScore> UnlikeTraining::judge_inputs(const ExamTraits& exams,
+                                                   const std::vector<Trait>& times) const {
   std::vector<OodScore> found = judge(exams, Trait::kFeatures);
-  const std::size_t known = held_out_[static_cast<std::size_t>(Trait::kInterval)].size();
-  if (!timed || known == 0) return found;
-  const std::vector<OodScore> intervals = judge(exams, Trait::kInterval);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    // An unknown interval is as rare as any.
-    const double rank =
-        std::isnan(intervals[i].rank) ? 1 / static_cast<double>(known + 1) : intervals[i].rank;
-    found[i].by_interval = rank < found[i].rank;
-    found[i].rank = std::min(2 * std::min(rank, found[i].rank), 1.0);
+  std::size_t judged = 1;
+  for (const Trait trait : times) {
+    const std::size_t known = held_out_[static_cast<std::size_t>(trait)].size();
+    if (known == 0) continue;
+    ++judged;
+    const std::vector<OodScore> of_trait = judge(exams, trait);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      // A time that is unknown is as rare as any.
+      const double rank =
+          std::isnan(of_trait[i].rank) ? 1 / static_cast<double>(known + 1) : of_trait[i].rank;
+      if (rank >= found[i].rank) continue;
+      found[i].rank = rank;
+      found[i].by = trait;
+    }
   }
+  for (OodScore& exam : found) exam.rank = std::min(static_cast<double>(judged) * exam.rank, 1.0);
   return found;
 }
 
@@ -247,7 +254,8 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
                          "that"));
     return std::nullopt;
   }
-  if (format == file.metadata.end() || format->second != kFormat)
+  const bool without_starts = format != file.metadata.end() && format->second == kWithoutStarts;
+  if (!without_starts && (format == file.metadata.end() || format->second != kFormat))
     refuse(concat("is not of the format '", kFormat, "'"));
   const auto take = [&](const std::string& name, torch::ScalarType type,
                         const std::vector<std::int64_t>& shape) {
@@ -269,73 +277,13 @@ std::optional<UnlikeTraining> UnlikeTraining::read(const std::filesystem::path& 
   moments.deviation = take("deviation", torch::kFloat32, {dimension});
   moments.axes = take("axes", torch::kFloat32, {-1, dimension});
   moments.variance = take("variance", torch::kFloat64, {moments.axes.size(0) + 1});
-  moments.pace = take("pace", torch::kFloat64, {2, 2});
-  for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
+  const std::size_t traits = kTraitNames.size() - (without_starts ? 1 : 0);
+  moments.pace = take("pace", torch::kFloat64, {static_cast<std::int64_t>(traits - kNumbers), 2});
+  if (without_starts)
+    moments.pace = torch::cat({moments.pace, torch::full({1, 2}, kUnknown, torch::kFloat64)});
+  for (std::size_t t = 0; t < traits; ++t)
     unlike.held_out_[t] = doubles(take(concat("held_out.", kTraitNames[t]), torch::kFloat64, {-1}));
-  }
   return unlike;
-}
-
-std::size_t count_flagged(const std::vector<OodScore>& exams) {
-  return static_cast<std::size_t>(std::ranges::count_if(exams, &OodScore::flagged));
-}
-
-std::string warn_of_unlike(const std::vector<OodScore>& exams) {
-  constexpr double kChance = 0.05 + 1e-9;
-  if (exams.empty()) return {};
-  const std::size_t held_out = exams.front().held_out;
-  if (1 / static_cast<double>(held_out + 1) > kUnlikeRate) {
-    return concat("the training held out ", plural(held_out, "exam"),
-                  ", too few to tell exams unlike the training data, of which none is flagged; ",
-                  "that takes at least ", std::round(1 / kUnlikeRate) - 1);
-  }
-  const std::size_t flagged = count_flagged(exams);
-  if (flagged == 0 || chance_of(flagged, exams.size()) > kChance) return {};
-  const auto by_interval = static_cast<std::size_t>(std::ranges::count_if(
-      exams, [](const OodScore& exam) { return exam.flagged() && exam.by_interval; }));
-  return concat(flagged, " of ", plural(exams.size(), "exam"), " unlike the training data: their ",
-                by_interval == 0         ? "features are"
-                : by_interval == flagged ? "intervals between frames are"
-                                         : "features or intervals between frames are",
-                " as far from it as at most ", fixed(100 * kUnlikeRate, 0),
-                " % of the run's held-out exams; nothing is known of how well the model does on "
-                "these (another device, view, kind of image or unit of time?)");
-}
-
-std::vector<OodScore> judge_exams(const std::filesystem::path& study,
-                                  const cache::CacheReader& cache,
-                                  const std::vector<std::size_t>& exams, bool timed) {
-  const auto unlike = UnlikeTraining::read(study, cache.dimension());
-  return unlike ? unlike->judge_inputs(traits_of(cache, exams), timed) : std::vector<OodScore>();
-}
-
-void add_unlike(PredictionTable& table, const std::vector<OodScore>& unlike) {
-  if (unlike.empty()) return;
-  PredictionTable::Column distance{"unlike_training", {}}, rank{"unlike_rank", {}};
-  std::size_t n = 0;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    if (i > 0 && table.rows[i].exam != table.rows[i - 1].exam) ++n;
-    distance.values.push_back(unlike[n].distance);
-    rank.values.push_back(unlike[n].rank);
-  }
-  table.more.push_back(std::move(distance));
-  table.more.push_back(std::move(rank));
-}
-
-std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams) {
-  std::vector<CohortShift> shifts;
-  for (std::size_t t = 0; t < kTraitNames.size(); ++t) {
-    const std::vector<OodScore> found = unlike.judge(exams, static_cast<Trait>(t));
-    std::vector<double> ranks;
-    for (const OodScore& exam : found) {
-      if (!std::isnan(exam.rank)) ranks.push_back(exam.middle_rank);
-    }
-    std::ranges::sort(ranks);
-    const std::size_t n = ranks.size();
-    shifts.push_back({kTraitNames[t], n, count_flagged(found),
-                      n == 0 ? kUnknown : (ranks[(n - 1) / 2] + ranks[n / 2]) / 2});
-  }
-  return shifts;
 }
 
 }  // namespace coldframe::temporal

@@ -17,8 +17,6 @@
 
 #include "cache/read/reader.h"
 #include "common/torch/tensor.h"
-#include "train_temporal/report/report.h"
-#include "train_temporal/run/predictions.h"
 #include "train_temporal/splits/split.h"
 
 namespace coldframe::temporal {
@@ -26,22 +24,25 @@ namespace coldframe::temporal {
 inline constexpr const char* kUnlikeFile = "unlike_training.safetensors";  // of a run
 inline constexpr double kUnlikeRate = 0.05;  // an exam of this rank or less is flagged
 
-enum class Trait { kFeatures, kLength, kInterval };
-inline constexpr std::array<const char*, 3> kTraitNames = {"features", "lengths", "intervals"};
+enum class Trait { kFeatures, kLength, kInterval, kStart };
+inline constexpr std::array<const char*, 4> kTraitNames = {"features", "lengths", "intervals",
+                                                           "starts"};
 
 struct ExamTraits {
-  torch::Tensor features;                // [n, D] the mean over each exam's frames, of length 1
-  std::vector<double> length, interval;  // logarithms; NaN: unknown
+  torch::Tensor features;  // [n, D] the mean over each exam's frames, of length 1
+  // Of each trait but the features, logarithms [n] of frames, of seconds between frames, and
+  // log_elapsed() of the first frame; NaN: unknown.
+  std::array<std::vector<double>, kTraitNames.size()> numbers;
 };
 // Reads the clean features of the exams given by index.
 ExamTraits traits_of(const cache::CacheReader& cache, const std::vector<std::size_t>& exams);
 
 struct OodScore {
-  double distance = 0;       // squared of features, by their number; of the others in deviations
-  double rank = 1;           // NaN where nothing is known
-  double middle_rank = 1;    // the same with half of those that lay exactly as far
-  std::size_t held_out = 0;  // exams that it is ranked among
-  bool by_interval = false;  // the rank is that of the intervals
+  double distance = 0;          // squared of features, by their number; of the others in deviations
+  double rank = 1;              // NaN where nothing is known
+  double middle_rank = 1;       // the same with half of those that lay exactly as far
+  std::size_t held_out = 0;     // exams that it is ranked among
+  Trait by = Trait::kFeatures;  // whose rank it is
 
   bool flagged() const { return rank <= kUnlikeRate; }
 };
@@ -57,15 +58,17 @@ class UnlikeTraining {
   void write(const std::filesystem::path& file) const;
 
   std::vector<OodScore> judge(const ExamTraits& exams, Trait trait) const;  // [n]
-  // By what models see: the features and, of `timed` ones, the intervals. Of these two the rarer
-  // one decides, and its rank is doubled (Bonferroni), so that as few exams are flagged as by one.
-  std::vector<OodScore> judge_inputs(const ExamTraits& exams, bool timed) const;
+  // By what models see: the features and those of the `times` that the held-out exams had. The
+  // rarest one decides, and its rank is multiplied by their number (Bonferroni), so that as few
+  // exams are flagged as by one.
+  std::vector<OodScore> judge_inputs(const ExamTraits& exams,
+                                     const std::vector<Trait>& times) const;
 
  private:
   struct Moments {
     torch::Tensor mean, deviation;  // [D]
     torch::Tensor axes, variance;   // [k, D], [k + 1]; the last one of all other directions
-    torch::Tensor pace;             // [2, 2] mean and deviation of length and interval
+    torch::Tensor pace;             // [3, 2] mean and deviation of each trait in numbers
   };
   UnlikeTraining() = default;
   static Moments fit(const ExamTraits& exams);
@@ -73,28 +76,11 @@ class UnlikeTraining {
                                        Trait trait);
 
   Moments moments_;
-  std::array<std::vector<double>, 3> held_out_;  // distances by Trait, rising
+  std::array<std::vector<double>, kTraitNames.size()> held_out_;  // distances by Trait, rising
 };
 
 // As the run keeps it; what goes wrong is a warning, for this must not end a finished training.
 void write_unlike_training(const cache::CacheReader& cache, const std::vector<Split>& splits,
                            const std::filesystem::path& file);
-
-// Counts, and warns of exams beyond the rate, or that too few were held out to find any: empty
-// where so many could as well be chance.
-std::size_t count_flagged(const std::vector<OodScore>& exams);
-std::string warn_of_unlike(const std::vector<OodScore>& exams);
-
-// judge_inputs() of these exams; empty for a run or a bundle that does not know.
-std::vector<OodScore> judge_exams(const std::filesystem::path& study,
-                                  const cache::CacheReader& cache,
-                                  const std::vector<std::size_t>& exams, bool timed);
-
-// As columns unlike_training and unlike_rank; none where `unlike` is empty, else it has every exam
-// of the table's rows, in their order.
-void add_unlike(PredictionTable& table, const std::vector<OodScore>& unlike);
-
-// A row for each trait.
-std::vector<CohortShift> cohort_shift(const UnlikeTraining& unlike, const ExamTraits& exams);
 
 }  // namespace coldframe::temporal
